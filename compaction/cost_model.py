@@ -77,7 +77,7 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
             repeats or names is compacted then, and said again.
         fresh: Those of the suffix that no call has sent before: they are written in any case.
         growth: Tokens a call adds, the mean since the last compaction.
-        bank: What shortening has saved so far, less what it cost.
+        bank: Savings by shortening so far, less its cost.
         failed: Tokens of the region when a compaction was last tried and brought nothing; 0 for
             never.
     """
@@ -150,9 +150,9 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.
     Of what stands before the cut, so is whatever is not read by itself.
 
     Args:
-        prices: What tokens cost.
+        prices: Relative prices of tokens.
         at: State of the conversation.
-        asked_model: What a model was paid to write the segment; 0 for rules alone.
+        asked_model: Cost of the model that wrote the segment; 0 for rules alone.
     """
     anew = (
         at.segment
@@ -206,7 +206,7 @@ def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) 
     """The savings that a call adds to the bank.
 
     Args:
-        prices: What tokens cost.
+        prices: Relative prices of tokens.
         shorter_before: Tokens by which the part of the prompt that earlier calls had sent is
             shorter than unmodified: each would have been read.
         shorter_now: Tokens by which the new part is shorter: each would have been written.

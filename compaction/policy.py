@@ -72,7 +72,7 @@ class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: Limit of what compaction may do.
-        prices: What tokens cost.
+        prices: Relative prices of tokens.
         keep_turns: The last turns that stay unmodified; at least 1, for the request does.
         target: Tokens the whole prompt should come down to; 0 for as far as facts go by themselves.
         window: Most tokens that the model takes; 0 for not known.

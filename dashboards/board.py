@@ -33,9 +33,9 @@ class ObjectiveStatus:
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         what: The target, in a few words.
         only: Which calls alone are counted and rerouted, in words; "" for all.
-        enforce: What is done where it is missed.
+        enforce: Action where it is missed.
         acts: True if calls are rerouted, and not only counted.
-        ladder: What calls get in place of what they ask for, level by level.
+        ladder: Replacements for what calls ask for, level by level.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
         since: When that began; None for as long as the gateway runs.
@@ -44,7 +44,7 @@ class ObjectiveStatus:
             was counted, or it has no error budget.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
-        pin: What somebody said of it; None where nobody did, or it is not known.
+        pin: Pin that a person set; None where nobody did, or it is not known.
         knows_pin: True if it is known who pinned it, if anybody did.
     """
 
@@ -75,7 +75,7 @@ class Reroute:
         objective: Its name.
         source: The level that new conversations came from; "" for what they ask for.
         level: The level they went to; "" for what they ask for.
-        state: What it became.
+        state: New state.
         why: Why.
         began: When.
         ended: When the next period began; None while it lasts.
@@ -98,14 +98,14 @@ class ReroutedCall:
         call_id: Its id.
         at: When it arrived.
         team: The team's name.
-        feature: What part of the caller's product asked; "" where nobody said.
-        model: What it asked for.
+        feature: Part of the caller's product that asked; "" where nobody said.
+        model: Model it asked for.
         route: Where it went in the end; "" where it was refused before it went anywhere.
         outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
             ``hung_up``.
         error: The error's code; "" for none.
         why: Why it was rerouted.
-        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+        cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
     """
 
     call_id: str
@@ -129,7 +129,7 @@ class BudgetCounter:
         scope: Of what kind it is.
         whose: Whose; ``*`` for everyone's together.
         window: The window's name, such as ``2026-11``.
-        unit: What is counted.
+        unit: Unit that is counted.
         limit: In the unit: nano-dollars, tokens or requests.
         is_hard: True if calls that do not fit are refused.
         spent: In the unit; None where nobody can say.
@@ -155,9 +155,9 @@ class OpenAlert:
         severity: Urgency of the alert.
         began: When.
         title: All of it in one sentence.
-        facts: What is known, as names and values.
-        done: What the gateway did; "" for nothing.
-        fix: What somebody may do; "" where nothing helps.
+        facts: Known facts, as names and values.
+        done: Action of the gateway; "" for none.
+        fix: Advice for people; "" where nothing helps.
     """
 
     severity: Severity
@@ -175,7 +175,7 @@ class CallDetail:
     Attributes:
         call_id: Its id.
         team: The team's name.
-        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+        cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
         attempts: The receipt of each, as names and values; no text of a prompt stands in them.
     """
 

@@ -71,7 +71,7 @@ class Gateway:
     """A running gateway: the app that answers, and what the command line needs of it.
 
     Attributes:
-        catalog: What it started with.
+        catalog: Catalog at start.
         reload: Has the catalog and the policies read again soon.
     """
 
@@ -87,7 +87,7 @@ class ReceiptDispatcher:
     Args:
         store: Keeps them.
         telemetry: Counts them.
-        others: What else hears of each, also where it cannot be kept.
+        others: Other receivers of each receipt, also where it cannot be stored.
     """
 
     def __init__(

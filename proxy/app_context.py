@@ -21,7 +21,7 @@ class AppContext:
 
     Attributes:
         settings: Settings of the gateway.
-        promises: What teams are promised when it starts.
+        promises: Policies at start.
         catalog: The models there are when it starts.
         opened: The store.
         estimator: Counts prompts.

@@ -126,7 +126,7 @@ class Settings(BaseModel):
     shared_provider_state: bool = False
     """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
     planning: PlanningMode = PlanningMode.OBSERVE
-    """What planning may do to features without a mode: off, observe, apply or auto."""
+    """Planning mode of features without one: off, observe, apply or auto."""
     compaction: Compaction = Compaction.OFF
     """How features without a mode are compacted: off, trim, facts, facts+model or native."""
     compaction_model: str = ""
@@ -144,7 +144,7 @@ class Settings(BaseModel):
     admin_token: Annotated[SecretStr, BeforeValidator(_strip_secret)] = Field(
         default=SecretStr(""), min_length=24
     )
-    """What opens the pages at /admin; they are closed without."""
+    """Token that opens the pages at /admin; they are closed without."""
     cors_origins: Annotated[Origins, BeforeValidator(_origins)] = ()
     """Which other origins' pages may call /v1/ from a browser; none without."""
     log_calls: bool = False

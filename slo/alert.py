@@ -48,13 +48,13 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         severity: The urgency.
         title: All of it in one sentence.
         facts: Names and values: limit, spent, burn, budget left, top contributors.
-        action: What the gateway did: "12 % of chat fell back to small since 14:02".
-        fix: What somebody can do: pin a level, raise a limit.
+        action: Action of the gateway: "12 % of chat fell back to small since 14:02".
+        fix: Advice for people: pin a level, raise a limit.
         began: When, in seconds since the epoch.
         ended: When it ended, likewise; None while it goes on.
         expires: When it ends by itself, as a budget's does with its window; None where a process
             ends it.
-        cost_nanos: What it cost; None where that is unknown, or not known yet.
+        cost_nanos: Cost in nano-dollars; None where that is unknown, or not known yet.
     """
 
     id: str = ""
@@ -123,8 +123,8 @@ def resolve_alert(
     Args:
         alert: The open alert.
         at: When it ended; taken to be no earlier than it began.
-        action: What the gateway did in all; "" keeps the alert's own.
-        cost_nanos: What it cost; None keeps the alert's own.
+        action: Action of the gateway in all; "" keeps the alert's own.
+        cost_nanos: Cost in nano-dollars; None keeps the alert's own.
     """
     cost = alert.cost_nanos if cost_nanos is None else cost_nanos
     return msgspec.structs.replace(

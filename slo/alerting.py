@@ -108,7 +108,7 @@ class ThresholdWatch:
             budget: Which.
             whose: Whose counter of it.
             counter: Its name, which says the window, too.
-            level: What it says.
+            level: Level of the counter.
             ends: When its window does, in seconds since the epoch.
             now: The time.
         """

@@ -19,7 +19,7 @@ HEDGE_PERCENT: Final = 5
 """Hedges of 100 calls. Source: J. Dean, L. A. Barroso, "The Tail at Scale", CACM 56(2), 2013."""
 
 HEDGE_COST_PERCENT: Final = 3
-"""What hedges may cost, of 100 nano-dollars that the calls did."""
+"""Most that hedges may cost, of 100 nano-dollars that the calls did."""
 
 LATE_SHARE_OF_DEADLINE: Final = 0.6
 """The part of its deadline after which a call without content is late."""
@@ -121,7 +121,7 @@ class HedgeBudget:
         """Count a call that has ended, without what its hedge cost.
 
         Args:
-            nanos: What it cost; None where that is unknown.
+            nanos: Cost in nano-dollars; None where that is unknown.
             now: Seconds of a clock that goes forward.
         """
         self._hedges.add(1, 0, now)
@@ -151,9 +151,9 @@ class HedgeBudget:
         """Count what an allowed hedge has cost in place of its prediction; say it once.
 
         Args:
-            nanos: What the one of the two that lost cost; None where that is unknown, and its
-                prediction stays.
-            predicted: What ``may`` was asked with.
+            nanos: Cost in nano-dollars of the one of the two that lost; None where that is unknown,
+                and its prediction stays.
+            predicted: Value that ``may`` was asked with.
             now: The time.
         """
         if nanos is not None:

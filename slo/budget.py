@@ -57,14 +57,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         scope: One of ``SCOPES``, or ``label:`` and the label's name.
         of: Whose: one name; ``*`` for every name, each with a counter of its own; "" for the calls
             that name none. An organization is always ``*``.
-        unit: What is counted.
+        unit: Unit that is counted.
         window: Period after which it counts from 0 again.
         limit: In nano-dollars, tokens or requests; from 1 to what reservations count.
         hard: True if calls that do not fit are refused; else it only counts and alerts.
         hold: Amount held for a call that runs.
-        on_loss: What happens while the store cannot be reached.
-        unpriced: What happens to calls whose price nobody knows, where the budget is in dollars
-            and hard.
+        on_loss: Behaviour while the store cannot be reached.
+        unpriced: Treatment of calls whose price nobody knows, where the budget is in dollars and
+            hard.
         alerts: Percents of the limit at which people are notified, ascending.
     """
 
@@ -87,9 +87,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         team: The team's name.
         key: The key's public name.
-        feature: What part of the caller's product it serves.
+        feature: Part of the caller's product it serves.
         user: The end user, sealed where users are not to be known.
-        labels: What else the caller says of the call.
+        labels: Other labels of the call, as the caller gives them.
     """
 
     team: str

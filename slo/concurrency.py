@@ -186,7 +186,7 @@ class ConcurrencyLimit:
         most: The highest.
 
     Attributes:
-        fit: What it knows of a call that does not wait.
+        fit: Fit to the calls that do not wait.
         in_flight: Calls that were taken and have not left, never below 0.
     """
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-#: What stands around a number: a sign of a currency, its name, a plus, blanks.
+#: Characters around a number: a sign of a currency, its name, a plus, blanks.
 _AROUND: Final = re.compile(r"[$€£+_\s]|(?i:usd|eur)")
 #: Commas between thousands; a number that begins with 0 has none.
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")

@@ -50,10 +50,10 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
         serial: Grows with each report; one that is not larger than the last is ignored.
         number: Of what was spent; what has been counted under it is not counted again.
         spent: By the second, since 1970, in which the attempts ended.
-        floor: What calls hold, or have spent beside ``spent``: held whatever happened.
-        keep: What the lease holds at least if it is still there.
-        want: What it may hold, within its share of what is free.
-        least: What that share must be for the lease to be made or raised.
+        floor: Amount that calls hold, or have spent beside ``spent``: held whatever happened.
+        keep: Least that the lease holds if it is still there.
+        want: Amount that it may hold, within its share of what is free.
+        least: Least share with which the lease is made or raised.
         is_new: True if a lease that is not there may be made.
         running: For how many calls it holds.
         limit: The counter's; None where nothing is refused.
@@ -80,7 +80,7 @@ class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         is_valid: True if calls may be reserved within the lease: it was there or could be made, and
             the counters are whole.
-        amount: What the lease holds now.
+        amount: Amount that the lease holds now.
         level: The counter, the lease included.
         running: For how many calls it holds something, this process's included.
     """
@@ -183,8 +183,8 @@ class Lease:
         """Let go of what a call held, and count what it spent.
 
         Args:
-            held: What was held for it.
-            spent: What it used.
+            held: Amount held for it.
+            spent: Amount it used.
             second: Since 1970, in which it ended.
         """
         self.held -= held

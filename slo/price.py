@@ -99,7 +99,7 @@ class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
     """A factor on every rate, outside the peak windows and on holidays.
 
     Attributes:
-        factor: What rates are multiplied by.
+        factor: Factor on the rates.
         peak: When it does not apply.
         holidays: Days since 1970-01-01 (UTC) that have no peak.
     """
@@ -170,8 +170,8 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rates: Its rates.
-        numerator: What rates are multiplied by, published.
-        denominator: What they are then divided by.
+        numerator: Factor on the rates, as published.
+        denominator: Divisor of the result.
         effective_numerator: The same, after the contracted discount.
         effective_denominator: The same.
     """

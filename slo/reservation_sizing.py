@@ -46,7 +46,7 @@ class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         typical: On average.
-        likely: What 19 calls of 20 stay at or below.
+        likely: Value that 19 calls of 20 stay at or below.
         worst: The output limit.
         is_guessed: True if it is what calls of another kind generate.
     """
@@ -75,8 +75,8 @@ class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of a call's use of a unit: ``sure`` at least, then as in ``OutputBounds``.
 
     Attributes:
-        upper_bound: What it cannot pass, however wrong the count of its prompt is; 0 where nobody
-            asked for it.
+        upper_bound: Amount that it cannot pass, however wrong the count of its prompt is; 0 where
+            nobody asked for it.
     """
 
     sure: int
@@ -129,9 +129,9 @@ def usage_bounds(
     """The bounds of a call's use of this unit; None for dollars at an unknown price.
 
     Args:
-        unit: What is counted.
+        unit: Unit that is counted.
         prompt: The prompt as it will be billed: read from a cache only what is known to be warm.
-        output: What may be generated.
+        output: Output that may be generated.
         quote: At what prices.
     """
     if unit is BudgetUnit.REQUESTS:
@@ -156,7 +156,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
 
     Args:
         budget: Which.
-        need: What the call may use of the budget's unit.
+        need: Amount of the budget's unit that the call may use.
         seen: State of the counter when last read.
     """
     limit = budget.limit
@@ -182,7 +182,7 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
 
     Args:
         budget: Which.
-        need: What the call may use of the budget's unit.
+        need: Amount of the budget's unit that the call may use.
         seen: State of the counter when last read.
     """
     if need.likely == 0:

@@ -48,7 +48,7 @@ def indicates_failure(result: str) -> bool:
 _EXIT: Final = re.compile(
     r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"
 )
-#: What a harness puts around an answer.
+#: Frame that a harness puts around an answer.
 _FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
 _SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
 #: Where an exit is told, from either end of an answer.
@@ -63,7 +63,7 @@ class CallOutcome:
     """The outcome of a call.
 
     Attributes:
-        body: What came back, without what a harness puts around it.
+        body: Result, without what a harness puts around it.
         exit: Its exit in words; "" where it is not known.
         is_wrong: True if it is known to have failed.
     """
@@ -134,7 +134,7 @@ _VERBS: Final = (
 _harmless: Final = re.compile(
     r"\b(?:no|0|zero|without(?: any)?) (?:errors?|failures?|problems?|issues?)\b", re.IGNORECASE
 ).sub
-#: What an action was done with, and tells nothing of how it went.
+#: Arguments of an action, which tell nothing of how it went.
 _quoted: Final = re.compile(r"\"[^\"\n]{0,300}\"|(?<!\w)'[^'\n]{0,300}'(?!\w)|`[^`\n]{0,300}`").sub
 _NOT_DONE: Final = rf"(?:not|never|n['\u2019]t)(?: (?:been|be|yet|get))?(?: yet)? {_VERBS}"
 _undone: Final = re.compile(rf"\b{_NOT_DONE}\b", re.IGNORECASE).sub

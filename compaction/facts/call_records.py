@@ -87,7 +87,7 @@ def action_facts(
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands; of others only how they
             ended.
@@ -111,7 +111,7 @@ def record_facts(
     Thoughts that were noted in the form of a call, and nothing came back of, are left out too.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
         is_current: For each exchange, True if its result still stands.
     """

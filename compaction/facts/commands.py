@@ -32,7 +32,7 @@ _MIN_PURPOSE_TOKENS: Final = 150
 _MAX_PURPOSES_SHARE: Final = 0.08
 #: Characters of a purpose that stay.
 _MAX_PURPOSE_CHARS: Final = 100
-#: What ends one and says nothing.
+#: Endings that say nothing.
 _ENDS: Final = ".: "
 #: Tokens around one.
 _PURPOSE_FRAME_TOKENS: Final = 2
@@ -59,7 +59,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
     Of calls of one message the first one has it.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         places: The exchanges that are told of.
         weight: The tokens of what is compacted.
     """
@@ -150,8 +150,8 @@ def names_to_keep(
     last, unless that says it already.
 
     Args:
-        part: What is compacted.
-        lines: What is said of each exchange that stays, by its place.
+        part: Part that is compacted.
+        lines: Line about each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
         share: Most of the available room that may be taken, from 0 to 1.
     """
@@ -299,7 +299,7 @@ def command_facts(
     Of equal calls the latest stays. What calls were for is said where names have all their room.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         names: Characters taken of the room for names, of ``MAX_NAMES_CHARS``.
         share: The part of the calls that stays: the latest ones.
     """

@@ -75,7 +75,7 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         marks: Goals and rules, which always stand.
         exchanges: Each call with what came back, the worthiest first.
-        statements: What else was said, the worthiest first.
+        statements: Other statements, the worthiest first.
         names: Paths and names of code, the worthiest first.
     """
 
@@ -89,7 +89,7 @@ class SizeFitter:
     """A part on the last level, read once however little room there is.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         candidates: All it could say.
         count: Counts tokens.
     """
@@ -216,9 +216,9 @@ class _RemainingCandidates:
 
     Attributes:
         exchanged: All calls.
-        deeds: What was done and went wrong.
+        deeds: Facts about what was done and what went wrong.
         records: The other calls.
-        said: What else there is.
+        said: Other facts.
     """
 
     def __init__(self, candidates: FactCandidates, count: Count) -> None:
@@ -312,7 +312,7 @@ def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactC
     """The candidates for a region whose results are records.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         is_current: For each exchange, True if its result still stands.
     """
 

@@ -13,7 +13,7 @@ class BoundedCache(Generic[K, V]):
 
     Args:
         max_entries: Most entries kept.
-        max_weight: What all of them may weigh, in bytes.
+        max_weight: Most that all of them may weigh, in bytes.
     """
 
     def __init__(self, max_entries: int, max_weight: int) -> None:

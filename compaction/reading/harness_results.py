@@ -170,7 +170,7 @@ def _hermes_call(text: str) -> CalledTool | None:
         return CalledTool("", "tool", body.strip())
 
 
-#: What tools are called whose tags are known, and blocks by their language.
+#: Names of tools whose tags are known, and of blocks by their language.
 _TAGS: Final = {
     "command": "shell",
     "execute_bash": "shell",

@@ -26,7 +26,7 @@ class CalledTool(msgspec.Struct, frozen=True, gc=False):
     """A tool call.
 
     Attributes:
-        id: What its result answers; "" where calls are made in plain text.
+        id: Call that its result answers; "" where calls are made in plain text.
         name: The tool's.
         arguments: As the model wrote them: JSON, or plain text.
     """
@@ -53,7 +53,7 @@ class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         whole: True if text and calls are all it holds: no image, file, sound or unknown part.
         signed: True if it carries thinking, reasoning or another opaque item that is bound to its
             place: nothing before it may change.
-        tokens: What it weighs, all included.
+        tokens: Tokens of it, all included.
     """
 
     raw: bytes

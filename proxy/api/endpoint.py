@@ -74,7 +74,7 @@ class EndpointDependencies:
 
     Attributes:
         call_id: Makes the id of a call that arrives at this time.
-        body_memory: What the bodies of calls may take.
+        body_memory: Memory that the bodies of calls may take.
         max_calls: Calls in flight at once.
         shared_state: True if teams may share what a provider keeps under its account.
     """

@@ -9,8 +9,8 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError
 from proxy.records.call import Call
 
-#: What a provider answers from the call alone, without what it keeps under its account. No other
-#: spelling of these paths may avoid how they are read and held to limits.
+#: Paths that a provider answers from the call alone, without what it keeps under its account. No
+#: other spelling of these paths may avoid how they are read and held to limits.
 #: Source: OpenAI API reference (2026-11).
 SELF_CONTAINED: Final = frozenset(
     {
@@ -39,7 +39,7 @@ _STATE_PREFIXES: Final = (
     "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
     "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
 )  # fmt: skip
-#: What lists the answers that a provider keeps, instead of asking for one.
+#: Call that lists the answers a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
 _LIST_COMPLETIONS: Final = ("GET", "chat/completions")
 _HOW_TO_ALLOW: Final = (

@@ -151,7 +151,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     """The headers of every answer that is an error.
 
     Args:
-        error: What the answer tells.
+        error: Error that the answer reports.
         request_id: Names the request in the log.
         length: Bytes of the body.
     """

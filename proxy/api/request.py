@@ -88,7 +88,8 @@ _PATH_ESCAPES: Final = re.compile(
 )
 #: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
 _NEEDLESS_ESCAPES: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
-#: What some servers drop from a step of a path: parameters, spaces, control characters.
+#: Characters after which some servers drop the rest of a path segment: parameters, spaces, control
+#: characters.
 _DROPPED_SUFFIX: Final = re.compile(r"[;%][^/]*")
 
 

@@ -38,7 +38,7 @@ def settle_abandoned(
         attempt: The attempt that was ended.
         reason: Why it was ended; None where it came to its end.
         usage: Its prompt and what was delivered, as counted here.
-        meter: What was read of the answer; None for nothing.
+        meter: Meter of the answer as far as it was read; None for nothing.
     """
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage

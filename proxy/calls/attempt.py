@@ -46,7 +46,7 @@ class Attempt:
 
     Attributes:
         choice: The route, and why.
-        info: What is known of it for its receipt.
+        info: Facts about it for its receipt.
         planned: The plan, or why the prompt is sent unmodified.
         answer: Once it began.
         reader: Translates the answer; None passes it on as it comes.
@@ -54,7 +54,7 @@ class Attempt:
         was_sent: True if anything went to the upstream.
         was_accepted: True if the upstream was at work on it, and so may bill it.
         ttft: Seconds from sending to the first content; None before that.
-        failed_meter: What was read of an answer that failed early; None where none came.
+        failed_meter: Meter of an answer that failed early; None where none came.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Attempt:
             choice: Where it goes.
             number: Counts the call's attempts, from 0.
             is_resent: True if it was refused with a plan, and is now sent unmodified.
-            refused_compaction: What compaction had made of it when it was refused; it goes without.
+            refused_compaction: Its compaction when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """
         self.context = context

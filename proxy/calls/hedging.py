@@ -92,7 +92,7 @@ class HedgedAttempts:
 
     Args:
         context: The call.
-        routes: What may be tried.
+        routes: Routes that may be tried.
         deadline: Seconds to the first content byte.
         begin: Brings an attempt to its commit point, or says why it did not get there.
 

@@ -36,7 +36,7 @@ _LAST_EVENTS: Final = frozenset(
         "transcript.text.done",
     }
 )
-#: What the last event of a stream holds, by what the types of its events begin with.
+#: Marks in the last event of a stream, by the prefix of its event types.
 _END_MARKS: Final = {
     "image_edit": b"image_edit.completed",
     "image_generation": b"image_generation.completed",

@@ -12,7 +12,7 @@ from proxy.catalog.entries import Route
 
 #: Tokens that may be generated where neither the call nor the catalog says.
 _DEFAULT_MAX_OUTPUT_TOKENS: Final = 16_384
-#: What a text completion generates at most where its call does not say.
+#: Most tokens of a text completion whose call names no limit.
 #: Source: OpenAI API reference, create a completion (2026-11).
 _DEFAULT_COMPLETION_TOKENS: Final = 16
 #: Choices of one prompt that are taken to be priced. Source: vLLM, VLLM_MAX_N_SEQUENCES (2026-11);
@@ -48,7 +48,7 @@ class OutputAllowance(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         per_choice: Tokens of each choice, at most.
         choices: Number of answers generated, for all prompts together.
-        requested: What the request itself says of each; 0 where it says nothing.
+        requested: Tokens that the request itself asks for in each; 0 where it says nothing.
         minimum: The fewest that it can be limited to.
     """
 

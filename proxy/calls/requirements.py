@@ -57,7 +57,8 @@ class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
         output: Tokens it wants at most; 0 where it does not say.
         is_answered: True if something of its conversation was answered before.
         first: 16 bytes that stand for the user's first message.
-        needs: What it asks for that cannot be said in other words, as ``CallRequirements`` has it.
+        needs: Features of it that cannot be expressed in other fields, as ``CallRequirements`` has
+            it.
     """
 
     tools: bool

@@ -33,7 +33,7 @@ class Untranslatable(UpstreamError):
     """A call cannot be translated for the substitute model.
 
     Attributes:
-        why: What of it cannot be said, as a header takes it.
+        why: Error that names what of it cannot be said, as a header takes it.
     """
 
     def __init__(self, why: ProxyError) -> None:

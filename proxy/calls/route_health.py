@@ -32,7 +32,7 @@ class RouteHealth:
 
     Attributes:
         breaker: Circuit breaker of the route.
-        limit: What it takes at once; None where nobody asked.
+        limit: Limit of calls in flight; None where nobody asked.
         ttft: Seconds until the first token of its latest streams.
     """
 

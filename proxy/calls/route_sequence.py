@@ -24,9 +24,9 @@ class RouteSequence:
     """The routes of one call, in the order they are tried.
 
     Attributes:
-        decision: What was decided before it began.
-        refused_plan: What planning made of the prompt, where the attempt under way goes without it
-            because an upstream refused it.
+        decision: Decision made before it began.
+        refused_plan: Planned prompt, where the attempt under way goes without it because an
+            upstream refused it.
         refused_compaction: The same of compaction, which goes first.
         skipped: Models that cannot take the call, by name, and why.
     """

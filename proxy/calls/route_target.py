@@ -22,7 +22,7 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
         route: The route.
         model: The model the caller asked for.
         at: When, in seconds since the epoch.
-        endpoint: What the caller asks, as the path below ``/v1/``.
+        endpoint: Path that the caller asks for, below ``/v1/``.
     """
     rates = _rates(route.tariff, at)
     upstream = route.upstream

@@ -21,7 +21,7 @@ _MAX_HELD_IDLE_BYTES: Final = 64 * 1024
 _MAX_OPENING_BYTES: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-#: What is nearly JSON begins so, and is read again at once where it is short.
+#: Beginnings of what is nearly JSON; where it is short it is read again at once.
 _NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
 #: Bytes that are read to tell whether an answer without a stream's label is one nevertheless.
@@ -48,7 +48,7 @@ class UpstreamAnswer:
 
     Attributes:
         exchange: Where it comes from.
-        meter: What it used, as far as it was read.
+        meter: Usage, as far as it was read.
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
         generates: True if it must be a stream of events or JSON, whatever it is called.
@@ -83,7 +83,7 @@ class UpstreamAnswer:
             timeline: Of the attempt.
             generates: True if it must be a stream of events or JSON.
             is_retrieval: True if it is something that the provider keeps.
-            expected: What the call asked for.
+            expected: Kind of answer that the call asked for.
         """
         self.exchange = exchange
         self.headers = exchange.headers

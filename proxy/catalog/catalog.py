@@ -18,7 +18,7 @@ class Catalog:
         default: Takes the calls that name no model, at no known price.
         passing: Where models pass that it does not list.
         assumed: Models that took traits from their family, which their entries do not state.
-        warnings: What looks wrong in the files and can be used all the same.
+        warnings: Problems in the files that do not keep them from being used.
     """
 
     models: Mapping[str, Model]

@@ -64,8 +64,8 @@ class Route:
         regime: The name of its cache rules, one of ``REGIMES``; "" when unknown.
         block: Tokens per cache block where the regime counts in blocks.
         min_cache_tokens: Prompts below this are never cached; None when unknown.
-        traits: What the model accepts; see ``TRAITS``.
-        can: What the model is able to do, of ``ABILITIES``; None where nobody said.
+        traits: Names of what the model accepts; see ``TRAITS``.
+        can: Abilities of the model, of ``ABILITIES``; None where nobody said.
     """
 
     name: str
@@ -113,7 +113,7 @@ REGIMES = {
 }
 
 
-#: What a model may accept: what it answers in another model's place is translated by this.
+#: Names of what a model may accept: what it answers in another model's place is translated by this.
 #: Source: Anthropic, model pages and API versioning (2026-08 to 2026-11); OpenAI API reference,
 #: create a chat completion, and reasoning guide (2026-11). Of the other providers they are what is
 #: known of their OpenAI-compatible ways; a trait too many costs a refused attempt, no more.
@@ -152,7 +152,7 @@ TRAITS = {
 }
 
 
-#: What a model may be able to do, as far as it decides whether it can answer in another's place.
+#: Names of what a model can do, as far as it decides whether it can answer in another's place.
 ABILITIES = {
     "tools": "calls tools",
     "schema": "keeps to a JSON schema",

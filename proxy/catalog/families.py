@@ -15,7 +15,7 @@ from proxy.catalog.entries import Model, Route, Upstream
 BASE: Final = "{base}"
 #: The longest name that passes; no provider has longer ones.
 MAX_NAME_LENGTH: Final = 256
-#: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
+#: Suffix of a dated snapshot of a model: 2024-08-06, 20250929 or latest.
 SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
 _NAME: Final = re.compile(r"[!-~]+")
 
@@ -184,7 +184,7 @@ def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -
     Args:
         names: Their pattern, which is its id.
         upstream: Where they go.
-        like: What they take after.
+        like: Route that they resemble.
     """
     route = Route(name=f"{upstream.name}/{names}", upstream=upstream)
     if like is not None:

@@ -12,8 +12,8 @@ class Problem:
         file: Its name, as the reader knows it.
         line: From 1.
         where: The dotted name of the entry, such as ``models.gpt-5.5.price.input``.
-        what: What is wrong, as the rest of a sentence about ``where``.
-        fix: What to do about it, as an imperative.
+        what: Defect, as the rest of a sentence about ``where``.
+        fix: Fix, as an imperative sentence.
         warning: True if the catalog can be used all the same.
     """
 

@@ -54,8 +54,8 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a dry run.
 
     Attributes:
-        messages: What would be sent, each as JSON.
-        facts: What stands for the compacted messages.
+        messages: Messages that would be sent, each as JSON.
+        facts: Facts that replace the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
         compacted: True if facts stand for any of it.
@@ -67,15 +67,15 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Which messages each part of the facts stands for, and what it weighs, by the
             counts it was decided with.
-        lost: What stood in the compacted messages and would not be sent any more.
+        lost: Values of the compacted messages that would not be sent any more.
         keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
-        kept_tokens: What would be sent beside the facts: system text, tools and the turns that
-            stay; None where nothing is compacted.
+        kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
+            where nothing is compacted.
         calls: Number of calls made in it, the present one included; 0 where nobody can say.
         since_call: The call at which it was compacted last; None where nothing is compacted.
-        faults: What a provider would refuse in it unmodified.
+        faults: Defects of it, unmodified, that a provider would refuse.
         gateway: Why the gateway would not compact it at all, as a code; None where it would.
     """
 

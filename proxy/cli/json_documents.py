@@ -58,7 +58,7 @@ def report(
         rows: By team and those parts.
         total: The row of all teams; none without calls.
         names: The teams' names by id.
-        parts: What the rows are split by besides the team.
+        parts: Dimensions that split the rows, besides the team.
         times: Durations of calls, by the values of team and parts, and of all by ().
     """
     return {
@@ -216,7 +216,7 @@ def saved_nanos(cost: int, part: float) -> int:
 
     Args:
         cost: In nano-dollars.
-        part: What was saved of the cost without planning, from below 0 to below 1.
+        part: Share saved of the cost without planning, from below 0 to below 1.
     """
     return round(cost * part / (1 - part) / 1e7) * 10_000_000
 

@@ -84,7 +84,7 @@ class AdminToken:
     """The token that opens the pages, whoever else misses it: it is too long to be guessed.
 
     Args:
-        token: What it is.
+        token: Token of the administrator.
         ticks: Seconds of a clock that goes forward.
     """
 

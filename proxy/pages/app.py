@@ -46,9 +46,9 @@ async def pages_app(
     """Opens the app of all pages.
 
     Args:
-        context: What it stands in.
+        context: Shared state and settings of the gateway.
         receipts_reader: Where receipts are found.
-        telemetry: What Prometheus reads.
+        telemetry: Metrics for Prometheus.
         limits: The gate of budgets and the router of objectives; None each
             where no policies are named.
         reloader: Has the catalog in force, and knows what was wrong with the files last.
@@ -181,7 +181,7 @@ def health_router(
 
     Args:
         troubles: Why no calls can be taken.
-        notes: What an operator should know though calls can be taken.
+        notes: Returns notes for the operator, though calls can be taken.
         metrics: Prometheus text.
     """
     routes = APIRouter()

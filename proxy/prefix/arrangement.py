@@ -88,12 +88,12 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt in order.
 
     Attributes:
-        plan: What holds for its conversation, with the tools it has now.
+        plan: Plan of its conversation, with the tools it has now.
         blocks: Of the prompt.
         bare: The same without marks.
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
-        notes: What was left unmodified, and why.
+        notes: Parts left unmodified, and why.
     """
 
     prompt: Prompt
@@ -164,7 +164,7 @@ def arrange_prompt(
 
     Args:
         draft: The call.
-        plan: What holds for its conversation.
+        plan: Plan of its conversation.
         layout: The one that the plan names; None for none.
         late: True if the upstream takes system messages after the conversation.
 

@@ -50,7 +50,7 @@ class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
-        plan: What was decided for it; None where nothing was.
+        plan: Decision made for it; None where there was none.
         calls: Calls seen of it.
         latest: When the last of them was made.
         turns: Answers that one held.
@@ -60,7 +60,7 @@ class ConversationState(msgspec.Struct):
         endings: Ends of the latest calls.
         lefts: Blocks at the end of those before them that they did not repeat, where they had to
             extend one.
-        tokens: What the last of them was; by estimate, where nobody counted.
+        tokens: Tokens of the last of them; by estimate, where nobody counted.
         open_call: The number of its latest call while that waits to be judged; 0 for none.
     """
 
@@ -107,7 +107,7 @@ class ConversationState(msgspec.Struct):
         Args:
             sent: The call.
             now: When it was made, in seconds.
-            tokens: What it was.
+            tokens: Tokens of it.
             turns: Answers it held.
         """
         self.calls += 1

@@ -195,8 +195,8 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     """Number of further conversations a comparison needs in both arms together; 0 if it has enough.
 
     Args:
-        treated: What the one arm took.
-        control: What the other did.
+        treated: Totals of the treated arm.
+        control: Totals of the control arm.
         share: The part of all conversations that is drawn into the control arm.
     """
     lacking = [MIN_CONVERSATIONS - treated.conversations, MIN_CONVERSATIONS - control.conversations]
@@ -265,9 +265,9 @@ class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One call; all in one unit, such as fresh tokens times their price.
 
     Attributes:
-        planned: What it should cost as it was sent.
-        direct: What it should have cost unmodified.
-        surcharge: What it paid for writing, over what it would have paid unmodified.
+        planned: Expected cost as it was sent.
+        direct: Expected cost had it been sent unmodified.
+        surcharge: Cost of its writes beyond those of the unmodified call.
         lives: Seconds that what it wrote lives.
     """
 

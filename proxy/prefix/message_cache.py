@@ -95,7 +95,7 @@ class MessageCache:
         most: Messages remembered.
 
     Attributes:
-        fronts: What was read of tools and instructions.
+        fronts: Readings of tools and instructions.
     """
 
     def __init__(self, most: int = 50_000) -> None:

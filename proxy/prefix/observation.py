@@ -51,9 +51,9 @@ def explain_miss(
     """Why the call was read less than it could have been; None where it was not.
 
     Args:
-        evidence: What was known when it was sent.
-        usage: What the provider counted; not an estimate.
-        rates: What the call's tokens cost; None where that is unknown.
+        evidence: Facts known when it was sent.
+        usage: Usage as counted by the provider; not an estimate.
+        rates: Prices of the call's tokens; None where unknown.
         told: The provider's own reason, where it gave one.
         shown: The prompt that was sent, only where its team keeps prompts: its words may then
             stand in the detail.
@@ -97,8 +97,8 @@ def provider_miss(
 
     Args:
         told: The provider's own reason, where it gave one.
-        usage: What it counted; None where it did not.
-        rates: What the call's tokens cost; None where that is unknown.
+        usage: Usage as it counted; None where it did not.
+        rates: Prices of the call's tokens; None where unknown.
     """
     if told is None:
         return None
@@ -192,9 +192,9 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     """A call beside those before it.
 
     Attributes:
-        seen: What it tells of its feature.
+        seen: Evidence about its feature.
         compares: True if it had to extend an earlier call of its conversation.
-        tokens: What its prompt was; by estimate, where nobody counted.
+        tokens: Tokens of its prompt; by estimate, where nobody counted.
     """
 
     seen: SeenCall
@@ -209,7 +209,7 @@ def observe_call(
 
     Args:
         planned: The call.
-        usage: What its provider counted; None where it did not.
+        usage: Usage as counted by its provider; None where it did not.
         state: Its conversation before it.
     """
     draft, evidence = planned.draft, planned.evidence
@@ -247,7 +247,7 @@ def find_miss(
 
     Args:
         planned: The call that was answered.
-        usage: What its provider counted; None where it did not.
+        usage: Usage as counted by its provider; None where it did not.
         told: The provider's own reason for a miss, where it gave one.
     """
     if usage is None:

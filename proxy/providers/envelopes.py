@@ -7,7 +7,7 @@ import msgspec
 
 from proxy.providers.lenient import to_strict_json
 
-#: What is nearly JSON begins so.
+#: Beginnings of what is nearly JSON.
 _NEAR_JSON_STARTS: Final = (b"{", b"[", b"\xef\xbb\xbf")
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.

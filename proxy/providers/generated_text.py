@@ -66,7 +66,7 @@ _OPENINGS: Final = frozenset(
         "response.reasoning_summary_part.added",
     }
 )
-#: What a provider writes to go on from, in place of what came: no part of the answer.
+#: Item that a provider writes to go on from, in place of the conversation: no part of the answer.
 _COMPACTION: Final = "compaction"
 #: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
 _EMPTY_BLOCKS: Final = ("text", "thinking", _COMPACTION)
@@ -105,7 +105,7 @@ def has_content(kind: str, data: bytes) -> bool:
 
     Args:
         kind: Its type; "" for one without.
-        data: What it says; what is not known is content, and so is what takes long to parse.
+        data: Data of the event; what is not known is content, and so is what takes long to parse.
     """
     if kind in _OPENINGS:
         return False

@@ -34,7 +34,7 @@ _SHARED_FIELDS: Final = frozenset(
         "logprobs", "forced_tools", "parallel_tools", "functions", "seed", "openai_params",
     }
 )  # fmt: skip
-#: What every model of the Messages API takes, or its wire says in other words.
+#: Features that every model of the Messages API takes, or that its wire expresses in other fields.
 _MESSAGES: Final = frozenset({"stop"})
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
@@ -76,7 +76,7 @@ _EFFORTS: Final[Mapping[str, str]] = {
 #: The most thinking tokens of an effort, for callers that asked for a number of them.
 _EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 
-#: What an assistant's message may hold that only some providers know.
+#: Fields of an assistant's message that only some providers know.
 _THINKING_FIELDS: Final = ("thinking_blocks", "reasoning_content", "reasoning_details")
 _NULL: Final = b"null"
 _ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')

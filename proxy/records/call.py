@@ -19,7 +19,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Public name of the key, such as ``key_…``; never the secret.
         team: The id of the team that owns and pays.
-        team_name: What people call the team.
+        team_name: Display name of the team.
         feature: The feature label of calls that name none.
         keeps_prompts: True if the team opted in to storing prompt text.
         revoked: True if it no longer opens anything.
@@ -44,15 +44,15 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         query: The raw query string, without ``?``.
         headers: The caller's headers that may be passed on, names in lower case.
         body: The caller's own bytes.
-        fields: What was read from them; None where the body is not JSON.
+        fields: Fields read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
-        conversation: What the caller calls its conversation; "" where it does not say.
-        session: What its client's headers say of the session, hashed; "" for nothing.
-        slots: What the caller's header says of its texts' slots; "" for nothing.
-        compaction: What the caller's header says of compaction; "" for nothing.
+        conversation: Caller's name of its conversation; "" where there is none.
+        session: Session in its client's headers, hashed; "" for none.
+        slots: Slots header of the caller; "" for none.
+        compaction: Compaction header of the caller; "" for none.
         arrived: When, in seconds since the epoch (UTC).
-        notes: What of it was read otherwise than it was said, in short sentences.
-        salt: What keeps its team out of others' caches, a secret; "" where teams share them.
+        notes: Parts that were read otherwise than written, in short sentences.
+        salt: Secret that keeps its team out of others' caches; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
         is_own: True if the gateway asks it by itself, to have notes taken.
         substitute: The public name of the model that answers in place of the one asked for; ""

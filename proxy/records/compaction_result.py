@@ -10,7 +10,7 @@ from slo.usage import Usage
 
 #: Where tokens that no cache knew may be billed.
 _WRITTEN: Final = ("write_5m", "write_30m", "write_1h", "write_12h")
-#: What stands behind a feature where a model is asked for notes for it; and the longest feature.
+#: Suffix of a feature for which a model is asked for notes; and the characters of the longest feature.
 _NOTING: Final = "/compaction"
 _LABEL: Final = 128
 #: Why compaction had a part in a call that asks for notes. No caller can say so of its own.
@@ -46,7 +46,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         lost: Number of them that are missing from what is sent.
         messages: Messages that facts stand for in what is sent, 0 where results alone were
             shortened; None where it is sent unmodified.
-        notes: What the caller is told, in short sentences.
+        notes: Notes for the caller, in short sentences.
         conversation: Which it is, as planning names it; b"" where nobody asked.
     """
 
@@ -138,8 +138,8 @@ def compaction_savings(
     claimed that a cache would have given anyway.
 
     Args:
-        result: What was sent.
-        usage: What the provider counted.
+        result: Compaction as sent.
+        usage: Usage as counted by the provider.
         tariff: The route's prices.
         at: When the call was made, in seconds since the epoch.
         terms: On what terms it was served.

@@ -12,12 +12,12 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a feature; times are in seconds since the epoch.
 
     Attributes:
-        mode: What a person chose; None where nobody did.
+        mode: Mode that a person chose; None where nobody did.
         keep_turns: The last turns that stay unmodified; None for the usual.
         target: Tokens a prompt is to come down to; None for as far as facts go by themselves.
         stepped: The gentler mode that the live quality check stepped back to; None where it did
             not.
-        why: What it found; "" where it did not.
+        why: Finding of it; "" where there is none.
         stepped_at: When; 0 where it did not.
         measured_from: Since when its proof counts.
         changed_by: Who chose last.
@@ -66,7 +66,7 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     Attributes:
         changes: Number of changes so far.
         features: By team and feature.
-        unlisted: What holds for all other features.
+        unlisted: Settings of all other features.
     """
 
     changes: int = -1

@@ -43,7 +43,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         started: When the call arrived, in seconds since the epoch (UTC).
         team: The team's id.
         key_id: The key's id.
-        feature: What part of the caller's product asked; "" where nobody said.
+        feature: Part of the caller's product that asked; "" where nobody said.
         user: Keyed hash of the opaque end user; "" where nobody said.
         endpoint: The path below /v1/, such as ``chat/completions``.
         model: The public name the caller asked for; "" where the call names none.
@@ -64,7 +64,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         upstream_id: The provider's own id of its answer.
         upstream_request_id: The provider's own id of the request, from its answer's headers; ""
             where it gave none.
-        notes: What the gateway changed or dropped, in short sentences.
+        notes: Changes and omissions of the gateway, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
         unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
@@ -76,9 +76,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss: Why it knew fewer; "" where it did not.
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
-        miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
-        planning_nanos: What planning should have saved of it in 1e-9 US dollars, by what caches
-            should hold, below 0 where it cost more; None where nobody can say.
+        miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
+        planning_nanos: Expected savings of it by planning in 1e-9 US dollars, by what caches should
+            hold, below 0 where it cost more; None where unknown.
         moved: Why it went to another route than the one asked for: ``chat-ttft: fallback level 1``;
             "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
@@ -88,8 +88,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.
         reset: True if it was the first call after a compaction, so that its prefix moved.
-        compaction_nanos: What compaction saved in 1e-9 US dollars, below 0 where it cost more; None
-            where nobody can say.
+        compaction_nanos: Savings by compaction in 1e-9 US dollars, below 0 where it cost more; None
+            where unknown.
         needed: Values of its newest tool calls that stood in what was compacted.
         lost: Number of them that were missing from what was sent.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone

@@ -15,7 +15,7 @@ from proxy.errors import CallerError
 _MAX_NAME_CHARS: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
-#: What the types of tools begin with that a provider runs, for a fee of their own.
+#: Prefixes of the types of tools that a provider runs, for a fee of their own.
 #: Source: OpenAI, pricing (2026-11).
 _HOSTED_TOOL_PREFIXES: Final = (
     "code_interpreter",

@@ -43,7 +43,7 @@ class ReceiptImport:
         """Book the receipts of a log.
 
         Args:
-            name: What the log is called.
+            name: Name of the log.
             file: Its lines.
 
         Raises:

@@ -19,7 +19,7 @@ from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
 
-#: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
+#: Tokens around a list of tools, less those that a system message saves beside it. Fitted likewise.
 _TOOLS_TOKENS: Final = 6
 
 #: Whose bodies are known; ``messages`` is Anthropic's.

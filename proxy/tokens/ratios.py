@@ -7,7 +7,7 @@ import re
 from collections import OrderedDict
 from typing import Final
 
-#: What an untaught model is assumed to have been seen with: our tokens.
+#: Tokens, by our count, that a model without observations is assumed to have been seen with.
 _PRIOR_TOKENS: Final = 500.0
 #: Weight that earlier observations keep at each new one; some 50 calls decide.
 _DECAY: Final = 0.98

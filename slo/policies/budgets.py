@@ -42,7 +42,7 @@ from slo.reservations import MAX_AMOUNT
 from slo.window import Window
 
 _MAX_ALERTS = 10
-#: What a table of a budget may say.
+#: Keys of a budget's table.
 KEYS = (
     "name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "unpriced",
     "alerts",

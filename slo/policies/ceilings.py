@@ -27,7 +27,7 @@ from slo.reservations import MAX_AMOUNT
 
 _MAX_MODELS = 10
 _EXAMPLE = '"0.05"'
-#: What a table of a ceiling may say.
+#: Keys of a ceiling's table.
 KEYS = ("name", "team", "feature", "limit", "on_exceed", "cheaper", "unpriced")
 
 

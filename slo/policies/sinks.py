@@ -19,7 +19,7 @@ import msgspec
 from slo.alert import Severity
 from slo.policies.table import TableReader, describe_value
 
-#: What a table of a sink may say.
+#: Keys of a sink's table.
 KEYS = ("name", "kind", "url_env", "secret_env", "at_least")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 #: Names with this prefix are settings, and one that is none is an error.

@@ -57,8 +57,8 @@ class PolicyMistake(msgspec.Struct, frozen=True, kw_only=True):
         file: Its name, as the reader knows it.
         line: From 1.
         where: The entry, such as ``budgets.assistants-month.limit``; "" for the whole file.
-        what: What is wrong, as the rest of a sentence about ``where``.
-        fix: What to do about it, as an imperative.
+        what: Defect, as the rest of a sentence about ``where``.
+        fix: Fix, as an imperative sentence.
     """
 
     file: str
@@ -178,7 +178,7 @@ def read_entries(
     Args:
         top: The whole file.
         kind: The array's name, in the plural, such as ``budgets``.
-        known: What an entry may say.
+        known: Keys that an entry may have.
         read: An entry of a table, with stand-ins where it has mistakes.
         mistakes: Where what is wrong goes.
     """

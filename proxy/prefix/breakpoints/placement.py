@@ -180,12 +180,12 @@ def place_marks(
     """The marks this call adds to the caller's own, and why others do not stand.
 
     Args:
-        policy: What its conversation marks.
+        policy: Marks of its conversation.
         blocks: The call's, in wire order.
         ends: Tokens up to the end of each block, or as near as is known.
         regime: The cache of its route.
         given: The caller's own marks, by block.
-        end: What is known of the prompt's end.
+        end: Known facts about the prompt's end.
     """
     room = regime.marks - len(given)
     if given and not policy.explicit and regime.name == _OPENAI:

@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         layout: The version of the layout applied; 0 for none.
         tools: Fingerprints of its tools in the order they are sent (hex).
         as_came: True if its tools are written as their caller writes them, else in one rendering.
-        policies: What it marks, by the regime's name and provider, as ``regime/provider``.
+        policies: Breakpoint policies by the regime's name and provider, as ``regime/provider``.
         joined: True if it was met midway: its text and tools then stay where they were.
         anew: True if it takes the place of an older one: a conversation that begins the same way
             begins again, now with a newer layout.
@@ -108,7 +108,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
 
     Args:
-        plan: What holds for the one that it began as.
+        plan: Plan of the one that it began as.
         arm: The arm that is drawn for it.
         tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
@@ -135,7 +135,7 @@ def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
     A larger share only adds conversations to the control arm.
 
     Args:
-        conversation: What identifies it.
+        conversation: Identifier of the conversation.
         share: The part of all conversations that is left alone, from 0 to 1.
     """
     drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_ARM_LABEL).digest(), "big")

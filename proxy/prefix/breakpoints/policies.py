@@ -152,7 +152,7 @@ def choose_policy(
 
     Args:
         shape: Its first call.
-        uses: What is expected of it.
+        uses: Expected uses.
         regime: The cache of its route.
         key_source: The hashes that keys are made of.
     """
@@ -249,7 +249,7 @@ def without_unread_marks(
     tools that grows, begin alike again, and what OpenAI stored is read then.
 
     Args:
-        found: What the conversation would mark.
+        found: Marks that the conversation would set.
         regime: The cache of its route.
         before: Starts of its latest calls; where every other one began so, too, it holds still.
         now: Start of this call.

@@ -18,7 +18,7 @@ from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
-#: What an observation keeps of its weight at the next one: some 100 count.
+#: Factor on an observation's weight at the next one: some 100 count.
 _DECAY: Final = 0.99
 #: No chain of uses is believed to be longer.
 _MAX_EXPECTED_USES: Final = 100.0
@@ -108,7 +108,7 @@ class SeenCall(msgspec.Struct, frozen=True, kw_only=True):
         shares: True if its stable slot was sent before; what is not so is no such slot.
         equips: True if its tools were sent before, in the same order.
         layout: The version of the layout it was sent in.
-        reads: What became of what it should have read; None where that is not known.
+        reads: Result of the read that was expected; None where that is not known.
     """
 
     before: int = 0
@@ -334,7 +334,7 @@ class _SharedStarts:
     """The parts that calls in one layout share with those before them.
 
     Attributes:
-        extends: What later calls of a conversation leave out of the one before.
+        extends: Parts of the call before that later calls of a conversation leave out.
         shares: Calls whose stable slot was sent before.
         alike: The same of those that do not extend their conversation.
         equips: Calls whose tools were sent before.

@@ -38,7 +38,7 @@ class ProviderReason(msgspec.Struct, frozen=True):
     Attributes:
         reason: As we call it.
         detail: In a short sentence.
-        tokens: What it says was missed; None where it does not.
+        tokens: Tokens that it reports as missed; None where it does not.
     """
 
     reason: MissReason
@@ -53,7 +53,7 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
         detail: The evidence in a short sentence; text of the prompt only where it may be shown.
         confidence: None where it was not kept.
         tokens: Tokens that could have been read and were not.
-        nanos: What that cost, in nano-dollars; None where a price is unknown.
+        nanos: Cost of that, in nano-dollars; None where a price is unknown.
     """
 
     reason: MissReason
@@ -63,7 +63,7 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int | None = None
 
 
-#: What to do about each reason, in one sentence.
+#: Advice for each reason, in one sentence.
 FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
@@ -121,7 +121,7 @@ def explanation_lines(
     Args:
         miss: Why less was read than could have been; None for no reason to ask.
         expected: Tokens that should have been read; None where nobody reckoned.
-        usage: What the provider counted; None where it did not.
+        usage: Usage as counted by the provider; None where it did not.
     """
     if usage is None:
         return []

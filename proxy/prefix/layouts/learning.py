@@ -78,7 +78,7 @@ class FeatureLearner:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
 
         Args:
-            fresh: What a token not read from the cache costs, in nano-dollars.
+            fresh: Price of a token not read from the cache, in nano-dollars.
             regime: The cache of the route.
         """
         moves: list[LayoutMove] = []

@@ -27,8 +27,8 @@ class Column(msgspec.Struct, frozen=True):
         at: The first of them among the gap's units, blank ones not counted.
         of: Number of units that the gap has everywhere; 0 where that differs and the column is all
             of it.
-        values: What stands there by conversation and variant, as fingerprints.
-        example: What stands there in one variant.
+        values: Values there by conversation and variant, as fingerprints.
+        example: Units there in one variant.
         line: The number of its first line in that variant, from 1.
     """
 

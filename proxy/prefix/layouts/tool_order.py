@@ -155,7 +155,7 @@ class _Tool(msgspec.Struct, frozen=True):
         whole: Its one rendering; unmodified where it is no function.
         bare: The same without marks.
         marks: Its marks, by name.
-        name: What the model calls it; "" where it has to stay in its place.
+        name: Name of it to the model; "" where it has to stay in its place.
         known: The fingerprint (hex) of ``bare``.
         came: As its caller writes it.
         spelling: Differs from that of another rendering; spaces between its parts do not count.

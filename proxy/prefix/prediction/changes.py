@@ -78,7 +78,7 @@ def prefix_parameters(
     """Fingerprint the fields that the prefix depends on; a field left out counts as null.
 
     Args:
-        prompt: What is sent.
+        prompt: Prompt as sent.
         regime: The cache it meets.
         fingerprint: The team's.
         model: The name the upstream knows it by; "" for the one in the prompt.
@@ -145,8 +145,8 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
         at: When it was sent.
         conversation: Which it belonged to.
         place: Whose cache it met, and where.
-        early: What shaped its whole prefix besides the blocks, by name.
-        late: What shaped its messages only.
+        early: Digests of parameters that shaped its whole prefix besides the blocks, by name.
+        late: Digests of parameters that shaped its messages only.
         tools: Short fingerprints of its tools, joined.
         heads: The same of its leading texts.
         lines: The same of the lines of each leading text.

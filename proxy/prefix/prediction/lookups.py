@@ -178,7 +178,7 @@ class UnstoredPrefixes:
             sent: The call.
             hit: Number of blocks before the end of the longest entry that should be there.
             scale: Scale from its bytes to tokens.
-            usage: What its provider counted.
+            usage: Usage as counted by its provider.
             now: When it was sent.
         """
         if sent.regime.name != _ANTHROPIC:

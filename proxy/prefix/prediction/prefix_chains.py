@@ -43,10 +43,10 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
     anywhere in it, what was sent before.
 
     Attributes:
-        tokens: What should be read.
-        found: What could be read if nothing ever died.
-        stored: What could be read if, besides, every block were looked up.
-        known: What was sent before, stored or not.
+        tokens: Tokens that should be read.
+        found: Tokens that could be read if nothing ever died.
+        stored: Tokens that could be read if, besides, every block were looked up.
+        known: Tokens sent before, stored or not.
         same: Number of its first blocks that were sent before.
         hit: Number of its first blocks up to the end of the longest entry that surely is there.
         idle: Seconds since the longest entry found was used; since the longest prefix known was
@@ -205,7 +205,7 @@ class PrefixChainIndex:
 
         Args:
             sent: The prompt.
-            usage: What the provider says of it; None where it says nothing.
+            usage: Usage as the provider reports it; None where it reports none.
             now: When it was sent: lifetimes run from there.
         """
         self._count_call(sent, now)

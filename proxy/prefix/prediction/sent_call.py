@@ -111,10 +111,10 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         regime: The cache it meets.
         place: Whose cache that is, and where: team, provider's account, upstream, replica.
-        feature: What part of whose product asks; finds the call to compare a first one with.
+        feature: Team and feature; finds the call to compare a first one with.
         conversation: Which conversation it belongs to; empty where none is known.
-        early: What shapes the whole prefix besides the blocks, by name.
-        late: What shapes the messages only.
+        early: Digests of parameters that shape the whole prefix besides the blocks, by name.
+        late: Digests of parameters that shape the messages only.
         blocks: The prompt's blocks in wire order.
         marks: The lifetime of each mark, the caller's own included, by index of its block; ""
             for the provider's own.

@@ -52,7 +52,7 @@ _KINDS: Final = (b"function", b"custom")
 #: Stands in for ``input`` where that was a text.
 _TEXT: Final = b'"'
 
-#: What is put around each; nothing of a caller's may begin like it.
+#: Frame around each; no text of a caller may begin like it.
 _ITEM: Final = b'{"role":"assistant","item":true,'
 _ANSWER: Final = b'{"role":"tool","item":true,'
 _MOVABLE: Final = b'{"role":"developer","instructions":true,"content":'

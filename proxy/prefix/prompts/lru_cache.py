@@ -13,7 +13,7 @@ class LruCache(Generic[K, V]):
 
     Args:
         most: Most values kept, or the most that all of them may weigh.
-        weigh: What a value weighs; None for 1 each.
+        weigh: Weight of a value; None for 1 each.
 
     Attributes:
         peek: The value of a key, which is not used by this; None where there is none.

@@ -143,7 +143,7 @@ def caller_marks(
     Args:
         prompt: The prompt.
         blocks: Its blocks.
-        readings: What is known of each message; empty where nothing is.
+        readings: Readings of each message; empty where there are none.
 
     Raises:
         Unplannable: If a message cannot be read.

@@ -24,7 +24,7 @@ Fingerprint = Callable[[bytes], bytes]
 #: Who speaks with the application's authority.
 AUTHORITY: Final = frozenset({"system", "developer"})
 ASSISTANT: Final = "assistant"
-#: What a token of a prompt takes, where nobody counted.
+#: Bytes of a prompt's token, where nobody counted.
 BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
 MAX_PIECES: Final = 4_096

@@ -27,7 +27,7 @@ _OPENAI: Final = "openai-breakpoint"
 _ANTHROPIC: Final = "anthropic-breakpoint"
 _CONTROL, _BREAKPOINT = MARKS
 _OPTIONS: Final = "prompt_cache_options"
-#: What a body has in it that may have to change; one pass over it tells.
+#: Contents of a body that may have to change; found in one pass.
 _FOREIGN: Final = re.compile(rb'"cache_control"')
 _ANY: Final = re.compile(rb'cache_(?:control|breakpoint|options)"')
 #: 5m costs what OpenAI's 30m does, 1h less than its 12h does: so a caller never pays more for a

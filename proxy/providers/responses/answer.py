@@ -59,7 +59,7 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         asked: The caller's fields.
         created: When, in seconds since the epoch.
-        tail: What its ids end in; from the chat id, so that both can be matched.
+        tail: Suffix of its ids; from the chat id, so that both can be matched.
         model: The model that answers.
     """
 

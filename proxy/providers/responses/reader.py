@@ -19,7 +19,7 @@ from proxy.providers.responses.stream import ResponseStream
 from proxy.providers.sse import parse_events
 from proxy.providers.stream_endings import malformed_answer, truncated_stream
 
-#: What a run of comments becomes: proxies on the way see that the stream is alive.
+#: Replacement for a run of comments: proxies on the way see that the stream is alive.
 _AWAKE: Final = b": ping\n\n"
 
 

@@ -90,8 +90,8 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         body: The chat body that asks for the same.
-        notes: What was dropped, in short sentences.
-        names: What the caller calls what is in the chat body.
+        notes: Omissions, in short sentences.
+        names: Caller's names for the fields of the chat body.
     """
 
     body: bytes

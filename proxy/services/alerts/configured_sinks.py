@@ -28,7 +28,7 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
     Attributes:
         sink: Which.
         url: Where; a secret.
-        secret: What signs, or a token; "" where the sink has none.
+        secret: Signing secret or token; "" where the sink has none.
     """
 
     sink: Sink

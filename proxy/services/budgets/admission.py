@@ -83,7 +83,7 @@ class _Open(msgspec.Struct):
         attempt: The attempt.
         route: Where it goes.
         counted: The budgets it counts in.
-        wanted: What it may use.
+        wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
         output: Output it may generate; None where nobody predicted it.
         sent: True if it went to an upstream.

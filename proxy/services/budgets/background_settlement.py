@@ -68,7 +68,7 @@ class BackgroundSettlement:
 
         Args:
             name: The reservation's.
-            amounts: What was used, by counter.
+            amounts: Amounts used, by counter.
             ended: When the attempt ended, in seconds since the epoch.
         """
         if self._counters().settle_leased(name, amounts, ended):

@@ -23,7 +23,7 @@ class BudgetMatch(msgspec.Struct, frozen=True):
 
     Attributes:
         counted: Each of them.
-        units: What they count.
+        units: Units that they count.
         has_rate: True if one is of a minute, which headers tell of.
         since: When the windows are open that they are counted in, in seconds since the epoch.
         until: When the first of them ends.

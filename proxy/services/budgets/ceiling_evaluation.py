@@ -39,7 +39,7 @@ class CeilingEvaluation:
     """One attempt under its ceilings.
 
     Attributes:
-        worth: What it may cost; None where nobody knows.
+        worth: Most it may cost; None where nobody knows.
     """
 
     def __init__(

@@ -63,8 +63,8 @@ class _Open(msgspec.Struct):
 
     Attributes:
         ceilings: Those that it is under.
-        predicted: What it is likely to cost in all; None where nobody knows.
-        spent: What its attempts have cost; None where nobody knows.
+        predicted: Likely cost in all; None where nobody knows.
+        spent: Cost of its attempts; None where nobody knows.
         has_used: True if one of them used anything.
     """
 

@@ -67,7 +67,7 @@ class _Known(msgspec.Struct):
     Attributes:
         tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
         kinds: Of its attempts.
-        last: What was predicted last.
+        last: Last prediction.
     """
 
     tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
@@ -82,7 +82,7 @@ class _Last(msgspec.Struct, frozen=True):
         number: The attempt's.
         prepared: Its request, whose body it does not keep alive.
         route: Where it goes.
-        prediction: What is known of it.
+        prediction: Prediction for it.
     """
 
     number: int
@@ -220,7 +220,7 @@ class Predictor:
         Args:
             attempt: The call's, on the route that is too dear.
             tokens: Of its prompt.
-            cost_of: What counts of what it may cost; None where that is too much.
+            cost_of: Returns the part of its possible cost that counts; None where that is too much.
             fits: Returns True if the model of this name can take the call.
             others: Names of models to look at besides, of whatever provider.
         """

@@ -18,7 +18,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
         cached: Number of them that its cache should hold.
         allowance: Most output it may generate.
         output: Output it will generate, all choices together.
-        usual: What nine of ten such calls generate at most; None where little is learned.
+        usual: Most that nine of ten such calls generate; None where little is learned.
         quote: At what prices.
     """
 
@@ -94,7 +94,7 @@ def price_attempt(
     """Prices an attempt; None at an unknown price.
 
     Args:
-        prediction: What is known of it.
+        prediction: Prediction for it.
         route: Where it goes.
         body: As it is sent.
         warm: True if its cache is taken to hold what it should.

@@ -315,8 +315,8 @@ class Reconciler(Collector):
         """Compares a budget's counters with the ledger, and gives them what they surely lack.
 
         Args:
-            read: What it knows.
-            sure: What it knew when all that was settled is settled by now.
+            read: Figures of the ledger.
+            sure: Figures known when all that was settled is settled by now.
         """
         drift, given = 0, 0
         for batch in _batches(read.by):

@@ -19,7 +19,7 @@ from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
 _RETRY_AFTER_S: Final = 2.0
-#: What a program is told of a call whose price nobody knows.
+#: Facts for programs about a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
 
@@ -29,9 +29,9 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ceiling: Which.
-        predicted: What it may cost.
+        predicted: Cost it may have.
         tokens: The output limit of each choice with which it would fit; None for none.
-        field: What the caller calls its output limit.
+        field: Caller's name of its output limit.
         cheapest: The cheapest model that would do; None where none is known.
     """
 
@@ -54,11 +54,11 @@ def budget_refusal(
 
     Args:
         each: The budget that it does not fit into.
-        refused: What its counter said.
+        refused: Refusal of its counter.
         predicted: Amount that the call may use of it.
         now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
-        field: What the caller calls its output limit; "" where lowering it would not do.
+        field: Caller's name of its output limit; "" where lowering it would not do.
     """
     budget, level = each.budget, refused.level
     unit = budget.unit
@@ -96,8 +96,8 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     """The refusal of a call at an unknown price.
 
     Args:
-        limit: What limits its dollars, such as ``The budget `day```.
-        details: What a program may want to know besides.
+        limit: Name of what limits its dollars, such as ``The budget `day```.
+        details: Further facts for programs.
         route: Where it would go.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""

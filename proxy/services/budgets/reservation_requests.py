@@ -126,8 +126,8 @@ def with_upper_bounds(
     """Bounds of what a call may use of each unit, with the most that it can use.
 
     Args:
-        wanted: What it may use.
-        largest: What it may use with the longest prompt that it can have.
+        wanted: Usage it may need, by unit.
+        largest: Usage with the longest prompt that it can have, by unit.
     """
     return {
         unit: msgspec.structs.replace(each, upper_bound=largest[unit].worst)
@@ -177,7 +177,7 @@ def first_uncountable(
 
     Args:
         counted: The budgets it counts in.
-        wanted: What it may use of their units.
+        wanted: Usage it may need of their units.
         call: The call.
         route: Where it would go.
     """

@@ -94,7 +94,7 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         conversation: The conversation; None where nothing is said in it.
         is_decided: True if it is sent as its policy has it, and not unmodified for other reasons.
-        chat_to_note: What is sent, where a model may take notes on what this call compacted.
+        chat_to_note: Chat as sent, where a model may take notes on what this call compacted.
     """
 
     result: CompactionResult

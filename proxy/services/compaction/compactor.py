@@ -87,10 +87,10 @@ class Compactor:
 
     Args:
         store: Where the settings of features are kept.
-        tasks: What shutdown waits for.
+        tasks: Background tasks that shutdown waits for.
         now: Seconds since the epoch.
         send_alert: Takes alerts.
-        defaults: What holds where nobody chose.
+        defaults: Settings where nobody chose.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation as it is sent at a call.
 
     Attributes:
-        result: What is sent, as far as the call itself tells.
+        result: Compaction as sent, as far as the call itself tells.
         conversation: The conversation.
         policy: By which policy; None for unmodified, whatever was decided.
         at: When, in seconds since the epoch.
@@ -62,7 +62,7 @@ class ConversationTracker:
 
         Args:
             came: The unmodified call.
-            now: What is sent of it.
+            now: Conversation as sent.
         """
         result, before = now.result, self._sent.peek(now.conversation.name)
         result = msgspec.structs.replace(result, conversation=now.conversation.name)

@@ -36,10 +36,10 @@ class CompactionSums(msgspec.Struct):
     Attributes:
         compacted: Calls that were sent shorter.
         tokens: Tokens that were not sent.
-        nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
-            cost is taken off.
-        paid: What was paid in all, the same calls' answers and the notes included.
-        treated: What the newest tool calls needed of what was compacted.
+        nanos: Savings in 1e-9 US dollars, so far as they are known; the cost of a model's notes is
+            taken off.
+        paid: Cost in all in 1e-9 US dollars, the same calls' answers and the notes included.
+        treated: Evidence of what the newest tool calls needed of the compacted part.
         untreated: The same of calls sent unmodified, and of what would have been compacted: a model
             that was shown all can need what it would not have been shown.
     """

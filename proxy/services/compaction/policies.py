@@ -17,7 +17,7 @@ from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.compaction_request import CompactionRequest
 
 _DEFAULT_OUTPUT_PRICE: Final = Fraction(4)
-#: What reading and writing a cache costs with most who sell it.
+#: Relative prices of reading and writing a cache at most providers.
 _DEFAULT_READ_PRICE: Final = Fraction(1, 10)
 _DEFAULT_WRITE_PRICES: Final = (Fraction(5, 4),)
 #: Keeps whole prompts, and what two of them began with alike; no marks. So a beginning is read by
@@ -35,8 +35,8 @@ def compaction_policy(
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
-        request: What is to be done.
-        setting: What holds for the feature.
+        request: Compaction that is asked for.
+        setting: Settings of the feature.
         target: Where the call goes.
         window: Most tokens that the model takes; None for not known.
         safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
@@ -102,7 +102,7 @@ def native_compaction_result(
     Args:
         call: The unmodified call.
         route: Where it goes.
-        setting: What holds for its feature: its target is where compaction begins.
+        setting: Settings of its feature: its target is where compaction begins.
         is_dry: True if it is sent unmodified.
     """
     asked = request_native_compaction(

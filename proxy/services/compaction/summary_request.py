@@ -31,7 +31,7 @@ class SummaryReply:
 
     Attributes:
         status: The answer's; 0 before it begins.
-        body: What came of it; b"" where it was too long.
+        body: Body received; b"" where it was too long.
     """
 
     def __init__(self, max_bytes: int = _MAX_ANSWER_BYTES) -> None:

@@ -71,7 +71,7 @@ class ObjectiveRouter:
         tally: Results of this process's calls, by objective and level.
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.
-        costs: What the calls that missed an objective cost, in nano-dollars, by objective.
+        costs: Costs of the calls that missed an objective, in nano-dollars, by objective.
         totals: Good and bad events of this process, by objective.
     """
 

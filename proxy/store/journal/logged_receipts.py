@@ -20,7 +20,7 @@ from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
 from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 
-#: What the log says before a receipt.
+#: Text in the log before a receipt.
 MARKER: Final = "a receipt is in no journal, only here: "
 #: Who says so.
 _LOGGER: Final = "proxy.store.journal.journal"

@@ -64,7 +64,7 @@ class RedisBudgetStore:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: What its keys begin with.
+        prefix: Prefix of its keys.
         deadline: Seconds after which a Redis that has not answered is lost. While it answers
             others, one may wait for its turn; no operation takes longer than five deadlines.
         connections: Most operations that Redis runs at once.

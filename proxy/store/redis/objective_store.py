@@ -138,7 +138,7 @@ class RedisCounters:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: What its keys begin with.
+        prefix: Prefix of its keys.
         deadline: Seconds after which an operation that Redis has not answered, or had no turn to
             be asked, is lost.
         connections: Most operations that Redis runs at once.

@@ -20,7 +20,7 @@ class ChangePoller:
     """Looks for changes until it is closed.
 
     Args:
-        what: What is cached, in the plural.
+        what: Name of what is cached, in the plural.
         look: Learns what has changed; may block, and fail for want of the database or for what it
             finds there.
         every: Seconds between two looks.

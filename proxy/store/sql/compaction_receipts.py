@@ -36,8 +36,8 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
         resets: Number of calls that were the first after a compaction.
         tokens_before: Tokens of those sent shorter unmodified, by estimate.
         tokens_after: Tokens of them as they were sent.
-        nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
-        notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
+        nanos: Savings in 1e-9 US dollars, net of resets; None where unknown.
+        notes_nanos: Cost of a model's notes in 1e-9 US dollars, which ``nanos`` does not hold.
         needed: Values that the compacted calls' newest tool calls took from compacted text.
         lost: Number of them that were not sent.
         untreated_needed: The same of those that went unmodified, and of what would have been

@@ -86,7 +86,7 @@ class Compactions:
         Args:
             place: The team's id, and the feature.
             to: The gentler mode.
-            why: What the proof found.
+            why: Finding of the proof.
             now: Seconds since the epoch.
         """
         with write_transaction(self._engine) as connection:

@@ -58,7 +58,7 @@ _POSTGRES = (
 )
 #: Where Alembic keeps the revision that the tables are at.
 _VERSION: Final = table("alembic_version", column("version_num"))
-#: What a standby says that is not promoted yet.
+#: Error code of a standby that is not promoted yet.
 #: Source: PostgreSQL, appendix A, class 25 (2026-11).
 _READ_ONLY: Final = "25006"
 _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.

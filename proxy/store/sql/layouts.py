@@ -201,8 +201,8 @@ def suspend_harmful(
     Each is measured since it was last decided about, for a decision may have mended it.
 
     Args:
-        savings: What the ledger tells.
-        layouts: What holds.
+        savings: Savings by the ledger.
+        layouts: Layouts in force.
         since: Where measuring begins for features nobody decided about, in seconds since the epoch.
         now: The same.
     """

@@ -45,8 +45,8 @@ class Estimate(msgspec.Struct, frozen=True):
 
     Attributes:
         calls: Number of calls it counts.
-        nanos: What was saved, in 1e-9 US dollars; below 0 where they cost more.
-        cost: What they cost.
+        nanos: Savings in 1e-9 US dollars; below 0 where they cost more.
+        cost: Cost in 1e-9 US dollars.
     """
 
     calls: int
@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Both arms of a feature, on all models together, and the verdict of their comparison.
 
     Attributes:
-        estimate: What the treated arm should have saved; None where nobody can say.
+        estimate: Expected savings of the treated arm; None where unknown.
     """
 
     team: str
@@ -90,8 +90,8 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         reason: One of ``proxy.prefix.explain.reasons``, or one of an older version.
         calls: Number of attempts that missed.
-        tokens: What they did not read.
-        nanos: What that cost in 1e-9 US dollars; None where no price was known.
+        tokens: Tokens that they did not read.
+        nanos: Cost of that in 1e-9 US dollars; None where no price was known.
         example: The id of the latest such call.
     """
 

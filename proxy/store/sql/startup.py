@@ -47,7 +47,7 @@ async def open_when_available(
         open_once: Opens the store; it blocks, in a thread that does not hold up the process's end.
         on_wait: Called once, when the store is not open at once.
         delays: Seconds between attempts.
-        meanwhile: What the log says of calls until the database is available.
+        meanwhile: Log text about calls until the database is available.
 
     Raises:
         SQLAlchemyError: The database answers, and waiting does not help.

@@ -42,7 +42,7 @@ class Script(Protocol):
 
         Args:
             turn: Which call, from 0.
-            at: What the application's clock shows.
+            at: Time on the application's clock.
             answers: The assistant's messages to the calls before it; None where there was none,
                 and then the application goes on as its script says.
         """

@@ -33,9 +33,9 @@ class PlannedCall:
 
     Attributes:
         number: Its place in the plan, from 0.
-        conversation: What it is a part of.
+        conversation: Conversation that it is a part of.
         turn: Which call of the conversation it is, from 0.
-        at: What the clock of the application shows.
+        at: Time on the application's clock.
         streamed: True if its answer is wanted as a stream.
     """
 
@@ -80,7 +80,7 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
     are whenever one looks at a piece of traffic.
 
     Args:
-        start: What the clocks of the applications show at the first call, in UTC.
+        start: Time on the applications' clocks at the first call, in UTC.
         seed: Another seed gives other conversations in another order.
         count: Number of calls.
     """

@@ -40,7 +40,7 @@ class DemoClock:
     the calls follow each other at once.
 
     Args:
-        start: What it shows first.
+        start: First time it shows.
         ticks: Seconds that run, from any moment.
     """
 
@@ -63,7 +63,7 @@ class DemoSession:
 
     Attributes:
         gateway: Its store and its catalog.
-        base_url: What a client sets.
+        base_url: URL that a client sets.
         keys: The secret of a key by its team's name.
         names: The teams' names by id.
         folder: Where its ledger is, while it runs.
@@ -88,7 +88,7 @@ async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIter
 
     Args:
         now: When the teams and keys are made.
-        start: What the simulator's clock shows first.
+        start: First time on the simulator's clock.
         port: Where the gateway listens, or on the next port that is free; 0 takes any.
 
     Raises:

@@ -25,7 +25,7 @@ class DemoCall:
     """The client's view of one call.
 
     Attributes:
-        call_id: What the answer's head called it; "" where no answer came.
+        call_id: Call id in the answer's head; "" where no answer came.
         error: Why there is no answer, or not all of it; "" where there is.
         ttft: Seconds to the first content of a stream; None for a JSON answer or none.
         input: Prompt tokens, as the answer says.

@@ -26,7 +26,7 @@ class CacheBounds(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         caches: True if it stores anything.
         least: Shorter prefixes are never read.
-        step: What is read is a multiple of so many tokens.
+        step: Step in tokens: reads are a multiple of it.
         write: The cheapest paid write; "" where writes are free.
         lifetime: Seconds after which an unused prefix is gone, at the cheapest lifetime.
         answers: True if what was generated is stored.

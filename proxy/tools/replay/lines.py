@@ -26,7 +26,7 @@ _NONE: Final = msgspec.Raw(b"null")
 _LATEST: Final = 1e11
 #: Characters of a reason.
 _WORDS: Final = 200
-#: What msgspec says.
+#: Pattern of msgspec's messages.
 _EXPECTED: Final = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`(?: - at `\$\.([\w.]+)[^`]*`)?")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
@@ -41,9 +41,9 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: When it was made, in seconds from any moment; None where nobody says.
-        conversation: What it is a part of; "" where nobody says.
+        conversation: Conversation that it is a part of; "" where nobody says.
         key: Who called.
-        feature: What for.
+        feature: Feature that asks.
         body: The chat body.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.

@@ -16,7 +16,7 @@ from proxy.tools.replay.source import RecordedSource
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
 
-#: What the rows and columns of a table are.
+#: Meaning of the rows and columns of a table.
 LEGEND: Final = (
     (
         "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
@@ -55,7 +55,7 @@ class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unmoved: Features of which nothing was arranged.
-        compaction: What compaction came to; None where it was not tried.
+        compaction: Result of compaction; None where it was not tried.
     """
 
     unmoved: tuple[UnmovedFeature, ...] = ()

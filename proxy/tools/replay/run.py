@@ -62,7 +62,7 @@ def replay(
     Args:
         calls: When each is made, and the call.
         reading: The route.
-        variants: What to try besides sending them unmodified.
+        variants: Variants to try besides sending them unmodified.
         day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
         explains: True to say why tokens were not read, and what could be at best, which takes as
             long as all else; the ceiling's row is empty without.

@@ -9,7 +9,7 @@ from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.prefix.planned import Planned
 
 _BETWEEN: Final = "\0"
-#: What a note of a move that was passed over says.
+#: Text in a note about a move that was passed over.
 _STAYS: Final = "stays"
 _NOTHING: Final = "its moves found nothing to move"
 
@@ -32,7 +32,7 @@ class FeatureProgress(msgspec.Struct):
     """One feature so far.
 
     Attributes:
-        layouts: What was learned of it; version 1 comes first.
+        layouts: Layouts learned of it; version 1 comes first.
         planned: Calls that were planned.
         passed: Calls that could not be.
         passed_why: Why the last of them could not be.

@@ -18,10 +18,10 @@ class SimulatedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it reaches the upstream.
 
     Attributes:
-        prompt: What its cache is shown.
+        prompt: Prompt as its cache sees it.
         generated: The ids of the answer, where its text is known.
         length: Tokens of the answer.
-        conversation: What it is a part of; "" where nobody says.
+        conversation: Conversation that it is a part of; "" where nobody says.
     """
 
     prompt: CachedPrompt
@@ -51,7 +51,7 @@ class UpstreamSimulation:
         model: Behaviour of the model.
         limits: The same cache's limits.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
-        cache: What it keeps prompts in; None for the model's own.
+        cache: Cache that keeps prompts; None for the model's own.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ class ReplayVariant(Protocol):
     """One way to send every call.
 
     Attributes:
-        name: What its row is called.
+        name: Name of its row.
         shortens: True if it sends less than came, so that what it reads of a cache says nothing of
             how near it is to the most that could be read.
     """

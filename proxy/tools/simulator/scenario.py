@@ -40,7 +40,7 @@ class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
         until: When it ends; None for never.
         models: Whose calls meet it; empty for all.
         slow: Factor by which everything takes longer.
-        fault: What calls meet, as a fault directive; "" for nothing.
+        fault: Faults of calls, as a fault directive; "" for none.
         share: The part of calls that meet the fault, above 0 and up to 1.
         requests_per_minute: A rate limit; None for none.
     """
@@ -80,7 +80,7 @@ class Scenario:
     """Phases as they are played.
 
     Args:
-        phases: What goes wrong.
+        phases: Phases with faults.
         start: When it starts, in seconds of the clock that it is asked by.
     """
 

@@ -20,10 +20,10 @@ class ScriptedReply:
         id: A number of its own; each wire adds its prefix.
         created: Seconds since the epoch.
         model: Behaviour of the model.
-        asked: What was asked.
+        asked: Request that was made.
         replies: One, or as many as were asked for.
-        usage: What is charged.
-        diagnosed: What the answer says of its cache because it was asked.
+        usage: Usage that is charged.
+        diagnosed: Diagnostics of its cache in the answer, because they were requested.
     """
 
     id: str
@@ -49,8 +49,8 @@ class EndpointDialect:
 
     Attributes:
         wire: Whose it is.
-        prefix: What its answer ids begin with.
-        asked: What a body asks for; raises Refusal.
+        prefix: Prefix of its answer ids.
+        asked: Returns the request in a body; raises Refusal.
         answer: The JSON answer.
         events: The stream.
         opening: Number of events that open a stream at once, long before its content.
