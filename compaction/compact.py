@@ -35,8 +35,8 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         messages: In place of the caller's; its own objects where they are unmodified.
         changed: True if anything is sent otherwise than it came.
-        reason: Why it was compacted at this call or was not, as a code.
-        last_compacted_why: Why its newest part was compacted, now or earlier; "" for none.
+        reason: Code of the reason for compacting at this call or not.
+        last_compacted_why: Reason for compacting its newest part, now or earlier; "" for none.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
         compacted_messages: Messages that segments stand for.

@@ -135,7 +135,7 @@ def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int
     Args:
         conversation: The conversation.
         at: The point.
-        last: Where the last cut stands, or where the conversation begins.
+        last: Position of the last cut, or of the conversation's beginning.
         keep_turns: Turns that stay.
     """
     known = conversation.units_between(last, at)

@@ -58,7 +58,7 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
         kept: Messages of the part that stay messages: those of authority, the request that was
             under way, and a user's that hold more than text.
         tokens: Tokens of segment and messages.
-        reason: Why it was compacted; None until that is decided.
+        reason: Reason for compacting it; None until that is decided.
     """
 
     at: int

@@ -38,8 +38,8 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     """The messages from the last cut to a point.
 
     Attributes:
-        start: Where it begins: the first message that is not compacted.
-        end: Where the point is.
+        start: Its start: the first message that is not compacted.
+        end: Position of the point.
         replaced: The messages that are sent otherwise than they came, in order.
         seen: The calls whose results stand in it, by the stamps of their texts.
         looked_up: Names in it that were looked up in what was compacted.

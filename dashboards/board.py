@@ -13,9 +13,9 @@ class Pin:
     """The fallback level to which somebody pinned an objective.
 
     Attributes:
-        who: Who set it; "" where nobody said.
+        who: Name of the person; "" where nobody said.
         why: In that person's words; "" where nobody said.
-        until: When it ends, in seconds since the epoch, as all times here.
+        until: Time at which it ends, in seconds since the epoch, as all times here.
     """
 
     who: str
@@ -32,14 +32,14 @@ class ObjectiveStatus:
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         what: The target, in a few words.
-        only: Which calls alone are counted and rerouted, in words; "" for all.
+        only: Description of the calls that alone are counted and rerouted; "" for all.
         enforce: Action where it is missed.
         acts: True if calls are rerouted, and not only counted.
         ladder: Replacements for what calls ask for, level by level.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
-        since: When that began; None for as long as the gateway runs.
-        why: Why it has that state; "" where nothing happened.
+        since: Time at which that began; None for as long as the gateway runs.
+        why: Reason for its state; "" where nothing happened.
         burn: Multiple of the allowed rate at which its error budget is used up; None where nothing
             was counted, or it has no error budget.
         missed: Events that missed it, lately.
@@ -76,9 +76,9 @@ class Reroute:
         source: The level that new conversations came from; "" for what they ask for.
         level: The level they went to; "" for what they ask for.
         state: New state.
-        why: Why.
-        began: When.
-        ended: When the next period began; None while it lasts.
+        why: Reason for the change.
+        began: Time at which it began.
+        ended: Start of the next period; None while it lasts.
     """
 
     objective: str
@@ -96,15 +96,15 @@ class ReroutedCall:
 
     Attributes:
         call_id: Its id.
-        at: When it arrived.
+        at: Time of arrival.
         team: The team's name.
         feature: Part of the caller's product that asked; "" where nobody said.
         model: Model it asked for.
-        route: Where it went in the end; "" where it was refused before it went anywhere.
+        route: Route that it took in the end; "" where it was refused before it went anywhere.
         outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
             ``hung_up``.
         error: The error's code; "" for none.
-        why: Why it was rerouted.
+        why: Reason for rerouting it.
         cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
     """
 
@@ -153,7 +153,7 @@ class OpenAlert:
 
     Attributes:
         severity: Urgency of the alert.
-        began: When.
+        began: Time at which it began.
         title: All of it in one sentence.
         facts: Known facts, as names and values.
         done: Action of the gateway; "" for none.

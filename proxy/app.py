@@ -130,7 +130,7 @@ class StorageCapacity:
         self._drain = store.drain
 
     def trouble(self) -> str:
-        """Why no call can be taken; "" if one can."""
+        """Reason that no call can be taken; "" if one can."""
         if self._journal.is_full or (self._journal.is_exhausted and self._drain.trouble):
             return "The gateway cannot keep receipts just now, so it takes no calls."
         return ""

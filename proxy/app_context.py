@@ -25,7 +25,7 @@ class AppContext:
         catalog: The models there are when it starts.
         opened: The store.
         estimator: Counts prompts.
-        tasks: Where rooms work in the background.
+        tasks: Task group of the background work.
         now: Seconds since the epoch.
         compare_clock: Takes the time of a clock that is shared with other processes.
         publish: Takes what Prometheus is to read.

@@ -50,10 +50,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         facts: Names and values: limit, spent, burn, budget left, top contributors.
         action: Action of the gateway: "12 % of chat fell back to small since 14:02".
         fix: Advice for people: pin a level, raise a limit.
-        began: When, in seconds since the epoch.
-        ended: When it ended, likewise; None while it goes on.
-        expires: When it ends by itself, as a budget's does with its window; None where a process
-            ends it.
+        began: Time at which it began, in seconds since the epoch.
+        ended: Time at which it ended, likewise; None while it goes on.
+        expires: Time at which it ends by itself, as a budget's does with its window; None where a
+            process ends it.
         cost_nanos: Cost in nano-dollars; None where that is unknown, or not known yet.
     """
 
@@ -122,7 +122,7 @@ def resolve_alert(
 
     Args:
         alert: The open alert.
-        at: When it ended; taken to be no earlier than it began.
+        at: Time at which it ended; taken to be no earlier than it began.
         action: Action of the gateway in all; "" keeps the alert's own.
         cost_nanos: Cost in nano-dollars; None keeps the alert's own.
     """
@@ -151,12 +151,12 @@ def budget_alert(
     restart. A changed limit makes a new alert.
 
     Args:
-        budget: Which.
+        budget: Budget of the alert.
         whose: Whose counter of it.
         percent: Of the limit, as it was reached.
         spent: In the budget's unit.
-        now: When, in seconds since the epoch.
-        ends: When the counter's window does.
+        now: Time of the evaluation, in seconds since the epoch.
+        ends: End of the counter's window.
     """
     named = _budget_title(budget, whose)
     counted = counter_key(budget, whose, ends - 1)

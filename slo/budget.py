@@ -82,7 +82,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a call is for; "" where nobody said.
+    """Team, key and labels that a call is for; "" where nobody said.
 
     Attributes:
         team: The team's name.
@@ -136,9 +136,9 @@ def counter_key(budget: Budget, whose: str, at: float) -> str:
     and unprintable names stand in it as a hash.
 
     Args:
-        budget: Which.
+        budget: Budget that counts.
         whose: As ``counted_subject`` tells.
-        at: When the call was admitted, in seconds since the epoch.
+        at: Time of admission, in seconds since the epoch.
     """
     if len(whose) > _MAX_KEY_CHARS or not whose.isprintable():
         whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"

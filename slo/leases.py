@@ -46,7 +46,7 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
     """A lease's report to its counter.
 
     Attributes:
-        counter: Which.
+        counter: Name of the counter.
         serial: Grows with each report; one that is not larger than the last is ignored.
         number: Of what was spent; what has been counted under it is not counted again.
         spent: By the second, since 1970, in which the attempts ended.
@@ -57,7 +57,7 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
         is_new: True if a lease that is not there may be made.
         running: For how many calls it holds.
         limit: The counter's; None where nothing is refused.
-        ends: When the counter's window ends, in seconds since 1970.
+        ends: End of the counter's window, in seconds since 1970.
     """
 
     counter: str

@@ -55,7 +55,7 @@ _REQUEST_KIND_TEXTS = {
 
 
 def request_kind_text(calls: RequestKind) -> str:
-    """Which calls alone are meant, as people say it; "" where all are."""
+    """Description of the calls that alone are meant; "" where all are."""
     return _REQUEST_KIND_TEXTS[calls]
 
 
@@ -92,7 +92,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
         enforce: Action where it is missed.
         ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
             name, ``cache-only``, ``shed``.
-        alerts: When people are notified; empty for the usual (``burn.alerts``).
+        alerts: Conditions under which people are notified; empty for the usual (``burn.alerts``).
     """
 
     name: str

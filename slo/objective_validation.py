@@ -52,7 +52,7 @@ def target_key(metric: Metric) -> str:
 
 
 def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProblem]:
-    """Why this alert could never come, or always would; its keys are ``burn`` and ``over``.
+    """Reason that this alert could never come, or always would; its keys are ``burn`` and ``over``.
 
     Args:
         alert: It need not be one of the objective's.

@@ -100,7 +100,7 @@ class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         factor: Factor on the rates.
-        peak: When it does not apply.
+        peak: Windows in which it does not apply.
         holidays: Days since 1970-01-01 (UTC) that have no peak.
     """
 
@@ -222,7 +222,7 @@ def call_pricing(
     Args:
         usage: Its tokens; prices depend on those of its prompt.
         tariff: The route's prices.
-        at: When the call is made, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         terms: On what terms it is served.
     """
     period = tariff.period(at)
@@ -253,7 +253,7 @@ def call_cost(
     Args:
         usage: Its tokens.
         tariff: The route's prices.
-        at: When the call was made, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         terms: On what terms it was served.
     """
     found = call_pricing(usage, tariff, at, terms)

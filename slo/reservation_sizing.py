@@ -62,7 +62,7 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tariff: The route's; None where they are unknown.
-        at: When it is admitted, in seconds since the epoch.
+        at: Time of admission, in seconds since the epoch.
         terms: On what terms it will be served.
     """
 
@@ -155,7 +155,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     nobody hold more than a call can cost.
 
     Args:
-        budget: Which.
+        budget: Budget to reserve from.
         need: Amount of the budget's unit that the call may use.
         seen: State of the counter when last read.
     """
@@ -181,7 +181,7 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
     once they have ended, so that who is refused for them is told to come back.
 
     Args:
-        budget: Which.
+        budget: Budget to reserve from.
         need: Amount of the budget's unit that the call may use.
         seen: State of the counter when last read.
     """

@@ -51,7 +51,7 @@ _EXIT: Final = re.compile(
 #: Frame that a harness puts around an answer.
 _FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
 _SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
-#: Where an exit is told, from either end of an answer.
+#: Characters at either end of an answer in which an exit is looked for.
 _EXIT_EDGE_CHARS: Final = 200
 #: Characters of what came back that stay as they are.
 MAX_SHORT_ANSWER_CHARS: Final = 120

@@ -87,7 +87,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         units: It in its units.
         start: The first message compacted.
         end: The first that is not.
-        part: Which segment of the conversation it becomes, from 1.
+        part: Number of the segment of the conversation that it becomes, from 1.
         kept: Messages within that stay messages of their own.
         earlier: The segments before it.
         notes: Lines that a small model found; they stand in a section of their own.

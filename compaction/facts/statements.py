@@ -59,7 +59,7 @@ _ASKS: Final = re.compile(
     r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
     re.VERBOSE,
 ).search
-#: Where the next thing that a sentence tells begins.
+#: Boundary before the next thing that a sentence tells.
 _clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
 #: Words that tell of something past, or of how things are.
 _PAST: Final = re.compile(

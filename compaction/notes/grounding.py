@@ -22,8 +22,7 @@ _ORDERS: Final = re.compile(
     r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
     r"|do not|don't|from now on|make sure|be sure|remember to|system prompt|instructions?)\b"
 )
-#: Where a sentence may end: behind its mark, or at an empty line. No run of white space is read
-#: twice.
+#: Ends of a sentence: behind its mark, or at an empty line. No run of white space is read twice.
 _END: Final = re.compile(r"[^\s.]{2}[.!?][\"')\]]?\s++|\n[^\S\n]*+\n\s*+|[。！？]")  # noqa: RUF001
 #: Behind these it goes on.
 _SHORT: Final = re.compile(r"(?i)\b(?:mrs?|ms|dr|st|vs|no|nr|ca|cf|etc|approx)\.\s*\Z")

@@ -149,7 +149,7 @@ def validate_notes(
 
     Args:
         answer: Answer of the model: JSON lines, with or without a fence around them.
-        finish: Why it stopped, as ``finish_reason`` says.
+        finish: Reason that it stopped, as ``finish_reason`` says.
         part: Part that it was asked about.
         known_facts: Facts that rules found in it by themselves.
     """

@@ -14,7 +14,7 @@ class CannotCompactError(ValueError):
 
 
 class Voice(StrEnum):
-    """Who speaks in a message, whatever its role says."""
+    """Speaker of a message, whatever its role says."""
 
     AUTHORITY = "authority"  #: system, developer: never compacted, never moved, never reworded.
     USER = "user"  #: A person's own words.
@@ -44,8 +44,8 @@ class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         digest: 16 bytes that stand for what it says, however that is written and wherever a caller
             marks it for a cache.
         role: As it says.
-        voice: Who speaks.
-        name: Who of several speaks, as the caller says; "" for nothing said.
+        voice: Speaker of the message.
+        name: Name of the speaker among several, as the caller gives it; "" for none.
         text: All its text parts, a line end between two; "" for none. What is no text in what a
             tool or the assistant said is named in brackets.
         calls: The tool calls it makes.

@@ -34,8 +34,9 @@ _log = logging.getLogger("thriftgate.front")
 #: Below /v1/, what the gateway answers itself.
 _GATEWAY_PATHS: Final = ("/v1/models", "/v1/thriftgate/")
 _MODEL: Final = "/v1/models/"
-#: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
-#: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
+#: Paths where a stored prompt or an earlier answer may name the model, so the provider judges a
+#: call without one.
+#: Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 _MAX_FEATURE_CHARS: Final = 128
@@ -44,7 +45,7 @@ _BODY_TIMEOUT_S: Final = 120.0
 
 
 class ApiKeyLookup(Protocol):
-    """Who may call."""
+    """Looks up who may call."""
 
     @property
     def teams(self) -> int:
@@ -64,7 +65,7 @@ class CapacityCheck(Protocol):
     """True if another call can be taken."""
 
     def trouble(self) -> str:
-        """Why no call can be taken; "" if one can."""
+        """Reason that no call can be taken; "" if one can."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Which calls may go to a provider's account that several teams share, and whose cache they see."""
+"""Rules for calls to a provider's account that several teams share, and for the cache they see."""
 
 from difflib import get_close_matches
 from typing import Final
@@ -47,7 +47,7 @@ _HOW_TO_ALLOW: Final = (
 )
 _KEPT_STATE: Final = "what the provider keeps for all teams of this gateway"
 _REALTIME: Final = "realtime"
-#: Where a provider gives out tokens of its own, with which calls go past the gateway.
+#: Paths at which a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _TOKEN_ISSUERS: Final = frozenset({"chatkit", _REALTIME})
 #: README says the same.
@@ -154,7 +154,7 @@ def _continuing_field(call: Call) -> str | None:
 
 
 def _reason(call: Call) -> str:
-    """Why a call of one of several teams may not go to a provider's account."""
+    """Reason that a call of one of several teams may not go to a provider's account."""
     if field := _continuing_field(call):
         if field == "background":
             return f"leaves its answer with {_KEPT_STATE} (`background`)"

@@ -64,8 +64,8 @@ class Relay:
 
         Args:
             call_id: The call's.
-            receive: Where the caller is heard.
-            send: Where the caller is told.
+            receive: Receives from the caller.
+            send: Sends to the caller.
             timeline: The call's; a stream's head says by it what the gateway took so far.
         """
         self._timeline = timeline
@@ -190,7 +190,7 @@ def _passed_headers(headers: Mapping[str, str]) -> Headers:
 
 @lru_cache(maxsize=_MAX_CACHED_HEADER_SETS)
 def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
-    """Which of an upstream's headers are the caller's business, and how they are named there."""
+    """The names of an upstream's headers that the caller gets, and their names there."""
     lower = {name.lower(): name for name in names}
     passed = [
         (name, each.encode("latin-1"))

@@ -10,8 +10,8 @@ class CacheEntry:
 
     Attributes:
         lifetime: Seconds it lives after its last use.
-        ends: When it dies unless it is used before.
-        limit: When it dies even so.
+        ends: Time at which it dies unless it is used before.
+        limit: Time at which it dies even so.
         begun: True if others can see it: an answer that stored it has begun.
     """
 

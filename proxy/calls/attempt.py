@@ -91,7 +91,7 @@ class Attempt:
 
         Args:
             context: The call.
-            choice: Where it goes.
+            choice: Route that it takes.
             number: Counts the call's attempts, from 0.
             is_resent: True if it was refused with a plan, and is now sent unmodified.
             refused_compaction: Its compaction when it was refused; it goes without.
@@ -259,7 +259,7 @@ class Attempt:
         """Release all it holds; called once, however it ended.
 
         Args:
-            failure: Why it ended before its commit point; None where it got there.
+            failure: Exception that ended it before its commit point; None where it got there.
         """
         if self.answer is not None:
             self.answer.exchange.close()

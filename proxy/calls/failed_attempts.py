@@ -75,7 +75,7 @@ def record_failure_with_usage(
     Args:
         context: The call.
         info: At its answer.
-        failure: Why there is none.
+        failure: Error in place of an answer.
         usage: Usage that may be billed; None for nothing.
         final: True if the call ended with it.
         meter: Meter of what was read before it failed; None for nothing.

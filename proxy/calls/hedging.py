@@ -114,7 +114,7 @@ class HedgedAttempts:
         self._start_next()
 
     async def run(self) -> UpstreamError | CheaperRoute | None:
-        """Why no attempt began, of the last one; None once one did.
+        """Run attempts and return the last one's error; None once one began.
 
         The attempt it ended with is then the call's own, with its watch and its timeline.
 
@@ -320,7 +320,7 @@ class HedgedAttempts:
                 registry.health_of(attempt.choice.route).ttft.record(first.ttft, now)
 
     def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
-        """Why an attempt lost, by how long it took until another began."""
+        """Error of an attempt that lost, by how long it took until another began."""
         waited = self._context.timeline.now() - self._started_at[task]
         if waited >= max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S):
             return _AttemptStalled()

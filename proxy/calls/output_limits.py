@@ -108,7 +108,7 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
 
     Args:
         body: As it is sent, or as the caller wrote it.
-        endpoint: Where it goes: the path below ``/v1/``.
+        endpoint: Path of the call below ``/v1/``.
         route: The route.
     """
     if endpoint == "embeddings":

@@ -76,7 +76,7 @@ class Caller(Protocol):
 
 
 class ReceiptSink(Protocol):
-    """Where receipts go."""
+    """Takes receipts."""
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""

@@ -165,7 +165,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
 
     Args:
         call: The call.
-        region: Where it is to be processed; "" for anywhere.
+        region: Region that is to process it; "" for any.
     """
     found = request_traits(call)
     return CallRequirements(
@@ -180,7 +180,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
 
 
 def missing_capability(call: Call, model: Model, region: str = "") -> str:
-    """Why no route of the model can answer the call in another's place; "" if one can."""
+    """Reason that no route of the model can answer the call in another's place; "" if one can."""
     if call.fields is not None and call.fields.needs_kept_state:
         return "It goes on with what another upstream keeps."
     return missing_on_every_route(call_requirements(call, region), model)

@@ -1,4 +1,4 @@
-"""Which routes a call may take, in which order, and what was decided besides; pure."""
+"""The routes that a call may take, their order, and what was decided besides; pure."""
 
 import difflib
 import re
@@ -52,7 +52,8 @@ class RouteChoice(msgspec.Struct, frozen=True):
     Attributes:
         route: The route.
         model: The public name of the model it serves.
-        reroute_reason: Why it is not the first route of the model asked for; "" where it is.
+        reroute_reason: Reason that it is not the first route of the model asked for; "" where it
+            is.
         is_last_resort: True if it is taken only once others failed, and not because they are late.
     """
 

@@ -143,7 +143,7 @@ class RouteSequence:
         return pause
 
     def final_failure(self, failure: UpstreamError) -> UpstreamError:
-        """Why the call failed: what an upstream said, before what could not be sent to another."""
+        """Error of the call: what an upstream said, before what could not be sent to another."""
         is_ours = isinstance(failure, Untranslatable) and self._upstream_failure is not None
         return self._upstream_failure if is_ours and self._upstream_failure is not None else failure
 

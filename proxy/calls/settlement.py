@@ -65,7 +65,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
         estimated: True if we counted them ourselves.
         terms: On what terms the attempt was served, as far as they change its price.
         final: True if the call ended with it.
-        miss: Why less was read from the cache than could have been; None where nobody can say.
+        miss: Reason for a smaller cache read than possible; None where nobody can say.
     """
 
     outcome: Outcome

@@ -47,7 +47,7 @@ class UpstreamAnswer:
     """An answer that has begun.
 
     Attributes:
-        exchange: Where it comes from.
+        exchange: Exchange that it comes from.
         meter: Usage, as far as it was read.
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
@@ -78,7 +78,7 @@ class UpstreamAnswer:
         """Take over an exchange whose head came.
 
         Args:
-            exchange: Where the answer comes from.
+            exchange: Exchange that the answer comes from.
             wire: The upstream's format.
             timeline: Of the attempt.
             generates: True if it must be a stream of events or JSON.

@@ -22,7 +22,7 @@ class Upstream:
         key_env: The environment variable that holds its key; "" for none needed.
         key_header: The header that carries the key, bare; "" for the usual way of its kind.
         provider: Whose it is; prices and cache rules belong to providers.
-        region: Where it binds processing to, such as ``eu``; "" for anywhere.
+        region: Region to which it binds processing, such as ``eu``; "" for any.
         asks_usage: True if a stream must be asked for its usage; False where it is sent unasked.
         serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
         tells_misses: True if it says, when asked, why its prompt cache missed.
@@ -55,7 +55,7 @@ class Route:
     Attributes:
         name: ``upstream/id`` with the model's public id; ``upstream/id#model`` where a model has
             several routes on one upstream. Unique in the catalog.
-        upstream: Where it goes.
+        upstream: Upstream of the route.
         model: The name that upstream knows it by, sent whatever name the caller used; ""
             forwards the caller's name, so that a dated snapshot stays the one asked for.
         tariff: Effective-dated prices; None when the price is unknown.
@@ -88,7 +88,7 @@ class Model:
     Attributes:
         id: The name callers use.
         routes: At least one.
-        created: When it was published, in seconds since the epoch; 0 when unknown.
+        created: Time of publication, in seconds since the epoch; 0 when unknown.
         retires: The day its provider stops serving it; None for none announced.
         fallbacks: Models that answer in its place when all its routes fail, in order.
         when_too_long: Models that answer in its place when a prompt is too long for it, in order.

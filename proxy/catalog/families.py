@@ -11,7 +11,7 @@ from typing import Final
 
 from proxy.catalog.entries import Model, Route, Upstream
 
-#: Where a pattern names the model that a fine-tune was made of.
+#: Group in which a pattern names the model that a fine-tune was made of.
 BASE: Final = "{base}"
 #: The longest name that passes; no provider has longer ones.
 MAX_NAME_LENGTH: Final = 256
@@ -71,7 +71,7 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlistedModels:
-    """Where models pass that the catalog does not list.
+    """Upstreams for models that the catalog does not list.
 
     Attributes:
         families: In the order they are tried.
@@ -183,7 +183,7 @@ def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -
 
     Args:
         names: Their pattern, which is its id.
-        upstream: Where they go.
+        upstream: Upstream of such models.
         like: Route that they resemble.
     """
     route = Route(name=f"{upstream.name}/{names}", upstream=upstream)

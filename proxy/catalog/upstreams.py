@@ -117,7 +117,7 @@ def _check_name(name: str, node: Node, problems: list[Problem]) -> None:
 
 
 def _header_problem(value: str, node: Node) -> Problem:
-    """Why a header cannot be sent; its value may be a secret and is not shown."""
+    """Reason that a header cannot be sent; its value may be a secret and is not shown."""
     if any(letter in value for letter in "\r\n"):
         return node.problem("holds a line end", "write it on one line")
     return node.problem(

@@ -37,7 +37,7 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
     """The group of commands.
 
     Args:
-        terminal: Where they speak.
+        terminal: Terminal for their output.
         settings: Settings of the gateway: they hold the mode of features for which nobody chose
             one.
     """

@@ -186,7 +186,7 @@ class _RunningServer:
 
     Attributes:
         on_stop: Called once it has been told to stop, and has.
-        failure: Why it stops by itself; "" while it does not.
+        failure: Reason for stopping by itself; "" while it does not.
     """
 
     def __init__(

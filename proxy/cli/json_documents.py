@@ -54,7 +54,7 @@ def report(
     """The spend of a period, by team and those parts, and in all; null without calls.
 
     Args:
-        period: Which.
+        period: Period of the report.
         rows: By team and those parts.
         total: The row of all teams; none without calls.
         names: The teams' names by id.
@@ -77,7 +77,7 @@ def report(
 
 
 def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Document:
-    """Why caches were missed, by feature and reason."""
+    """Reasons for cache misses, by feature and reason."""
     return {
         "days": days,
         "misses": [

@@ -56,7 +56,7 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
     """The command.
 
     Args:
-        terminal: Where it speaks.
+        terminal: Terminal for its output.
         shipped: The models that are simulated.
     """
 

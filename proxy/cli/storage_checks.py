@@ -20,7 +20,7 @@ _FIX: Final = "give it to the user whom the gateway runs as, or name another fol
 
 
 def folder_problem(folder: Path) -> str:
-    """Why nothing can be kept in the folder, and the fix; "" where all is well.
+    """Reason that nothing can be kept in the folder, and the fix; "" where all is well.
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
     """
@@ -89,7 +89,7 @@ def _unwritable_problem(path: str) -> str:
 
 
 def _write_problem(folder: Path) -> str:
-    """Why a page cannot be written in a folder; "" if it can."""
+    """Reason that a page cannot be written in a folder; "" if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as page:
             page.write(bytes(_PAGE_BYTES))

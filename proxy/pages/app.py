@@ -47,7 +47,7 @@ async def pages_app(
 
     Args:
         context: Shared state and settings of the gateway.
-        receipts_reader: Where receipts are found.
+        receipts_reader: Finds receipts.
         telemetry: Metrics for Prometheus.
         limits: The gate of budgets and the router of objectives; None each
             where no policies are named.
@@ -180,7 +180,7 @@ def health_router(
     """The routes for probes and Prometheus; they need no key and tell no secrets.
 
     Args:
-        troubles: Why no calls can be taken.
+        troubles: Returns the reasons that no calls can be taken.
         notes: Returns notes for the operator, though calls can be taken.
         metrics: Prometheus text.
     """

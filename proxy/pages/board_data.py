@@ -153,7 +153,7 @@ class LiveBoard:
         store: The store.
         budgets: All budgets of the policies file.
         router: Knows the state of objectives; None where there are none.
-        counters: Where budgets are counted; None where they cannot be asked.
+        counters: Store of the budgets' counters; None where they cannot be asked.
         now: Seconds since the epoch.
         timeout_s: Seconds that a part of a page has.
     """

@@ -272,7 +272,7 @@ def mark_prompt(
 
     Args:
         draft: The call.
-        target: Where it goes.
+        target: Target of the call.
         found: Its prompt, in order.
         policy: The marks of its conversation; none where it is empty.
     """

@@ -52,7 +52,7 @@ class ConversationState(msgspec.Struct):
     Attributes:
         plan: Decision made for it; None where there was none.
         calls: Calls seen of it.
-        latest: When the last of them was made.
+        latest: Time of the last of them, in seconds.
         turns: Answers that one held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
@@ -106,7 +106,7 @@ class ConversationState(msgspec.Struct):
 
         Args:
             sent: The call.
-            now: When it was made, in seconds.
+            now: Time at which it was made, in seconds.
             tokens: Tokens of it.
             turns: Answers it held.
         """

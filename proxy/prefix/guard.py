@@ -317,7 +317,7 @@ class HarmWatch:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:
-            now: When it was sent, in seconds.
+            now: Time at which it was sent, in seconds.
             call: The call.
             before: The number of its conversation's call before, which is judged by this; 0 for
                 none.

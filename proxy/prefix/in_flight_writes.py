@@ -51,7 +51,7 @@ class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A call under way that nobody can read from yet.
 
     Attributes:
-        since: When it was sent.
+        since: Time at which it was sent, in seconds.
         tokens: Tokens shared with the call that might wait, beyond those cached already.
         first_byte: Seconds its first byte is expected to take; 0 for unknown.
         ttl: The lifetime the call that might wait would write these tokens with; "" for fresh.

@@ -48,7 +48,7 @@ def explain_miss(
     told: ProviderReason | None = None,
     shown: Prompt | None = None,
 ) -> CacheMiss | None:
-    """Why the call was read less than it could have been; None where it was not.
+    """Reason that the call read less than it could have; None where it did not.
 
     Args:
         evidence: Facts known when it was sent.

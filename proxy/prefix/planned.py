@@ -93,7 +93,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return self.resolved.name
 
     def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
-        """Where another process may have kept more of its conversation, in hex; () for nowhere.
+        """Keys of what another process may have kept of its conversation, in hex; () for none.
 
         Args:
             plan: Plan known here.
@@ -210,7 +210,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> LayoutScope:
-        """Where its layout is kept."""
+        """Scope of its layout."""
         return layout_place(self.draft.asked, self.way.model)
 
 
@@ -227,7 +227,7 @@ class Passthrough(msgspec.Struct, frozen=True):
 
 
 def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
-    """Where the layout of a call is kept: its team's feature on the model's family."""
+    """Scope of a call's layout: its team's feature on the model's family."""
     family = _FAMILY.match(model.rpartition("/")[2])
     return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
 

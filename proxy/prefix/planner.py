@@ -173,7 +173,7 @@ class Planner:
 
         Args:
             draft: The call.
-            target: Where it goes.
+            target: Target of the call.
             plan: Plan of its conversation.
             layout: The one that the plan names; None for none.
             now: Seconds since the epoch.
@@ -214,7 +214,7 @@ class Planner:
     def settle_call(
         self, planned: Planned, usage: Usage | None, *, told: ProviderReason | None = None
     ) -> CacheMiss | None:
-        """Why less was read than could have been; what the answer teaches is learned.
+        """Learn from a call's answer; return the reason for a cache miss.
 
         Args:
             planned: The call that was answered.

@@ -167,7 +167,7 @@ class UnmodifiedBaseline:
 
         Args:
             where: Whose earnings pay for it.
-            target: Where it goes.
+            target: Target of the call.
             variant: The call with some marks.
             on_credit: True if it may be the one that loses more than marks have brought back.
         """

@@ -29,7 +29,7 @@ _CALLED: Final = "called"
 #: Placeholders among them for words and calls.
 PLACES: Final = frozenset({_SAID, _CALLED})
 
-#: Where an entry stands that came in a stream; text has its quotes escaped.
+#: Position of an entry that came in a stream; text has its quotes escaped.
 _INDEX: Final = "index"
 _MARK: Final = b'"index"'
 

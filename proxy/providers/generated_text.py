@@ -13,7 +13,7 @@ from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.sse import parse_events
 
-#: Where a piece of text belongs: pieces of the same place are joined, in the order they came.
+#: Place of a piece of text: pieces of the same place are joined, in the order they came.
 Place = tuple[str | int, ...]
 
 #: Keys whose strings are generated. Source: OpenAI and Anthropic API references (2026-11).
@@ -70,7 +70,8 @@ _OPENINGS: Final = frozenset(
 _COMPACTION: Final = "compaction"
 #: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
 _EMPTY_BLOCKS: Final = ("text", "thinking", _COMPACTION)
-#: Where an event says of what kind a part of the answer is, and the kinds that say nothing yet.
+#: Keys under which an event names the kind of a part of the answer, and the kinds that say nothing
+#: yet.
 _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "content_block_start": ("content_block", _EMPTY_BLOCKS),
     "content_block_delta": ("delta", ("compaction_delta",)),

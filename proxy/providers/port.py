@@ -95,7 +95,7 @@ class Wire(Protocol):
             asked: The service tier asked for; "" for none.
             answered: The answer's own service tier; "" where it names none.
             usage: The answer's usage object; empty where there was none.
-            region: Where the upstream binds processing to; "" for anywhere.
+            region: Region to which the upstream binds processing; "" for any.
         """
         ...
 

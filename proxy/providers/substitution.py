@@ -113,7 +113,7 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
 
     Args:
         prepared: The request, as the route's wire made it.
-        route: Where it goes.
+        route: Route of the call.
     """
     endpoint = prepared.path.partition("?")[0].removeprefix("/")
     if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:

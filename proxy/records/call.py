@@ -38,7 +38,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Sorts by time; unique without coordination.
-        key: Who is calling.
+        key: Key of the caller.
         method: The HTTP method, in capitals.
         endpoint: The path below ``/v1/``, such as ``chat/completions``.
         query: The raw query string, without ``?``.
@@ -50,7 +50,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         session: Session in its client's headers, hashed; "" for none.
         slots: Slots header of the caller; "" for none.
         compaction: Compaction header of the caller; "" for none.
-        arrived: When, in seconds since the epoch (UTC).
+        arrived: Time of arrival, in seconds since the epoch (UTC).
         notes: Parts that were read otherwise than written, in short sentences.
         salt: Secret that keeps its team out of others' caches; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.

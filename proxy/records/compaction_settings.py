@@ -18,10 +18,10 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
         stepped: The gentler mode that the live quality check stepped back to; None where it did
             not.
         why: Finding of it; "" where there is none.
-        stepped_at: When; 0 where it did not.
+        stepped_at: Time of that; 0 where it did not.
         measured_from: Since when its proof counts.
-        changed_by: Who chose last.
-        changed_at: When.
+        changed_by: Person or part of the gateway that chose last.
+        changed_at: Time of that.
     """
 
     mode: CompactionMode | None = None

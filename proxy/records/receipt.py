@@ -40,7 +40,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         call_id: Sorts by time; shown to the caller as ``x-request-id``.
         attempt: 0 for the first route tried.
         final: True if this attempt's outcome is the call's.
-        started: When the call arrived, in seconds since the epoch (UTC).
+        started: Arrival of the call, in seconds since the epoch (UTC).
         team: The team's id.
         key_id: The key's id.
         feature: Part of the caller's product that asked; "" where nobody said.
@@ -66,23 +66,23 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             where it gave none.
         notes: Changes and omissions of the gateway, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
-        unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
+        unplanned_why: Reason for sending it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
         arm: True if it was planned (treated) or sent unmodified (control); "" where planning was
             off.
         layout: The version of the layout applied; 0 for none.
         expected_read: Tokens the cache should have known; None where nobody can say.
-        miss: Why it knew fewer; "" where it did not.
+        miss: Reason that it knew fewer; "" where it did not.
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
         planning_nanos: Expected savings of it by planning in 1e-9 US dollars, by what caches should
             hold, below 0 where it cost more; None where unknown.
-        moved: Why it went to another route than the one asked for: ``chat-ttft: fallback level 1``;
-            "" where it did not.
+        moved: Reason that it went to another route than the one asked for: ``chat-ttft: fallback
+            level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
-        compaction_why: Why it was compacted or was not, as a code; ``notes`` where the gateway
+        compaction_why: Code of the reason for compacting it or not; ``notes`` where the gateway
             itself asked for some.
         compacted: True if less was sent than came.
         tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.

@@ -1,4 +1,4 @@
-"""Where a call's time went."""
+"""Phases of a call and the time of each."""
 
 from collections.abc import Callable
 

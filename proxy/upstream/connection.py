@@ -42,7 +42,7 @@ class Connection(asyncio.Protocol):
     Attributes:
         headers: Of the answer that has begun, names in lower case; equal names are joined.
         status: Its status; 0 until it has begun.
-        idle_since: When it last became idle, by the loop's clock.
+        idle_since: Time at which it last became idle, by the loop's clock.
     """
 
     __slots__ = (

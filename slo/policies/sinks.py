@@ -40,7 +40,7 @@ _URL_ALONE: Final = {SinkKind.SLACK: "Slack", SinkKind.APPRISE: "Apprise"}
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """Where alerts are sent.
+    """Destination of alerts.
 
     Attributes:
         name: Unique among sinks.

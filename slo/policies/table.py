@@ -180,7 +180,7 @@ def read_entries(
         kind: The array's name, in the plural, such as ``budgets``.
         known: Keys that an entry may have.
         read: An entry of a table, with stand-ins where it has mistakes.
-        mistakes: Where what is wrong goes.
+        mistakes: List that mistakes are added to.
     """
     places = top.array(kind)
     if len(places) > MAX_ENTRIES:

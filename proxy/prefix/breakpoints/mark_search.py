@@ -38,7 +38,7 @@ class SavingsOutlook:
     """Sums over later calls, by how far they share the prompt.
 
     Attributes:
-        ends: Where what is shared ends, in order.
+        ends: Ends of what is shared, in order.
     """
 
     def __init__(

@@ -138,7 +138,7 @@ class MarkPlacement(msgspec.Struct, frozen=True):
 
     Attributes:
         marks: Those to add, in wire order.
-        notes: Why a mark that the policy asks for does not stand, a sentence each.
+        notes: Reasons that a mark which the policy asks for does not stand, a sentence each.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -318,7 +318,7 @@ def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
 def _mark_objection(
     wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
 ) -> str:
-    """Why a mark cannot stand or would do nothing; "" where it can."""
+    """Reason that a mark cannot stand or would do nothing; "" where it can."""
     if wish.block < 0:
         return "nothing there can carry one"
     if wish.block in given:

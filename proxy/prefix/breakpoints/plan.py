@@ -36,7 +36,7 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
             them.
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         key: The routing or isolation key to send; "" for none.
-        why: Why it is so, in one sentence.
+        why: Reason, in one sentence.
     """
 
     tools: str = ""

@@ -25,7 +25,7 @@ _MAX_EXPECTED_USES: Final = 100.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
 _STAGE_COUNT: Final = 5
 
-#: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
+#: Prior for prompts that begin with tools or an assistant's turn: they are likely to go on.
 _OPEN_PRIOR: Final = Prior(0.8, 1.0)
 #: A lone question says nothing; then a mark has to wait until conversations are seen to go on.
 _LONE_PRIOR: Final = Prior(0.05, 4.0)

@@ -11,7 +11,7 @@ from slo.usage import Usage
 
 
 class MissReason(StrEnum):
-    """Why a cache was read less than it could have been."""
+    """Reason for a cache miss."""
 
     FIRST_SEEN = "first_seen"
     BELOW_MINIMUM = "below_minimum"
@@ -47,7 +47,7 @@ class ProviderReason(msgspec.Struct, frozen=True):
 
 
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a call was read less than it could have been, and what that cost.
+    """Reason for a cache miss, and its cost.
 
     Attributes:
         detail: The evidence in a short sentence; text of the prompt only where it may be shown.
@@ -119,7 +119,7 @@ def explanation_lines(
     """The lines that explain one call's cache; none where nothing is known of it.
 
     Args:
-        miss: Why less was read than could have been; None for no reason to ask.
+        miss: Reason for a smaller read than possible; None for no reason to ask.
         expected: Tokens that should have been read; None where nobody reckoned.
         usage: Usage as counted by the provider; None where it did not.
     """

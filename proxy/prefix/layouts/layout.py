@@ -27,7 +27,7 @@ from proxy.records.amounts import quantity
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
 MAX_TEXTS: Final = 64
-#: Where a run begins and ends, the slot it goes to, and its label.
+#: Start and end of a run, the slot it goes to, and its label.
 Run = tuple[int, int, PromptSlot, str]
 #: Moves of a layout that are followed; the rest are passed over.
 MAX_MOVES: Final = 64
@@ -187,7 +187,7 @@ class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         before: The unit in front; None for the start of the instructions.
         after: The unit behind; None for their end.
-        slot: Where it goes.
+        slot: Slot that it goes to.
         label: Name of it where it stood and where it arrives.
         at: First of its units between the two, blank ones not counted.
         count: Number of units in it; 0 for all between the two.

@@ -135,7 +135,7 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
 
     Attributes:
         opens: True if a conversation's first call is.
-        share: Which share of all calls is.
+        share: Its share of all calls.
         history: Bytes behind the instructions of those that are not first, for each of all calls.
     """
 
@@ -212,7 +212,7 @@ def _movable_columns(gap: Gap) -> Iterator[_Hole]:
 
 
 def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
-    """Where a column should go; None where it should stay."""
+    """The slot that a column should move to; None where it should stay."""
     further = sum(sample.later_calls for sample in gap.samples)
     changes = sum(
         sample.changes * _differing_share(values)

@@ -117,7 +117,7 @@ class ConversationSample(msgspec.Struct):
 
     Attributes:
         identity: Its hash.
-        hour: When it was last seen.
+        hour: Hour in which it was last seen.
         calls: Calls seen since it was kept.
         opened: True if its first call was among them.
         changes: Calls whose instructions differ from those of the call before.

@@ -13,7 +13,7 @@ from proxy.prefix.layouts.samples import ConversationSample, SeenUnit, Variant, 
 MIN_CONVERSATIONS: Final = 5
 #: Units in a gap above which it is one column.
 MAX_COLUMNS: Final = 16
-#: Which share of the variants a unit of the skeleton stands in.
+#: Least share of the variants that hold a unit of the skeleton.
 MIN_VARIANT_SHARE: Final = 0.9
 #: Units that one which wanders may pass for all of them to be taken as shuffled.
 MAX_PASSED_UNITS: Final = 8

@@ -140,7 +140,7 @@ class OrderedTools(msgspec.Struct, frozen=True):
         tools: Each definition.
         order: Fingerprints (hex) of the functions this conversation has sent, in the order they
             are sent: the next call's ``known``.
-        why: Why the caller's order was kept; "" where it was not.
+        why: Reason to keep the caller's order; "" where it was not kept.
     """
 
     tools: tuple[bytes, ...]

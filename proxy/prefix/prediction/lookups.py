@@ -24,7 +24,7 @@ _MAX_MESSAGE_ENDS: Final = 20
 _MAX_LOOKED_UP_MARKS: Final = 80
 #: Tokens that choose the machine. Source: OpenAI, prompt caching guide, routing (2025).
 _ROUTING_TOKENS: Final = 256
-#: Who wrote an entry; added to the point where it ends.
+#: Author of an entry; added to the point where it ends.
 BY_MARK: Final = 1
 BY_RULE: Final = 2
 #: The cache in which nothing but what is marked is stored.
@@ -179,7 +179,7 @@ class UnstoredPrefixes:
             hit: Number of blocks before the end of the longest entry that should be there.
             scale: Scale from its bytes to tokens.
             usage: Usage as counted by its provider.
-            now: When it was sent.
+            now: Time at which it was sent, in seconds.
         """
         if sent.regime.name != _ANTHROPIC:
             return False

@@ -206,7 +206,7 @@ class PrefixChainIndex:
         Args:
             sent: The prompt.
             usage: Usage as the provider reports it; None where it reports none.
-            now: When it was sent: lifetimes run from there.
+            now: Time at which it was sent, in seconds: lifetimes run from there.
         """
         self._count_call(sent, now)
         known = self._known_blocks(sent)
@@ -261,7 +261,7 @@ class PrefixChainIndex:
         return (*reaches, reaches[-1].size)
 
     def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
-        """Where the next block begins like one that stood in its place: bytes, and when."""
+        """Bytes that the next block shares with one that stood in its place, and their times."""
         opening = self._openings.peek(sent.points[known])
         lines = sent.lines.get(known)
         if opening is None or lines is None:

@@ -112,7 +112,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         regime: The cache it meets.
         place: Whose cache that is, and where: team, provider's account, upstream, replica.
         feature: Team and feature; finds the call to compare a first one with.
-        conversation: Which conversation it belongs to; empty where none is known.
+        conversation: Conversation that it belongs to; empty where none is known.
         early: Digests of parameters that shape the whole prefix besides the blocks, by name.
         late: Digests of parameters that shape the messages only.
         blocks: The prompt's blocks in wire order.

@@ -51,7 +51,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
     Attributes:
         values: Stands for all that was said up to each message; first for nothing said.
         said: Fingerprint of each message's content.
-        answers: Where each answer stands: how many messages precede it, and how many its end does.
+        answers: Position of each answer: the number of messages before it, and before its end.
             Messages of the assistant that follow each other are one answer.
     """
 

@@ -44,7 +44,7 @@ _NOTHING: Final = b"[]"
 #: Fields that bring in what the provider keeps.
 _KEPT: Final = ("previous_response_id", "conversation", "prompt")
 _ELSEWHERE: Final = "it goes on from what its provider keeps"
-#: Who speaks in items that are messages.
+#: Speakers of items that are messages.
 _SPEAKERS: Final = frozenset({b'"user"', b'"system"', b'"developer"', b'"assistant"'})
 _MESSAGES: Final = frozenset({b'"message"', _NULL})
 _RESULT: Final = b'"function_call_output"'

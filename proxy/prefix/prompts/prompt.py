@@ -21,7 +21,7 @@ from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, member
 #: A keyed hash of a text: equal texts of one team are seen to be equal, nothing else is.
 Fingerprint = Callable[[bytes], bytes]
 
-#: Who speaks with the application's authority.
+#: Roles that speak with the application's authority.
 AUTHORITY: Final = frozenset({"system", "developer"})
 ASSISTANT: Final = "assistant"
 #: Bytes of a prompt's token, where nobody counted.
@@ -55,8 +55,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         fields: Every top-level field in the caller's order; those of messages and tools are empty.
         messages: Each message.
         tools: Each tool definition.
-        semi: Where the semi-stable slot begins in the leading system messages, as (message, part);
-            None where it is empty.
+        semi: Start of the semi-stable slot in the leading system messages, as (message, part); None
+            where it is empty.
         tail: Number of messages at the end that vary per call; no later call repeats them.
     """
 
@@ -98,7 +98,7 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     """The facts of a message that planning remembers.
 
     Attributes:
-        role: Who speaks.
+        role: Role of the speaker.
         digest: Its fingerprint.
         may_mark: True if there can be a mark in it.
         tagged: True if it may hold tags.

@@ -105,7 +105,7 @@ class AnswerStream:
 
         Args:
             model: The name that the answer gives as its model's.
-            created: When the call arrived, in whole seconds since the epoch.
+            created: Arrival of the call, in whole seconds since the epoch.
             wants_usage: True if the caller asked for a usage chunk at the end.
         """
         self._unread: UpstreamError | None = None

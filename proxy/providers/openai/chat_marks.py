@@ -33,7 +33,8 @@ _ANY: Final = re.compile(rb'cache_(?:control|breakpoint|options)"')
 #: 5m costs what OpenAI's 30m does, 1h less than its 12h does: so a caller never pays more for a
 #: write than it asked to, and what asked for five minutes lives for thirty.
 _POINT: Final = b'{"mode":"explicit"}'
-#: Where a breakpoint may stand. Source: OpenAI API reference, chat and Responses (2026-11).
+#: Types of parts that may carry a breakpoint.
+#: Source: OpenAI API reference, chat and Responses (2026-11).
 _PARTS: Final = frozenset(
     {"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}
 )

@@ -30,7 +30,7 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
         inner: Turns the upstream's bytes into chat's.
         body: The caller's own Responses body, which ``chat_body`` has accepted.
         streamed: True if the caller asked for a stream.
-        created: When the call arrived, in seconds since the epoch.
+        created: Arrival of the call, in seconds since the epoch.
     """
     unfolding = ResponseStream(body, created)
     return StreamReader(inner, unfolding) if streamed else AnswerReader(inner, unfolding)

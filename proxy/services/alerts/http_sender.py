@@ -39,7 +39,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         group: The alerts.
         id: The same where the same is told again because nobody took it.
-        at: When, in seconds since the epoch.
+        at: Time of the alert, in seconds since the epoch.
         secret: The sink's; "" where it has none.
     """
 

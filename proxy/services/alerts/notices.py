@@ -96,7 +96,7 @@ def notice(alert: Alert) -> AppriseNotice:
 
 
 def why_not(url: str, find: Callable[[str], object | None] = find_spec) -> str:
-    """Why no notice can be sent to such a URL, without the URL; "" if it can.
+    """Reason that no notice can be sent to such a URL, without the URL; "" if it can.
 
     Args:
         url: A sink's; what is said follows the name of the variable that holds it.

@@ -35,7 +35,7 @@ class Notifier:
     """Tells one sink.
 
     Args:
-        outlet: Which.
+        outlet: Sink to send to.
         opened: The store, with the outbox.
         now: Seconds since the epoch.
         post: Posts messages.

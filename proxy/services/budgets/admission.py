@@ -81,7 +81,7 @@ class _Open(msgspec.Struct):
     Attributes:
         name: Of its reservation.
         attempt: The attempt.
-        route: Where it goes.
+        route: Route of the call.
         counted: The budgets it counts in.
         wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
@@ -125,11 +125,11 @@ class Admission:
         store: The counters.
         predictor: Says what attempts may use.
         seal: Hides who end users are.
-        tasks: Where settling runs.
+        tasks: Task group in which settling runs.
         now: Seconds since the epoch.
 
     Attributes:
-        counters: Where budgets are counted.
+        counters: Store that counts budgets.
         say: Takes alerts; None where nobody does.
     """
 

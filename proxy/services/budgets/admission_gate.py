@@ -44,7 +44,7 @@ class AdmissionGate:
     """Ceilings and budgets, one after the other; either may be missing.
 
     Attributes:
-        counters: Where budgets are counted; None where nothing is.
+        counters: Store that counts budgets; None where nothing is counted.
     """
 
     def __init__(

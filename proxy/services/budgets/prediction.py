@@ -81,7 +81,7 @@ class _Last(msgspec.Struct, frozen=True):
     Attributes:
         number: The attempt's.
         prepared: Its request, whose body it does not keep alive.
-        route: Where it goes.
+        route: Route of the call.
         prediction: Prediction for it.
     """
 
@@ -143,7 +143,7 @@ class Predictor:
         Args:
             attempt: The attempt.
             prepared: Its request as it is to be sent.
-            route: Where it goes.
+            route: Route of the call.
             exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call
@@ -276,7 +276,7 @@ class Predictor:
         return -(-len(body) // (4 if body.isascii() else 2))
 
     def _find_kind(self, name: Name) -> tuple[OutputLengthModel, Name]:
-        """Where something is learned of a kind, and under which name: now, or before the start."""
+        """The learned lengths for a kind, and their name: of now, or of before the start."""
         before = name[:-1]
         if not self._lengths.is_learned(name) and self._before.is_learned(before):
             return self._before, before

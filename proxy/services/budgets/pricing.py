@@ -74,7 +74,7 @@ def dearest_prompt(tokens: int, route: Route, body: bytes, cached: int = 0) -> U
 
     Args:
         tokens: Of the prompt.
-        route: Where it goes.
+        route: Route of the call.
         body: As it is sent.
         cached: Number of them that are read from the cache.
     """
@@ -95,7 +95,7 @@ def price_attempt(
 
     Args:
         prediction: Prediction for it.
-        route: Where it goes.
+        route: Route of the call.
         body: As it is sent.
         warm: True if its cache is taken to hold what it should.
     """

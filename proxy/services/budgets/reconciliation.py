@@ -97,7 +97,7 @@ class Reconciler(Collector):
 
     Args:
         budgets: All there are.
-        counters: Where they are counted.
+        counters: Store that counts them.
         opened: The store with the ledger.
         now: Seconds since the epoch.
 

@@ -28,7 +28,7 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is over its ceiling, and what would fit instead.
 
     Attributes:
-        ceiling: Which.
+        ceiling: Ceiling that refuses.
         predicted: Cost it may have.
         tokens: The output limit of each choice with which it would fit; None for none.
         field: Caller's name of its output limit.
@@ -50,7 +50,7 @@ def budget_refusal(
     cheapest: Alternative | None = None,
     field: str = "",
 ) -> CallerError:
-    """Why a call is refused; of one that never fits, which field to lower.
+    """Error for a call that a budget refuses; of one that never fits, with the field to lower.
 
     Args:
         each: The budget that it does not fit into.
@@ -98,7 +98,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     Args:
         limit: Name of what limits its dollars, such as ``The budget `day```.
         details: Further facts for programs.
-        route: Where it would go.
+        route: Route that it would take.
     """
     unlisted = " Its model is not in the catalog, so check its name." if "*" in route.name else ""
     return _over_uncountable_budget(
@@ -117,7 +117,7 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
 
     Args:
         each: The budget.
-        route: Where it would go.
+        route: Route that it would take.
         later: True if it is answered in the background, else nobody knows its price.
     """
     budget = each.budget
@@ -163,7 +163,7 @@ def _over_uncountable_budget(
 
 
 def ceiling_refusal(excess: CeilingExcess) -> CallerError:
-    """Why a call is refused that may cost more than one call may; the same call never fits."""
+    """Error for a call that may cost more than one call may; the same call never fits."""
     ceiling, predicted = excess.ceiling, excess.predicted
     error = CallerError(
         f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"

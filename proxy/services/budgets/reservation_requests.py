@@ -47,10 +47,10 @@ class CountedBudget(msgspec.Struct, frozen=True):
     """A budget that a call counts in.
 
     Attributes:
-        budget: Which.
+        budget: Budget to reserve from.
         whose: Whose counter of it.
         counter: Its name.
-        ends: When its window does, in seconds since the epoch.
+        ends: End of its window, in seconds since the epoch.
     """
 
     budget: Budget
@@ -69,7 +69,7 @@ _LABELS: Final = msgspec.json.Decoder(_Labels)
 
 
 def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
-    """Who the call is for.
+    """Subject that the call is for.
 
     Args:
         call: The call.
@@ -179,7 +179,7 @@ def first_uncountable(
         counted: The budgets it counts in.
         wanted: Usage it may need of their units.
         call: The call.
-        route: Where it would go.
+        route: Route that it would take.
     """
     for each in counted:
         if each.budget.hard and _is_uncountable_by(each.budget, wanted, call, route):

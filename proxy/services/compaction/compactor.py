@@ -86,7 +86,7 @@ class Compactor:
     """Compacts the calls of one process.
 
     Args:
-        store: Where the settings of features are kept.
+        store: Store of the features' settings.
         tasks: Background tasks that shutdown waits for.
         now: Seconds since the epoch.
         send_alert: Takes alerts.

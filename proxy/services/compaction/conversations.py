@@ -29,7 +29,7 @@ class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
         result: Compaction as sent, as far as the call itself tells.
         conversation: The conversation.
         policy: By which policy; None for unmodified, whatever was decided.
-        at: When, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         cache_lifetime_s: Seconds that a cache keeps what was sent.
     """
 
@@ -114,7 +114,7 @@ class CoolDowns:
         Args:
             place: The feature.
             conversation: Its name; b"" where nobody knows it, and the feature stands for it.
-            now: When it was refused.
+            now: Time of the refusal.
         """
         self._talks.put(conversation, now + COOL_DOWN_S)
         before = self._refused.get(place) or {}

@@ -26,7 +26,7 @@ _MAX_FEATURES: Final = 1_024
 
 Place = tuple[str, str]
 """A team's id, and a feature."""
-#: When a mode was set, and the number of a slot since the epoch.
+#: Time at which a mode was set, and the number of a slot since the epoch.
 _Slot = tuple[float, int]
 
 
@@ -81,7 +81,8 @@ class LiveQuality:
 
         Args:
             receipt: The attempt's.
-            since: When the feature's mode was set; a call that was made before does not count.
+            since: Time at which the feature's mode was set; a call that was made before does not
+                count.
         """
         self._add_to_slot((receipt.team, receipt.feature), receipt, _receipt_sums(receipt), since)
 
@@ -112,8 +113,8 @@ class LiveQuality:
         Args:
             place: The team's id, and the feature.
             now: Seconds since the epoch.
-            since: When the mode was set: from the first call made then they count. Of what was
-                counted before that was known here, a slot that began earlier does not.
+            since: Time at which the mode was set: from the first call made then they count. Of what
+                was counted before that was known here, a slot that began earlier does not.
         """
         found = CompactionSums()
         for each in (place, _summary_place(place)):

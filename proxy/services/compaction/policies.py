@@ -37,7 +37,7 @@ def compaction_policy(
     Args:
         request: Compaction that is asked for.
         setting: Settings of the feature.
-        target: Where the call goes.
+        target: Target of the call.
         window: Most tokens that the model takes; None for not known.
         safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
@@ -101,7 +101,7 @@ def native_compaction_result(
 
     Args:
         call: The unmodified call.
-        route: Where it goes.
+        route: Route of the call.
         setting: Settings of its feature: its target is where compaction begins.
         is_dry: True if it is sent unmodified.
     """

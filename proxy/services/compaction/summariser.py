@@ -84,7 +84,7 @@ class Summariser:
     """The notes of one process; ``notes`` is for any thread, all else for the loop.
 
     Args:
-        store: Where notes are kept.
+        store: Store of the notes.
         tasks: Background tasks that shutdown waits for.
         model: The public name of the model that is asked.
         now: Seconds since the epoch.

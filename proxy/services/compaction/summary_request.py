@@ -88,7 +88,7 @@ def call_server(deps: Dependencies, ticks: Callable[[], float]) -> CallServer:
     """A server of calls that serves them as the API does.
 
     Args:
-        deps: Where calls are served.
+        deps: Ports through which calls are served.
         ticks: Seconds of a clock that goes forward.
     """
 

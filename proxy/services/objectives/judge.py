@@ -35,8 +35,8 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         level: The fallback level of new conversations.
-        made: When it was set, in seconds since the epoch.
-        until: When it ends.
+        made: Time at which it was set, in seconds since the epoch.
+        until: End of the pin.
         why: The reason, in that person's words.
     """
 

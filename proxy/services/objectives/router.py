@@ -67,7 +67,7 @@ class ObjectiveRouter:
 
     Attributes:
         tracks: The objectives, by name.
-        standings: Where each objective stands, by name; absent is healthy.
+        standings: State of each objective, by name; absent is healthy.
         tally: Results of this process's calls, by objective and level.
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.

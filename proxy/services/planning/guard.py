@@ -58,7 +58,7 @@ class PlanningGuard:
     database.
 
     Args:
-        store: Where it is decided.
+        store: Store of the decisions.
         tasks: Background tasks that shutdown waits for.
         now: The clock.
         say: Notifies people.

@@ -80,7 +80,7 @@ class PromptPlanning:
 
     Args:
         planner: Planner that decides.
-        store: Where plans and layouts are kept.
+        store: Store of plans and layouts.
         tasks: Background tasks that shutdown waits for.
         now: The clock.
         say: Notifies people of features that planning made dearer; None for nobody.

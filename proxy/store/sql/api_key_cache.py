@@ -32,8 +32,8 @@ class ApiKeyCache:
     """The keys of one database, cached.
 
     Args:
-        engine: Where the keys are.
-        threads: Where to ask it, off the event loop.
+        engine: Database with the keys.
+        threads: Threads in which to ask it, off the event loop.
         bound: Most keys remembered, and most strings known to be no key.
     """
 
@@ -83,7 +83,7 @@ class ApiKeyCache:
 
     @property
     def trouble(self) -> str | None:
-        """Why changes to keys are not noticed just now; None while they are."""
+        """Reason that changes to keys are not noticed just now; None while they are."""
         return self._lookout.trouble
 
     @property

@@ -26,7 +26,7 @@ class ChangePoller:
         every: Seconds between two looks.
 
     Attributes:
-        trouble: Why changes are not noticed just now; None while they are.
+        trouble: Reason that changes are not noticed just now; None while they are.
     """
 
     def __init__(

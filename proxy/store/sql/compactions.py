@@ -34,7 +34,7 @@ class Compactions:
     """The settings in one database.
 
     Args:
-        engine: Where they are.
+        engine: Database that holds them.
         features: Most features of a team that may have one that nobody chose.
     """
 
@@ -70,7 +70,7 @@ class Compactions:
         Args:
             place: The team's id, and the feature; "" is the feature of calls that name none.
             mode: Limit of what compaction may do.
-            by: Who chose.
+            by: Person who chose.
             now: Seconds since the epoch.
             keep_turns: The last turns that stay unmodified; None for the usual.
             target: Tokens to come down to; None for as far as facts go.

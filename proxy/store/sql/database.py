@@ -56,7 +56,7 @@ _POSTGRES = (
     "SET lock_timeout = '10s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
-#: Where Alembic keeps the revision that the tables are at.
+#: Table in which Alembic keeps the revision of the tables.
 _VERSION: Final = table("alembic_version", column("version_num"))
 #: Error code of a standby that is not promoted yet.
 #: Source: PostgreSQL, appendix A, class 25 (2026-11).

@@ -67,10 +67,10 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         alert: As it stands now.
         sink: Its name.
-        due: When it is told next, in seconds since the epoch; None for never again.
+        due: Time of the next delivery, in seconds since the epoch; None for never again.
         tries: Number of times the sink refused it.
-        sent: When the sink last took something of this alert; None for never.
-        why: Why it took nothing since; "" if nothing failed.
+        sent: Time at which the sink last took something of this alert; None for never.
+        why: Reason that it took nothing since; "" if nothing failed.
     """
 
     alert: Alert
@@ -109,7 +109,7 @@ class Outbox:
         Args:
             alerts: In the order they came in.
             sinks: The least urgent that each sink is told.
-            due: When, in seconds since the epoch.
+            due: Time of the delivery, in seconds since the epoch.
         """
         in_turn = sorted(alerts, key=lambda alert: alert.id)  # two processes never cross
         with write_transaction(self._engine) as connection:
@@ -177,7 +177,7 @@ class Outbox:
         Args:
             letters: To one sink, as ``due`` gave them.
             why: In a few words.
-            due: When, in seconds since the epoch; None to give up.
+            due: Time of the next try, in seconds since the epoch; None to give up.
             is_refused: True if it is for what they say: each refusal counts as a try.
         """
         noted = {

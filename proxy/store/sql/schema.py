@@ -242,7 +242,7 @@ features = Table(
     Column("changed_at", BIG, nullable=False),
     sqlite_strict=True,
 )
-"""How each feature is planned now: its mode, its layout, and whether it is suspended."""
+"""Planning of each feature now: its mode, its layout, and its suspension."""
 
 compactions = Table(
     "compactions",

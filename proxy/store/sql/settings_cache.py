@@ -72,7 +72,7 @@ class SettingsCache(Generic[_SettingsT]):
 
     @property
     def trouble(self) -> str | None:
-        """Why changes are not noticed just now; None while they are."""
+        """Reason that changes are not noticed just now; None while they are."""
         return self._lookout.trouble
 
     def refresh(self) -> None:

@@ -98,7 +98,7 @@ def _log_outage(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool
 
 
 async def _outage(attempt: asyncio.Future[T]) -> str | None:
-    """Why the database is away, once the attempt has ended; None if the store is open."""
+    """Reason for the outage, once the attempt has ended; None if the store is open."""
     try:
         await attempt
     except SQLAlchemyError as error:

@@ -1,4 +1,4 @@
-"""Which calls the demo makes, in what order: conversations of three applications, interleaved."""
+"""The demo's calls and their order: conversations of three applications, interleaved."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class PlannedCall:
     Attributes:
         number: Its place in the plan, from 0.
         conversation: Conversation that it is a part of.
-        turn: Which call of the conversation it is, from 0.
+        turn: Number of the call in the conversation, from 0.
         at: Time on the application's clock.
         streamed: True if its answer is wanted as a stream.
     """

@@ -101,7 +101,7 @@ def of_store(
         sent: Every call.
         seconds: Seconds that they took.
         names: The teams' names by id.
-        since: When the gateway was started, not days ago.
+        since: Start of the gateway, not days ago.
     """
     store.drain.flush(_FLUSH)
     period = days(since)

@@ -22,7 +22,7 @@ class SupportCase:
     """The messages of one customer.
 
     Attributes:
-        shop: Who the customer is.
+        shop: Description of the customer.
         plan: Plan that the customer pays for.
         turns: Questions with the titles of the passages that speak to them.
     """

@@ -40,9 +40,9 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded call.
 
     Attributes:
-        at: When it was made, in seconds from any moment; None where nobody says.
+        at: Time at which it was made, in seconds from any moment; None where nobody says.
         conversation: Conversation that it is a part of; "" where nobody says.
-        key: Who called.
+        key: Key of the caller.
         feature: Feature that asks.
         body: The chat body.
         reply: The assistant's message as JSON; "null" where it was not recorded.
@@ -138,7 +138,7 @@ def _error_text(error: Exception) -> str:
 
 
 def _from(said: str) -> str:
-    """Where JSON ends to be some, as far as that is told."""
+    """The offset at which JSON ends to be some, as far as that is told."""
     if "truncated" in said:
         return ": it ends too early"
     at = _BYTE.search(said)

@@ -23,7 +23,7 @@ class UnreplayableLine(msgspec.Struct, frozen=True):
     """A line that could not be read.
 
     Attributes:
-        file: Where.
+        file: File of the line.
         line: From 1.
         why: In a sentence.
     """

@@ -85,13 +85,13 @@ class UpstreamSimulation:
     def missed_tokens(
         self, sent: SimulatedCall, read: int, known: int, now: float
     ) -> list[MissedTokens]:
-        """Why tokens of the call were not read; call it once for each, after ``serve``.
+        """Tokens of the call that were not read, by reason; call it once for each, after ``serve``.
 
         Args:
             sent: The call.
             read: Tokens read.
             known: Tokens that some earlier call had sent, in whatever order.
-            now: When it was made.
+            now: Time at which it was made.
         """
         total = sent.prompt.tokens
         links = beginnings(sent.prompt, sent.generated if self._limits.answers else ())
@@ -111,7 +111,7 @@ class UpstreamSimulation:
     def _why(
         self, common: int, lost: int, last: float | None, now: float
     ) -> tuple[MissReason, str]:
-        """Why a beginning that was sent before was not read."""
+        """Reason that a beginning which was sent before was not read."""
         limits = self._limits
         if not limits.caches:
             return MissReason.PROVIDER_SIDE, "no cache is known"

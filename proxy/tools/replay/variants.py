@@ -23,7 +23,7 @@ class ReplayVariant(Protocol):
 
         Args:
             line: The call; its body names the model it is sent to.
-            now: When it is made, in seconds.
+            now: Time at which it is made, in seconds.
         """
         ...
 

@@ -73,7 +73,7 @@ class PlayedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Timing:
-    """When an answer starts, and what its cache is told."""
+    """Start of an answer, and what its cache is told."""
 
     wait: float
     begun: Callable[[], None]

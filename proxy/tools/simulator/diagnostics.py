@@ -1,4 +1,4 @@
-"""Why a prompt differs from an earlier one, as providers say it when asked.
+"""Reasons for which a prompt differs from an earlier one, as providers say them when asked.
 
 ::
 

@@ -14,7 +14,7 @@ class SimulatedModel:
     """One model of the simulator; times are in simulated seconds.
 
     Attributes:
-        wire: Which of the two wires it answers on.
+        wire: API that it answers in, one of the two.
         regime: The name of its cache rules in ``proxy.caches.regimes``; "" caches nothing.
         provider: Whose rules, where those of one regime differ.
         min_cache_tokens: Prompts below this are never cached; None for the regime's own figure.
@@ -78,7 +78,7 @@ class SimulatorSettings:
         key: The only key it takes; "" takes any that is not empty.
         time_scale: Real seconds per simulated second; 0 never waits.
         keepalive: Real seconds between two keep-alives.
-        requests_per_minute: Where the rate limit stands.
+        requests_per_minute: Calls a minute that the rate limit lets pass.
         tokens_per_minute: The same in prompt tokens.
         kept: Most exchanges, and most responses, that are remembered.
     """

@@ -43,7 +43,7 @@ class ReplyRequest:
         reasoning: Number of tokens of reasoning that it pays for.
         shows_reasoning: True if the reasoning is part of the answer.
         seals_reasoning: True if an answer carries its reasoning in a form only we can read.
-        stops: Where generation ends.
+        stops: Texts at which generation ends.
         n: Number of answers.
         echoes: Members of the body that the answer object repeats.
     """
@@ -81,7 +81,7 @@ class ModelReply:
     Attributes:
         text: Text of the answer; "" where it only calls tools.
         calls: The tools it calls.
-        finish: Why it ended.
+        finish: Reason for its end.
         stop: The stop sequence met; "" for none.
         tokens: Generated tokens, without the reasoning.
         reasoning: Tokens of reasoning.

@@ -36,8 +36,8 @@ class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
     """A phase of a scenario in which something fails.
 
     Attributes:
-        at: When it begins, in seconds after the start.
-        until: When it ends; None for never.
+        at: Start of the phase, in seconds after the scenario's start.
+        until: End of the phase, likewise; None for never.
         models: Whose calls meet it; empty for all.
         slow: Factor by which everything takes longer.
         fault: Faults of calls, as a fault directive; "" for none.
@@ -81,7 +81,7 @@ class Scenario:
 
     Args:
         phases: Phases with faults.
-        start: When it starts, in seconds of the clock that it is asked by.
+        start: Start of the scenario, in seconds of the clock that it is asked by.
     """
 
     def __init__(self, phases: Collection[ScenarioPhase], start: float) -> None:
