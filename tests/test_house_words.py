@@ -164,6 +164,20 @@ def test_described_finds_docstrings_entries_and_comments(source: str, texts: lis
     assert [text for _, text in described(ast.parse(source), source)] == texts
 
 
+def test_names_of_tests_do_not_begin_with_a_question_word() -> None:
+    asking = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in re.findall(
+            r"^ *(?:async )?def (test_(?:what|whether|how|why)_\w+)",
+            path.read_text(encoding="utf8"),
+            re.MULTILINE,
+        )
+    ]
+
+    assert asking == []
+
+
 def test_the_first_sentence_of_a_docstring_is_short(modules: Trees) -> None:
     long = [
         f"{where}: {sentence[:80]}"

@@ -53,7 +53,7 @@ def test_no_more_than_a_bound_is_unpacked_at_once():
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1, 100, 258])
-def test_what_is_held_back_at_the_bound_is_not_lost(over):
+def test_bytes_held_back_at_the_bound_are_not_lost(over):
     body = b"x" * (BOUND + over)
     raw = gzip.compress(body)
 
@@ -68,18 +68,18 @@ def test_an_empty_body_is_empty():
     "pieces",
     [[b"plain"], [gzip.compress(b"whole")[:-3]], [gzip.compress(b"whole") + b"more"], [b"\x1f"]],
 )
-def test_what_is_not_packed_so_or_ends_too_soon_is_an_error(pieces):
+def test_a_body_with_a_wrong_coding_or_truncated_is_an_error(pieces):
     with pytest.raises(zlib.error):
         asyncio.run(unpacked("gzip", pieces))
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity"])
-def test_what_is_not_packed_is_passed_on_as_it_is(coding):
+def test_a_body_without_a_coding_is_passed_on_unmodified(coding):
     assert decoder_for(coding) is None
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br"])
-def test_what_we_cannot_unpack_is_an_error_unless_it_is_empty(coding):
+def test_an_unsupported_coding_is_an_error_unless_the_body_is_empty(coding):
     assert asyncio.run(unpacked(coding, [])) == []
     with pytest.raises(UpstreamError) as caught:
         asyncio.run(unpacked(coding, [b"\x1b\x03"]))

@@ -41,7 +41,7 @@ def test_the_tables_of_an_array_know_where_they_stand() -> None:
     ]
 
 
-def test_what_is_absent_is_its_default() -> None:
+def test_an_absent_key_has_its_default() -> None:
     read, mistakes = table("", "a")
     assert (read.tables("a", ()), read.array("a")) == ([], [])
     assert (read.flag("a", default=True), read.text("a", "x")) == (True, None)
@@ -57,7 +57,7 @@ def test_what_is_absent_is_its_default() -> None:
         (f'"{"x" * 300}"', "is too long; write 256 characters at most"),
     ],
 )
-def test_what_is_no_choice_is_a_mistake_and_its_default(written: str, said: str) -> None:
+def test_an_invalid_choice_is_a_mistake_and_gets_its_default(written: str, said: str) -> None:
     read, mistakes = table(f"a = {written}\n", "a")
     assert read.choice("a", Fruit, Fruit.PEAR) is Fruit.PEAR
     assert [str(each) for each in mistakes] == [f"f.toml:1: it.a: {said}"]
