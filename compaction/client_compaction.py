@@ -13,14 +13,14 @@ import msgspec
 #: Fields of a body with which a provider is asked to shorten the conversation itself.
 #: Source: Anthropic, context editing and compaction; OpenAI, compaction (2026-11).
 COMPACTION_FIELDS: Final = ("context_management", "compaction")
-#: What a provider puts in the place of what it shortened, as JSON says its type.
+#: Type, in JSON, of the item that a provider puts in the place of what it shortened.
 _COMPACTION_ITEM: Final = re.compile(rb'(?<!\\)"type"\s*:\s*"compaction')
 _COMPACTION_NAME: Final = b'"compaction'
 #: Letters looked at where a text begins, and where it ends: instructions stand there.
 _SCANNED_EDGE_CHARS: Final = 4_000
 #: Messages at the end that are looked at: a harness may let reminders follow.
 _SCANNED_LAST_MESSAGES: Final = 2
-#: What harnesses say when they ask for one, in small letters and on one line.
+#: Phrases of harnesses that ask for one, in small letters and on one line.
 _SUMMARY_PHRASES: Final = (
     # Source: Claude Code, Roo Code and Cline, prompts that condense (2026-11).
     "create a detailed summary of the conversation so far",

@@ -34,20 +34,21 @@ class CompactedChat(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: In place of the caller's; its own objects where they are unmodified.
-        changed: Whether anything is sent otherwise than it came.
-        reason: Why it was compacted at this call or was not, as a code.
-        last_compacted_why: Why its newest part was compacted, now or earlier; "" for none.
+        changed: True if anything is sent otherwise than it came.
+        reason: Code of the reason for compacting at this call or not.
+        last_compacted_why: Reason for compacting its newest part, now or earlier; "" for none.
         tokens_before: Tokens of the caller's prompt.
         tokens_after: Tokens of what is sent.
         compacted_messages: Messages that segments stand for.
-        segments: What stands for them.
-        reset: Whether this is the first call after a compaction: its prefix moves, once.
+        segments: Segments that replace them.
+        reset: True if this is the first call after a compaction: its prefix moves, once.
         break_even: Calls that pay a compaction back, at this call; None where none do or none was
             due.
-        evidence: What the newest tool calls needed of what was compacted.
-        newest: What identifies the part compacted last; b"" for none.
+        evidence: Evidence of what the newest tool calls needed of the compacted part.
+        newest: Digest of the part compacted last; b"" for none.
         region: That part, where it was compacted at this very call; None where it was not.
-        lost: What the compacted part named and what is sent does not; only where that was asked.
+        lost: Names in the compacted part that are missing from what is sent; only where that was
+            asked.
     """
 
     messages: tuple[bytes, ...]
@@ -77,8 +78,8 @@ class ConversationContext(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         scope: Whose it is; nothing that is known of others' is looked at.
         fixed: Tokens of what stands before the messages: the tools.
-        count: How tokens are counted.
-        notes: What a model found earlier.
+        count: Returns the number of tokens in a text.
+        notes: Notes that a model took earlier.
     """
 
     scope: bytes = b""
@@ -102,10 +103,10 @@ def compact(
 
     Args:
         raws: Each message of a chat as JSON.
-        policy: What holds for it.
-        memory: What is known of earlier calls; conversations share nothing but time in it.
-        context: What stands around it.
-        names_lost: Whether to say what is lost, which takes long.
+        policy: Its policy.
+        memory: Memory of earlier calls; conversations share nothing but time in it.
+        context: Context of the conversation.
+        names_lost: True to say what is lost, which takes long.
 
     Raises:
         CannotCompactError: If it has to be sent unmodified; says why.

@@ -22,7 +22,7 @@ from compaction.reading.turns import MessageUnit, call_points, split_units
 _LONG_TURN_TOKENS: Final = 16_000
 #: Steps that a turn has where an agent works by itself.
 _MIN_AGENT_STEPS: Final = 6
-#: What then stays behind the cut: so many tokens, or this part of the prompt if that is less.
+#: Size that then stays behind the cut: so many tokens, or this part of the prompt if that is less.
 _SUFFIX_TOKENS: Final = 8_000
 _MAX_SUFFIX_SHARE: Final = 0.25
 #: Letters of a call's arguments that tell it from others.
@@ -38,8 +38,8 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         messages: Each message.
-        units: What stands or falls together.
-        lead: How many messages of authority stand before it begins.
+        units: Messages that are kept or compacted together.
+        lead: Number of messages of authority before it begins.
         points: Its length at each call of its client, the present one included.
         cumulative_tokens: Tokens of the messages before each place; one more than messages.
     """
@@ -135,7 +135,7 @@ def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int
     Args:
         conversation: The conversation.
         at: The point.
-        last: Where the last cut stands, or where the conversation begins.
+        last: Position of the last cut, or of the conversation's beginning.
         keep_turns: Turns that stay.
     """
     known = conversation.units_between(last, at)

@@ -18,13 +18,13 @@ from compaction.policy import CompactionPolicy, RelativePrices
 
 #: Calls before which nothing is known of how a conversation goes on.
 MIN_CALLS: Final = 4
-#: How often over a compaction must be paid back, if as many calls follow as there were so far: one
-#: session in about so many ends in between and is more expensive for it. 304 recorded sessions on 8
-#: routes with the lengths that real segments have, what prompts cost less and how many of those
-#: compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20, 19 % and 5 of
-#: 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too: chosen on one half
-#: of the sessions, 24 does, and 2 of 44 of the other half are more expensive. See
-#: tests/bench/README.md.
+#: Number of times over that a compaction must be paid back, if as many calls follow as there were
+#: so far: one session in about so many ends in between and is more expensive for it. 304 recorded
+#: sessions on 8 routes with the lengths that real segments have, what prompts cost less and how
+#: many of those compacted were dearer: at 5, 29 % and 17 of 279; at 10, 25 % and 5 of 189; at 20,
+#: 19 % and 5 of 104; at 30, 16 % and none of 71; at 40, 14 % and none of 58. None is luck too:
+#: chosen on one half of the sessions, 24 does, and 2 of 44 of the other half are more expensive.
+#: See tests/bench/README.md.
 SAFETY_FACTOR: Final = 30.0
 #: The same where the bank pays: wherever such a session ends it is no more expensive than
 #: unmodified, but what was saved may be lost again. Real compactions of 20 τ-bench's conversations
@@ -38,7 +38,7 @@ MIN_PROGRESS_SHARE: Final = 0.15
 WINDOW_MARGIN_SHARE: Final = 0.05
 #: Calls that must still fit into the window; else it is time.
 MIN_CALLS_AHEAD: Final = 2
-#: How much larger a part must be than the one that brought nothing, before it is tried again.
+#: Least ratio of a part to the one that brought nothing, before it is tried again.
 RETRY_GROWTH_FACTOR: Final = 2
 
 
@@ -77,7 +77,7 @@ class CostInputs(msgspec.Struct, frozen=True, kw_only=True):
             repeats or names is compacted then, and said again.
         fresh: Those of the suffix that no call has sent before: they are written in any case.
         growth: Tokens a call adds, the mean since the last compaction.
-        bank: What shortening has saved so far, less what it cost.
+        bank: Savings by shortening so far, less its cost.
         failed: Tokens of the region when a compaction was last tried and brought nothing; 0 for
             never.
     """
@@ -110,8 +110,8 @@ class CompactionDecision(msgspec.Struct, frozen=True):
     """The decision on a conversation, with its reason.
 
     Attributes:
-        is_due: Whether it is compacted now.
-        reason: Why, or why not.
+        is_due: True if it is compacted now.
+        reason: Reason for the decision.
         break_even: Calls that pay the compaction back, this one included; None where none do.
     """
 
@@ -150,9 +150,9 @@ def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.
     Of what stands before the cut, so is whatever is not read by itself.
 
     Args:
-        prices: What tokens cost.
-        at: How the conversation stands.
-        asked_model: What a model was paid to write the segment; 0 for rules alone.
+        prices: Relative prices of tokens.
+        at: State of the conversation.
+        asked_model: Cost of the model that wrote the segment; 0 for rules alone.
     """
     anew = (
         at.segment
@@ -206,7 +206,7 @@ def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) 
     """The savings that a call adds to the bank.
 
     Args:
-        prices: What tokens cost.
+        prices: Relative prices of tokens.
         shorter_before: Tokens by which the part of the prompt that earlier calls had sent is
             shorter than unmodified: each would have been read.
         shorter_now: Tokens by which the new part is shorter: each would have been written.

@@ -16,7 +16,7 @@ from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
 from compaction.value_tokens import TokenIndex, Tokens, named_values
 
-#: How much is gone, which is no value of what is.
+#: Statements of how much was left out, which is no value of what stays.
 _counts: Final = re.compile(r"\(\d+\)|and \d+ more").sub
 #: Names of one call that are looked up.
 _MAX_NAMES_PER_CALL: Final = 64
@@ -34,7 +34,7 @@ def needed_values_evidence(
 
     Args:
         planner: The conversation.
-        state: How it stands.
+        state: State of compaction.
     """
     here = state.suffix.end
     parts = [each for each in state.parts if each.at < here]
@@ -70,7 +70,7 @@ def lost_values(
 
     Args:
         planner: The conversation.
-        state: How it stands.
+        state: State of compaction.
         sent: Each message that is sent.
     """
     messages = planner.conversation.messages

@@ -13,7 +13,7 @@ from compaction.reading.text_analysis_cache import TextAnalysisCache
 #: Conversations remembered, and messages that their states hold in other words.
 _MAX_CONVERSATIONS: Final = 4_096
 _MAX_BYTES: Final = 64 * 2**20
-#: What an entry of a dictionary takes beside what it holds.
+#: Bytes of an entry of a dictionary beside its key and value.
 _ENTRY_BYTES: Final = 160
 
 

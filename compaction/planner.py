@@ -30,16 +30,16 @@ from compaction.reading.message import Count, Voice
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 from compaction.verbatim_suffix import SuffixContext, VerbatimSuffix, extend_suffix
 
-#: What a model found in the part compacted before, by what identifies that part and the new one:
-#: the same answer whenever it is asked of the same two.
+#: Returns a model's notes on the part compacted before, by the digests of that part and the new
+#: one: the same answer for the same two.
 Notes = Callable[[bytes, bytes], tuple[str, ...]]
 
-#: What a segment takes of what it stands for at best, until one was written.
+#: Least size of a segment as a share of what it replaces, until one was written.
 _INITIAL_SEGMENT_SHARE: Final = 0.15
 #: The part of a conversation that hardly shortens it; where no more stands before the last turns,
 #: and once is all there is, these are cut between their steps.
 _SMALL_REGION_SHARE: Final = 0.15
-#: What surrounds a message that is added.
+#: Tokens around a message that is added.
 _MESSAGE_TOKENS: Final = 4
 _COMPACTING_MODES: Final = frozenset({CompactionMode.FACTS, CompactionMode.FACTS_MODEL})
 
@@ -54,11 +54,11 @@ class CompactedPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: The point where that was decided.
-        segment: What is sent in its place.
+        segment: Segment that is sent in its place.
         kept: Messages of the part that stay messages: those of authority, the request that was
             under way, and a user's that hold more than text.
-        tokens: What segment and messages weigh.
-        reason: Why it was compacted; None until that is decided.
+        tokens: Tokens of segment and messages.
+        reason: Reason for compacting it; None until that is decided.
     """
 
     at: int
@@ -79,10 +79,11 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
         start: Tokens of the whole as it was sent right after the last compaction.
         sent: Tokens of the whole as it was sent at the last point.
         raw: The same, unmodified.
-        bank: What shortening has saved, in tokens of uncached input.
+        bank: Savings by shortening, in tokens of uncached input.
         failed: Tokens of the part that was last tried in vain.
-        share: What a segment takes of what it stands for, as the last one that was written did.
-        decision: What was decided at the last point.
+        share: Size of a segment as a share of what it replaces, as in the last one that was
+            written.
+        decision: Decision made at the last point.
     """
 
     suffix: VerbatimSuffix
@@ -105,12 +106,12 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         conversation: The conversation.
-        policy: How it may be compacted.
+        policy: Limits of its compaction.
         fixed: Tokens of the tools.
-        count: How tokens are counted.
-        notes: What a model found in the part compacted before; it joins the new one.
-        keys: What identifies each beginning of the conversation, from its first message on.
-        find: What is found in its texts.
+        count: Returns the number of tokens in a text.
+        notes: Notes of a model on the part compacted before; they join the new one.
+        keys: Digests of each beginning of the conversation, from its first message on.
+        find: Finds the facts in its texts.
     """
 
     conversation: ConversationView

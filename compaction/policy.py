@@ -71,15 +71,15 @@ class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The policy for a conversation; equal policies compact equal conversations to equal bytes.
 
     Attributes:
-        mode: How far it may go.
-        prices: What tokens cost.
+        mode: Limit of what compaction may do.
+        prices: Relative prices of tokens.
         keep_turns: The last turns that stay unmodified; at least 1, for the request does.
         target: Tokens the whole prompt should come down to; 0 for as far as facts go by themselves.
         window: Most tokens that the model takes; 0 for not known.
-        force: Whether it compacts as soon as there is enough to compact, whether that pays or not.
-        once: Whether only the last call decides, as if none had been made before.
-        safety: How often over as many calls as were made must pay a compaction back; 0 for the
-            usual.
+        force: True to compact as soon as there is enough to compact, even where that does not pay.
+        once: True if only the last call decides, as if none had been made before.
+        safety: Number of times over that as many calls as were made must pay a compaction back; 0
+            for the usual.
         least: Tokens below which nothing is compacted.
     """
 

@@ -22,8 +22,8 @@ MIN_NEEDED_VALUES: Final = 20
 #: Standard errors of the bound: 95 % of a one-sided judgement.
 _BOUND_STANDARD_ERRORS: Final = 1.645
 
-#: What comes after each mode that compacts; the others compaction nothing, so nothing tells of
-#: them.
+#: Next gentler mode of each mode that compacts; the others compact nothing, so there is no evidence
+#: of them.
 _GENTLER_MODES: Final = {
     # A model's notes only add to facts: without them more is lost.
     CompactionMode.FACTS_MODEL: CompactionMode.TRIM,
@@ -63,7 +63,7 @@ def next_mode(
 
     Args:
         mode: The present one.
-        evidence: What was seen in this mode, and only in it.
+        evidence: Evidence seen in this mode, and only in it.
         threshold: Part of the ids needed that may be lost.
         least: Ids needed below which nothing changes.
     """

@@ -55,7 +55,7 @@ def quote_sources(conversation: ConversationView, missing: Sequence[str], cut: i
 
     Args:
         conversation: The conversation.
-        missing: What is named and stands nowhere in what is sent.
+        missing: Names that stand nowhere in what is sent.
         cut: The first message that is not compacted.
     """
     lines: dict[int, str] = {}

@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-#: What tells one token from the next where they are written in a row.
+#: Boundary between two tokens that are written in a row.
 _BREAK: Final = "\x1f"
 #: Scripts that are written without spaces: Han, kana, Thai, Lao, Burmese, Khmer.
 SPACELESS_SCRIPTS: Final = (

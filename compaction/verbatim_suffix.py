@@ -27,7 +27,7 @@ class ReplacedMessage(msgspec.Struct, frozen=True):
 
     Attributes:
         raw: Its JSON as it is sent.
-        tokens: What that weighs.
+        tokens: Tokens of that.
     """
 
     raw: bytes
@@ -38,12 +38,12 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     """The messages from the last cut to a point.
 
     Attributes:
-        start: Where it begins: the first message that is not compacted.
-        end: Where the point is.
+        start: Its start: the first message that is not compacted.
+        end: Position of the point.
         replaced: The messages that are sent otherwise than they came, in order.
         seen: The calls whose results stand in it, by the stamps of their texts.
         looked_up: Names in it that were looked up in what was compacted.
-        tokens: What all of it weighs as it is sent.
+        tokens: Tokens of all of it as it is sent.
         spared: Tokens saved if each of its results were shortened.
     """
 
@@ -116,9 +116,9 @@ def extend_suffix(
         conversation: The conversation.
         tail: As it was.
         end: The point.
-        count: How tokens are counted.
-        before: What stands before it.
-        find: What is found in its texts.
+        count: Returns the number of tokens in a text.
+        before: Context before it.
+        find: Finds the facts in its texts.
     """
     replaced, seen = dict(tail.replaced), dict(tail.seen)
     looked_up, tokens, spared = tail.looked_up, tail.tokens, tail.spared

@@ -13,9 +13,9 @@ class Pin:
     """The fallback level to which somebody pinned an objective.
 
     Attributes:
-        who: Who set it; "" where nobody said.
+        who: Name of the person; "" where nobody said.
         why: In that person's words; "" where nobody said.
-        until: When it ends, in seconds since the epoch, as all times here.
+        until: Time at which it ends, in seconds since the epoch, as all times here.
     """
 
     who: str
@@ -32,20 +32,20 @@ class ObjectiveStatus:
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         what: The target, in a few words.
-        only: Which calls alone are counted and rerouted, in words; "" for all.
-        enforce: What is done where it is missed.
-        acts: Whether calls are rerouted, and not only counted.
-        ladder: What calls get in place of what they ask for, level by level.
+        only: Description of the calls that alone are counted and rerouted; "" for all.
+        enforce: Action where it is missed.
+        acts: True if calls are rerouted, and not only counted.
+        ladder: Replacements for what calls ask for, level by level.
         state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
-        since: When that began; None for as long as the gateway runs.
-        why: Why it has that state; "" where nothing happened.
-        burn: How many times faster than it may its error budget is used up; None where nothing was
-            counted, or it has no error budget.
+        since: Time at which that began; None for as long as the gateway runs.
+        why: Reason for its state; "" where nothing happened.
+        burn: Multiple of the allowed rate at which its error budget is used up; None where nothing
+            was counted, or it has no error budget.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
-        pin: What somebody said of it; None where nobody did, or it is not known.
-        knows_pin: Whether it is known who pinned it, if anybody did.
+        pin: Pin that a person set; None where nobody did, or it is not known.
+        knows_pin: True if it is known who pinned it, if anybody did.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Reroute:
         objective: Its name.
         source: The level that new conversations came from; "" for what they ask for.
         level: The level they went to; "" for what they ask for.
-        state: What it became.
-        why: Why.
-        began: When.
-        ended: When the next period began; None while it lasts.
+        state: New state.
+        why: Reason for the change.
+        began: Time at which it began.
+        ended: Start of the next period; None while it lasts.
     """
 
     objective: str
@@ -96,15 +96,16 @@ class ReroutedCall:
 
     Attributes:
         call_id: Its id.
-        at: When it arrived.
+        at: Time of arrival.
         team: The team's name.
-        feature: What part of the caller's product asked; "" where nobody said.
-        model: What it asked for.
-        route: Where it went in the end; "" where it was refused before it went anywhere.
-        outcome: How it ended there: ``answered``, ``refused``, ``failed``, ``broken``, ``hung_up``.
+        feature: Part of the caller's product that asked; "" where nobody said.
+        model: Model it asked for.
+        route: Route that it took in the end; "" where it was refused before it went anywhere.
+        outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
+            ``hung_up``.
         error: The error's code; "" for none.
-        why: Why it was rerouted.
-        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+        why: Reason for rerouting it.
+        cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
     """
 
     call_id: str
@@ -128,9 +129,9 @@ class BudgetCounter:
         scope: Of what kind it is.
         whose: Whose; ``*`` for everyone's together.
         window: The window's name, such as ``2026-11``.
-        unit: What is counted.
+        unit: Unit that is counted.
         limit: In the unit: nano-dollars, tokens or requests.
-        is_hard: Whether calls that do not fit are refused.
+        is_hard: True if calls that do not fit are refused.
         spent: In the unit; None where nobody can say.
         held: For calls under way; None where nobody can say.
     """
@@ -151,12 +152,12 @@ class OpenAlert:
     """An alert that goes on.
 
     Attributes:
-        severity: How urgent it is.
-        began: When.
+        severity: Urgency of the alert.
+        began: Time at which it began.
         title: All of it in one sentence.
-        facts: What is known, as names and values.
-        done: What the gateway did; "" for nothing.
-        fix: What somebody may do; "" where nothing helps.
+        facts: Known facts, as names and values.
+        done: Action of the gateway; "" for none.
+        fix: Advice for people; "" where nothing helps.
     """
 
     severity: Severity
@@ -174,7 +175,7 @@ class CallDetail:
     Attributes:
         call_id: Its id.
         team: The team's name.
-        cost_nanos: What all its attempts cost in 1e-9 US dollars; None where a price is unknown.
+        cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
         attempts: The receipt of each, as names and values; no text of a prompt stands in them.
     """
 

@@ -7,7 +7,7 @@ from dashboards.board import ObjectiveStatus, ReroutedCall
 from slo.alert import format_amount, format_rough_duration
 from slo.budget import EVERY, BudgetUnit
 
-#: How calls end that nothing answered.
+#: Outcomes of calls that nothing answered.
 _ENDS: Final = {
     "refused": "refused",
     "failed": "failed",

@@ -53,7 +53,7 @@ def call(detail: CallDetail | None, now: float, *, is_late: bool = False) -> str
     Args:
         detail: The call; None where there is none, or nobody could say.
         now: Seconds since the epoch.
-        is_late: Whether nobody could say.
+        is_late: True if nobody could say in time.
     """
     return _render("call.html", detail=detail, now=now, is_late=is_late)
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from slo.usage import Usage
 
 Part = Literal["team", "feature", "model", "requested", "route", "key", "user"]
-"""What a report can be split by; a key by its id, an end user by its keyed hash.
+"""Dimensions of a report; a key by its id, an end user by its keyed hash.
 
 ``model`` is the one that answered, or was tried; ``requested`` the one that the caller asked for.
 """
@@ -134,7 +134,7 @@ class Times:
     Attributes:
         ttft: To the first content byte, of calls that had one.
         duration: To the end.
-        calls: How many calls it is of.
+        calls: Number of calls in it.
     """
 
     ttft: Percentiles = Percentiles()

@@ -71,7 +71,7 @@ class Gateway:
     """A running gateway: the app that answers, and what the command line needs of it.
 
     Attributes:
-        catalog: What it started with.
+        catalog: Catalog at start.
         reload: Has the catalog and the policies read again soon.
     """
 
@@ -87,7 +87,7 @@ class ReceiptDispatcher:
     Args:
         store: Keeps them.
         telemetry: Counts them.
-        others: What else hears of each, also where it cannot be kept.
+        others: Other receivers of each receipt, also where it cannot be stored.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class StorageCapacity:
         self._drain = store.drain
 
     def trouble(self) -> str:
-        """Why no call can be taken; "" if one can."""
+        """Reason that no call can be taken; "" if one can."""
         if self._journal.is_full or (self._journal.is_exhausted and self._drain.trouble):
             return "The gateway cannot keep receipts just now, so it takes no calls."
         return ""
@@ -146,7 +146,7 @@ async def gateway(
     """A gateway that is ready for calls; leaving waits for its background tasks.
 
     Args:
-        settings: How it runs.
+        settings: Settings of the gateway.
         opened: The store, which is closed with the gateway; None for the one of the settings.
         clock: Seconds since the epoch; None for this machine's clock without its leaps.
         ticks: Seconds of a clock that goes forward, by which calls are timed.

@@ -20,12 +20,12 @@ class AppContext:
     """Everything that parts of the gateway share; one for the process.
 
     Attributes:
-        settings: How it runs.
-        promises: What teams are promised when it starts.
+        settings: Settings of the gateway.
+        promises: Policies at start.
         catalog: The models there are when it starts.
         opened: The store.
         estimator: Counts prompts.
-        tasks: Where rooms work in the background.
+        tasks: Task group of the background work.
         now: Seconds since the epoch.
         compare_clock: Takes the time of a clock that is shared with other processes.
         publish: Takes what Prometheus is to read.

@@ -26,9 +26,9 @@ class ProxyError(Exception):
     """A failure that the caller may see.
 
     Attributes:
-        details: What a program may want to know besides, in JSON's terms.
+        details: Further facts for programs, as JSON values.
         headers: Further headers of the answer, names in lower case.
-        leaves_upstream_running: Whether it ends an attempt that the upstream may go on with.
+        leaves_upstream_running: True if it ends an attempt that the upstream may go on with.
     """
 
     status: int = 500
@@ -106,12 +106,12 @@ class UpstreamError(ProxyError):
 
     Attributes:
         status: The status for the caller, already mapped from the upstream's.
-        retryable: Whether the same call may succeed elsewhere or a little later.
-        should_retry: What the upstream's ``x-should-retry`` says of the same call there, or False
+        retryable: True if the same call may succeed elsewhere or a little later.
+        should_retry: Value of the upstream's ``x-should-retry`` for the same call there, or False
             where only the operator can fix it; None where nothing is said.
-        detail: What the upstream or the system said, for whoever runs the gateway: it goes to the
+        detail: Message of the upstream or the system, for whoever runs the gateway: it goes to the
             log and never to the caller.
-        received: What had come of an answer that was to be read whole when its connection broke.
+        received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: Whether a good answer came of which not even the head could be read.
     """
 

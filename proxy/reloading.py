@@ -42,11 +42,11 @@ class Reloader(Collector):
 
     Args:
         settings: They name the files.
-        snapshot: What the gateway starts with.
+        snapshot: Catalog and policies at start.
         now: Seconds since the epoch.
 
     Attributes:
-        snapshot: What is in force.
+        snapshot: Catalog and policies in force.
     """
 
     def __init__(self, settings: Settings, snapshot: Snapshot, now: Callable[[], float]) -> None:

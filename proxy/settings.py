@@ -24,7 +24,7 @@ PREFIX = "THRIFTGATE_"
 #: Read by the tests, not by the gateway.
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
 Origins = tuple[str, ...]
-"""Where pages come from: scheme, host and port."""
+"""Origin of pages: scheme, host and port."""
 #: Source: RFC 6454, section 6.2 (2011-12).
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+|\*")
 _KINDS = (
@@ -76,11 +76,11 @@ class Settings(BaseModel):
     )
 
     host: str = "127.0.0.1"
-    """Where to listen."""
+    """Host to listen at."""
     port: int = Field(default=8080, ge=0, le=65535)
     """Port to listen on; 0 picks a free one."""
     folder: Path = Path("var/thriftgate")
-    """Where the journal and the default database live."""
+    """Folder of the journal and the default database."""
     database_url: str = ""
     """SQLAlchemy or ``postgres://`` URL; empty is a SQLite file in the folder."""
     catalog: Path | None = None
@@ -94,7 +94,7 @@ class Settings(BaseModel):
     private_budgets: bool = False
     """True if several processes on one database may count budgets each for itself."""
     serve_known_keys: Annotated[timedelta, BeforeValidator(_duration)] = timedelta(0)
-    """How old known keys may be that are served while PostgreSQL is away; off refuses calls."""
+    """Greatest age of known keys that are served while PostgreSQL is away; off refuses calls."""
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
     """Largest request body, in bytes."""
     bodies_limit: int = Field(default=1024 * 1024 * 1024, gt=0)
@@ -126,9 +126,9 @@ class Settings(BaseModel):
     shared_provider_state: bool = False
     """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
     planning: PlanningMode = PlanningMode.OBSERVE
-    """What planning may do to features without a mode: off, observe, apply or auto."""
+    """Planning mode of features without one: off, observe, apply or auto."""
     compaction: Compaction = Compaction.OFF
-    """How features without a mode are compacted: off, trim, facts, facts+model or native."""
+    """Compaction mode of features without one: off, trim, facts, facts+model or native."""
     compaction_model: str = ""
     """The model that facts+model asks for notes, through the gateway; empty takes none."""
     compaction_safety: float = Field(default=30.0, gt=0)
@@ -138,15 +138,15 @@ class Settings(BaseModel):
     cache_marks_on_credit: bool = True
     """True if a feature's cache marks may cost one call's more than they have saved so far."""
     retention_days: int = Field(default=400, gt=0)
-    """How long receipts are kept; rollups stay."""
+    """Days that receipts are kept; rollups stay."""
     drain_grace: float = Field(default=20.0, gt=0)
     """Seconds that running calls get to end when the process is told to stop."""
     admin_token: Annotated[SecretStr, BeforeValidator(_strip_secret)] = Field(
         default=SecretStr(""), min_length=24
     )
-    """What opens the pages at /admin; they are closed without."""
+    """Token that opens the pages at /admin; they are closed without."""
     cors_origins: Annotated[Origins, BeforeValidator(_origins)] = ()
-    """Which other origins' pages may call /v1/ from a browser; none without."""
+    """Other origins whose pages may call /v1/ from a browser; none without."""
     log_calls: bool = False
     """True if every call writes a log line; failures always do."""
 

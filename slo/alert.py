@@ -48,13 +48,13 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         severity: The urgency.
         title: All of it in one sentence.
         facts: Names and values: limit, spent, burn, budget left, top contributors.
-        action: What the gateway did: "12 % of chat fell back to small since 14:02".
-        fix: What somebody can do: pin a level, raise a limit.
-        began: When, in seconds since the epoch.
-        ended: When it ended, likewise; None while it goes on.
-        expires: When it ends by itself, as a budget's does with its window; None where a process
-            ends it.
-        cost_nanos: What it cost; None where that is unknown, or not known yet.
+        action: Action of the gateway: "12 % of chat fell back to small since 14:02".
+        fix: Advice for people: pin a level, raise a limit.
+        began: Time at which it began, in seconds since the epoch.
+        ended: Time at which it ended, likewise; None while it goes on.
+        expires: Time at which it ends by itself, as a budget's does with its window; None where a
+            process ends it.
+        cost_nanos: Cost in nano-dollars; None where that is unknown, or not known yet.
     """
 
     id: str = ""
@@ -122,9 +122,9 @@ def resolve_alert(
 
     Args:
         alert: The open alert.
-        at: When it ended; taken to be no earlier than it began.
-        action: What the gateway did in all; "" keeps the alert's own.
-        cost_nanos: What it cost; None keeps the alert's own.
+        at: Time at which it ended; taken to be no earlier than it began.
+        action: Action of the gateway in all; "" keeps the alert's own.
+        cost_nanos: Cost in nano-dollars; None keeps the alert's own.
     """
     cost = alert.cost_nanos if cost_nanos is None else cost_nanos
     return msgspec.structs.replace(
@@ -151,12 +151,12 @@ def budget_alert(
     restart. A changed limit makes a new alert.
 
     Args:
-        budget: Which.
+        budget: Budget of the alert.
         whose: Whose counter of it.
         percent: Of the limit, as it was reached.
         spent: In the budget's unit.
-        now: When, in seconds since the epoch.
-        ends: When the counter's window does.
+        now: Time of the evaluation, in seconds since the epoch.
+        ends: End of the counter's window.
     """
     named = _budget_title(budget, whose)
     counted = counter_key(budget, whose, ends - 1)

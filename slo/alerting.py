@@ -105,11 +105,11 @@ class ThresholdWatch:
         Of thresholds that are passed at once only the highest is reported.
 
         Args:
-            budget: Which.
+            budget: Budget of the alert.
             whose: Whose counter of it.
             counter: Its name, which says the window, too.
-            level: What it says.
-            ends: When its window does, in seconds since the epoch.
+            level: Level of the counter.
+            ends: End of its window, in seconds since the epoch.
             now: The time.
         """
         if budget.window is Window.MINUTE or not budget.alerts:

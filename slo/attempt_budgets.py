@@ -19,7 +19,7 @@ HEDGE_PERCENT: Final = 5
 """Hedges of 100 calls. Source: J. Dean, L. A. Barroso, "The Tail at Scale", CACM 56(2), 2013."""
 
 HEDGE_COST_PERCENT: Final = 3
-"""What hedges may cost, of 100 nano-dollars that the calls did."""
+"""Most that hedges may cost, of 100 nano-dollars that the calls did."""
 
 LATE_SHARE_OF_DEADLINE: Final = 0.6
 """The part of its deadline after which a call without content is late."""
@@ -32,7 +32,7 @@ RECENT_TTFT_WINDOW_S: Final = 60.0
 
 _MAX_SAMPLES: Final = 32
 _MIN_SAMPLES: Final = 3
-#: How often its usual time a route must have taken to be late by its own measure, too.
+#: Multiple of its usual time after which a route is late by its own measure, too.
 _LATE_FACTOR: Final = 2.0
 
 RETRY_WINDOW_S: Final = 10.0
@@ -133,7 +133,7 @@ class HedgeBudget:
         """Count a call that has ended, without what its hedge cost.
 
         Args:
-            nanos: What it cost; None where that is unknown.
+            nanos: Cost in nano-dollars; None where that is unknown.
             now: Seconds of a clock that goes forward.
         """
         self._hedges.add(1, 0, now)
@@ -163,9 +163,9 @@ class HedgeBudget:
         """Count what an allowed hedge has cost in place of its prediction; say it once.
 
         Args:
-            nanos: What the one of the two that lost cost; None where that is unknown, and its
-                prediction stays.
-            predicted: What ``may`` was asked with.
+            nanos: Cost in nano-dollars of the one of the two that lost; None where that is unknown,
+                and its prediction stays.
+            predicted: Value that ``may`` was asked with.
             now: The time.
         """
         if nanos is not None:
@@ -188,7 +188,7 @@ def is_worth_hedging(
 
     Args:
         prompt_tokens: The whole prompt's.
-        is_warm_there: Whether the replica has its prefix cached.
+        is_warm_there: True if the replica has its prefix cached.
         most: Tokens that may be read from the beginning.
     """
     return is_warm_there or prompt_tokens <= most

@@ -57,7 +57,8 @@ class CircuitBreaker:
     Where the clock goes back, a wait begins anew at most, and is never longer than it was.
 
     Attributes:
-        ejections: How often it opened, less what was forgiven; its next opening counts from here.
+        ejections: Number of times it opened, less what was forgiven; its next opening counts from
+            here.
     """
 
     __slots__ = ("_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait", "ejections")
@@ -113,7 +114,7 @@ class CircuitBreaker:
 
         Args:
             now: The time.
-            ok: Whether the route did its part; None where the call says nothing about the route,
+            ok: True if the route did its part; None where the call says nothing about the route,
                 such as one that was wrong in itself, or whose caller hung up.
             began: The time that ``admits`` was asked with. None is read as after the last change
                 if closed, as the probe if half open, and as before it if open.

@@ -57,14 +57,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         scope: One of ``SCOPES``, or ``label:`` and the label's name.
         of: Whose: one name; ``*`` for every name, each with a counter of its own; "" for the calls
             that name none. An organization is always ``*``.
-        unit: What is counted.
-        window: How long before it counts from 0 again.
+        unit: Unit that is counted.
+        window: Period after which it counts from 0 again.
         limit: In nano-dollars, tokens or requests; from 1 to what reservations count.
-        hard: Whether calls that do not fit are refused; else it only counts and alerts.
-        hold: How much is held for a call that runs.
-        on_loss: What happens while the store cannot be reached.
-        unpriced: What happens to calls whose price nobody knows, where the budget is in dollars
-            and hard.
+        hard: True if calls that do not fit are refused; else it only counts and alerts.
+        hold: Amount held for a call that runs.
+        on_loss: Behaviour while the store cannot be reached.
+        unpriced: Treatment of calls whose price nobody knows, where the budget is in dollars and
+            hard.
         alerts: Percents of the limit at which people are notified, ascending.
     """
 
@@ -82,14 +82,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a call is for; "" where nobody said.
+    """Team, key and labels that a call is for; "" where nobody said.
 
     Attributes:
         team: The team's name.
         key: The key's public name.
-        feature: What part of the caller's product it serves.
+        feature: Part of the caller's product it serves.
         user: The end user, sealed where users are not to be known.
-        labels: What else the caller says of the call.
+        labels: Other labels of the call, as the caller gives them.
     """
 
     team: str
@@ -136,9 +136,9 @@ def counter_key(budget: Budget, whose: str, at: float) -> str:
     and unprintable names stand in it as a hash.
 
     Args:
-        budget: Which.
+        budget: Budget that counts.
         whose: As ``counted_subject`` tells.
-        at: When the call was admitted, in seconds since the epoch.
+        at: Time of admission, in seconds since the epoch.
     """
     if len(whose) > _MAX_KEY_CHARS or not whose.isprintable():
         whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"

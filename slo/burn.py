@@ -22,7 +22,8 @@ from slo.wilson import lower_bound, upper_bound
 #: Fewer events say nothing; one or two bad ones are no incident.
 MIN_EVENTS: Final = 20
 MIN_BAD_EVENTS: Final = 3
-#: What is so short or so long is not counted: a twelfth of the first is ten seconds.
+#: Seconds of the shortest and longest window that is counted: a twelfth of the first is ten
+#: seconds.
 MIN_ALERT_WINDOW_S: Final = 120.0
 MAX_ALERT_WINDOW_S: Final = 3 * 86_400.0
 #: Over which seconds a cache floor is missed, and kept again.
@@ -30,7 +31,7 @@ FLOOR_MISSED_WINDOW_S: Final = 3600.0
 FLOOR_CLEARED_WINDOW_S: Final = 900.0
 #: The most that may be wanted of a cache: 268 calls of which all is read are needed to show it.
 MAX_CACHE_SHARE: Final = 0.99
-#: What a product may be off by.
+#: Largest rounding error of a product.
 FLOAT_TOLERANCE: Final = 1e-9
 
 _SHORT_WINDOW_DIVISOR: Final = 12
@@ -97,8 +98,8 @@ def is_burning(
     Args:
         alert: One of ``burn_alerts(objective)``.
         objective: It.
-        over: What was counted in ``alert.over``.
-        lately: What was counted in its last twelfth, ``short_window_s(alert)``.
+        over: Counts over ``alert.over``.
+        lately: Counts over its last twelfth, ``short_window_s(alert)``.
     """
     wanted = alert.burn * (1 - objective.target) - FLOAT_TOLERANCE
     if over.share < wanted or lately.share < wanted:

@@ -21,8 +21,8 @@ import msgspec
 from slo.budget import EVERY, UnpricedPolicy
 from slo.quantile_sketch import QuantileSketch
 
-#: What a call keeps where little is learned of such answers: so many tokens, or a quarter of what
-#: it asked for where that is less. Half the answers with a median of 250 tokens are no longer.
+#: Output that a call keeps where little is learned of such answers: so many tokens, or a quarter of
+#: what it asked for where that is less. Half the answers with a median of 250 tokens are no longer.
 _MIN_OUTPUT_DIVISOR: Final = 4
 _MIN_UNLEARNED_TOKENS: Final = 256
 #: Errors of predictions after which those before count half, so that they are those of late.
@@ -45,9 +45,9 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
         team: Whose calls: one team's, or ``*`` for every team's.
         feature: Calls of one feature, or ``*`` for every feature's; "" for those that name none.
         limit: In nano-dollars a call, its further attempts included.
-        on_exceed: What is done where it may cost more, in this order; nothing only measures.
+        on_exceed: Steps where it may cost more, in this order; none only measures.
         cheaper: The public names of models to go to, in this order.
-        unpriced: What happens to calls whose price nobody knows, where calls are refused.
+        unpriced: Treatment of calls whose price nobody knows, where calls are refused.
     """
 
     name: str
@@ -68,7 +68,7 @@ class CostPrediction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         sure: Its prompt, and what its earlier attempts cost.
-        likely: What 19 calls of 20 stay at or below.
+        likely: Value that 19 calls of 20 stay at or below.
         worst: With all that its output limit allows.
     """
 
@@ -83,7 +83,8 @@ class ClampRange(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         most: The tokens each of its choices may generate, as it is asked.
         least: The fewest it is to be left with, each.
-        price: What the call costs in nano-dollars if each choice has so many; it never falls.
+        price: Returns the call's cost in nano-dollars if each choice has so many tokens; it never
+            falls.
     """
 
     most: int
@@ -139,10 +140,10 @@ def least_output_tokens(asked: int, usual: int | None, choices: int, needs: int)
 
     Args:
         asked: The output limit it names, of each choice; 0 where it names none.
-        usual: What nine of ten such calls generate at most, all choices together; None where
-            little is learned, and then it may be clamped down to 256 tokens, or to a quarter of
-            what it names.
-        choices: How many answers it asks for.
+        usual: Most that nine of ten such calls generate, all choices together; None where little is
+            learned, and then it may be clamped down to 256 tokens, or to a quarter of what it
+            names.
+        choices: Number of answers it asks for.
         needs: The fewest its model takes, such as one more than it is told to think.
     """
     if usual is not None:
@@ -216,9 +217,9 @@ class PredictionAccuracy:
     """The outcomes of the calls under one ceiling.
 
     Attributes:
-        calls: How many were settled.
-        within: How many of them cost no more than the ceiling.
-        unpriced: How many have no known cost; they are none of the calls.
+        calls: Number of settled calls.
+        within: Number of them that cost no more than the ceiling.
+        unpriced: Number of calls without a known cost; they are none of the calls.
     """
 
     __slots__ = ("_errors", "_noted", "calls", "unpriced", "within")
@@ -235,7 +236,7 @@ class PredictionAccuracy:
 
         Args:
             settled: In nano-dollars; None where nobody knows.
-            predicted: What it was likely to cost; None where nobody knew.
+            predicted: Likely cost in nano-dollars; None where nobody knew.
             limit: The ceiling.
         """
         if settled is None:

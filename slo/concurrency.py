@@ -93,7 +93,7 @@ class TtftModel:
     Attributes:
         fixed: a, in seconds.
         per_thousand: b, in seconds per thousand tokens.
-        seen: How many calls it has learned from.
+        seen: Number of calls it has learned from.
     """
 
     _KEPT: Final = 0.998
@@ -186,7 +186,7 @@ class ConcurrencyLimit:
         most: The highest.
 
     Attributes:
-        fit: What it knows of a call that does not wait.
+        fit: Fit to the calls that do not wait.
         in_flight: Calls that were taken and have not left, never below 0.
     """
 

@@ -8,7 +8,7 @@ NANOS_PER_DOLLAR: Final = 1_000_000_000
 #: Dollars as a file states them: never rounded, at most 9 decimals.
 DOLLARS_PATTERN: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
-#: What stands around a number: a sign of a currency, its name, a plus, blanks.
+#: Characters around a number: a sign of a currency, its name, a plus, blanks.
 _AROUND: Final = re.compile(r"[$€£+_\s]|(?i:usd|eur)")
 #: Commas between thousands; a number that begins with 0 has none.
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")

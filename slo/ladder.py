@@ -35,12 +35,12 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of a call on the model that answers it.
 
     Attributes:
-        tools: Whether it declares tools.
-        schema: Whether its answer must follow a JSON schema.
-        vision: Whether there are images in it.
+        tools: True if it declares tools.
+        schema: True if its answer must follow a JSON schema.
+        vision: True if there are images in it.
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
-        region: Where it must be processed, such as ``eu``; "" for anywhere.
+        region: Region that must process it, such as ``eu``; "" for any.
         needs: Features its request asks for that cannot be translated, of ``_PARAMETER_TEXTS``.
     """
 
@@ -60,7 +60,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         can: Those of ``TOOLS``, ``SCHEMA`` and ``VISION`` that it has; None if not declared.
         window: The most tokens of prompt and answer together; None if not declared.
         max_output: The most tokens of an answer; None if not declared.
-        region: Where it processes; "" if that is not bound.
+        region: Region in which it processes; "" if that is not bound.
         takes: Features its requests may ask for, of ``_PARAMETER_TEXTS``.
     """
 

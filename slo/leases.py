@@ -46,18 +46,18 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
     """A lease's report to its counter.
 
     Attributes:
-        counter: Which.
+        counter: Name of the counter.
         serial: Grows with each report; one that is not larger than the last is ignored.
         number: Of what was spent; what has been counted under it is not counted again.
         spent: By the second, since 1970, in which the attempts ended.
-        floor: What calls hold, or have spent beside ``spent``: held whatever happened.
-        keep: What the lease holds at least if it is still there.
-        want: What it may hold, within its share of what is free.
-        least: What that share must be for the lease to be made or raised.
-        is_new: Whether a lease that is not there may be made.
+        floor: Amount that calls hold, or have spent beside ``spent``: held whatever happened.
+        keep: Least that the lease holds if it is still there.
+        want: Amount that it may hold, within its share of what is free.
+        least: Least share with which the lease is made or raised.
+        is_new: True if a lease that is not there may be made.
         running: For how many calls it holds.
         limit: The counter's; None where nothing is refused.
-        ends: When the counter's window ends, in seconds since 1970.
+        ends: End of the counter's window, in seconds since 1970.
     """
 
     counter: str
@@ -78,9 +78,9 @@ class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """The counter's answer to a report.
 
     Attributes:
-        is_valid: Whether calls may be reserved within the lease: it was there or could be made, and
+        is_valid: True if calls may be reserved within the lease: it was there or could be made, and
             the counters are whole.
-        amount: What the lease holds now.
+        amount: Amount that the lease holds now.
         level: The counter, the lease included.
         running: For how many calls it holds something, this process's included.
     """
@@ -183,8 +183,8 @@ class Lease:
         """Let go of what a call held, and count what it spent.
 
         Args:
-            held: What was held for it.
-            spent: What it used.
+            held: Amount held for it.
+            spent: Amount it used.
             second: Since 1970, in which it ended.
         """
         self.held -= held
@@ -204,7 +204,7 @@ class Lease:
             serial: Larger than those of all reports before it.
             now: The time.
             second: The same since 1970.
-            is_last: Whether the lease is released.
+            is_last: True if the lease is released.
         """
         self._forget(second)
         if self._sent is None:

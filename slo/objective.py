@@ -55,7 +55,7 @@ _REQUEST_KIND_TEXTS = {
 
 
 def request_kind_text(calls: RequestKind) -> str:
-    """Which calls alone are meant, as people say it; "" where all are."""
+    """Description of the calls that alone are meant; "" where all are."""
     return _REQUEST_KIND_TEXTS[calls]
 
 
@@ -63,9 +63,9 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions under which people are notified that an error budget burns.
 
     Attributes:
-        burn: How many times faster than it may it is used up; 1 or more.
+        burn: Burn rate: the multiple of the allowed rate at which it is used up; 1 or more.
         over: For how long, in seconds. It must be so still in the last twelfth of that time.
-        severity: How soon a person should look.
+        severity: Urgency of the alert.
     """
 
     burn: float
@@ -81,18 +81,18 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         calls: Of which type.
-        metric: What is judged.
+        metric: Metric that is judged.
         target: The share of good events wanted, above 0 and below 1: 0.95 for the p95. Of a cache
             it is the floor: the share of input tokens that are read from it.
-        under: What TTFT or total may be at most, in seconds; None for other metrics.
-        under_nanos: What a call may cost at most, in nano-dollars; None for other metrics.
+        under: Limit of TTFT or total time, in seconds; None for other metrics.
+        under_nanos: Limit of a call's cost, in nano-dollars; None for other metrics.
         clear: The share from which on a missed floor counts as kept again; None for the usual one
             (``burn.clear``), and for other metrics.
         min_prompt: Shorter prompts, in tokens, are not eligible for the cache; 1 or more.
-        enforce: What is done where it is missed.
+        enforce: Action where it is missed.
         ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
             name, ``cache-only``, ``shed``.
-        alerts: When people are notified; empty for the usual (``burn.alerts``).
+        alerts: Conditions under which people are notified; empty for the usual (``burn.alerts``).
     """
 
     name: str
@@ -115,18 +115,19 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         team: The team's name.
-        feature: What part of the caller's product it served; "" where nobody said.
-        streamed: Whether the caller asked for a stream.
+        feature: Part of the caller's product it served; "" where nobody said.
+        streamed: True if the caller asked for a stream.
         ttft: Seconds from arrival to the first token the caller was sent; None where none was.
         total: Seconds from arrival to the end, whichever it was.
-        failed: Whether the caller got an error, or an answer cut short by one.
-        hung_up: Whether the caller left before the end.
-        cost_nanos: What all its attempts cost; None where the price of one is unknown.
+        failed: True if the caller got an error, or an answer cut short by one.
+        hung_up: True if the caller left before the end.
+        cost_nanos: Cost of all its attempts in nano-dollars; None where the price of one is
+            unknown.
         prompt_tokens: Its input tokens, with those read from and written to caches; 0 where nobody
             knows.
         cache_read: Those that a provider's cache knew.
-        first_turn: Whether nothing of its conversation was sent before, so no cache can know it.
-        generated: Whether a model was to work on it; what only lists, reads or deletes was not.
+        first_turn: True if nothing of its conversation was sent before, so no cache can know it.
+        generated: True if a model was to work on it; what only lists, reads or deletes was not.
     """
 
     team: str

@@ -28,8 +28,8 @@ class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: The entry at fault, as policies files name it.
-        what: What is wrong, as the rest of a sentence about it.
-        fix: What to do about it, as an imperative.
+        what: Defect, as the rest of a sentence about it.
+        fix: Fix, as an imperative sentence.
     """
 
     key: str
@@ -52,7 +52,7 @@ def target_key(metric: Metric) -> str:
 
 
 def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProblem]:
-    """Why this alert could never come, or always would; its keys are ``burn`` and ``over``.
+    """Reason that this alert could never come, or always would; its keys are ``burn`` and ``over``.
 
     Args:
         alert: It need not be one of the objective's.

@@ -42,7 +42,7 @@ _API_VERSION: Final = "openslo/v1"
 _ANNOTATION_PREFIX: Final = "thriftgate.dev/"
 #: The type of our metric sources.
 _SOURCE_TYPE: Final = "thriftgate"
-#: How long an error budget lasts, for readers who want to know; here it has no end.
+#: Length of an error budget, for readers who want one; here it has no end.
 _TIME_WINDOW: Final = "28d"
 
 

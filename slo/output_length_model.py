@@ -45,7 +45,7 @@ class OutputLengthModel:
     """The output lengths of each kind of call.
 
     Args:
-        most: How many kinds are remembered.
+        most: Most kinds that are remembered.
     """
 
     def __init__(self, most: int = 2048) -> None:

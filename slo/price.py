@@ -23,7 +23,7 @@ class BillingTerms(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         service_tier: "" for standard, else ``batch``, ``flex``, ``priority``, ``ultrafast``.
         region: "" for anywhere, else where processing was bound to, such as ``us`` or ``eu``.
-        fast: Whether the provider's fast mode was on.
+        fast: True if the provider's fast mode was on.
     """
 
     service_tier: str = ""
@@ -99,8 +99,8 @@ class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
     """A factor on every rate, outside the peak windows and on holidays.
 
     Attributes:
-        factor: What rates are multiplied by.
-        peak: When it does not apply.
+        factor: Factor on the rates.
+        peak: Windows in which it does not apply.
         holidays: Days since 1970-01-01 (UTC) that have no peak.
     """
 
@@ -170,8 +170,8 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rates: Its rates.
-        numerator: What rates are multiplied by, published.
-        denominator: What they are then divided by.
+        numerator: Factor on the rates, as published.
+        denominator: Divisor of the result.
         effective_numerator: The same, after the contracted discount.
         effective_denominator: The same.
     """
@@ -222,7 +222,7 @@ def call_pricing(
     Args:
         usage: Its tokens; prices depend on those of its prompt.
         tariff: The route's prices.
-        at: When the call is made, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         terms: On what terms it is served.
     """
     period = tariff.period(at)
@@ -253,7 +253,7 @@ def call_cost(
     Args:
         usage: Its tokens.
         tariff: The route's prices.
-        at: When the call was made, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         terms: On what terms it was served.
     """
     found = call_pricing(usage, tariff, at, terms)

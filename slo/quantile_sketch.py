@@ -8,7 +8,7 @@ DDSketch (VLDB 2019), whose bounds these are.
 from collections.abc import Iterable, Mapping
 from math import ceil, isnan, log
 
-#: How far an estimate may be from the true value, as a part of it.
+#: Largest error of an estimate, as a part of the true value.
 RELATIVE_ERROR = 0.02
 _GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _SCALE = 1 / log(_GROWTH)
@@ -44,7 +44,7 @@ class QuantileSketch:
         """Start from these counts, or from none.
 
         Args:
-            counts: How many values are in each bucket, as another spread's ``counts``.
+            counts: Number of values in each bucket, as another spread's ``counts``.
         """
         self.counts: dict[int, int] = dict(counts or {})
 

@@ -46,9 +46,9 @@ class OutputBounds(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         typical: On average.
-        likely: What 19 calls of 20 stay at or below.
+        likely: Value that 19 calls of 20 stay at or below.
         worst: The output limit.
-        is_guessed: Whether it is what calls of another kind generate.
+        is_guessed: True if it is what calls of another kind generate.
     """
 
     typical: int
@@ -62,7 +62,7 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tariff: The route's; None where they are unknown.
-        at: When it is admitted, in seconds since the epoch.
+        at: Time of admission, in seconds since the epoch.
         terms: On what terms it will be served.
     """
 
@@ -75,8 +75,8 @@ class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of a call's use of a unit: ``sure`` at least, then as in ``OutputBounds``.
 
     Attributes:
-        upper_bound: What it cannot pass, however wrong the count of its prompt is; 0 where nobody
-            asked for it.
+        upper_bound: Amount that it cannot pass, however wrong the count of its prompt is; 0 where
+            nobody asked for it.
     """
 
     sure: int
@@ -111,7 +111,7 @@ def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
     """The bounds of output tokens within this limit; all of it where little is learned.
 
     Args:
-        lengths: How many tokens such calls generated; None where nothing is learned.
+        lengths: Numbers of tokens that such calls generated; None where nothing is learned.
         limit: The most that may be generated.
     """
     if lengths is None or lengths.total_count < MIN_LENGTH_SAMPLES:
@@ -129,9 +129,9 @@ def usage_bounds(
     """The bounds of a call's use of this unit; None for dollars at an unknown price.
 
     Args:
-        unit: What is counted.
+        unit: Unit that is counted.
         prompt: The prompt as it will be billed: read from a cache only what is known to be warm.
-        output: What may be generated.
+        output: Output that may be generated.
         quote: At what prices.
     """
     if unit is BudgetUnit.REQUESTS:
@@ -174,9 +174,9 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     nobody hold more than a call can cost.
 
     Args:
-        budget: Which.
-        need: What the call may use of the budget's unit.
-        seen: How the counter stood when last heard.
+        budget: Budget to reserve from.
+        need: Amount of the budget's unit that the call may use.
+        seen: State of the counter when last read.
     """
     limit = budget.limit
     if not budget.hard:
@@ -200,9 +200,9 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
     once they have ended, so that who is refused for them is told to come back.
 
     Args:
-        budget: Which.
-        need: What the call may use of the budget's unit.
-        seen: How the counter stood when last heard.
+        budget: Budget to reserve from.
+        need: Amount of the budget's unit that the call may use.
+        seen: State of the counter when last read.
     """
     if need.likely == 0:
         return need.worst

@@ -48,11 +48,11 @@ class CounterClaim(msgspec.Struct, frozen=True):
     """A claim on one counter.
 
     Attributes:
-        counter: Which; its name says the window, too.
-        amount: How much to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
-        limit: How much may be spent and held at once: 0 to ``MAX_AMOUNT``.
-        hard: Whether what goes over the limit is refused; else it is only counted.
-        ends: When the counter's window ends, in seconds since 1970.
+        counter: Name of the counter; it says the window, too.
+        amount: Amount to hold, in the counter's unit: 0 to ``MAX_AMOUNT``.
+        limit: Most that may be spent and held at once: 0 to ``MAX_AMOUNT``.
+        hard: True if what goes over the limit is refused; else it is only counted.
+        ends: End of the counter's window, in seconds since 1970.
 
     Raises:
         ValueError: If the amount or the limit is out of bounds.
@@ -95,8 +95,8 @@ class ReservationRefused(msgspec.Struct, frozen=True):
         claim: The number of the claim that is over its limit; one that is used up is named before
             one that others only hold.
         level: Its counter, as it stands.
-        frees: When the first hold of that counter ends, in seconds since 1970, if the claim is
-            over the limit for what is held alone; None if waiting for holds cannot help.
+        frees: End of the first hold of that counter, in seconds since 1970, if the claim is over
+            the limit for what is held alone; None if waiting for holds cannot help.
         running: For how many reservations the counter holds something.
     """
 
@@ -195,11 +195,11 @@ class Reservations:
     is for: saying the same thing twice does it once.
 
     Args:
-        most: How many counters are kept at once. Beyond it those whose windows end first are
-            forgotten, and begin at 0 again if they are asked for.
+        most: Most counters kept at once. Beyond it those whose windows end first are forgotten, and
+            begin at 0 again if they are asked for.
 
     Attributes:
-        forgotten: How many counters were forgotten before their windows had ended.
+        forgotten: Number of counters forgotten before their windows had ended.
     """
 
     def __init__(self, most: int = 1_000_000) -> None:
@@ -252,7 +252,7 @@ class Reservations:
             amounts: By counter, those that the reservation was made on: of the window in which
                 the call was admitted.
             now: The time.
-            ended: When the attempt ended, as the ledger has it; now where it is None.
+            ended: End of the attempt, as the ledger has it; now where it is None.
 
         Returns:
             False, and nothing changes, where the reservation was settled before.
@@ -320,7 +320,7 @@ class Reservations:
             amounts: By counter, what attempts used that ended before the checkpoint.
             checkpoint: As it was begun.
             now: The time.
-            exactly: Whether counters that say more are lowered, too.
+            exactly: True if counters that say more are lowered, too.
 
         Raises:
             ValueError: If an amount is out of bounds.

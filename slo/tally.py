@@ -45,7 +45,7 @@ class Tally:
 
     Args:
         kept: Seconds for which slots are kept.
-        most: How many keys are kept; beyond it the one that was longest not added to is forgotten.
+        most: Most keys kept; beyond it the one that was longest not added to is forgotten.
     """
 
     def __init__(self, kept: float = 600.0, most: int = 10_000) -> None:
@@ -74,7 +74,7 @@ class Tally:
         Args:
             key: Whose; one that nobody added to has no calls.
             now: The time.
-            seconds: How far back; part of a slot counts as a whole one.
+            seconds: Seconds counted back from now; part of a slot counts as a whole one.
         """
         row = self._rows.get(key)
         if not row:
@@ -91,7 +91,7 @@ class Tally:
         Args:
             key: Whose.
             now: The time.
-            seconds: How far back; part of a slot counts as a whole one.
+            seconds: Seconds counted back from now; part of a slot counts as a whole one.
 
         Returns:
             As many counts as so many seconds have slots; none of a key that nobody added to.

@@ -24,10 +24,10 @@ class Window(StrEnum):
 
 
 def window_start(window: Window, at: float) -> float:
-    """When the window that this time is in began; the beginning itself is in it.
+    """Start of the window that this time is in; the start itself is in it.
 
     Args:
-        window: Which kind.
+        window: Kind of window.
         at: Seconds since the epoch, as all times here.
     """
     seconds = _SECONDS.get(window)
@@ -37,7 +37,7 @@ def window_start(window: Window, at: float) -> float:
 
 
 def window_end(window: Window, at: float) -> float:
-    """When the window that this time is in ends, which is when the next begins."""
+    """End of the window that this time is in, which is the start of the next."""
     seconds = _SECONDS.get(window)
     if seconds is not None:
         return at // seconds * seconds + seconds
@@ -62,7 +62,7 @@ def _name(window: Window, second: int) -> str:
 
 @lru_cache(maxsize=64)
 def _month(second: int) -> tuple[float, float]:
-    """When the month of this second begins and ends."""
+    """Start and end of the month of this second."""
     moment = datetime.fromtimestamp(second, UTC)
     first = moment.replace(day=1, hour=0, minute=0, second=0)
     year, months = divmod(first.year * 12 + first.month, 12)

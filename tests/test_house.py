@@ -186,7 +186,7 @@ def test_every_source_has_its_twin():
     assert missing == []
 
 
-def test_what_is_tested_elsewhere_is_tested_there():
+def test_sources_listed_as_tested_elsewhere_are_tested_there():
     for source, test in TESTED_ELSEWHERE.items():
         assert (ROOT / source).exists(), source
         assert (ROOT / test).exists(), test

@@ -52,10 +52,14 @@ FIELD_WORDS = {
 LEFT = {
     "duplicate public classes": 0,
     "functions named by a bare participle": 0,
-    "docstrings that begin with What, Whether or How": 0,
+    "docstrings and entries that begin with a question word": 0,
     "docstrings with a long first sentence": 0,
     "short modules with one importer": 0,
 }
+_QUESTION_WORD = re.compile(r"(What|Whether|How|Why)\b")
+#: An entry of a docstring's "Args:" or "Attributes:", and a comment on what follows it.
+_ENTRY = re.compile(r" +\*{0,2}\w+(?:(?: /|,) \w+)*: (\S.*)")
+_COMMENT = re.compile(r" *#: (\S.*)")
 _PARTICIPLE = re.compile(r"_?[a-z]+(ed|en|wn|ght|ld|pt|ft|nt|ut)\Z")
 Trees = dict[str, ast.Module]
 
@@ -79,6 +83,31 @@ def documented(modules: Trees) -> list[tuple[str, str]]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (text := ast.get_docstring(node))
     ]
+
+
+def described(tree: ast.Module, source: str) -> list[tuple[int, str]]:
+    """Each docstring, entry of one and ``#:`` comment: its line's number, and its first line."""
+    lines = source.splitlines()
+    blocks = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+    entries = [
+        (number, entry[1])
+        for first, last in blocks
+        for number in range(first + 1, last + 1)
+        if (entry := _ENTRY.match(lines[number - 1]))
+    ]
+    comments = [
+        (number, comment[1])
+        for number, line in enumerate(lines, 1)
+        if (comment := _COMMENT.match(line)) and not _COMMENT.match(lines[number - 2])
+    ]
+    first_lines = [(first, lines[first - 1].strip().strip('"')) for first, _ in blocks]
+    return [*first_lines, *entries, *comments]
 
 
 def excess(found: list[str], what: str) -> list[str]:
@@ -110,12 +139,43 @@ def test_functions_are_named_by_verbs_and_nouns(modules: Trees) -> None:
     assert excess(bare, "functions named by a bare participle") == []
 
 
-def test_docstrings_say_what_comes_back(modules: Trees) -> None:
-    begun = [
-        where for where, text in documented(modules) if re.match(r"(What|Whether|How)\b", text)
+def test_docstrings_and_their_entries_do_not_begin_with_a_question_word(modules: Trees) -> None:
+    asking = [
+        f"{path}:{number} {text}"
+        for path, tree in modules.items()
+        for number, text in described(tree, (ROOT / path).read_text(encoding="utf8"))
+        if _QUESTION_WORD.match(text)
     ]
 
-    assert excess(begun, "docstrings that begin with What, Whether or How") == []
+    assert excess(asking, "docstrings and entries that begin with a question word") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ('"""Why it failed."""', ["Why it failed."]),
+        ('X = 1\n"""How long it takes."""', ["How long it takes."]),
+        ("#: What it costs.\nX = 1", ["What it costs."]),
+        ('"""Sends.\n\nArgs:\n    size: Whether large.\n"""', ["Sends.", "Whether large."]),
+        ('text = """\nWhy: What.\n"""', []),
+    ],
+)
+def test_described_finds_docstrings_entries_and_comments(source: str, texts: list[str]) -> None:
+    assert [text for _, text in described(ast.parse(source), source)] == texts
+
+
+def test_names_of_tests_do_not_begin_with_a_question_word() -> None:
+    asking = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in re.findall(
+            r"^ *(?:async )?def (test_(?:what|whether|how|why)_\w+)",
+            path.read_text(encoding="utf8"),
+            re.MULTILINE,
+        )
+    ]
+
+    assert asking == []
 
 
 def test_the_first_sentence_of_a_docstring_is_short(modules: Trees) -> None:

@@ -61,7 +61,7 @@ _QUESTION_CHARS: Final = 120
 _SCANNED_CHARS: Final = 2_000
 #: Fewer characters than this of a sentence that is cut tell nothing.
 _MIN_CUT_CHARS: Final = 40
-#: What a sentence has that tells something: a figure, a name that is marked, a list, a question.
+#: Marks of a sentence that tells something: a figure, a name that is marked, a list, a question.
 #: Begins with all that may begin it, as the others below do: so it is sought quickly.
 _TELLS: Final = re.compile(
     r"[\d?:`_A-Z](?:(?<=[\d?:`])|(?<=\w_)(?=\w)|(?<=[A-Z])(?<!\w.)[A-Z])"
@@ -77,7 +77,7 @@ _OF_CHANGE: Final = (
     r"|rescheduled|updated|changed|created|added|removed|fixed|moved|transferred|issued|approved"
     r"|declined|rejected|asked|told|forwarded|escalated|upgraded|exchanged|returned)"
 )
-#: What is still to come: a promise, or an offer.
+#: Forms of what is still to come: a promise, or an offer.
 _promises: Final = re.compile(
     r"[IWw](?<!\w.)(?:(?<=I)|(?<=[Ww])e)(?:'ll|\u2019ll| will| can| could)(?: also| then| now)? "
     r"(?!(?:certainly |gladly |definitely |be )?"
@@ -85,7 +85,7 @@ _promises: Final = re.compile(
     r"|process|guide|only|not|never|transfer|address|do (?:that|this|my best)"
     r"|make the necessary)\b)\w"
 ).search
-#: What has come about, in small letters: at a beginning, by us, or as it is now.
+#: Forms of what has come about, in small letters: at a beginning, by us, or as it is now.
 _begins: Final = re.compile(rf"(?:all )?(?:{_OF_CHANGE}|done|understood|agreed)\b").match
 _by_us: Final = re.compile(
     r"[iw](?<!\w.)(?:(?<=i)|(?<=w)e)"
@@ -97,9 +97,9 @@ _by_now: Final = re.compile(
 ).search
 #: Letters that are another's capital or small one beside their own.
 _CASES: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
-#: How sentences begin that ask for something without a question, or hang on it.
+#: Beginnings of sentences that ask for something without a question, or depend on it.
 _waits: Final = re.compile(r"(?:please|once|if you|take your|feel free)\b", re.IGNORECASE).match
-#: What a sentence is worth that lets a reply be understood, tells of an outcome, or holds a value.
+#: Worth of a sentence that lets a reply be understood, tells of an outcome, or holds a value.
 _QUESTION_WORTH, _OPTIONS_WORTH, _COMMITMENT_WORTH, _VALUE_WORTH = 4, 3, 2, 1
 
 
@@ -118,7 +118,7 @@ class _Sentence(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         text: It.
-        tone: What it does.
+        tone: Purpose of it.
         figures: Its values; none where it asks, waits or promises.
     """
 
@@ -131,10 +131,10 @@ class _TextContext(msgspec.Struct, frozen=True):
     """The context of a text: what it refers to, and which lines stand already.
 
     Attributes:
-        refers: How far the user's answer leans on it.
-        acted: Whether a call that changed something is told of beside it.
-        stands: What stands elsewhere; None where only the question of an answer is wanted.
-        commits: Whether promises and outcomes are wanted too.
+        refers: Strength of the user's reference to it.
+        acted: True if a call that changed something is told of beside it.
+        stands: Words that stand elsewhere; None where only the question of an answer is wanted.
+        commits: True if promises and outcomes are wanted too.
     """
 
     refers: ReferenceStrength
@@ -149,7 +149,7 @@ def assistant_reply_facts(
     """Of each text to the user the sentences that later words lean on, up to a cap.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         max_chars: Characters that stay of the newest texts; 0 for no more anywhere than questions,
             and values where it is given what stands.
         kept_words: The lines beside these; values that they hold need no sentence, and what is kept

@@ -48,7 +48,7 @@ def parse_arguments(called: CalledTool) -> Any:  # noqa: ANN401 # whatever JSON 
         return None
 
 
-#: What stands around a member of an object on a line.
+#: Characters around a member of an object on a line.
 _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
@@ -59,8 +59,8 @@ def call_line(called: CalledTool, max_value_chars: int, known: str = "") -> str:
     Args:
         called: The call.
         max_value_chars: Characters of a value that stay.
-        known: What stands behind it on its line; what that says of a key is not said twice, but
-            for the first value where it says all of them.
+        known: Rest of its line; what that says of a key is not said twice, but for the first value
+            where it says all of them.
     """
     read = parse_arguments(called)
     if isinstance(read, dict):

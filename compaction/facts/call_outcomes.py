@@ -48,10 +48,10 @@ def indicates_failure(result: str) -> bool:
 _EXIT: Final = re.compile(
     r"<returncode>(-?\d{1,5})<|\bexit(?:ed)?(?: (?:with )?(?:code|status))?[: =]{1,3}(-?\d{1,5})\b"
 )
-#: What a harness puts around an answer.
+#: Frame that a harness puts around an answer.
 _FRAME: Final = re.compile(r"<returncode>-?\d{1,5}</returncode>|</?output>")
 _SEARCH: Final = re.compile(r"\b(?:grep|rg|ag|find|search\w{0,20}|glob)\b").search
-#: Where an exit is told, from either end of an answer.
+#: Characters at either end of an answer in which an exit is looked for.
 _EXIT_EDGE_CHARS: Final = 200
 #: Characters of what came back that stay as they are.
 MAX_SHORT_ANSWER_CHARS: Final = 120
@@ -63,9 +63,9 @@ class CallOutcome:
     """The outcome of a call.
 
     Attributes:
-        body: What came back, without what a harness puts around it.
+        body: Result, without what a harness puts around it.
         exit: Its exit in words; "" where it is not known.
-        is_wrong: Whether it is known to have failed.
+        is_wrong: True if it is known to have failed.
     """
 
     def __init__(self, exchange: ToolExchange) -> None:
@@ -134,7 +134,7 @@ _VERBS: Final = (
 _harmless: Final = re.compile(
     r"\b(?:no|0|zero|without(?: any)?) (?:errors?|failures?|problems?|issues?)\b", re.IGNORECASE
 ).sub
-#: What an action was done with, and tells nothing of how it went.
+#: Arguments of an action, which tell nothing of how it went.
 _quoted: Final = re.compile(r"\"[^\"\n]{0,300}\"|(?<!\w)'[^'\n]{0,300}'(?!\w)|`[^`\n]{0,300}`").sub
 _NOT_DONE: Final = rf"(?:not|never|n['\u2019]t)(?: (?:been|be|yet|get))?(?: yet)? {_VERBS}"
 _undone: Final = re.compile(rf"\b{_NOT_DONE}\b", re.IGNORECASE).sub

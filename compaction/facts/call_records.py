@@ -16,7 +16,7 @@ from compaction.reading.redaction import redact_secrets
 from compaction.results.pruning import MentionedWords, PruningDetail, words_of
 from compaction.results.result_lines import pruned_result_line
 
-#: How a result is said on one line.
+#: Renders a result on one line.
 ResultFormatter = Callable[[str], str]
 
 #: Stands between a call, what came back, and how it ended.
@@ -87,9 +87,10 @@ def action_facts(
     """Each call that changed something, with its outcome; equal ones stand each for itself.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
-        is_current: Whether the result of each exchange still stands; of others only how they ended.
+        is_current: For each exchange, True if its result still stands; of others only how they
+            ended.
     """
     for each, still in zip(part.exchanges, is_current, strict=True):
         if each.is_action:
@@ -110,9 +111,9 @@ def record_facts(
     Thoughts that were noted in the form of a call, and nothing came back of, are left out too.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         format_result: Says a result on one line; "" leaves it out.
-        is_current: Whether the result of each exchange still stands.
+        is_current: For each exchange, True if its result still stands.
     """
     before = _earlier_record_turns(part)
     for each, still in zip(part.exchanges, is_current, strict=True):

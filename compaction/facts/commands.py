@@ -32,7 +32,7 @@ _MIN_PURPOSE_TOKENS: Final = 150
 _MAX_PURPOSES_SHARE: Final = 0.08
 #: Characters of a purpose that stay.
 _MAX_PURPOSE_CHARS: Final = 100
-#: What ends one and says nothing.
+#: Endings that say nothing.
 _ENDS: Final = ".: "
 #: Tokens around one.
 _PURPOSE_FRAME_TOKENS: Final = 2
@@ -43,7 +43,7 @@ _CALL_HEAD_CHARS: Final = 40
 #: A line that only frames what is called, and what only says that words are thoughts.
 _frames: Final = re.compile(r"`{3}|~{3}|</?[\w=.-]{1,64}>|[A-Z]{2,}$|Action:").match
 _THOUGHT: Final = re.compile(r"(?:THOUGHT|Thought|DISCUSSION|Reasoning):\s*")
-#: How one begins that says what comes next: that it does needs no words.
+#: Beginnings of commands that only print what comes next, which needs no words.
 _opens: Final = re.compile(
     r"(?:(?:Now|So|But|And|Also|Then|Next|First|Finally|Okay|OK|Good|Great|Perfect)\b[,.!]? )*"
     r"(?:[Ll]et me|[Ll]et['\u2019]s|(?:I|[Ww]e)(?:['\u2019]ll| will| need to| should)) "
@@ -59,7 +59,7 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
     Of calls of one message the first one has it.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         places: The exchanges that are told of.
         weight: The tokens of what is compacted.
     """
@@ -150,10 +150,10 @@ def names_to_keep(
     last, unless that says it already.
 
     Args:
-        part: What is compacted.
-        lines: What is said of each exchange that stays, by its place.
+        part: Part that is compacted.
+        lines: Line about each exchange that stays, by its place.
         latest: The place of the last call that is equal to each.
-        share: How much of the room that there is may be taken.
+        share: Most of the available room that may be taken, from 0 to 1.
     """
     came: dict[int, Mapping[str, int]] = {}
     seen = _names_seen(part, lines, latest, came)
@@ -299,8 +299,8 @@ def command_facts(
     Of equal calls the latest stays. What calls were for is said where names have all their room.
 
     Args:
-        part: What is compacted.
-        names: How much of the room for names is taken, of ``MAX_NAMES_CHARS``.
+        part: Part that is compacted.
+        names: Characters taken of the room for names, of ``MAX_NAMES_CHARS``.
         share: The part of the calls that stays: the latest ones.
     """
     keys = [each.key for each in part.exchanges]

@@ -56,7 +56,7 @@ def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
     """The first detail level at which a region is at most so many tokens; the last is cut to fit.
 
     Args:
-        region: What is compacted.
+        region: Part that is compacted.
         max_tokens: Tokens; 0 for no bound.
         count: Counts them.
     """
@@ -67,9 +67,9 @@ class DetailLadder:
     """The segments of a region at each detail level; the region is read once.
 
     Args:
-        region: What is compacted.
+        region: Part that is compacted.
         count: Counts tokens.
-        find: What is found in its texts.
+        find: Finds the facts in its texts.
     """
 
     def __init__(self, region: Region, count: Count, find: TextAnalyzer = analyze_uncached) -> None:

@@ -31,11 +31,12 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of a segment; no cycle can pass through it, so the collector need not look at it.
 
     Attributes:
-        kind: What it is of.
-        text: What it says, without line ends.
+        kind: Kind of the fact.
+        text: Text of the fact, without line ends.
         turns: The turns it comes from, counted from 1 over the whole conversation.
         messages: The messages it comes from, counted from 0 over the caller's list.
-        key: What it is about; a later fact of the same kind and key takes its place. "" for none.
+        key: Subject of the fact; a later fact of the same kind and key takes its place. "" for
+            none.
         replaces: The turn of the earlier fact whose place it takes; 0 for none.
     """
 
@@ -62,11 +63,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: The first message compacted.
         end: The first that is not.
-        level: How far it is shortened.
+        level: Level of detail.
         facts: Its lines.
-        text: What is sent, byte for byte, for ever.
-        tokens: What that weighs.
-        before: What its messages weighed.
+        text: Text that is sent, byte for byte, for ever.
+        tokens: Tokens of that.
+        before: Tokens of its messages.
     """
 
     start: int
@@ -86,7 +87,7 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
         units: It in its units.
         start: The first message compacted.
         end: The first that is not.
-        part: Which segment of the conversation it becomes, from 1.
+        part: Number of the segment of the conversation that it becomes, from 1.
         kept: Messages within that stay messages of their own.
         earlier: The segments before it.
         notes: Lines that a small model found; they stand in a section of their own.

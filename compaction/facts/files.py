@@ -17,7 +17,7 @@ _PATH: Final = re.compile(
 )
 #: An expression of sed is no path, and what stands in a text that a shell is given is none either.
 _EDIT: Final = re.compile(r"\b[sy]/")
-#: What sed is told to do, in quotes; a file stands behind it.
+#: Instructions to sed, in quotes; a file stands behind them.
 _QUOTED: Final = r"""(?:'[^']*'|"(?:[^"\\]|\\.)*")"""
 _PROGRAM: Final = re.compile(
     rf"\bsed(?:\s+-[\w=.-]{{1,40}}){{0,8}}(?:\s+(?:''|\"\"))?\s+{_QUOTED}(?:\s+-e\s+{_QUOTED}){{0,20}}"
@@ -54,7 +54,7 @@ _DONE: Final[Mapping[str, str]] = {
     ),
 }
 
-#: What leaves a file otherwise than it was.
+#: Actions that change a file.
 _CHANGES: Final = frozenset({"created", "edited", "deleted", "moved"})
 
 

@@ -15,7 +15,7 @@ from compaction.reading.message import CalledTool, ParsedMessage, Voice
 from compaction.reading.redaction import redact_secrets
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
 
-#: What tools say of a change; only looked for where a result begins.
+#: Phrases of tools about a change; only looked for where a result begins.
 _DONE: Final = re.compile(
     r"\b(?:success\w*|(?:has|have) been|was|were) (?:\w+ ){0,2}"
     r"(?:booked|cancell?ed|created|updated|deleted|removed|sent|added|saved|moved|paid|transferred)\b",
@@ -43,7 +43,7 @@ class ToolExchange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         called: The call; one without a name where a result answers none.
-        result: What came back; "" for nothing.
+        result: Result of the call; "" for nothing.
         turn: The turn it is part of.
         messages: The messages of both.
     """
@@ -72,7 +72,7 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
         turns: The turn of each of its messages, from the first on.
         exchanges: Its calls with their results, in the order in which they were answered.
         messages_by_voice: The messages that become part of the segment, by who speaks.
-        find: What is found in its texts.
+        find: Finds the facts in its texts.
     """
 
     region: Region

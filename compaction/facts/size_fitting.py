@@ -58,7 +58,7 @@ _FACT_FRAME_TOKENS, _OMISSION_TOKENS = 4, 48
 _MAX_NAMED_TOOLS: Final = 8
 #: Characters of a tool's name there.
 _MAX_TOOL_NAME_CHARS: Final = 64
-#: How often less is tried, and how much less, where the whole is more than its lines.
+#: Most tries with less, and the share kept at each, where the whole is more than its lines.
 _MAX_TRIES, _RETRY_SHARE = 4, 0.9
 _MARKS: Final = frozenset({FactKind.GOAL, FactKind.RULE})
 _SPOKEN: Final = _MARKS | {FactKind.USER}
@@ -75,7 +75,7 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         marks: Goals and rules, which always stand.
         exchanges: Each call with what came back, the worthiest first.
-        statements: What else was said, the worthiest first.
+        statements: Other statements, the worthiest first.
         names: Paths and names of code, the worthiest first.
     """
 
@@ -89,7 +89,7 @@ class SizeFitter:
     """A part on the last level, read once however little room there is.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         candidates: All it could say.
         count: Counts tokens.
     """
@@ -216,9 +216,9 @@ class _RemainingCandidates:
 
     Attributes:
         exchanged: All calls.
-        deeds: What was done and went wrong.
+        deeds: Facts about what was done and what went wrong.
         records: The other calls.
-        said: What else there is.
+        said: Other facts.
     """
 
     def __init__(self, candidates: FactCandidates, count: Count) -> None:
@@ -312,8 +312,8 @@ def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactC
     """The candidates for a region whose results are records.
 
     Args:
-        part: What is compacted.
-        is_current: Whether the result of each exchange still stands.
+        part: Part that is compacted.
+        is_current: For each exchange, True if its result still stands.
     """
 
     def exchange_facts(say: ResultFormatter) -> list[Fact]:

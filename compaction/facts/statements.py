@@ -59,9 +59,9 @@ _ASKS: Final = re.compile(
     r"(?:use|keep|answer|reply|respond|write|speak|ignore|treat|limit|stick|format)\b",
     re.VERBOSE,
 ).search
-#: Where the next thing that a sentence tells begins.
+#: Boundary before the next thing that a sentence tells.
 _clauses: Final = re.compile(r"[,;:\u2013\u2014]\s|\s(?:but|so|and|because|since)\s").split
-#: What tells of something past, or of how things are.
+#: Words that tell of something past, or of how things are.
 _PAST: Final = re.compile(
     r"""\b(?:
       was(?:n't)? | were(?:n't)? | had(?:n't)? | did(?:n't)? | got | went | said | told | came
@@ -120,7 +120,7 @@ def user_facts(
     """The words of each user message: all of them, or their beginning and end where they are long.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         max_chars: Characters of one message that stay.
         short: Messages of so many characters stay whole even if that is more.
     """

@@ -14,13 +14,13 @@ from compaction.reading.redaction import redact_secrets
 from compaction.results.value_leaves import is_identifier, value_leaves
 
 _MONEY: Final = "$€£"
-#: What may end a sentence behind a value.
+#: Characters that may end a sentence behind a value.
 _ENDS: Final = ".!?:"
 _DIGIT: Final = re.compile(r"\d").search
 _FIGURED: Final = re.compile(r"[\d_]").search
 #: The end of a tag, with what ends the sentence behind it.
 _CLOSING: Final = re.compile(r"</[\w:.-]+>\W*").fullmatch
-#: What stands around a value in a sentence, and what only says that it is an amount.
+#: Characters around a value in a sentence, and words that only say that it is an amount.
 _AROUND: Final = re.compile(r"^[^\w/~.$€£-]+|[^\w%/]+$")
 #: Figures that are none of what was worked out: the number of a line, a time of the day, 24-hour.
 _PASSING: Final = re.compile(r"\d|\d{1,2}:\d\d|\d+(?:-[a-z]+)+").fullmatch
@@ -35,10 +35,10 @@ _DAY: Final = re.compile(
     r"|(?<=D)ec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?\b(?:,? \d{4}\b)?"
     rf"|(?<=\d)\d?(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}}\b)?)"
 )
-#: What stands between words, beside blanks.
+#: Characters between words, beside blanks.
 _BETWEEN: Final = ",;()[]{}\"'=|"
 _WORD: Final = re.compile(rf"[^\s{re.escape(_BETWEEN)}]+")
-#: How often a value must have come for more of that to make no difference.
+#: Most occurrences of a value that make a difference.
 _MAX_COUNTED_TIMES: Final = 3
 #: Characters of a sentence that stays for a value in it.
 _MAX_SENTENCE_CHARS: Final = 300
@@ -95,7 +95,7 @@ def value_facts(part: RegionContents, kept_words: KeptWords) -> Iterator[Fact]:
     A value stays within its sentence, which says what it is of; one in a longer sentence goes.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         kept_words: All lines there are so far; what is found is added to it.
     """
     for at, message in part.messages_of(Voice.ASSISTANT):
@@ -130,7 +130,7 @@ def stated_values(
     """The values that messages tell, voice by voice; each with its message.
 
     Args:
-        part: What is compacted.
+        part: Part that is compacted.
         voices: Whose messages are looked through.
         named: The values of a result, or of a user's words.
     """

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from itertools import accumulate
 from typing import Final
 
-#: What a model may have around a token that is none of it.
+#: Characters that a model may put around a token.
 _AROUND: Final = "\"'`“”‘’«».,;:!?()[]{}<>…*"  # noqa: RUF001
-#: What makes a token one to be copied, not worded: digits, paths, addresses, code.
+#: Forms of tokens to be copied, not reworded: digits, paths, addresses, code.
 _EXACT: Final = re.compile(r"[\d_/@\\#$€£%=~|^+]|\w[.:]\w|\w-\w+-\w")
 _QUOTED: Final = re.compile(r"\"([^\"\n]{2,200})\"|`([^`\n]{2,200})`|“([^”\n]{2,200})”")
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}")
@@ -22,12 +22,11 @@ _ORDERS: Final = re.compile(
     r"(?i)\b(always|never|must|ignore|disregard|obey|instead|should|shall|forget|override"
     r"|do not|don't|from now on|make sure|be sure|remember to|system prompt|instructions?)\b"
 )
-#: Where a sentence may end: behind its mark, or at an empty line. No run of white space is read
-#: twice.
+#: Ends of a sentence: behind its mark, or at an empty line. No run of white space is read twice.
 _END: Final = re.compile(r"[^\s.]{2}[.!?][\"')\]]?\s++|\n[^\S\n]*+\n\s*+|[。！？]")  # noqa: RUF001
 #: Behind these it goes on.
 _SHORT: Final = re.compile(r"(?i)\b(?:mrs?|ms|dr|st|vs|no|nr|ca|cf|etc|approx)\.\s*\Z")
-#: What comes next goes on with it: small letters, and the items of a list, which mean what their
+#: Beginnings of a continuation: small letters, and the items of a list, which mean what their
 #: heading makes of them.
 _ON: Final = re.compile(r"[a-z*•–\d-]")  # noqa: RUF001
 _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/nrtbf]))')

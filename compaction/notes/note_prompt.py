@@ -82,7 +82,7 @@ def note_request_body(
 
     Args:
         part: The messages.
-        known_facts: What rules found in it by themselves.
+        known_facts: Facts that rules found in it by themselves.
         model: The public name of the model that is asked.
     """
     asked = "\n".join(

@@ -59,7 +59,7 @@ _MAX_ANSWER_CHARS: Final = 64_000
 _MAX_NOTES_CHARS: Final = 6_000
 _MAX_CITED_TURNS: Final = 16
 _MIN_NOTE_CHARS: Final = 4
-#: What only a user can want, and what only people can settle or plan.
+#: Kinds that only a user can want, and that only people can settle or plan.
 _QUOTED_KINDS: Final = frozenset({FactKind.RULE, FactKind.GOAL})
 _SETTLED: Final = frozenset({FactKind.DECISION, FactKind.TODO})
 _PEOPLE: Final = frozenset({Voice.USER, Voice.ASSISTANT})
@@ -148,10 +148,10 @@ def validate_notes(
     """The notes of an answer that hold; none where it did not end by itself.
 
     Args:
-        answer: What the model wrote: JSON lines, with or without a fence around them.
-        finish: Why it stopped, as ``finish_reason`` says.
-        part: What it was asked about.
-        known_facts: What rules found in it by themselves.
+        answer: Answer of the model: JSON lines, with or without a fence around them.
+        finish: Reason that it stopped, as ``finish_reason`` says.
+        part: Part that it was asked about.
+        known_facts: Facts that rules found in it by themselves.
     """
     if finish != _STOP:
         return ValidatedNotes(rejected={RejectionReason.UNFINISHED: 1})

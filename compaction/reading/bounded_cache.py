@@ -12,8 +12,8 @@ class BoundedCache(Generic[K, V]):
     A value that is found in the older half moves to the newer, which is all that use costs.
 
     Args:
-        max_entries: How many are kept.
-        max_weight: What all of them may weigh, in bytes.
+        max_entries: Most entries kept.
+        max_weight: Most that all of them may weigh, in bytes.
     """
 
     def __init__(self, max_entries: int, max_weight: int) -> None:

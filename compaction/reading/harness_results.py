@@ -18,7 +18,7 @@ CallReader = Callable[[str], CalledTool | None]
 #: An assistant message and the one after it, as call and result; None where they are not.
 PairReader = Callable[[ParsedMessage, ParsedMessage], tuple[ParsedMessage, ParsedMessage] | None]
 
-#: How much of an end is looked at, and how long a tool's name may be.
+#: Most characters of an end that are scanned, and most of a tool's name.
 _SCANNED_END_CHARS: Final = 2_000
 _MAX_TOOL_NAME_CHARS: Final = 64
 _FENCE: Final = "```"
@@ -170,7 +170,7 @@ def _hermes_call(text: str) -> CalledTool | None:
         return CalledTool("", "tool", body.strip())
 
 
-#: What tools are called whose tags are known, and blocks by their language.
+#: Names of tools whose tags are known, and of blocks by their language.
 _TAGS: Final = {
     "command": "shell",
     "execute_bash": "shell",
@@ -188,10 +188,10 @@ _openhands: Final = (
     _tagged_call_reader("execute_browse"),
     _by_function,
 )
-#: How results begin, and the forms of what asked for them.
+#: Beginnings of results, and the forms of their calls.
 #: Sources: recorded runs of SWE-agent and OpenHands (`OBSERVATION:`, `bash-$`); OpenHands'
-#: conversion of calls to text (`EXECUTION RESULT of`); mini-swe-agent, config/default.yaml;
-#: ReAct (arXiv 2210.03629) and smolagents (`Observation:`); the Hermes format (`<tool_response>`);
+#: conversion of calls to text (`EXECUTION RESULT of`); mini-swe-agent, config/default.yaml; ReAct
+#: (arXiv 2210.03629) and smolagents (`Observation:`); the Hermes format (`<tool_response>`);
 #: Anthropic's XML tools of 2023 (`<function_results>`); Cline (`[… for '…'] Result:`). 2026-11.
 _FRAMES: Final[tuple[tuple[tuple[str, ...], tuple[CallReader, ...]], ...]] = (
     (

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-#: How many tokens a text is.
+#: Returns the number of tokens in a text.
 Count = Callable[[str], int]
 
 
@@ -14,7 +14,7 @@ class CannotCompactError(ValueError):
 
 
 class Voice(StrEnum):
-    """Who speaks in a message, whatever its role says."""
+    """Speaker of a message, whatever its role says."""
 
     AUTHORITY = "authority"  #: system, developer: never compacted, never moved, never reworded.
     USER = "user"  #: A person's own words.
@@ -26,7 +26,7 @@ class CalledTool(msgspec.Struct, frozen=True, gc=False):
     """A tool call.
 
     Attributes:
-        id: What its result answers; "" where calls are made in plain text.
+        id: Call that its result answers; "" where calls are made in plain text.
         name: The tool's.
         arguments: As the model wrote them: JSON, or plain text.
     """
@@ -44,16 +44,16 @@ class ParsedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         digest: 16 bytes that stand for what it says, however that is written and wherever a caller
             marks it for a cache.
         role: As it says.
-        voice: Who speaks.
-        name: Who of several speaks, as the caller says; "" for nothing said.
+        voice: Speaker of the message.
+        name: Name of the speaker among several, as the caller gives it; "" for none.
         text: All its text parts, a line end between two; "" for none. What is no text in what a
             tool or the assistant said is named in brackets.
         calls: The tool calls it makes.
         answers: The id of the call it is the result of; "" for none.
-        whole: Whether text and calls are all it holds: no image, file, sound or unknown part.
-        signed: Whether it carries thinking, reasoning or another opaque item that is bound to its
+        whole: True if text and calls are all it holds: no image, file, sound or unknown part.
+        signed: True if it carries thinking, reasoning or another opaque item that is bound to its
             place: nothing before it may change.
-        tokens: What it weighs, all included.
+        tokens: Tokens of it, all included.
     """
 
     raw: bytes

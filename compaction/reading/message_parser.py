@@ -41,10 +41,10 @@ _KNOWN: Final = frozenset(
         "tool_calls",
     }
 )
-#: What stands before the name of a function of the older kind, which is all that its result names.
+#: Prefix of the name of a function of the older kind, which is all that its result names.
 _LEGACY: Final = "function_call:"
 
-#: What the parts of a message may be that are no text.
+#: Types of a message's parts that are no text.
 _NAMES: Final = {
     "image": "an image",
     "image_url": "an image",

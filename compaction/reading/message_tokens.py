@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from compaction.reading.message import Count
 
-#: What surrounds each message. Source: OpenAI Cookbook, "How to count tokens with tiktoken",
-#: 2026-11.
+#: Tokens around each message.
+#: Source: OpenAI Cookbook, "How to count tokens with tiktoken", 2026-11.
 MESSAGE_TOKENS: Final = 3
-#: What surrounds a tool call, its result included. Fitted to recorded calls, which spread by 3.
+#: Tokens around a tool call, its result included. Fitted to recorded calls, which spread by 3.
 _CALL_TOKENS: Final = 7
 _NAME_TOKENS: Final = 1
 #: Each role is a token. Source: the o200k and cl100k vocabularies.

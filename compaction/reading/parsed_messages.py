@@ -10,7 +10,7 @@ from compaction.reading.message import Count, ParsedMessage
 from compaction.reading.message_parser import parse_message
 from compaction.reading.token_estimate import estimate_tokens
 
-#: What a message takes beside its JSON, which it holds a second time as text; and what a pair does.
+#: Bytes of a message beside its JSON, which it holds a second time as text; and bytes of a pair.
 _MESSAGE_OVERHEAD_BYTES: Final = 800
 _PAIR_BYTES: Final = 1_200
 
@@ -46,7 +46,7 @@ class ParsedMessageCache:
 
         Args:
             raws: Each message as JSON.
-            count: How tokens are counted.
+            count: Returns the number of tokens in a text.
             scope: Whose they are.
 
         Raises:

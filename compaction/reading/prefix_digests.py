@@ -25,7 +25,7 @@ def prefix_digests(digests: Iterable[bytes], root: bytes) -> tuple[bytes, ...]:
 
     Args:
         digests: Of the messages, 16 bytes each.
-        root: What must be equal beside the messages, so that prefixes are; of any length.
+        root: Bytes that must be equal beside the messages for prefixes to be equal; of any length.
     """
     every = accumulate(
         digests, _next_digest, initial=blake2b(root, digest_size=DIGEST_BYTES).digest()

@@ -25,11 +25,11 @@ _KEYS: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-#: What is said to be secret; the name stays, so that it is known that there was one. Each form
-#: begins with a letter that few words have, and looks back from there: so it is sought quickly. A
-#: name may end a longer one, as in PGPASSWORD. What else is called a token or a secret, or what a
-#: sentence says that it is, must look like a key: pages have tokens too, and of words there are
-#: many. Quotes are escaped where JSON stands in a string of JSON.
+#: Forms of what is said to be secret; the name stays, so that it is known that there was one. Each
+#: form begins with a letter that few words have, and looks back from there: so it is sought
+#: quickly. A name may end a longer one, as in PGPASSWORD. What else is called a token or a secret,
+#: or what a sentence says that it is, must look like a key: pages have tokens too, and of words
+#: there are many. Quotes are escaped where JSON stands in a string of JSON.
 _NAMED: Final = re.compile(
     r"""
     ( [BbKkPpSsTtZz]

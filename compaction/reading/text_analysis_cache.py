@@ -13,7 +13,7 @@ from compaction.reading.bounded_cache import BoundedCache
 
 F = TypeVar("F", str, tuple[Any, ...])
 
-#: What an entry takes beside its text, and what each thing found takes beside its letters.
+#: Bytes of an entry beside its text, and of each thing found beside its letters.
 _ENTRY_OVERHEAD_BYTES: Final = 300
 _ITEM_OVERHEAD_BYTES: Final = 200
 #: Bytes of a letter, at most.

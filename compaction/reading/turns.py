@@ -14,7 +14,7 @@ class MessageUnit(msgspec.Struct, frozen=True, gc=False):
         start: Its first message, in the caller's list.
         end: The first after it.
         turn: The turn it is part of, from 1; 0 before the first user message.
-        is_open: Whether a call of it has no result yet.
+        is_open: True if a call of it has no result yet.
     """
 
     start: int

@@ -20,8 +20,8 @@ def pointer_to_earlier(text: str, seen: Mapping[bytes, str]) -> str | None:
 
     Args:
         text: The result.
-        seen: What was called, by the stamp of the text that came back. Only calls whose results
-            stay in the prompt as they are.
+        seen: Calls by the stamp of the text that came back. Only calls whose results stay in the
+            prompt as they are.
     """
     if (
         len(text) < MIN_REPEATED_CHARS

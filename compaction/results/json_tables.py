@@ -15,10 +15,10 @@ from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, V
 
 #: Objects are alike when this share of all cells of their table would be filled.
 MIN_FILLED_SHARE: Final = 0.6
-#: How far objects inside of rows become columns of their own.
+#: Most levels of objects inside of rows that become columns of their own.
 _MAX_FLATTENED_LEVELS: Final = 3
 _MAX_COLUMNS: Final = 200
-#: What the frame of a table costs, in characters.
+#: Characters that the frame of a table costs.
 _FRAME_CHARS: Final = 30
 _WORDS: Final[Mapping[object, str]] = {None: "null", True: "true", False: "false"}
 _ABSENT: Final = "~"

@@ -3,7 +3,7 @@
 import json
 from typing import Final, TypeAlias
 
-#: How deep a result may be nested and still be looked into.
+#: Most levels of nesting of a result that is still looked into.
 MAX_DEPTH: Final = 48
 
 

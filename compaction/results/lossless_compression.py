@@ -12,7 +12,7 @@ from compaction.results.log_text import compress_log
 MAX_REMAINING_SHARE: Final = 0.9
 #: Below this many characters there is nothing to gain.
 MIN_RESULT_CHARS: Final = 64
-#: How often a value is looked for inside of prose.
+#: Most searches for a value inside of prose.
 _MAX_TRIES: Final = 8
 #: Values inside of prose are taken up from this many characters on.
 _MIN_EMBEDDED_CHARS: Final = 200

@@ -26,7 +26,7 @@ class PruningDetail(msgspec.Struct, frozen=True):
     Attributes:
         first: Objects of a list that stay whether they were spoken of or not.
         short: Lists up to so long stay whole.
-        names: Whether names and states stay that nobody spoke of, beside ids, amounts and dates.
+        names: True if names and states that nobody mentioned stay, beside ids, amounts and dates.
         prose: Letters of the sentences that stay of one string which nobody spoke of.
     """
 
@@ -49,18 +49,18 @@ _MAX_NAME_CHARS: Final = 256
 _MIN_MENTIONED_CHARS: Final = 3
 _words = re.compile(r"[^\s\"'`,;:()\[\]{}<>|=]+").findall
 _parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])").findall
-#: What names that tell are made of.
+#: Word parts of names that tell something.
 _tells_of = re.compile(
     r"ids?|uuid|number|code|date|day|time|dob|names?|status|state|title|subject|location|email"
     r"|amounts?|prices?|total|cost|fee|fare|balance"
 ).fullmatch
-#: What names of columns are made of that hold ids, amounts and dates.
+#: Word parts of the names of columns that hold ids, amounts and dates.
 _values_of = re.compile(
     r"ids?|uuid|number|code|date|dob|names?|title|subject|location|amounts?|prices?|total|cost"
     r"|fee|fare|balance"
 ).fullmatch
 _code = re.compile(r"[A-Z]{2,5}").fullmatch
-#: What names are made of whose values only tell where something is.
+#: Word parts of names whose values only tell where something is.
 _places = re.compile(
     r"address|street|zip|postal|postcode|province|country|latitude|longitude|lat|lng|url"
 ).fullmatch
@@ -85,10 +85,10 @@ def telling_values(
     """The telling members of a value; all of it where nothing would be left.
 
     Args:
-        value: What came back.
-        mentioned: What was spoken of.
+        value: Result of the call.
+        mentioned: Words that were mentioned.
         capped: Says a long string shorter.
-        detail: How much stays.
+        detail: Amount of detail that stays.
 
     Raises:
         UnreadableValue: If it is nested too deep.
@@ -111,7 +111,7 @@ class _MemberFormat(msgspec.Struct, frozen=True):
 
     Attributes:
         some: Those of a list that stay.
-        named: What is said of a member that tells nothing.
+        named: Returns what is said of a member that tells nothing.
         capped: Says a long string shorter.
     """
 

@@ -9,7 +9,7 @@ from compaction.results.log_text import compress_log
 from compaction.results.result_lines import one_line
 from compaction.results.value_leaves import MAX_WORD_CHARS, TRAILING, is_identifier
 
-#: How telling a name is by what it stands for; a path is looked up again more than all else.
+#: Rank of a name by what it stands for; a path is looked up again more than all else.
 PATH_RANK: Final = 4
 DEFINED_RANK: Final = 3
 CALLED_RANK: Final = 2
@@ -26,7 +26,7 @@ _SCANNED_CHARS: Final = 64_000
 #: The same for lines that may be of something else.
 _SCANNED_WEAK_CHARS: Final = 8_000
 
-#: What an exception or an error begins with, in a terminal or in a log; nothing else looks so.
+#: Beginnings of an exception or an error, in a terminal or in a log; nothing else looks so.
 _head = re.compile(
     r"(?:Caused by: |Un(?:caught|handled) |Exception in thread \"[^\"\n]{0,80}\" |E {1,12})?"
     r"(?:[A-Za-z_][\w.$]{0,120})?(?:Error|Exception)(?: \[\w{1,40}\])?(?::(?:\s|$)|$)"
@@ -45,7 +45,7 @@ _summed = re.compile(
     r"[=\s]{0,80}(?:Tests?:? {1,12}|Found )?(?:\d{1,6} [a-z]{1,12}, ){0,6}[1-9]\d{0,5} "
     r"(?:failed|failures?|errors?)\b|test result: FAILED|FAILED \((?:failures|errors)="
 ).match
-#: What may tell of a fault where something is known to have gone wrong.
+#: Words that may tell of a fault where something is known to have gone wrong.
 _fault = re.compile(
     r"^(?:E {1,8})?(?:[\w.]{0,80}(?:Error|Exception)\b(?! [a-z])"
     r"|(?:error|ERROR|FATAL|FAILED|fatal|panic)[:\s])"
@@ -85,9 +85,9 @@ def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool
     Errors, failed tests and how many there were each have a line where there is room for it.
 
     Args:
-        text: What came back.
+        text: Text of the result.
         max_lines: Lines.
-        is_failure: Whether it is known to have failed; else only what can mean nothing else counts.
+        is_failure: True if it is known to have failed; else only what can mean nothing else counts.
     """
     if not any(map(text.__contains__, _SIGNS)):
         return ""
@@ -139,7 +139,7 @@ def shown_names(text: str, known: dict[str, RankedNames] | None = None) -> dict[
 
     Args:
         text: It.
-        known: What words name, for the next text of the same part.
+        known: Names by word, for the next text of the same part.
     """
     known = {} if known is None else known
     found: dict[str, int] = {}

@@ -17,11 +17,11 @@ from compaction.results.pruning import PRUNED, MentionedWords, PruningDetail, te
 from compaction.results.value_leaves import find_ids
 from compaction.results.yaml_outline import parse_outline
 
-#: How much of a plain text a record holds, in characters; two thirds are its head.
+#: Most characters of a plain text in a record; two thirds are its head.
 MAX_TEXT_CHARS: Final = 1_200
 #: The same for text that is made of names and values, where every line may be needed.
 MAX_STRUCTURED_CHARS: Final = 12_000
-#: How much of a string of words pruning keeps.
+#: Most characters that pruning keeps of a string of words.
 MAX_PROSE_CHARS: Final = 600
 #: The most characters of lines with ids that are said of what was cut.
 _MAX_ID_LINES_CHARS: Final = 600

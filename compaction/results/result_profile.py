@@ -12,7 +12,7 @@ MIN_REREADABLE_SHARE: Final = 0.7
 #: Lines of a result that are looked at.
 _SCANNED_LINES: Final = 80
 _SCANNED_LINE_CHARS: Final = 200
-#: How much of its head and suffix is searched for what only a shell says.
+#: Most characters of its head and suffix that are searched for what only a shell prints.
 _SCANNED_EDGE_CHARS: Final = 400
 #: The share of them that must look like a file, a listing or what a shell prints.
 _MIN_TELLING_LINES_SHARE: Final = 0.3

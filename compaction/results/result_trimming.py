@@ -31,7 +31,7 @@ def trim_result(
             came. A mark for the provider's cache stays where it is: it moves on with the next call,
             and the text must not.
         seen: As in ``pointer_to_earlier``.
-        find: What is found in its text.
+        find: Finds the facts in its text.
     """
     stays = message.voice is not Voice.RESULT or message.signed or not message.whole
     if stays:

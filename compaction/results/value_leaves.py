@@ -12,7 +12,7 @@ MAX_VALUE_CHARS: Final = 160
 #: Words longer than this name nothing: encoded bytes, minified code.
 MAX_WORD_CHARS: Final = 256
 _MIN_NAME_CHARS: Final = 6
-#: What may stand behind a word and is no part of it.
+#: Characters that may stand behind a word and are no part of it.
 TRAILING: Final = ".,;:!?)]-+@~#%"
 
 _WORD = (
@@ -47,7 +47,7 @@ _ordinary = re.compile(
     r"|[A-Z][A-Za-z]*/[A-Za-z]+"  # Credit/debit
     r"|[a-z]/[a-z]|[sy]/.*"  # an expression of sed
 ).fullmatch
-#: What JSON that is not one value holds besides values: names of members, escaped line ends.
+#: Parts of JSON that are no values: names of members, escaped line ends.
 _no_values = re.compile(r"\\[nrt]|\"[\w-]{1,64}\"\s?:").sub
 _letters = re.compile(r"[A-Za-z_.]+").fullmatch
 

@@ -1,4 +1,4 @@
-"""Why a call went to another route than the one it asked for, and what people pinned."""
+"""Columns for the reason of a reroute, and a table of pins that people set."""
 
 import sqlalchemy as sa
 from alembic import op

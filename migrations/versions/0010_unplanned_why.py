@@ -1,4 +1,4 @@
-"""Why planning sent a call unmodified."""
+"""A column for the reason that planning sent a call unmodified."""
 
 import sqlalchemy as sa
 from alembic import op

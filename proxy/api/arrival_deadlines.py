@@ -84,7 +84,7 @@ class ArrivalDeadlines:
         Args:
             connection: The connection; it is cut off where its caller is late.
             loop: The running loop.
-            timeouts: How long each phase may last.
+            timeouts: Deadline of each phase.
             idle: Seconds that a connection without a request is kept.
         """
         self._connection = connection

@@ -27,7 +27,7 @@ from proxy.providers.multipart import is_form, with_model
 from proxy.records.call import Call
 from proxy.records.request_fields import parse_request_fields, replace_fields
 
-#: How Azure's paths begin.
+#: Beginnings of Azure's paths.
 PREFIX: Final = "/openai/"
 #: Under which a request's scope names its deployment.
 DEPLOYMENT: Final = "thriftgate.deployment"

@@ -37,7 +37,7 @@ class ConnectionLimit:
     """Counts callers' open connections, and refuses those over the limit.
 
     Attributes:
-        open: How many are open now.
+        open: Number of connections open now.
     """
 
     def __init__(self, *, total: int, per_address: int) -> None:
@@ -48,7 +48,7 @@ class ConnectionLimit:
         self.open = 0
 
     def refusal(self, address: str) -> str:
-        """Why one more connection from this address is refused; "" where it is not."""
+        """Reason to refuse one more connection from this address; "" for none."""
         if self.open >= self._total:
             return (
                 f"callers hold {self.open} connections, the most that the limit of open files"

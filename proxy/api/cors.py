@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import PREFIX
 
-#: Where calls go; the pages below /admin are for no other origin.
+#: Paths of calls; the pages below /admin are for no other origin.
 _PATHS: Final = ("/v1/", PREFIX)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Seconds a browser may remember that it may ask; browsers cap it themselves.

@@ -36,8 +36,9 @@ _log = logging.getLogger("thriftgate.front")
 #: Below /v1/, what the gateway answers itself.
 _GATEWAY_PATHS: Final = ("/v1/models", "/v1/thriftgate/")
 _MODEL: Final = "/v1/models/"
-#: Where a stored prompt or an earlier answer may name the model, so the provider judges a call
-#: without one. Source: OpenAI API reference, create a response, ``model`` (2026-11).
+#: Paths where a stored prompt or an earlier answer may name the model, so the provider judges a
+#: call without one.
+#: Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
 #: Endpoints whose lists hold messages and tools; those of others hold numbers, too.
 _CONVERSATIONS: Final = ("chat/completions", "responses")
@@ -48,7 +49,7 @@ _BODY_TIMEOUT_S: Final = 120.0
 
 
 class ApiKeyLookup(Protocol):
-    """Who may call."""
+    """Looks up who may call."""
 
     @property
     def teams(self) -> int:
@@ -68,7 +69,7 @@ class CapacityCheck(Protocol):
     """True if another call can be taken."""
 
     def trouble(self) -> str:
-        """Why no call can be taken; "" if one can."""
+        """Reason that no call can be taken; "" if one can."""
         ...
 
 
@@ -78,9 +79,9 @@ class EndpointDependencies:
 
     Attributes:
         call_id: Makes the id of a call that arrives at this time.
-        body_memory: What the bodies of calls may take.
+        body_memory: Memory that the bodies of calls may take.
         max_calls: Calls in flight at once.
-        shared_state: Whether teams may share what a provider keeps under its account.
+        shared_state: True if teams may share what a provider keeps under its account.
     """
 
     keys: ApiKeyLookup

@@ -1,4 +1,4 @@
-"""Which calls may go to a provider's account that several teams share, and whose cache they see."""
+"""Rules for calls to a provider's account that several teams share, and for the cache they see."""
 
 from difflib import get_close_matches
 from typing import Final
@@ -9,8 +9,8 @@ from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError
 from proxy.records.call import Call
 
-#: What a provider answers from the call alone, without what it keeps under its account. No other
-#: spelling of these paths may avoid how they are read and held to limits.
+#: Paths that a provider answers from the call alone, without what it keeps under its account. No
+#: other spelling of these paths may avoid how they are read and held to limits.
 #: Source: OpenAI API reference (2026-11).
 SELF_CONTAINED: Final = frozenset(
     {
@@ -33,13 +33,13 @@ SELF_CONTAINED: Final = frozenset(
 #: Those of them whose body may go on from what the provider keeps.
 #: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
 _CONTINUING_PATHS: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
-#: How the paths begin that list, fetch or change what a provider keeps.
+#: Beginnings of paths that list, fetch or change what a provider keeps.
 #: Source: OpenAI API reference (2026-11).
 _STATE_PREFIXES: Final = (
     "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
     "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
 )  # fmt: skip
-#: What lists the answers that a provider keeps, instead of asking for one.
+#: Call that lists the answers a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
 _LIST_COMPLETIONS: Final = ("GET", "chat/completions")
 _HOW_TO_ALLOW: Final = (
@@ -47,14 +47,15 @@ _HOW_TO_ALLOW: Final = (
 )
 _KEPT_STATE: Final = "what the provider keeps for all teams of this gateway"
 _REALTIME: Final = "realtime"
-#: Where a provider gives out tokens of its own, with which calls go past the gateway.
+#: Paths at which a provider gives out tokens of its own, with which calls go past the gateway.
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _TOKEN_ISSUERS: Final = frozenset({"chatkit", _REALTIME})
 #: README says the same.
 NO_REALTIME: Final = (
     "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
 )
-#: How alike a path and the one that was meant are: chat/completion is, images/variations is none.
+#: Least similarity between a path and the one that was meant: chat/completion passes,
+#: images/variations does not.
 _MIN_PATH_SIMILARITY: Final = 0.9
 _CACHE: Final = b"prompt cache"
 
@@ -79,7 +80,7 @@ def check_isolated(call: Call, teams: int) -> None:
 
     Args:
         call: The call.
-        teams: How many teams have a key.
+        teams: Number of teams that have a key.
 
     Raises:
         CallerError: If the call may not go there, its path is but a slip of one that is open to
@@ -106,7 +107,7 @@ def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
 
     Args:
         call: The call.
-        teams: How many teams have a key.
+        teams: Number of teams that have a key.
         seal: Makes what no team can make for another.
     """
     if teams <= 1:
@@ -153,7 +154,7 @@ def _continuing_field(call: Call) -> str | None:
 
 
 def _reason(call: Call) -> str:
-    """Why a call of one of several teams may not go to a provider's account."""
+    """Reason that a call of one of several teams may not go to a provider's account."""
     if field := _continuing_field(call):
         if field == "background":
             return f"leaves its answer with {_KEPT_STATE} (`background`)"

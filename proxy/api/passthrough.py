@@ -43,8 +43,8 @@ class Relay:
     """Hands an answer to one caller.
 
     Attributes:
-        wants_trailer: Whether a stream is to end with a comment of what it cost.
-        is_begun: Whether anything was sent.
+        wants_trailer: True if a stream is to end with a comment of what it cost.
+        is_begun: True if anything was sent.
     """
 
     __slots__ = (
@@ -64,8 +64,8 @@ class Relay:
 
         Args:
             call_id: The call's.
-            receive: Where the caller is heard.
-            send: Where the caller is told.
+            receive: Receives from the caller.
+            send: Sends to the caller.
             timeline: The call's; a stream's head says by it what the gateway took so far.
         """
         self._timeline = timeline
@@ -151,7 +151,7 @@ def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
     """The headers of every answer that is an error.
 
     Args:
-        error: What the answer tells.
+        error: Error that the answer reports.
         request_id: Names the request in the log.
         length: Bytes of the body.
     """
@@ -190,7 +190,7 @@ def _passed_headers(headers: Mapping[str, str]) -> Headers:
 
 @lru_cache(maxsize=_MAX_CACHED_HEADER_SETS)
 def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
-    """Which of an upstream's headers are the caller's business, and how they are named there."""
+    """The names of an upstream's headers that the caller gets, and their names there."""
     lower = {name.lower(): name for name in names}
     passed = [
         (name, each.encode("latin-1"))

@@ -88,7 +88,8 @@ _PATH_ESCAPES: Final = re.compile(
 )
 #: Escapes of what needs none: letters, digits, - . _ ~. Source: RFC 3986, section 2.3.
 _NEEDLESS_ESCAPES: Final = re.compile(r"%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)", re.IGNORECASE)
-#: What some servers drop from a step of a path: parameters, spaces, control characters.
+#: Characters after which some servers drop the rest of a path segment: parameters, spaces, control
+#: characters.
 _DROPPED_SUFFIX: Final = re.compile(r"[;%][^/]*")
 
 
@@ -103,7 +104,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
-        wants_trailer: Whether a stream is to end with a comment of what it cost.
+        wants_trailer: True if a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
         encoding: The body's content coding; "" for none.

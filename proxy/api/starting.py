@@ -11,7 +11,7 @@ from proxy.errors import Unready, envelope
 
 #: The trouble that ``/readyz`` names until the gateway is ready.
 STARTING: Final = "the database is away since the gateway started; its log says why"
-#: What ``/readyz`` notes while known keys are served until the database is available.
+#: Note of ``/readyz`` while known keys are served until the database is available.
 OFFLINE: Final = (
     "the database is away since the gateway started: calls of the keys known last are answered,"
     " neither planned nor compacted; calls of other keys are refused"

@@ -24,8 +24,8 @@ class AnthropicRules:
         lifetimes: Seconds an entry lives since the start of the call that wrote or read it last.
         marks: Most marks in one prompt.
         lookback: Positions looked at from a mark backwards, the mark's own included.
-        runs: Whether consecutive tool_use blocks, or tool_result blocks, are one position.
-        automatic: Whether a call may ask for a mark without placing it.
+        runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
+        automatic: True if a call may ask for a mark without placing it.
         most: Entries kept.
     """
 

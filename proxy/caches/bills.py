@@ -73,7 +73,7 @@ def call_usage(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:
     """The usage of a call, in tokens.
 
     Args:
-        served: How its prompt was served.
+        served: Tokens of its prompt that were read from the cache, written and neither.
         output: Tokens generated, other than reasoning.
         reasoning: Tokens of reasoning.
     """

@@ -20,9 +20,9 @@ class BlockChainRules:
         block: Tokens of a block; full blocks only are stored.
         blocks: Blocks kept by the replica; the least recently used goes first, tails before heads.
         least: Shorter prompts, and shorter hits, count as nothing.
-        at_once: Whether blocks can be shared from the moment a prompt is scheduled; otherwise
-            once its answer has begun.
-        generated: Whether blocks filled by the answer are kept.
+        at_once: True if blocks can be shared from the moment a prompt is scheduled; otherwise once
+            its answer has begun.
+        generated: True if blocks filled by the answer are kept.
         lifetime: Seconds a block lives after its last use; for ever where only room matters.
     """
 

@@ -18,10 +18,10 @@ class LongestPrefixRules:
     Attributes:
         least: Shorter prompts, and shorter hits, count as nothing.
         page: Hits are whole pages of so many tokens.
-        hits: How likely a prefix that is stored is found, from 0 to 1; to be fitted to what a
+        hits: Probability that a stored prefix is found, from 0 to 1; to be fitted to what a
             provider does, 1 until then.
         lifetime: Seconds a prefix lives after its last use; for ever where only room matters.
-        generated: Whether answers are kept too.
+        generated: True if answers are kept too.
         room: Tokens kept; the least recently used go first.
     """
 

@@ -27,7 +27,7 @@ class OpenAIIntervalRules:
         step: ``cached_tokens`` is rounded down to its multiples.
         least: Shorter prefixes are not stored. Disputed: 1,024 for long, in 2026-09 "varies by
             request settings", with 2,048 seen.
-        machines: How many there are; unpublished.
+        machines: Number of machines; unpublished.
         routed: Tokens whose hash chooses the machine; "typically 256" in the older guide.
         per_minute: Calls of one route above which others go to another machine.
         idle_least: Seconds without use after which the first entries die.

@@ -20,7 +20,8 @@ from proxy.caches.bills import ALWAYS_FRESH
 from proxy.caches.regime import Regime
 from slo.price import TokenRates
 
-#: What reads and writes cost where prices are unknown: the usual, so that plans are no bolder.
+#: Relative prices of reads and writes where they are unknown: the usual ones, so that plans are no
+#: bolder.
 _READ: Final = Fraction(1, 10)
 _WRITES: Final = {
     "5m": Fraction(5, 4),

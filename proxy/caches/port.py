@@ -85,7 +85,7 @@ class CachedPrompt:
         scope: Whose cache it may hit: organisation or workspace, model and the parameters that
             are part of the prefix.
         key: ``prompt_cache_key``, ``cache_salt`` or the like; "" for none.
-        explicit: Whether only marked blocks may be written (OpenAI's explicit mode).
+        explicit: True if only marked blocks may be written (OpenAI's explicit mode).
         ttl: The lifetime asked for the whole call; None for the provider's own.
     """
 

@@ -18,14 +18,14 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
         name: One of the catalog's regimes; "" where nothing is known.
         provider: Whose cache it is.
         least: Tokens below which nothing is cached.
-        read: What a token read costs.
-        writes: What a token written costs, by lifetime ("5m", "30m", "1h", "12h"); empty where
-            writes are free.
+        read: Price of a token read, relative to a fresh one.
+        writes: Price of a token written, relative to a fresh one, by lifetime ("5m", "30m", "1h",
+            "12h"); empty where writes are free.
         lifetimes: Seconds a prefix lives after its last use, by lifetime; "" is the lifetime that
             nobody chooses.
-        marks: How many marks a call may carry; 0 where marks mean nothing.
-        lookback: How many blocks before a mark an entry is found at, the mark's own included; 0
-            for only there.
+        marks: Most marks that a call may carry; 0 where marks mean nothing.
+        lookback: Blocks searched backwards from a mark for an entry, the mark's own included; 0 for
+            the mark's own only.
         block: Tokens per cache block; 1 where any length can be read.
         fresh: Tokens at the end of a prompt that are never read.
     """

@@ -1,4 +1,4 @@
-"""Which cache a route's rules mean: the only place that knows the regimes by name."""
+"""Caches by the name of their rules: the only place that knows those names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

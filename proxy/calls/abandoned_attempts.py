@@ -36,9 +36,9 @@ def settle_abandoned(
     Args:
         context: The call.
         attempt: The attempt that was ended.
-        reason: Why it was ended; None where it came to its end.
+        reason: Error that ended it; None where it came to its end.
         usage: Its prompt and what was delivered, as counted here.
-        meter: What was read of the answer; None for nothing.
+        meter: Meter of the answer as far as it was read; None for nothing.
     """
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage

@@ -46,15 +46,15 @@ class Attempt:
 
     Attributes:
         choice: The route, and why.
-        info: What is known of it for its receipt.
+        info: Facts about it for its receipt.
         planned: The plan, or why the prompt is sent unmodified.
         answer: Once it began.
         reader: Translates the answer; None passes it on as it comes.
-        may_switch_model: Whether it may go to another model where it is too dear here.
-        was_sent: Whether anything went to the upstream.
-        was_accepted: Whether the upstream was at work on it, and so may bill it.
+        may_switch_model: True if it may go to another model where it is too dear here.
+        was_sent: True if anything went to the upstream.
+        was_accepted: True if the upstream was at work on it, and so may bill it.
         ttft: Seconds from sending to the first content; None before that.
-        failed_meter: What was read of an answer that failed early; None where none came.
+        failed_meter: Meter of an answer that failed early; None where none came.
     """
 
     __slots__ = (
@@ -91,10 +91,10 @@ class Attempt:
 
         Args:
             context: The call.
-            choice: Where it goes.
+            choice: Route that it takes.
             number: Counts the call's attempts, from 0.
-            is_resent: Whether it was refused with a plan, and is now sent unmodified.
-            refused_compaction: What compaction had made of it when it was refused; it goes without.
+            is_resent: True if it was refused with a plan, and is now sent unmodified.
+            refused_compaction: Its compaction when it was refused; it goes without.
             skipped: Models that cannot take the call, and why; more may be added.
         """
         self.context = context
@@ -262,7 +262,7 @@ class Attempt:
         """Release all it holds; called once, however it ended.
 
         Args:
-            failure: Why it ended before its commit point; None where it got there.
+            failure: Exception that ended it before its commit point; None where it got there.
         """
         if self.answer is not None:
             self.answer.exchange.close()

@@ -148,7 +148,7 @@ class CallWatchdog:
         self._deadline = None
 
     def take_cancel_reason(self) -> ProxyError | None:
-        """Why this watch cancelled the task, taking the cancellation back.
+        """Return the reason that this watch cancelled the task, and take the cancellation back.
 
         Afterwards the task may go on, and is watched again. None if somebody else cancelled it too
         or alone: then it has to end.

@@ -1,4 +1,4 @@
-"""Which calls are planned, and what planning asks of one; pure."""
+"""Conditions for planning a call; pure."""
 
 from typing import Final
 
@@ -28,11 +28,11 @@ UNDER_2_KB: Final = "under_2_kb"
 
 
 def skip_reason(call: Call, route: Route | None = None) -> Passthrough | None:
-    """Why a call is none to plan; None if it is one.
+    """Reason that a call is not planned; None if it is.
 
     Args:
         call: The call.
-        route: Where it goes; None for where its endpoint is spoken.
+        route: Its route; None for where its endpoint is spoken.
     """
     size = len(call.body)
     if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
@@ -62,7 +62,7 @@ def planning_request(call: Call) -> PlanningRequest:
 
 
 def _unused_slots_reason(call: Call) -> str:
-    """Why the slots that a caller names beside a small prompt move nothing; "" for none named."""
+    """Reason that the slots named beside a small prompt move nothing; "" for none named."""
     if not call.slots.strip() and FIELD.encode() not in call.body:
         return ""
     try:

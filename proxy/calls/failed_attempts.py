@@ -75,10 +75,10 @@ def record_failure_with_usage(
     Args:
         context: The call.
         info: At its answer.
-        failure: Why there is none.
-        usage: What may be billed; None for nothing.
-        final: Whether the call ended with it.
-        meter: What was read before it failed; None for nothing.
+        failure: Error in place of an answer.
+        usage: Usage that may be billed; None for nothing.
+        final: True if the call ended with it.
+        meter: Meter of what was read before it failed; None for nothing.
     """
     end = AttemptOutcome(
         outcome=Outcome.HUNG_UP if isinstance(failure, ClientDisconnected) else Outcome.FAILED,

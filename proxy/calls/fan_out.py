@@ -31,7 +31,7 @@ class FanOutGate:
 
         Args:
             planned: The call.
-            streamed: Whether its answer comes in pieces, the first of them early.
+            streamed: True if its answer comes in pieces, the first of them early.
         """
         began = now = _now()
         end = began + MAX_WAIT_S

@@ -40,8 +40,8 @@ _AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
 #: Brings an attempt to its commit point.
 Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
 _BYTES_PER_TOKEN: Final = 4
-#: How many deadlines, and seconds, an attempt may take at least before it is taken to hang: then
-#: also conversations under way are moved, and the route's breaker counts a failure.
+#: Number of deadlines, and seconds, after which an attempt counts as stalled: then also
+#: conversations under way are rerouted, and the route's breaker counts a failure.
 _STALL_AFTER_DEADLINES: Final = 10
 _MIN_STALL_S: Final = 10.0
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
@@ -93,7 +93,7 @@ class HedgedAttempts:
 
     Args:
         context: The call.
-        routes: What may be tried.
+        routes: Routes that may be tried.
         deadline: Seconds to the first content byte.
         begin: Brings an attempt to its commit point, or says why it did not get there.
 
@@ -115,7 +115,7 @@ class HedgedAttempts:
         self._start_next()
 
     async def run(self) -> UpstreamError | CheaperRoute | None:
-        """Why no attempt began, of the last one; None once one did.
+        """Run attempts and return the last one's error; None once one began.
 
         The attempt it ended with is then the call's own, with its watch and its timeline.
 
@@ -323,7 +323,7 @@ class HedgedAttempts:
                 registry.health_of(attempt.choice.route).ttft.record(first.ttft, now)
 
     def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
-        """Why an attempt lost, by how long it took until another began."""
+        """Error of an attempt that lost, by how long it took until another began."""
         waited = self._context.timeline.now() - self._started_at[task]
         if waited >= max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S):
             return _AttemptStalled()

@@ -36,7 +36,7 @@ _LAST_EVENTS: Final = frozenset(
         "transcript.text.done",
     }
 )
-#: What the last event of a stream holds, by what the types of its events begin with.
+#: Marks in the last event of a stream, by the prefix of its event types.
 _END_MARKS: Final = {
     "image_edit": b"image_edit.completed",
     "image_generation": b"image_generation.completed",
@@ -48,7 +48,7 @@ _END_MARKS: Final = {
 _FAILURE_EVENTS: Final = frozenset({"error", "response.failed"})
 #: Bytes of an event that is read once more where it is only nearly JSON.
 _MAX_REPAIRED_EVENT_BYTES: Final = 64 * 1024
-#: How many events are asked for the answer's id; some upstreams leave it out of the first.
+#: Most events searched for the answer's id; some upstreams leave it out of the first.
 _MAX_EVENTS_ASKED_FOR_ID: Final = 8
 #: Choices whose ends are remembered: more than any provider generates in one call.
 _MAX_ENDED_CHOICES: Final = 1024
@@ -58,14 +58,14 @@ class Meter:
     """Watches one answer go by.
 
     Attributes:
-        has_begun: Whether an event came with content, or one that says why there is none.
-        is_finished: Whether the upstream said that the answer is complete.
-        is_broken: Whether it said that something went wrong; what it says after that is not read.
-        has_final_usage: Whether it said in the same breath what was used.
+        has_begun: True if an event came with content, or one that says why there is none.
+        is_finished: True if the upstream said that the answer is complete.
+        is_broken: True if it said that something went wrong; what it says after that is not read.
+        has_final_usage: True if it said in the same breath what was used.
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         miss_reason: The provider's own reason why its cache missed; None where it gave none.
-        is_unreadable: Whether something that was read should have been a JSON object and was none.
+        is_unreadable: True if something that was read should have been a JSON object and was none.
     """
 
     __slots__ = (
@@ -102,8 +102,8 @@ class Meter:
 
         Args:
             read: Reads the upstream's usage objects.
-            streamed: Whether it is a stream of events.
-            has_text: Whether text is generated; embeddings are none.
+            streamed: True if it is a stream of events.
+            has_text: True if text is generated; embeddings are none.
             bound: Bytes that are kept to count them.
         """
         self._usage = read

@@ -12,7 +12,7 @@ from proxy.catalog.entries import Route
 
 #: Tokens that may be generated where neither the call nor the catalog says.
 _DEFAULT_MAX_OUTPUT_TOKENS: Final = 16_384
-#: What a text completion generates at most where its call does not say.
+#: Most tokens of a text completion whose call names no limit.
 #: Source: OpenAI API reference, create a completion (2026-11).
 _DEFAULT_COMPLETION_TOKENS: Final = 16
 #: Choices of one prompt that are taken to be priced. Source: vLLM, VLLM_MAX_N_SEQUENCES (2026-11);
@@ -47,8 +47,8 @@ class OutputAllowance(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         per_choice: Tokens of each choice, at most.
-        choices: How many answers are generated, to all prompts together.
-        requested: What the request itself says of each; 0 where it says nothing.
+        choices: Number of answers generated, for all prompts together.
+        requested: Tokens that the request itself asks for in each; 0 where it says nothing.
         minimum: The fewest that it can be limited to.
     """
 
@@ -108,7 +108,7 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
 
     Args:
         body: As it is sent, or as the caller wrote it.
-        endpoint: Where it goes: the path below ``/v1/``.
+        endpoint: Path of the call below ``/v1/``.
         route: The route.
     """
     if endpoint == "embeddings":

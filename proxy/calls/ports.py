@@ -34,7 +34,7 @@ class Head(msgspec.Struct, frozen=True):
         status: The HTTP status.
         headers: All of the upstream's, and those that the gateway adds.
         model: The public name of the model that answered; "" where the call names none.
-        notes: What the gateway changed or dropped.
+        notes: Changes and omissions of the gateway, in short sentences.
     """
 
     status: int
@@ -76,7 +76,7 @@ class Caller(Protocol):
 
 
 class ReceiptSink(Protocol):
-    """Where receipts go."""
+    """Takes receipts."""
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""
@@ -154,8 +154,8 @@ class Admitted(msgspec.Struct, frozen=True):
 
     Attributes:
         prepared: Its request, with less to generate where a ceiling asks for that.
-        headers: What the caller is told of its limits.
-        notes: What was changed, in short sentences.
+        headers: Response headers with the caller's limits.
+        notes: Changes made, in short sentences.
     """
 
     prepared: PreparedRequest
@@ -168,7 +168,7 @@ class CheaperRoute(msgspec.Struct, frozen=True):
 
     Attributes:
         model: Its public name.
-        why: What the caller is told.
+        why: Reason for the caller.
     """
 
     model: str
@@ -186,7 +186,7 @@ class SpendingLimits(Protocol):
         Args:
             attempt: The attempt.
             prepared: Its request.
-            fits: Whether a model of the catalog can answer the call.
+            fits: Returns True if a model of the catalog can answer the call.
 
         Raises:
             CallerError: It does not fit.

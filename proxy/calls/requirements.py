@@ -34,12 +34,12 @@ _MAX_SEARCHED_BYTES: Final = 256 * 1024
 _NON_TEXT_TYPES: Final = frozenset(
     {b'"image_url"', b'"input_image"', b'"file"', b'"input_file"', b'"input_audio"'}
 )
-#: How a message of the assistant begins where its form is not known.
+#: Beginning of an assistant's message whose form is not known.
 _ASSISTANT_TURN: Final = re.compile(
     rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"'
 )
 _ABSENT: Final = msgspec.Raw(b"")
-#: How a body says that there are none, and the longest that says so.
+#: Values by which a body says that there are none; the longest of them bounds what is read.
 _EMPTY_VALUES: Final = (b"null", b"[]", b"{}", b"false")
 _MAX_EMPTY_BYTES: Final = 5
 _NO_OPTIONS: Final = (b"", b"null")
@@ -51,13 +51,14 @@ class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
     """Traits of a request's body; in an unknown format, what looks like a requirement is one.
 
     Attributes:
-        tools: Whether it has tools or functions.
-        schema: Whether its answer is to have a form.
-        vision: Whether it has parts that are no text.
+        tools: True if it has tools or functions.
+        schema: True if its answer is to have a form.
+        vision: True if it has parts that are no text.
         output: Tokens it wants at most; 0 where it does not say.
-        is_answered: Whether something of its conversation was answered before.
+        is_answered: True if something of its conversation was answered before.
         first: 16 bytes that stand for the user's first message.
-        needs: What it asks for that cannot be said in other words, as ``CallRequirements`` has it.
+        needs: Features of it that cannot be expressed in other fields, as ``CallRequirements`` has
+            it.
     """
 
     tools: bool
@@ -164,7 +165,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
 
     Args:
         call: The call.
-        region: Where it is to be processed; "" for anywhere.
+        region: Region that is to process it; "" for any.
     """
     found = request_traits(call)
     return CallRequirements(
@@ -179,7 +180,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
 
 
 def missing_capability(call: Call, model: Model, region: str = "") -> str:
-    """Why no route of the model can answer the call in another's place; "" if one can."""
+    """Reason that no route of the model can answer the call in another's place; "" if one can."""
     if call.fields is not None and call.fields.needs_kept_state:
         return "It goes on with what another upstream keeps."
     return missing_on_every_route(call_requirements(call, region), model)

@@ -1,4 +1,4 @@
-"""Which routes a call may take, in which order, and what was decided besides; pure."""
+"""The routes that a call may take, their order, and what was decided besides; pure."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.records.call import Call
 
-#: How upstreams say that a prompt is too long, by code or in words.
+#: Codes and words by which upstreams say that a prompt is too long.
 #: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
 _OVERFLOW_CODES = frozenset(
     {"context_length_exceeded", "request_too_large", "string_above_max_length"}
@@ -33,7 +33,7 @@ class Untranslatable(UpstreamError):
     """A call cannot be translated for the substitute model.
 
     Attributes:
-        why: What of it cannot be said, as a header takes it.
+        why: Error that names what of it cannot be said, as a header takes it.
     """
 
     def __init__(self, why: ProxyError) -> None:
@@ -52,8 +52,9 @@ class RouteChoice(msgspec.Struct, frozen=True):
     Attributes:
         route: The route.
         model: The public name of the model it serves.
-        reroute_reason: Why it is not the first route of the model asked for; "" where it is.
-        is_last_resort: Whether it is taken only once others failed, and not because they are late.
+        reroute_reason: Reason that it is not the first route of the model asked for; "" where it
+            is.
+        is_last_resort: True if it is taken only once others failed, and not because they are late.
         is_suspect: Whether it was left for being slow: because others are late it is taken only if
             its latest calls began, in less time than the call has waited.
     """
@@ -73,7 +74,7 @@ class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
         deadline: Seconds to the first content byte, after which the next route is tried if there
             is one; None for as long as patience lasts.
         level: The fallback level it runs on; 0 for what the caller asked for.
-        is_trial: Whether it is to show how what was asked for does: a route that has not begun of
+        is_trial: True if it is to show how what was asked for does: a route that has not begun of
             late keeps its place, unless it fails.
         skipped: Models that would have been taken and cannot take the call, by name, and why.
     """

@@ -31,9 +31,9 @@ class RouteHealth:
     """One route's health.
 
     Attributes:
-        breaker: Whether it fails.
-        limit: What it takes at once; None where nobody asked.
-        ttft: How long its latest streams took to begin.
+        breaker: Circuit breaker of the route.
+        limit: Limit of calls in flight; None where nobody asked.
+        ttft: Seconds until the first token of its latest streams.
     """
 
     __slots__ = ("_queue", "breaker", "limit", "ttft")
@@ -85,7 +85,7 @@ class RouteHealth:
             ttft: Seconds from sending to the first content; None for none.
             uncached: Prompt tokens that no cache knew.
             now: The time.
-            ok: Whether the route did its part; None where the call says nothing of it.
+            ok: True if the route did its part; None where the call says nothing of it.
         """
         if self.limit is None:
             return
@@ -103,7 +103,7 @@ class RouteHealthRegistry:
     """The lanes of all routes, and the budgets of what is sent twice.
 
     Attributes:
-        retries: How many there may be.
+        retries: Retry budget of the route.
         hedges: The same.
     """
 

@@ -24,9 +24,9 @@ class RouteSequence:
     """The routes of one call, in the order they are tried.
 
     Attributes:
-        decision: What was decided before it began.
-        refused_plan: What planning made of the prompt, where the attempt under way goes without it
-            because an upstream refused it.
+        decision: Decision made before it began.
+        refused_plan: Planned prompt, where the attempt under way goes without it because an
+            upstream refused it.
         refused_compaction: The same of compaction, which goes first.
         skipped: Models that cannot take the call, by name, and why.
     """
@@ -148,7 +148,7 @@ class RouteSequence:
         return pause
 
     def final_failure(self, attempt: Attempt, failure: UpstreamError) -> UpstreamError:
-        """Why the call failed, as its caller is told.
+        """Error of the call failed, as its caller is told.
 
         What the model asked for said goes before what could not be sent to another, or what
         another refused: its caller may try again, and has written nothing wrong.

@@ -1,4 +1,4 @@
-"""Where a route leads, as planning sees it."""
+"""The target of a route, as planning sees it."""
 
 from typing import Final
 
@@ -21,8 +21,8 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
     Args:
         route: The route.
         model: The model the caller asked for.
-        at: When, in seconds since the epoch.
-        endpoint: What the caller asks, as the path below ``/v1/``.
+        at: Time of the call, in seconds since the epoch.
+        endpoint: Path that the caller asks for, below ``/v1/``.
     """
     rates = _rates(route.tariff, at)
     upstream = route.upstream

@@ -62,10 +62,10 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         usage: Tokens used; None where none were, or nobody knows.
-        estimated: Whether we counted them ourselves.
+        estimated: True if we counted them ourselves.
         terms: On what terms the attempt was served, as far as they change its price.
-        final: Whether the call ended with it.
-        miss: Why less was read from the cache than could have been; None where nobody can say.
+        final: True if the call ended with it.
+        miss: Reason for a smaller cache read than possible; None where nobody can say.
     """
 
     outcome: Outcome

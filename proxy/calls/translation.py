@@ -30,9 +30,9 @@ def prepare(
 
     Args:
         call: The call.
-        route: Where it goes.
+        route: Route of the call.
         planned: The body that is sent in place of the caller's, or why the caller's is.
-        is_substitute: Whether the route's model answers in place of the one that was asked for, so
+        is_substitute: True if the route's model answers in place of the one that was asked for, so
             that the request is translated to what it takes.
 
     Raises:

@@ -16,9 +16,9 @@ class Catalog:
         models: By public name, in the order they were written.
         upstreams: By name.
         default: Takes the calls that name no model, at no known price.
-        passing: Where models pass that it does not list.
+        passing: Upstreams for models that it does not list.
         assumed: Models that took traits from their family, which their entries do not state.
-        warnings: What looks wrong in the files and can be used all the same.
+        warnings: Problems in the files that do not keep them from being used.
     """
 
     models: Mapping[str, Model]

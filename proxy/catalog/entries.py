@@ -15,22 +15,22 @@ class Upstream:
     """Somewhere that answers completions.
 
     Attributes:
-        name: How routes refer to it.
-        kind: How it speaks.
+        name: Name by which routes refer to it.
+        kind: API that it speaks.
         base_url: Up to and including ``/v1`` or its like, without a slash at its end; a query
             goes with every call.
         key_env: The environment variable that holds its key; "" for none needed.
         key_header: The header that carries the key, bare; "" for the usual way of its kind.
         provider: Whose it is; prices and cache rules belong to providers.
-        region: Where it binds processing to, such as ``eu``; "" for anywhere.
-        asks_usage: Whether a stream must be asked for its usage; False where it is sent unasked.
-        serves_responses: Whether it has the Responses API; if not, it is asked in chat completions.
-        tells_misses: Whether it says, when asked, why its prompt cache missed.
-        bills_abandoned: Whether an answer that nobody waits for any more may go on and be billed;
+        region: Region to which it binds processing, such as ``eu``; "" for any.
+        asks_usage: True if a stream must be asked for its usage; False where it is sent unasked.
+        serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
+        tells_misses: True if it says, when asked, why its prompt cache missed.
+        bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
-        adapts: Whether calls in flight are held to what it answers swiftly; for engines that
-            queue what they cannot serve at once.
+        adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
+            what they cannot serve at once.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Route:
     Attributes:
         name: ``upstream/id`` with the model's public id; ``upstream/id#model`` where a model has
             several routes on one upstream. Unique in the catalog.
-        upstream: Where it goes.
+        upstream: Upstream of the route.
         model: The name that upstream knows it by, sent whatever name the caller used; ""
             forwards the caller's name, so that a dated snapshot stays the one asked for.
         tariff: Effective-dated prices; None when the price is unknown.
@@ -64,8 +64,8 @@ class Route:
         regime: The name of its cache rules, one of ``REGIMES``; "" when unknown.
         block: Tokens per cache block where the regime counts in blocks.
         min_cache_tokens: Prompts below this are never cached; None when unknown.
-        traits: What the model accepts; see ``TRAITS``.
-        can: What the model is able to do, of ``ABILITIES``; None where nobody said.
+        traits: Names of what the model accepts; see ``TRAITS``.
+        can: Abilities of the model, of ``ABILITIES``; None where nobody said.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Model:
     Attributes:
         id: The name callers use.
         routes: At least one.
-        created: When it was published, in seconds since the epoch; 0 when unknown.
+        created: Time of publication, in seconds since the epoch; 0 when unknown.
         retires: The day its provider stops serving it; None for none announced.
         fallbacks: Models that answer in its place when all its routes fail, in order.
         when_too_long: Models that answer in its place when a prompt is too long for it, in order.
@@ -102,7 +102,7 @@ class Model:
     when_too_long: tuple[str, ...] = ()
 
 
-#: How a prompt cache may behave; the rules are in ``proxy.caches``.
+#: Kinds of prompt caches; the rules are in ``proxy.caches``.
 REGIMES = {
     "openai-breakpoint": "OpenAI from gpt-5.6 on: stored at breakpoints, writes are paid",
     "openai-interval": "OpenAI up to gpt-5.5: stored at intervals, per machine, writes are free",
@@ -113,7 +113,7 @@ REGIMES = {
 }
 
 
-#: What a model may accept: what it answers in another model's place is translated by this.
+#: Names of what a model may accept: what it answers in another model's place is translated by this.
 #: Source: Anthropic, model pages and API versioning (2026-08 to 2026-11); OpenAI API reference,
 #: create a chat completion, and reasoning guide (2026-11). Of the other providers they are what is
 #: known of their OpenAI-compatible ways; a trait too many costs a refused attempt, no more.
@@ -152,7 +152,7 @@ TRAITS = {
 }
 
 
-#: What a model may be able to do, as far as it decides whether it can answer in another's place.
+#: Names of what a model can do, as far as it decides whether it can answer in another's place.
 ABILITIES = {
     "tools": "calls tools",
     "schema": "keeps to a JSON schema",

@@ -11,11 +11,11 @@ from typing import Final
 
 from proxy.catalog.entries import Model, Route, Upstream
 
-#: Where a pattern names the model that a fine-tune was made of.
+#: Group in which a pattern names the model that a fine-tune was made of.
 BASE: Final = "{base}"
 #: The longest name that passes; no provider has longer ones.
 MAX_NAME_LENGTH: Final = 256
-#: What a dated snapshot adds to its model's name: 2024-08-06, 20250929 or latest.
+#: Suffix of a dated snapshot of a model: 2024-08-06, 20250929 or latest.
 SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
 _NAME: Final = re.compile(r"[!-~]+")
 
@@ -71,14 +71,14 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlistedModels:
-    """Where models pass that the catalog does not list.
+    """Upstreams for models that the catalog does not list.
 
     Attributes:
         families: In the order they are tried.
         tuned: Entries of fine-tunes; see ``fine_tunes``.
         upstreams: Those that may get unlisted names: with the key they need. By name.
         default: Takes the names that no family has; None for refusing them.
-        refuses: Whether every name that the catalog does not list is refused.
+        refuses: True if every name that the catalog does not list is refused.
     """
 
     families: tuple[Family, ...] = ()
@@ -183,8 +183,8 @@ def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -
 
     Args:
         names: Their pattern, which is its id.
-        upstream: Where they go.
-        like: What they take after.
+        upstream: Upstream of such models.
+        like: Route that they resemble.
     """
     route = Route(name=f"{upstream.name}/{names}", upstream=upstream)
     if like is not None:

@@ -36,7 +36,7 @@ def load(
     Args:
         shipped: The text of the catalog that comes with Thriftgate.
         user: The text of the user's own, whose entries go over the shipped ones; None for none.
-        names: What problems call the two.
+        names: Names of the two in problems.
 
     Raises:
         InvalidFile: With every problem found, if any is more than a warning.

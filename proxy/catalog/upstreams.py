@@ -18,7 +18,8 @@ _KEYS: Final = (
     "discount",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
-#: What ends a line of a request, or a part of it. Source: RFC 3986, section 2 (2005-01).
+#: Characters that end a line of a request, or a part of it.
+#: Source: RFC 3986, section 2 (2005-01).
 _UNSENDABLE: Final = re.compile(r"[\0- \x7f]")
 #: Names and values of headers; a value is sent as Latin-1.
 #: Source: RFC 9110, sections 5.5 and 5.6.2 (2022-06).
@@ -116,7 +117,7 @@ def _check_name(name: str, node: Node, problems: list[Problem]) -> None:
 
 
 def _header_problem(value: str, node: Node) -> Problem:
-    """Why a header cannot be sent; its value may be a secret and is not shown."""
+    """Reason that a header cannot be sent; its value may be a secret and is not shown."""
     if any(letter in value for letter in "\r\n"):
         return node.problem("holds a line end", "write it on one line")
     return node.problem(

@@ -54,7 +54,7 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
 
     Args:
         commands: The command line.
-        terminal: Where it speaks.
+        terminal: Terminal for its output.
         catalog: The models whose prices may be asked for.
     """
     usual = CompactionPolicy()
@@ -218,7 +218,7 @@ _message = msgspec.json.Decoder(_Message).decode
 
 
 def _role_and_text(raw: bytes) -> tuple[str, str]:
-    """Who says a message, and what."""
+    """Role of a message's speaker, and its text."""
     try:
         message = _message(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

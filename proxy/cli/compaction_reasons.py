@@ -73,7 +73,7 @@ PASSTHROUGH_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "off": "planning is off for its feature",
     }
 )
-"""Why planning left a call alone, by the code in its receipt; others say it in words."""
+"""Reasons for which planning left a call alone, by the code in its receipt; others are texts."""
 
 
 def reason_text(code: str) -> str:

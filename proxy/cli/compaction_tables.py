@@ -37,9 +37,9 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of all features.
 
     Attributes:
-        nanos: What was saved in 1e-9 US dollars, resets and notes paid for, as far as it is known;
-            None where nobody can say anything.
-        notes_nanos: What the small model's notes cost.
+        nanos: Savings in 1e-9 US dollars, net of resets and notes, as far as they are known; None
+            where they are unknown.
+        notes_nanos: Cost of the small model's notes, in 1e-9 US dollars.
         stepped_back: Features that were stepped back.
     """
 

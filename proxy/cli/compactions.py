@@ -37,8 +37,9 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
     """The group of commands.
 
     Args:
-        terminal: Where they speak.
-        settings: How the gateway runs: the mode of features for which nobody chose one.
+        terminal: Terminal for their output.
+        settings: Settings of the gateway: they hold the mode of features for which nobody chose
+            one.
     """
     commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
     desk = _Commands(terminal, settings)

@@ -54,29 +54,30 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a dry run.
 
     Attributes:
-        messages: What would be sent, each as JSON.
-        facts: What stands for the compacted messages.
+        messages: Messages that would be sent, each as JSON.
+        facts: Facts that replace the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
         tokens_after: The same of what would be sent.
-        compacted: Whether facts stand for any of it.
-        reason: Why, or why not, as a code.
-        changed: Whether anything would be sent otherwise than it came.
-        compacted_messages: How many messages the facts stand for.
-        mode: How far it was allowed to go.
+        compacted: True if facts stand for any of it.
+        reason: Code of the reason for its decision.
+        changed: True if anything would be sent otherwise than unmodified.
+        compacted_messages: Number of messages that the facts replace.
+        mode: Compaction mode that was allowed.
         model: Whose prices and tokens these are.
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
-        segments: Which messages each part of the facts stands for, and what it weighs, by the
-            counts it was decided with.
-        lost: What stood in the compacted messages and would not be sent any more.
+        segments: Messages that each part of the facts replaces, and its tokens, by the counts it
+            was decided with.
+        lost: Values of the compacted messages that would not be sent any more.
         keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
-        kept_tokens: What would be sent beside the facts: system text, tools and the turns that
-            stay; None where nothing is compacted.
-        calls: How many calls were made of it, the present one included; 0 where nobody can say.
+        kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
+            where nothing is compacted.
+        calls: Number of calls made in it, the present one included; 0 where nobody can say.
         since_call: The call at which it was compacted last; None where nothing is compacted.
-        faults: What a provider would refuse in it unmodified.
-        gateway: Why the gateway would not compact it at all, as a code; None where it would.
+        faults: Defects of it, unmodified, that a provider would refuse.
+        gateway: Code of the reason that the gateway would not compact it at all; None where it
+            would.
     """
 
     messages: tuple[msgspec.Raw, ...]
@@ -163,10 +164,11 @@ def dry_run(
 
     Args:
         said: The conversation.
-        policy: How it may be compacted.
+        policy: Limits of its compaction.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
-        gateway: Why the gateway would leave it alone, whatever a compaction brings, as a code.
+        gateway: Code of the reason that the gateway would leave it alone, whatever a compaction
+            brings.
         compact_chat: Compacts the messages.
     """
     scale = TokenEstimate(upstream_model)

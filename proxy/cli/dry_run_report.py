@@ -19,7 +19,7 @@ def summary_lines(found: DryRunResult, came: int) -> Iterator[str]:
 
     Args:
         found: The result.
-        came: How many messages the conversation has.
+        came: Number of messages in the conversation.
     """
     before, after = found.tokens_before, found.tokens_after
     share = f" ({after / before - 1:+.1%})".replace("-", "−") if before != after else ""  # noqa: RUF001

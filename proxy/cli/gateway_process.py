@@ -49,7 +49,7 @@ _SAVINGS_TIMEOUT_S: Final = 2.0
 #: The most calls in that time of which it asks how many conversations are still needed: to group
 #: more takes long, and where there are more `thriftgate savings` has mostly measured.
 _MAX_COMPARED_CALLS: Final = 100_000
-#: What the log says of calls while known keys are served.
+#: Log text about calls while known keys are served.
 _MEANWHILE_TEXT: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
 )
@@ -186,7 +186,7 @@ class _RunningServer:
 
     Attributes:
         on_stop: Called once it has been told to stop, and has.
-        failure: Why it stops by itself; "" while it does not.
+        failure: Reason for stopping by itself; "" while it does not.
     """
 
     def __init__(

@@ -54,12 +54,12 @@ def report(
     """The spend of a period, by team and those parts, and in all; null without calls.
 
     Args:
-        period: Which.
+        period: Period of the report.
         rows: By team and those parts.
         total: The row of all teams; none without calls.
         names: The teams' names by id.
-        parts: What the rows are split by besides the team.
-        times: How long calls took, by the values of team and parts, and of all by ().
+        parts: Dimensions that split the rows, besides the team.
+        times: Durations of calls, by the values of team and parts, and of all by ().
     """
     return {
         "first": period.first.isoformat(),
@@ -77,7 +77,7 @@ def report(
 
 
 def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Document:
-    """Why caches were missed, by feature and reason."""
+    """Reasons for cache misses, by feature and reason."""
     return {
         "days": days,
         "misses": [
@@ -216,7 +216,7 @@ def saved_nanos(cost: int, part: float) -> int:
 
     Args:
         cost: In nano-dollars.
-        part: What was saved of the cost without planning, from below 0 to below 1.
+        part: Share saved of the cost without planning, from below 0 to below 1.
     """
     return round(cost * part / (1 - part) / 1e7) * 10_000_000
 

@@ -211,7 +211,7 @@ def _families(standings: FeatureStates, whole: LayoutScope) -> list[str]:
 def _replaced_modes(
     before: FeatureStates, place: LayoutScope, mode: PlanningMode, team: str
 ) -> Iterator[str]:
-    """Which families had another mode of their own, and how they get it back."""
+    """Sentences on families that had a mode of their own, with the command that restores it."""
     for family in [] if place.family else _families(before, place):
         each = LayoutScope(place.team, place.feature, family)
         had = before.places[each].mode

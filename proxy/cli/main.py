@@ -24,7 +24,7 @@ class _LazyCommand(TyperCommand):
     """A command that is listed by its help, and imported when it runs.
 
     Args:
-        name: What people type.
+        name: Name of the command, as people type it.
         summary: The first paragraph of its own help.
         add: Imports it and adds it to a command line.
     """
@@ -61,7 +61,7 @@ _commands = typer.Typer(
 )
 
 
-#: How lines of the log begin; ``store.logged`` reads them back.
+#: Beginning of each log line; ``store.logged`` reads it back.
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 

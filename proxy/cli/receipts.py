@@ -28,7 +28,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
     """The group of commands about receipts.
 
     Args:
-        terminal: Where they speak.
+        terminal: Terminal for their output.
         settings: Says how long receipts are kept.
     """
     commands = typer.Typer(

@@ -139,7 +139,7 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         team: Annotated[str | None, typer.Option(help="One team's only: its name or id.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Why caches were read less than they could be: the dearest feature and reason first."""
+        """Show reasons for cache misses: the dearest feature and reason first."""
         with terminal.store() as store:
             names = terminal.names(store)
             wanted = None if team is None else terminal.team(store, team)
@@ -211,7 +211,7 @@ def _undecided_proposals(
     """The newest proposals that nobody has decided on, where planning may not move text yet.
 
     Args:
-        store: Where they are.
+        store: Store that holds them.
         mode: Only those of features with this mode; None for all.
     """
     from proxy.prefix.layouts.layout import Layout

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MODEL: Final = "gpt-5.4-mini"
 #: The one regime that only Anthropic's own wire has.
 _MARKED: Final = "anthropic-breakpoint"
-#: What the catalog wants of a regime of blocks.
+#: Key that the catalog requires for a cache of blocks.
 _BLOCK: Final = "block = 16\n"
 #: The scenario that is shipped.
 INCIDENT: Final = "incident"
@@ -56,7 +56,7 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
     """The command.
 
     Args:
-        terminal: Where it speaks.
+        terminal: Terminal for its output.
         shipped: The models that are simulated.
     """
 

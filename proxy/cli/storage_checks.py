@@ -20,7 +20,7 @@ _FIX: Final = "give it to the user whom the gateway runs as, or name another fol
 
 
 def folder_problem(folder: Path) -> str:
-    """Why nothing can be kept in the folder, and the fix; "" where all is well.
+    """Reason that nothing can be kept in the folder, and the fix; "" where all is well.
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
     """
@@ -38,7 +38,7 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
 
     Args:
         folder: It may not be there yet.
-        free: How many bytes are left where a path is; None asks the disk.
+        free: Returns the bytes left where a path is; None asks the disk.
     """
     left = (free or _free_bytes)(_nearest_existing(folder))
     if left >= _LOW_SPACE_BYTES:
@@ -89,7 +89,7 @@ def _unwritable_problem(path: str) -> str:
 
 
 def _write_problem(folder: Path) -> str:
-    """Why a page cannot be written in a folder; "" if it can."""
+    """Reason that a page cannot be written in a folder; "" if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as page:
             page.write(bytes(_PAGE_BYTES))

@@ -26,7 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where a command finds the store and the clock, and where it speaks.
+    """The store, the clock and the output of a command.
 
     Attributes:
         open: Opens the store, or says why it cannot and ends the command.

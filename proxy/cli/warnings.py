@@ -34,7 +34,7 @@ def policy_warnings(policies: Policies, known: Catalog, teams: Collection[str] |
 
 
 def notes_model_obstacle(settings: Settings, known: Catalog) -> str:
-    """Why no notes can be had of the model that takes them; "" where they can, or none is named."""
+    """Reason that the model for notes cannot take any; "" where it can, or none is named."""
     name = settings.compaction_model
     if not name or known.find(name) is not None:
         return ""
@@ -52,7 +52,7 @@ def unserved_mode_warning(settings: Settings, mode: CompactionMode) -> list[str]
 
 
 def known_keys_obstacle(settings: Settings, policies: Policies) -> str:
-    """Why known keys are not served while the database is away; "" where they are, or need not."""
+    """Reason that known keys are not served during an outage of the database; "" if they are."""
     if not settings.serve_known_keys:
         return ""
     if not settings.known_keys_max_age_s:

@@ -29,7 +29,7 @@ _MAX_FORM_BYTES: Final = 4096
 _MAX_FORM_FIELDS: Final = 8
 #: Seconds in which it has to come.
 _FORM_TIMEOUT_S: Final = 10.0
-#: What a browser says of a request that one of our own pages made, or its user.
+#: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self';"
@@ -66,8 +66,8 @@ def router(
     """The routes of the pages.
 
     Args:
-        board: What they show.
-        token: What opens them.
+        board: Data that they show.
+        token: Token that opens them.
         ticks: Seconds of a clock that goes forward.
         now: Seconds since the epoch.
     """

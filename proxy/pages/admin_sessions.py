@@ -1,4 +1,4 @@
-"""Who is signed in to the pages of the gateway, and who tried too often.
+"""Sessions of people who are signed in to the pages, and limits on failed sign-ins.
 
 Kept in memory: a restart signs everybody out. Only hashes are kept, and compared in constant time.
 """
@@ -84,7 +84,7 @@ class AdminToken:
     """The token that opens the pages, whoever else misses it: it is too long to be guessed.
 
     Args:
-        token: What it is.
+        token: Token of the administrator.
         ticks: Seconds of a clock that goes forward.
     """
 

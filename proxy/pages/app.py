@@ -47,9 +47,9 @@ async def pages_app(
     """Opens the app of all pages.
 
     Args:
-        context: What it stands in.
-        receipts_reader: Where receipts are found.
-        telemetry: What Prometheus reads.
+        context: Shared state and settings of the gateway.
+        receipts_reader: Finds receipts.
+        telemetry: Metrics for Prometheus.
         limits: The gate of budgets and the router of objectives; None each
             where no policies are named.
         reloader: Has the catalog in force, and knows what was wrong with the files last.
@@ -181,8 +181,8 @@ def health_router(
     """The routes for probes and Prometheus; they need no key and tell no secrets.
 
     Args:
-        troubles: Why no calls can be taken.
-        notes: What an operator should know though calls can be taken.
+        troubles: Returns the reasons that no calls can be taken.
+        notes: Returns notes for the operator, though calls can be taken.
         metrics: Prometheus text.
     """
     routes = APIRouter()

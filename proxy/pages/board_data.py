@@ -101,7 +101,7 @@ class _StoreQuestions:
         Args:
             kind: Of what; one of few.
             question: May block.
-            share: How much of its patience it has.
+            share: Part of its patience that is left, from 0 to 1.
         """
         try:
             async with asyncio.timeout(self._timeout_s * share):
@@ -153,7 +153,7 @@ class LiveBoard:
         store: The store.
         budgets: All budgets of the policies file.
         router: Knows the state of objectives; None where there are none.
-        counters: Where budgets are counted; None where they cannot be asked.
+        counters: Store of the budgets' counters; None where they cannot be asked.
         now: Seconds since the epoch.
         timeout_s: Seconds that a part of a page has.
     """

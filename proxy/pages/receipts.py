@@ -18,7 +18,7 @@ Authenticate = Callable[[Request], Awaitable[Key]]
 
 
 class ReceiptReader(Protocol):
-    """Where receipts are found."""
+    """Finds receipts."""
 
     async def receipts(self, call_id: str, team: str) -> Sequence[Receipt]:
         """The receipts of a team's call, by attempt; none if it made no such call."""

@@ -88,12 +88,12 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt in order.
 
     Attributes:
-        plan: What holds for its conversation, with the tools it has now.
+        plan: Plan of its conversation, with the tools it has now.
         blocks: Of the prompt.
         bare: The same without marks.
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
-        notes: What was left unmodified, and why.
+        notes: Parts left unmodified, and why.
     """
 
     prompt: Prompt
@@ -111,7 +111,7 @@ class MarkedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         prompt: Without the marks that were added, but with its key.
         marks: All marks, by index of their block.
-        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         body: The chat body; the caller's own where nothing changed.
     """
 
@@ -164,9 +164,9 @@ def arrange_prompt(
 
     Args:
         draft: The call.
-        plan: What holds for its conversation.
+        plan: Plan of its conversation.
         layout: The one that the plan names; None for none.
-        late: Whether the upstream takes system messages after the conversation.
+        late: True if the upstream takes system messages after the conversation.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -272,7 +272,7 @@ def mark_prompt(
 
     Args:
         draft: The call.
-        target: Where it goes.
+        target: Target of the call.
         found: Its prompt, in order.
         policy: The marks of its conversation; none where it is empty.
     """

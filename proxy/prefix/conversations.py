@@ -50,17 +50,17 @@ class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
-        plan: What was decided for it; None where nothing was.
+        plan: Decision made for it; None where there was none.
         calls: Calls seen of it.
-        latest: When the last of them was made.
+        latest: Time of the last of them, in seconds.
         turns: Answers that one held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
-        openings: How the latest calls began.
-        endings: How they ended.
-        lefts: How much of the end of those before them they did not repeat, where they had to
+        openings: Starts of the latest calls.
+        endings: Ends of the latest calls.
+        lefts: Blocks at the end of those before them that they did not repeat, where they had to
             extend one.
-        tokens: What the last of them was; by estimate, where nobody counted.
+        tokens: Tokens of the last of them; by estimate, where nobody counted.
         open_call: The number of its latest call while that waits to be judged; 0 for none.
     """
 
@@ -82,8 +82,8 @@ class ConversationState(msgspec.Struct):
         opening is none that a clock made.
 
         Args:
-            begins: How the call begins.
-            moves: Whether its feature's prompts begin in another way with nearly every call.
+            begins: Start of the call.
+            moves: True if its feature's prompts begin in another way with nearly every call.
         """
         firsts = [one.first for one in self.openings]
         others = [first for first in firsts if first != begins.first]
@@ -106,8 +106,8 @@ class ConversationState(msgspec.Struct):
 
         Args:
             sent: The call.
-            now: When it was made, in seconds.
-            tokens: What it was.
+            now: Time at which it was made, in seconds.
+            tokens: Tokens of it.
             turns: Answers it held.
         """
         self.calls += 1
@@ -128,9 +128,9 @@ class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: It.
         source: The one that it began as, and parted from with this call; b"" for none.
-        begins: Whether nothing is known of it before this call, or it is one that is sent again.
-        is_sure: Whether no other process can know better.
-        is_changed: Whether its end was changed since, so that it was told by less than all of it.
+        begins: True if nothing is known of it before this call, or it is one that is sent again.
+        is_sure: True if no other process can know better.
+        is_changed: True if its end was changed since, so that it was told by less than all of it.
         beside: The values of its first call without the last messages, where this is that and no
             others are known to share them.
     """
@@ -147,13 +147,13 @@ class _LatestCall(msgspec.Struct, frozen=True, gc=False):
     """The latest call of a conversation.
 
     Attributes:
-        length: How many messages it had; 0 where none was seen here.
+        length: Number of messages it had; 0 where none was seen here.
         whole: Its value.
         first: The value of the conversation's first call that was seen here.
         answer: The key of its last answer; b"" for none.
-        answers: How many it had.
-        onward: How the conversation first went on, as another process saw it.
-        changes: Whether its ends are known to change.
+        answers: Number of answers it had.
+        onward: First continuation of the conversation, as another process saw it.
+        changes: True if its ends are known to change.
     """
 
     length: int = 0

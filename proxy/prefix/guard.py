@@ -61,7 +61,7 @@ _ERRORS_FOR_95_PERCENT = 1.959964  # standard errors to either side that hold 95
 JUDGED_CALLS: Final = 50
 #: Calls below which nothing is judged.
 MIN_CALLS: Final = 20
-#: How much dearer than unmodified is borne, as a share of that.
+#: Most extra cost that is borne, as a share of the unmodified cost.
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
@@ -90,7 +90,7 @@ class ArmTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of one arm's conversations: sums, and sums of products.
 
     Attributes:
-        conversations: How many there were.
+        conversations: Number of conversations.
         cost: In 1e-9 US dollars.
         tokens: Input tokens.
         reads: Input tokens read from a cache.
@@ -195,8 +195,8 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     """Number of further conversations a comparison needs in both arms together; 0 if it has enough.
 
     Args:
-        treated: What the one arm took.
-        control: What the other did.
+        treated: Totals of the treated arm.
+        control: Totals of the control arm.
         share: The part of all conversations that is drawn into the control arm.
     """
     lacking = [MIN_CONVERSATIONS - treated.conversations, MIN_CONVERSATIONS - control.conversations]
@@ -265,9 +265,9 @@ class CostComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One call; all in one unit, such as fresh tokens times their price.
 
     Attributes:
-        planned: What it should cost as it was sent.
-        direct: What it should have cost unmodified.
-        surcharge: What it paid for writing, over what it would have paid unmodified.
+        planned: Expected cost as it was sent.
+        direct: Expected cost had it been sent unmodified.
+        surcharge: Cost of its writes beyond those of the unmodified call.
         lives: Seconds that what it wrote lives.
     """
 
@@ -282,7 +282,7 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: The calls judged last, which show it.
-        more: How much dearer they were than unmodified, as a share of that.
+        more: Extra cost over unmodified calls, as a share of theirs.
     """
 
     calls: int
@@ -317,7 +317,7 @@ class HarmWatch:
         """Count a call; its number comes back while it waits to be judged, else 0.
 
         Args:
-            now: When it was sent, in seconds.
+            now: Time at which it was sent, in seconds.
             call: The call.
             before: The number of its conversation's call before, which is judged by this; 0 for
                 none.

@@ -33,17 +33,17 @@ from proxy.prefix.prompts.lru_cache import LruCache
 MAX_WAIT_S: Final = 5.0
 #: A first byte this many times later than expected is not waited for any more.
 _MAX_LATENESS_FACTOR: Final = 2.0
-#: What a second of one call's waiting may cost, in nano-dollars: a cent, 36 dollars an hour.
-#: Whoever waits for the answer is paid about that: an hour of work in the USA costs an employer 36
-#: dollars before tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So
-#: 10,000 tokens at 2 dollars a million (0.023 dollars saved) are waited for up to two seconds, and
-#: 1,500 (0.0035) a third of one.
+#: Cost of a second that one call waits, in nano-dollars: a cent, 36 dollars an hour. Whoever waits
+#: for the answer is paid about that: an hour of work in the USA costs an employer 36 dollars before
+#: tax and extras (Bureau of Labor Statistics, average hourly earnings, 2025). So 10,000 tokens at 2
+#: dollars a million (0.023 dollars saved) are waited for up to two seconds, and 1,500 (0.0035) a
+#: third of one.
 NANOS_PER_SECOND_WAITED: Final = 10_000_000
-#: How much of the average first byte is the latest one's.
+#: Weight of the latest first byte in the average.
 _LATEST_WEIGHT: Final = 0.2
 _MAX_LATENCY_CLASSES: Final = 1_024
 _TOKENS_PER_MILLION: Final = 1_000_000
-#: What it takes to tell one kind of answer from another: upstream, model, whether it is streamed.
+#: Kind of answer: upstream, model, and True for a stream.
 LatencyClass = tuple[str, str, bool]
 
 
@@ -51,8 +51,8 @@ class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A call under way that nobody can read from yet.
 
     Attributes:
-        since: When it was sent.
-        tokens: What it shares with the call that might wait, beyond what is cached already.
+        since: Time at which it was sent, in seconds.
+        tokens: Tokens shared with the call that might wait, beyond those cached already.
         first_byte: Seconds its first byte is expected to take; 0 for unknown.
         ttl: The lifetime the call that might wait would write these tokens with; "" for fresh.
     """
@@ -74,8 +74,8 @@ def max_wait_s(
         writing: The call to wait for.
         regime: The cache both use.
         now: Seconds, on the clock of ``since``.
-        fresh: What a fresh token costs, in nano-dollars.
-        second: What a second of waiting may cost, in nano-dollars; 0 where nobody minds.
+        fresh: Price of a fresh token, in nano-dollars.
+        second: Most that a second of waiting may cost, in nano-dollars; 0 where waiting is free.
 
     Source: Anthropic, prompt caching (2026-08): an entry can be used once the first response
     begins.
@@ -103,7 +103,7 @@ class _Write(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         sent: The call; kept, so that its identity stays its own.
-        points: What its entries are stored under, and until when they live.
+        points: Keys of its entries, and the times they live until.
     """
 
     sent: SentCall

@@ -21,7 +21,7 @@ _CALLS_BETWEEN_LOOKS: Final = 25
 _FIRST_CALLS_BETWEEN_LOOKS: Final = 5
 _FIRST_CALLS: Final = 50
 _TOKENS_PER_MILLION: Final = 1_000_000
-#: What a feature whose price is unknown is planned with, in nano-dollars a token.
+#: Price assumed for a feature whose price is unknown, in nano-dollars a token.
 _DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
 
 
@@ -41,7 +41,7 @@ class LayoutLearner:
 
     def __init__(self, most: int = 128) -> None:
         self._known: LruCache[LayoutScope, LruCache[bytes, FeatureLearner]] = LruCache(most)
-        #: What stands for tools in any order, by those in theirs.
+        #: Keys of tools in any order, by those in theirs.
         self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _MAX_TOOL_SETS)
 
     def __len__(self) -> int:

@@ -36,7 +36,7 @@ class SharedPrefix(msgspec.Struct, frozen=True):
         blocks: Its blocks.
         bare: The same without marks.
         lines: The lines of each text, by index of its block.
-        may_mark: Whether there can be a mark in a tool.
+        may_mark: True if there can be a mark in a tool.
     """
 
     blocks: Sequence[PromptBlock]
@@ -95,7 +95,7 @@ class MessageCache:
         most: Messages remembered.
 
     Attributes:
-        fronts: What was read of tools and instructions.
+        fronts: Readings of tools and instructions.
     """
 
     def __init__(self, most: int = 50_000) -> None:

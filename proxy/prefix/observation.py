@@ -47,12 +47,12 @@ def explain_miss(
     told: ProviderReason | None = None,
     shown: Prompt | None = None,
 ) -> CacheMiss | None:
-    """Why the call was read less than it could have been; None where it was not.
+    """Reason that the call read less than it could have; None where it did not.
 
     Args:
-        evidence: What was known when it was sent.
-        usage: What the provider counted; not an estimate.
-        rates: What the call's tokens cost; None where that is unknown.
+        evidence: Facts known when it was sent.
+        usage: Usage as counted by the provider; not an estimate.
+        rates: Prices of the call's tokens; None where unknown.
         told: The provider's own reason, where it gave one.
         shown: The prompt that was sent, only where its team keeps prompts: its words may then
             stand in the detail.
@@ -96,8 +96,8 @@ def provider_miss(
 
     Args:
         told: The provider's own reason, where it gave one.
-        usage: What it counted; None where it did not.
-        rates: What the call's tokens cost; None where that is unknown.
+        usage: Usage as it counted; None where it did not.
+        rates: Prices of the call's tokens; None where unknown.
     """
     if told is None:
         return None
@@ -190,9 +190,9 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     """A call beside those before it.
 
     Attributes:
-        seen: What it tells of its feature.
-        compares: Whether it had to extend an earlier call of its conversation.
-        tokens: What its prompt was; by estimate, where nobody counted.
+        seen: Evidence about its feature.
+        compares: True if it had to extend an earlier call of its conversation.
+        tokens: Tokens of its prompt; by estimate, where nobody counted.
     """
 
     seen: SeenCall
@@ -207,7 +207,7 @@ def observe_call(
 
     Args:
         planned: The call.
-        usage: What its provider counted; None where it did not.
+        usage: Usage as counted by its provider; None where it did not.
         state: Its conversation before it.
     """
     draft, evidence = planned.draft, planned.evidence
@@ -245,7 +245,7 @@ def find_miss(
 
     Args:
         planned: The call that was answered.
-        usage: What its provider counted; None where it did not.
+        usage: Usage as counted by its provider; None where it did not.
         told: The provider's own reason for a miss, where it gave one.
     """
     if usage is None:

@@ -29,10 +29,10 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: The id of the caller's key.
-        hint: What the caller calls the conversation; "" where it does not say.
-        session: What its client's headers say of the session; "" for nothing.
-        slots: What the caller says of its texts' slots beside them; "" for nothing.
-        shows: Whether the team keeps prompts, so that its words may be quoted to it.
+        hint: Caller's name of the conversation; "" where there is none.
+        session: Session in its client's headers; "" for none.
+        slots: Slots that the caller names beside its texts; "" for none.
+        shows: True if the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
     """
 
@@ -53,9 +53,9 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         upstream: Its name.
         model: The name the upstream knows the model by.
-        late: Whether it takes system messages after the conversation.
-        rates: What tokens cost; None where that is unknown.
-        asks: How it can be asked why its cache missed, as ``diagnostics_question`` names it; ""
+        late: True if it takes system messages after the conversation.
+        rates: Prices of tokens; None where unknown.
+        asks: Way to ask the provider why its cache missed, as ``diagnostics_question`` names it; ""
             where it cannot.
     """
 
@@ -72,10 +72,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
-        chain: What it says, as its caller wrote it.
-        resolved: How its conversation was told.
-        known: What is known of each of its messages.
-        readings: What is remembered of messages.
+        chain: Fingerprints of its messages, as its caller wrote them.
+        resolved: Its conversation, and the evidence for it.
+        known: Readings of each of its messages.
+        readings: Cached readings of messages.
     """
 
     asked: PlanningRequest
@@ -93,10 +93,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return self.resolved.name
 
     def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
-        """Where another process may have kept more of its conversation, in hex; () for nowhere.
+        """Keys of what another process may have kept of its conversation, in hex; () for none.
 
         Args:
-            plan: What is known here.
+            plan: Plan known here.
         """
         resolved = self.resolved
         if not self.turns or (plan is not None and resolved.is_sure):
@@ -126,8 +126,8 @@ class UnmodifiedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call as it would have been sent unmodified, had all calls been.
 
     Attributes:
-        sent: What the cache would have been shown.
-        expected: What it should have read then.
+        sent: Blocks that the cache would have been sent.
+        expected: Expected read then.
     """
 
     sent: SentCall
@@ -138,9 +138,9 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with the marks that its policy asks for, had all calls had theirs.
 
     Attributes:
-        sent: What the cache would have been shown.
-        expected: What it should have read then.
-        is_live: Whether that is what is sent; else it is reckoned alone.
+        sent: Blocks that the cache would have been sent.
+        expected: Expected read then.
+        is_live: True if that is what is sent; else it is reckoned alone.
         number: Tells its bet from others; 0 where none of its marks is sent.
     """
 
@@ -184,10 +184,10 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         body: The chat body; the caller's own where nothing changed.
         headers: Sent beside it.
-        plan: What holds for the conversation from now on; more than before where it grew.
+        plan: Plan of the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
-        notes: What was left unmodified, and why.
-        question: What its provider is asked about the answer before; None for nothing.
+        notes: Parts left unmodified, and why.
+        question: Question to its provider about the answer before; None for none.
         direct: The same call unmodified; None where nothing of it was modified.
         trial: The same call with its marks; None where marks cost nothing or none was asked for.
     """
@@ -210,7 +210,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> LayoutScope:
-        """Where its layout is kept."""
+        """Scope of its layout."""
         return layout_place(self.draft.asked, self.way.model)
 
 
@@ -218,7 +218,7 @@ class Passthrough(msgspec.Struct, frozen=True):
     """A call that is sent unmodified.
 
     Attributes:
-        why: What its caller is told of that; "" where nothing was to be planned.
+        why: Reason for the caller; "" where nothing was to be planned.
         reason: A code for why nothing was to be planned, for its receipt; "" where ``why`` tells.
     """
 
@@ -227,7 +227,7 @@ class Passthrough(msgspec.Struct, frozen=True):
 
 
 def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
-    """Where the layout of a call is kept: its team's feature on the model's family."""
+    """Scope of a call's layout: its team's feature on the model's family."""
     family = _FAMILY.match(model.rpartition("/")[2])
     return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
 

@@ -76,7 +76,7 @@ class Planner:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent unmodified, to compare with.
         talks: Conversations remembered.
-        credit: What a feature's marks may cost before they have earned it; None for one call's.
+        credit: Cost that a feature's marks may run up before they earn it; None for one call's.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class Planner:
 
         Args:
             draft: The call.
-            target: Where it goes.
-            plan: What holds for its conversation.
+            target: Target of the call.
+            plan: Plan of its conversation.
             layout: The one that the plan names; None for none.
             now: Seconds since the epoch.
 
@@ -214,11 +214,11 @@ class Planner:
     def settle_call(
         self, planned: Planned, usage: Usage | None, *, told: ProviderReason | None = None
     ) -> CacheMiss | None:
-        """Why less was read than could have been; what the answer teaches is learned.
+        """Learn from a call's answer; return the reason for a cache miss.
 
         Args:
             planned: The call that was answered.
-            usage: What its provider counted; None where it did not.
+            usage: Usage as counted by its provider; None where it did not.
             told: The provider's own reason for a miss, where it gave one.
         """
         found = find_miss(planned, usage, told=told)
@@ -230,7 +230,7 @@ class Planner:
 
         Args:
             planned: The call that was answered.
-            usage: What its provider counted; None where it did not.
+            usage: Usage as counted by its provider; None where it did not.
         """
         draft, evidence = planned.draft, planned.evidence
         sent, now = evidence.sent, evidence.now

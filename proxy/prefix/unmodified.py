@@ -53,8 +53,8 @@ class MarkedVariant(NamedTuple):
     """A call with some marks, as it may be sent.
 
     Attributes:
-        sending: What is sent.
-        evidence: What is known of it.
+        sending: Prompt as sent.
+        evidence: Facts known about it.
         direct: The same call unmodified; None where that reads the same.
     """
 
@@ -78,7 +78,7 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
 
     Args:
         planned: The call.
-        usage: What its provider counted.
+        usage: Usage as counted by its provider.
     """
     sent, direct = planned.evidence.sent, planned.direct
     if direct is None:
@@ -94,7 +94,7 @@ class UnmodifiedBaseline:
     """Predicts what unmodified calls would have read and cost, beside those that were sent.
 
     Args:
-        credit: What a feature's marks may cost before they have earned it; None for one call's.
+        credit: Cost that a feature's marks may run up before they earn it; None for one call's.
         unstored: Prefixes that are known not to be stored.
     """
 
@@ -167,9 +167,9 @@ class UnmodifiedBaseline:
 
         Args:
             where: Whose earnings pay for it.
-            target: Where it goes.
+            target: Target of the call.
             variant: The call with some marks.
-            on_credit: Whether it may be the one that loses more than marks have brought back.
+            on_credit: True if it may be the one that loses more than marks have brought back.
         """
         evidence, direct = variant.evidence, variant.direct
         if direct is None or evidence.sent.marks == direct.sent.marks:
@@ -201,7 +201,7 @@ class UnmodifiedBaseline:
 
         Args:
             planned: The call.
-            usage: What its provider counted; None where it did not.
+            usage: Usage as counted by its provider; None where it did not.
             before: The number of its conversation's call before; 0 for none.
 
         Returns:

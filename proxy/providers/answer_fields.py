@@ -13,7 +13,8 @@ from proxy.providers.lenient import to_strict_json
 
 #: Bytes of a usage object; a longer one is none.
 _MAX_USAGE_BYTES: Final = 64 * 1024
-#: Why a choice ended; inside generated text its quotation marks would be escaped.
+#: Field with the reason that a choice ended; inside generated text its quotation marks would be
+#: escaped.
 _END: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage"'
 #: A longer value than this is not empty, however it is written.
@@ -60,7 +61,7 @@ class AnswerFields(_Part):
     Attributes:
         message: The beginning of an Anthropic stream.
         response: The state of a Responses stream.
-        x_groq: Where Groq puts the usage of a stream.
+        x_groq: Object in which Groq puts the usage of a stream.
     """
 
     type: msgspec.Raw = _NOTHING

@@ -26,10 +26,10 @@ from proxy.providers.marked_blocks import Block
 OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
 _SAID: Final = "said"
 _CALLED: Final = "called"
-#: What stands among them for words and calls.
+#: Placeholders among them for words and calls.
 PLACES: Final = frozenset({_SAID, _CALLED})
 
-#: Where an entry stands that came in a stream; text has its quotes escaped.
+#: Position of an entry that came in a stream; text has its quotes escaped.
 _INDEX: Final = "index"
 _MARK: Final = b'"index"'
 

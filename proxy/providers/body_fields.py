@@ -16,7 +16,7 @@ ABSENT: Final = (b"", b"null")
 
 
 class ImageUrl(msgspec.Struct):
-    """Where an image is, or the image itself as a data URL."""
+    """Address of an image, or the image itself as a data URL."""
 
     url: str
 
@@ -112,7 +112,7 @@ class AllowedTools(msgspec.Struct):
 
 
 class ToolChoice(msgspec.Struct):
-    """Which tool must be used, or which may."""
+    """Tools that must be used, or that may be."""
 
     type: str
     function: NamedObject | None = None

@@ -66,7 +66,7 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
 
     Args:
         body: A JSON object.
-        endpoint: Where it is sent.
+        endpoint: Endpoint that it is sent to.
         route: Says whose cache it meets.
         salt: The team's, of a fixed length; "" where no team is to be kept apart.
     """

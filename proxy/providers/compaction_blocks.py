@@ -106,7 +106,7 @@ def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: It
     Args:
         always: The headers of the upstream, in any case; a request's own go in their place.
         caller: The caller's headers, names in lower case.
-        needed: What the body needs.
+        needed: Features that the body needs.
     """
     operator = {name.lower(): value for name, value in always.items()}.get(HEADER, "")
     said = f"{operator},{caller.get(HEADER, '')}".split(",")

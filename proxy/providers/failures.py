@@ -88,8 +88,8 @@ _FIXES: Final = {
     "upstream_error": "Try again a little later, or ask for another model.",
 }
 
-#: What looks like a credential: provider keys, tokens, anything after a word that announces one;
-#: and what names the gateway's own account upstream: its organization, projects and requests.
+#: Forms of credentials: provider keys, tokens, anything after a word that announces one; and what
+#: names the gateway's own account upstream: its organization, projects and requests.
 _SECRETS: Final = re.compile(
     r"(?<!\\)(?:(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
     r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\\]+"
@@ -107,14 +107,14 @@ _NAMED: Final = re.compile(
 _MAX_ERROR_BYTES: Final = 64 * 1024
 #: The fields of an error object that are read; all others are passed on as they are.
 _READ_FIELDS: Final = frozenset({"message", "type", "param", "code"})
-#: What the caller's own model generated: it holds none of the gateway's secrets.
+#: Fields with what the caller's own model generated: it holds none of the gateway's secrets.
 #: Source: Groq, structured outputs and tool use: error handling (2026-11).
 _GENERATED: Final = "failed_generation"
 #: An upstream's headers that its errors keep: how much of its limits is left.
 _LIMIT_HEADERS: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _SHOULD_RETRY: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
-#: What tells of an error in a stream; in generated text its quotation marks would be escaped.
+#: Signs of an error in a stream; in generated text its quotation marks would be escaped.
 _TELLS: Final = re.compile(
     rb'"error"\s*:\s*(?!null\b|false\b)\S'
     rb'|"type"\s*:\s*"(?:error|response\.failed)"|event: ?error'

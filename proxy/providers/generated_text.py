@@ -13,7 +13,7 @@ from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.sse import parse_events
 
-#: Where a piece of text belongs: pieces of the same place are joined, in the order they came.
+#: Place of a piece of text: pieces of the same place are joined, in the order they came.
 Place = tuple[str | int, ...]
 
 #: Keys whose strings are generated. Source: OpenAI and Anthropic API references (2026-11).
@@ -66,11 +66,12 @@ _OPENINGS: Final = frozenset(
         "response.reasoning_summary_part.added",
     }
 )
-#: What a provider writes to go on from, in place of what came: no part of the answer.
+#: Item that a provider writes to go on from, in place of the conversation: no part of the answer.
 _COMPACTION: Final = "compaction"
 #: Anthropic's blocks whose content comes in deltas, and nothing of it in their start.
 _EMPTY_BLOCKS: Final = ("text", "thinking", _COMPACTION)
-#: Where an event says of what kind a part of the answer is, and the kinds that say nothing yet.
+#: Keys under which an event names the kind of a part of the answer, and the kinds that say nothing
+#: yet.
 _PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "content_block_start": ("content_block", _EMPTY_BLOCKS),
     "content_block_delta": ("delta", ("compaction_delta",)),
@@ -105,7 +106,7 @@ def has_content(kind: str, data: bytes) -> bool:
 
     Args:
         kind: Its type; "" for one without.
-        data: What it says; what is not known is content, and so is what takes long to parse.
+        data: Data of the event; what is not known is content, and so is what takes long to parse.
     """
     if kind in _OPENINGS:
         return False

@@ -46,7 +46,7 @@ def limit_markers(blocks: Sequence[Block], notes: list[str], *, automatic: bool)
     Args:
         blocks: Every block that may carry a marker.
         notes: Gets a sentence when something was taken off.
-        automatic: Whether a top-level marker uses one slot.
+        automatic: True if a top-level marker uses one slot.
     """
     carrying = [block for block in blocks if "cache_control" in block]
     surplus = len(carrying) - (MAX_MARKERS - automatic)

@@ -60,12 +60,12 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
 
 
 def _model_values(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Where values of the field begin and end.
+    """Starts and ends of the values of the field.
 
     Args:
         body: The form.
         boundary: Stands before each part.
-        at: Where it first does.
+        at: Position of the first one.
     """
     for _ in range(MAX_PARTS):
         line = body.find(b"\r\n", at + len(boundary))

@@ -28,7 +28,7 @@ _CHAT: Final = "chat/completions"
 _RESPONSES: Final = "responses"
 #: OpenAI refuses a lower threshold. Source: OpenAI API reference (2026-08).
 _MIN_TRIGGER_TOKENS: Final = 1_000
-#: What part of the trigger must be cleared at once, or nothing is: all behind the first result
+#: Share of the trigger that must be cleared at once, or nothing is: all behind the first result
 #: cleared is written to the cache anew, and half of the prompt pays for that in a dozen calls.
 _PART: Final = 2
 #: A body without any of these names compacts nothing; text has its quotes escaped.
@@ -45,9 +45,10 @@ class NativeCompactionCall(msgspec.Struct, frozen=True):
     """A call that asks its provider to compact.
 
     Attributes:
-        body: What is sent in place of the caller's.
-        headers: What must go with it; the wires add what a body of theirs needs by themselves.
-        note: What was asked, in a short sentence.
+        body: Body sent in place of the caller's.
+        headers: Headers that must go with it; the wires add what a body of theirs needs by
+            themselves.
+        note: Request made, in a short sentence.
     """
 
     body: bytes
@@ -96,7 +97,7 @@ def request_native_compaction(
     Args:
         endpoint: The call's, such as ``chat/completions``.
         body: The caller's.
-        route: Where it goes.
+        route: Route of the call.
         trigger: Tokens of prompt above which to compact.
         keep: The latest tool results that stay, where those are what is cleared.
     """

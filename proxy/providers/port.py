@@ -52,9 +52,9 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         method: The HTTP method.
         path: Appended to the upstream's base URL, with a leading slash and any query.
         headers: All but the upstream's credentials.
-        body: What is sent.
+        body: Body as sent.
         reader: Translates the answer; None passes it on as it comes.
-        notes: What was changed or dropped, in short sentences for a header and the receipt.
+        notes: Changes and omissions, in short sentences for a header and the receipt.
     """
 
     method: str
@@ -95,7 +95,7 @@ class Wire(Protocol):
             asked: The service tier asked for; "" for none.
             answered: The answer's own service tier; "" where it names none.
             usage: The answer's usage object; empty where there was none.
-            region: Where the upstream binds processing to; "" for anywhere.
+            region: Region to which the upstream binds processing; "" for any.
         """
         ...
 

@@ -85,7 +85,7 @@ def begins_stream(head: bytes) -> bool | None:
 
 
 def _end(tail: bytearray, start: int) -> int:
-    """Where the last blank line ends; 0 if there is none.
+    """End of the last blank line; 0 if there is none.
 
     A blank line is an end of line right after another. A lone CR counts at once, unless the line
     before it ended in CR LF: then its LF is still on its way. An LF that follows it nevertheless

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: What standard is called where it is called anything; what is paid for in advance has its price.
+#: Names of the standard tier; what is paid for in advance has its price.
 #: Source: OpenAI, Anthropic and Groq API references, service_tier (2026-11).
 _STANDARD: Final = frozenset({"auto", "default", "on_demand", "scale", "standard", "standard_only"})
 

@@ -47,9 +47,9 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
     """Merge a later usage object over an earlier one; its nulls replace nothing.
 
     Args:
-        into: What was said so far.
-        new: What is said now.
-        depth: How deep objects are merged; usage objects nest no deeper.
+        into: Usage reported so far.
+        new: Usage reported now.
+        depth: Levels of objects that are merged; usage objects nest no deeper.
     """
     for key, value in new.items():
         old = into.get(key)

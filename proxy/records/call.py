@@ -8,7 +8,7 @@ import msgspec
 from proxy.records.origin import UncompactedConversation
 from proxy.records.request_fields import RequestFields
 
-#: How the paths begin that name a model.
+#: Beginnings of paths that name a model.
 MODELS_PREFIX: Final = "models/"
 _OF_MODELS: Final = frozenset({"GET", "DELETE"})
 
@@ -19,10 +19,10 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Public name of the key, such as ``key_…``; never the secret.
         team: The id of the team that owns and pays.
-        team_name: What people call the team.
+        team_name: Display name of the team.
         feature: The feature label of calls that name none.
-        keeps_prompts: Whether the team opted in to storing prompt text.
-        revoked: Whether it no longer opens anything.
+        keeps_prompts: True if the team opted in to storing prompt text.
+        revoked: True if it no longer opens anything.
     """
 
     id: str
@@ -38,23 +38,23 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Sorts by time; unique without coordination.
-        key: Who is calling.
+        key: Key of the caller.
         method: The HTTP method, in capitals.
         endpoint: The path below ``/v1/``, such as ``chat/completions``.
         query: The raw query string, without ``?``.
         headers: The caller's headers that may be passed on, names in lower case.
         body: The caller's own bytes.
-        fields: What was read from them; None where the body is not JSON.
+        fields: Fields read from them; None where the body is not JSON.
         feature: From the header, the body, or the key; "" where nobody said.
-        conversation: What the caller calls its conversation; "" where it does not say.
-        session: What its client's headers say of the session, hashed; "" for nothing.
-        slots: What the caller's header says of its texts' slots; "" for nothing.
-        compaction: What the caller's header says of compaction; "" for nothing.
-        arrived: When, in seconds since the epoch (UTC).
-        notes: What of it was read otherwise than it was said, in short sentences.
-        salt: What keeps its team out of others' caches, a secret; "" where teams share them.
+        conversation: Caller's name of its conversation; "" where there is none.
+        session: Session in its client's headers, hashed; "" for none.
+        slots: Slots header of the caller; "" for none.
+        compaction: Compaction header of the caller; "" for none.
+        arrived: Time of arrival, in seconds since the epoch (UTC).
+        notes: Parts that were read otherwise than written, in short sentences.
+        salt: Secret that keeps its team out of others' caches; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
-        is_own: Whether the gateway asks it by itself, to have notes taken.
+        is_own: True if the gateway asks it by itself, to have notes taken.
         substitute: The public name of the model that answers in place of the one asked for; ""
             where that one answers itself.
     """

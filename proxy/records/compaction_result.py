@@ -8,17 +8,17 @@ from proxy.records.call import Call
 from slo.price import BillingTerms, Tariff, call_cost
 from slo.usage import Usage
 
-#: Where tokens that no cache knew may be billed.
+#: Counts under which tokens that no cache knew may be billed.
 _WRITTEN: Final = ("write_5m", "write_30m", "write_1h", "write_12h")
-#: What stands behind a feature where a model is asked for notes for it; and the longest feature.
+#: Suffix of a feature for which a model takes notes; and the characters of the longest feature.
 _NOTING: Final = "/compaction"
 _LABEL: Final = 128
-#: Why compaction had a part in a call that asks for notes. No caller can say so of its own.
+#: Reason of compaction's part in a call that asks for notes. No caller can say so of its own.
 NOTES: Final = "notes"
 #: Tokens from which on every provider's cache keeps a prompt.
 #: Source: Anthropic, prompt caching, cache limitations (2026-11): 4,096 at most.
 _LEAST: Final = 4_096
-#: Why nothing came of it although it was to be tried: the caller is told in a note.
+#: Reasons for which nothing came of it although it was to be tried: the caller is told in a note.
 _TROUBLE: Final = {
     "failed": "compaction failed, so the conversation was sent unmodified",
     "late": "compaction took too long, so the conversation was sent unmodified",
@@ -33,21 +33,21 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: The feature's mode; "" where compaction has no part in the call.
-        why: Why it was compacted at this call or was not, as a code.
-        last_compacted_why: Why the latest compaction was made, here or earlier; "" for none.
+        why: Code of the reason for compacting at this call or not.
+        last_compacted_why: Reason for the latest compaction, here or earlier; "" for none.
         sent: The call as it is sent; None for unmodified.
-        is_compacted: Whether less is sent than came.
+        is_compacted: True if less is sent than came.
         before: Tokens of the unmodified prompt, by estimate; None where nobody reckoned.
         after: Tokens of what is sent, or would be.
-        reset: Whether the prompt begins otherwise than the call before it did.
-        is_warm: Whether a cache would have known the unmodified prompt, so far as is known.
+        reset: True if the prompt begins otherwise than the call before it did.
+        is_warm: True if a cache would have known the unmodified prompt, so far as is known.
         break_even: Calls that pay the compaction back; None where there was none.
         needed: Values of the newest tool calls that stood in what was compacted.
-        lost: How many of them what is sent does not hold.
+        lost: Number of them that are missing from what is sent.
         messages: Messages that facts stand for in what is sent, 0 where results alone were
             shortened; None where it is sent unmodified.
-        notes: What the caller is told, in short sentences.
-        conversation: Which it is, as planning names it; b"" where nobody asked.
+        notes: Notes for the caller, in short sentences.
+        conversation: Identifier of it, as planning names it; b"" where nobody asked.
     """
 
     mode: str = ""
@@ -138,10 +138,10 @@ def compaction_savings(
     claimed that a cache would have given anyway.
 
     Args:
-        result: What was sent.
-        usage: What the provider counted.
+        result: Compaction as sent.
+        usage: Usage as counted by the provider.
         tariff: The route's prices.
-        at: When the call was made, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         terms: On what terms it was served.
     """
     if not result.is_compacted or usage is None or tariff is None:

@@ -12,16 +12,16 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a feature; times are in seconds since the epoch.
 
     Attributes:
-        mode: What a person chose; None where nobody did.
+        mode: Mode that a person chose; None where nobody did.
         keep_turns: The last turns that stay unmodified; None for the usual.
         target: Tokens a prompt is to come down to; None for as far as facts go by themselves.
         stepped: The gentler mode that the live quality check stepped back to; None where it did
             not.
-        why: What it found; "" where it did not.
-        stepped_at: When; 0 where it did not.
+        why: Finding of it; "" where there is none.
+        stepped_at: Time of that; 0 where it did not.
         measured_from: Since when its proof counts.
-        changed_by: Who chose last.
-        changed_at: When.
+        changed_by: Person or part of the gateway that chose last.
+        changed_at: Time of that.
     """
 
     mode: CompactionMode | None = None
@@ -50,9 +50,9 @@ class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults where nobody chose.
 
     Attributes:
-        mode: How far compaction goes.
+        mode: Limit of what compaction may do.
         share: The part of all conversations that is sent unmodified, to compare with.
-        safety: How often over a compaction has to be paid back; 0 for the usual.
+        safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
 
     mode: CompactionMode = CompactionMode.OFF
@@ -64,9 +64,9 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     """The settings of all features at one moment.
 
     Attributes:
-        changes: How many changes there had been.
+        changes: Number of changes so far.
         features: By team and feature.
-        unlisted: What holds for all other features.
+        unlisted: Settings of all other features.
     """
 
     changes: int = -1

@@ -41,10 +41,10 @@ class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
         former: The one that holds until ``active_from``; 0 for none.
         active_from: From when on conversations begin with ``version``.
         measured_from: Since when its savings are measured.
-        suspended: Why it was suspended; "" while it is not.
-        suspended_at: When.
-        changed_by: Who decided last.
-        changed_at: When.
+        suspended: Reason for its suspension; "" while there is none.
+        suspended_at: Time of that.
+        changed_by: Person or part of the gateway that decided last.
+        changed_at: Time of that.
     """
 
     mode: PlanningMode | None = None
@@ -73,10 +73,10 @@ class FeatureStates(msgspec.Struct, frozen=True):
     """All features' planning states, at one moment.
 
     Attributes:
-        changes: How many changes there had been.
+        changes: Number of changes so far.
         places: By place; a place that is not here goes by its feature, a feature by the default.
         moves: The layouts that any place may apply, as they were proposed.
-        mode: Where nobody has chosen one.
+        mode: Mode where nobody has chosen one.
     """
 
     changes: int = -1

@@ -9,7 +9,7 @@ class UncompactedConversation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         messages: Each of them, as JSON: they tell which conversation it is.
         turns: Answers they hold.
-        reset: Whether the prompt begins otherwise than the call before it did, on purpose.
+        reset: True if the prompt begins otherwise than the call before it did, on purpose.
     """
 
     messages: tuple[bytes, ...]

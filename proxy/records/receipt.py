@@ -39,22 +39,22 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         call_id: Sorts by time; shown to the caller as ``x-request-id``.
         attempt: 0 for the first route tried.
-        final: Whether this attempt's outcome is the call's.
-        started: When the call arrived, in seconds since the epoch (UTC).
+        final: True if this attempt's outcome is the call's.
+        started: Arrival of the call, in seconds since the epoch (UTC).
         team: The team's id.
         key_id: The key's id.
-        feature: What part of the caller's product asked; "" where nobody said.
+        feature: Part of the caller's product that asked; "" where nobody said.
         user: Keyed hash of the opaque end user; "" where nobody said.
         endpoint: The path below /v1/, such as ``chat/completions``.
         model: The public name the caller asked for; "" where the call names none.
         route: The route tried; "" when refused before one was chosen.
         upstream: The upstream tried.
-        streamed: Whether the caller asked for a stream.
+        streamed: True if the caller asked for a stream.
         status: The HTTP status the attempt ended in; what the caller saw, if final.
-        outcome: How it ended.
+        outcome: Result of the attempt.
         error: The error's code; "" when answered.
         usage: Tokens by bucket; None for calls that use none.
-        estimated: Whether the usage was counted here because the upstream did not say.
+        estimated: True if the usage was counted here because the upstream did not say.
         list_nanos: Cost at published prices in 1e-9 US dollars; None when the price is unknown.
         cost_nanos: The same after the route's discount.
         ttft: Seconds from arrival to the first content byte; None when there was none.
@@ -64,34 +64,34 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         upstream_id: The provider's own id of its answer.
         upstream_request_id: The provider's own id of the request, from its answer's headers; ""
             where it gave none.
-        notes: What the gateway changed or dropped, in short sentences.
+        notes: Changes and omissions of the gateway, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
-        unplanned_why: Why planning sent it unmodified, as a code or a sentence; "" where it was
+        unplanned_why: Reason for sending it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
-        arm: Whether it was planned (treated) or sent unmodified (control); "" where planning was
+        arm: True if it was planned (treated) or sent unmodified (control); "" where planning was
             off.
         layout: The version of the layout applied; 0 for none.
         expected_read: Tokens the cache should have known; None where nobody can say.
-        miss: Why it knew fewer; "" where it did not.
+        miss: Reason that it knew fewer; "" where it did not.
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
-        miss_nanos: What that cost in 1e-9 US dollars; None when the price is unknown.
-        planning_nanos: What planning should have saved of it in 1e-9 US dollars, by what caches
-            should hold, below 0 where it cost more; None where nobody can say.
-        moved: Why it went to another route than the one asked for: ``chat-ttft: fallback level 1``;
-            "" where it did not.
+        miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
+        planning_nanos: Expected savings of it by planning in 1e-9 US dollars, by what caches should
+            hold, below 0 where it cost more; None where unknown.
+        moved: Reason that it went to another route than the one asked for: ``chat-ttft: fallback
+            level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
-        compaction_why: Why it was compacted or was not, as a code; ``notes`` where the gateway
+        compaction_why: Code of the reason for compacting it or not; ``notes`` where the gateway
             itself asked for some.
-        compacted: Whether less was sent than came.
+        compacted: True if less was sent than came.
         tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
         tokens_after: Tokens of what was sent, or would have been.
-        reset: Whether it was the first call after a compaction, so that its prefix moved.
-        compaction_nanos: What compaction saved in 1e-9 US dollars, below 0 where it cost more; None
-            where nobody can say.
+        reset: True if it was the first call after a compaction, so that its prefix moved.
+        compaction_nanos: Savings by compaction in 1e-9 US dollars, below 0 where it cost more; None
+            where unknown.
         needed: Values of its newest tool calls that stood in what was compacted.
-        lost: How many of them what was sent did not hold.
+        lost: Number of them that were missing from what was sent.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
             were shortened; None where it went unmodified, and in receipts older than this field.
     """

@@ -15,7 +15,7 @@ from proxy.errors import CallerError
 _MAX_NAME_CHARS: Final = 512
 _ABSENT: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
-#: What the types of tools begin with that a provider runs, for a fee of their own.
+#: Prefixes of the types of tools that a provider runs, for a fee of their own.
 #: Source: OpenAI, pricing (2026-11).
 _HOSTED_TOOL_PREFIXES: Final = (
     "code_interpreter",
@@ -60,7 +60,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     Attributes:
         model: The public model name; "" where the endpoint needs none.
-        stream: Whether the answer is wanted as server-sent events.
+        stream: True if the answer is wanted as server-sent events.
         user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
         previous_response_id: As JSON, like all below; ``needs_kept_state`` reads it.

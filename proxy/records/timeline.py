@@ -1,4 +1,4 @@
-"""Where a call's time went."""
+"""Phases of a call and the time of each."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ class WaitTimer:
     """A block whose time counts as waited; such blocks do not nest.
 
     Attributes:
-        seconds: How long all of them took.
+        seconds: Duration of all of them.
     """
 
     __slots__ = ("_now", "_since", "seconds")

@@ -20,15 +20,15 @@ class ReceiptImport:
     """Receipts of logs on their way into the ledger.
 
     Args:
-        store: Where the ledger is.
+        store: Store with the ledger.
         oldest: Seconds since the epoch; what is older may have been in the ledger and been deleted.
 
     Attributes:
         lines: Lines read.
         found: Receipts among them.
         booked: Receipts that the ledger lacked.
-        refused: Why lines were refused, with file and number; the first of them.
-        refusals: How many were.
+        refused: Reasons for refused lines, with file and number; the first of them.
+        refusals: Number of refused lines.
     """
 
     def __init__(self, store: Store, oldest: float) -> None:
@@ -43,7 +43,7 @@ class ReceiptImport:
         """Book the receipts of a log.
 
         Args:
-            name: What the log is called.
+            name: Name of the log.
             file: Its lines.
 
         Raises:
@@ -70,7 +70,7 @@ class ReceiptImport:
         self._book()
 
     def _why_not(self, receipt: Receipt) -> str:
-        """Why a receipt is not for this ledger; "" if it is."""
+        """Reason that a receipt is not for this ledger; "" if it is."""
         if receipt.team not in self._teams:
             return f"this ledger has no team {receipt.team[:60]!r}: is it another gateway's log?"
         if receipt.started < self._oldest:

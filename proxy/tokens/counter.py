@@ -19,7 +19,7 @@ from proxy.tokens.declared import declaration
 from proxy.tokens.vocabulary import Tokenizer, Vocabulary, vocabulary
 from proxy.tokens.weight import PRIMING, part_tokens
 
-#: What surrounds a list of tools, less what a system message saves beside it. Fitted likewise.
+#: Tokens around a list of tools, less those that a system message saves beside it. Fitted likewise.
 _TOOLS_TOKENS: Final = 6
 
 #: Whose bodies are known; ``messages`` is Anthropic's.
@@ -62,7 +62,7 @@ class TokenCounter:
     The first count with a vocabulary loads it.
 
     Args:
-        entries: How many weights are remembered; each takes about 150 bytes.
+        entries: Most weights remembered; each takes about 150 bytes.
     """
 
     def __init__(self, entries: int = 65_536) -> None:

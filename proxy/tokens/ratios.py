@@ -7,9 +7,9 @@ import re
 from collections import OrderedDict
 from typing import Final
 
-#: What an untaught model is assumed to have been seen with: our tokens.
+#: Tokens, by our count, that a model without observations is assumed to have been seen with.
 _PRIOR_TOKENS: Final = 500.0
-#: How much of what was learned an observation leaves; some 50 calls decide.
+#: Weight that earlier observations keep at each new one; some 50 calls decide.
 _DECAY: Final = 0.98
 #: An observation beyond these tells of something else than the tokenizer: images, hidden prompts.
 _MIN_RATIO: Final = 0.25
@@ -24,7 +24,7 @@ class TokenRatios:
     """A ratio for each model: tokens reported over tokens counted, recent calls counting most.
 
     Args:
-        models: How many models are remembered; the longest unused is forgotten.
+        models: Most models remembered; the longest unused is forgotten.
     """
 
     def __init__(self, models: int = 1024) -> None:

@@ -14,7 +14,7 @@ from compaction.reading.message_tokens import (
     name_tokens,
 )
 
-#: What opens the answer. Source: OpenAI Cookbook, "How to count tokens with tiktoken", 2026-11.
+#: Tokens that open the answer.
 PRIMING: Final = 3
 #: Keys whose strings the model reads.
 _TEXT: Final = (

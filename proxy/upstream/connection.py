@@ -29,8 +29,8 @@ class ConnectionBroken(OSError):
     """The connection ended before the answer did, or the answer is not HTTP.
 
     Attributes:
-        is_stale: Whether nothing at all came back on a connection that had been used before, and
-            it ended as soon as it was used again.
+        is_stale: True if nothing at all came back on a connection that had been used before, and it
+            ended as soon as it was used again.
         is_paid: Whether a good answer came and is not HTTP: it was generated, and is billed.
     """
 
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
     Attributes:
         headers: Of the answer that has begun, names in lower case; equal names are joined.
         status: Its status; 0 until it has begun.
-        idle_since: When it last became idle, by the loop's clock.
+        idle_since: Time at which it last became idle, by the loop's clock.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         Args:
             head: The request's line and headers, with the blank line.
             body: Its body; b"" for none.
-            is_bodiless: Whether the answer has no body, whatever its headers say (HEAD).
+            is_bodiless: True if the answer has no body, whatever its headers say (HEAD).
 
         Raises:
             ConnectionBroken: If the connection ends before.

@@ -104,7 +104,7 @@ class HttpExchange:
 
 @dataclass(frozen=True, slots=True)
 class _KnownUpstream:
-    """Where an upstream is, and the headers that are always sent to it."""
+    """Address of an upstream, and the headers that are always sent to it."""
 
     upstream: Upstream
     pool: ConnectionPool
@@ -129,7 +129,7 @@ class HttpTransport:
             keys: The values, by variable.
             connections: Most connections to one upstream.
             connect_timeout: Seconds for name look-up, TCP and TLS together.
-            tls: Which certificates are trusted; None for those that this machine trusts.
+            tls: Certificates that are trusted; None for those that this machine trusts.
         """
         self._keys = keys
         self._connections = connections
@@ -175,7 +175,7 @@ class HttpTransport:
             known.pool.close()
 
     def _known_upstream(self, upstream: Upstream) -> _KnownUpstream:
-        """Where the upstream is and what is always sent to it; kept, for there are few.
+        """The upstream's address and the headers always sent to it; kept, for there are few.
 
         A catalog that was read again has the same upstreams as other objects. One that did change
         gets connections of its own, and those of before are closed as their answers end.

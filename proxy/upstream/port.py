@@ -7,10 +7,10 @@ from typing import Final, Protocol
 from proxy.catalog.entries import Upstream
 from proxy.providers.port import PreparedRequest
 
-#: How the caller is told the provider's own name of the request, which its support asks for.
+#: Header that gives the caller the provider's own request id, which its support asks for.
 REQUEST_ID_HEADER: Final = "x-thriftgate-upstream-request-id"
-#: How providers tell it. Source: OpenAI API reference, debugging requests; Anthropic, API
-#: overview (2026-11).
+#: Headers in which providers send it.
+#: Source: OpenAI API reference, debugging requests; Anthropic, API overview (2026-11).
 REQUEST_ID_SOURCES: Final = ("x-request-id", "request-id")
 #: Characters of it that are kept.
 _MAX_REQUEST_ID: Final = 256

@@ -1,4 +1,4 @@
-"""Where an objective stands: its state and level, the rules it moves by, the evidence it is shown.
+"""State of an objective: its level, the rules it moves by, the evidence it is shown.
 
 ::
 
@@ -113,13 +113,13 @@ class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     Every time is in seconds since 1970.
 
     Attributes:
-        state: How new conversations are handled.
+        state: Handling of new conversations.
         level: The level of those that do not go to level 0; 0 where all do.
-        since: When the state began, or the level if that was later.
-        reason: Why, in one sentence of ASCII.
-        relapses: How often it had to degrade again, until that is forgotten.
+        since: Start of the state, or of the level if that was later.
+        reason: Reason, in one sentence of ASCII.
+        relapses: Number of times it had to degrade again, until that is forgotten.
         share: The part of new conversations that goes to level 0, 0.0 to 1.0.
-        step_since: When a degraded or recovering one began to give level 0 this share.
+        step_since: Time at which a degraded or recovering one began to give level 0 this share.
         until: While degraded, when it may recover; while pinned, when the pin ends; while
             healthy, when its relapses are forgotten; None if there is nothing to forget.
         previous_state: The state to restore after a freeze or pin; None without one.

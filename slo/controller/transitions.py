@@ -13,8 +13,8 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         after: The state it is in; the same if only the level changed.
         level_before: The level it left.
         level: The level it is on.
-        at: When, in seconds since 1970.
-        reason: Why, in one sentence of ASCII.
+        at: Time of the transition, in seconds since 1970.
+        reason: Reason, in one sentence of ASCII.
     """
 
     before: ControllerState

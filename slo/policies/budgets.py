@@ -40,7 +40,7 @@ from slo.toml.table_reader import TableReader, describe_value
 from slo.window import Window
 
 _MAX_ALERTS = 10
-#: What a table of a budget may say.
+#: Keys of a budget's table.
 KEYS = (
     "name", "scope", "of", "unit", "window", "limit", "hard", "hold", "on_loss", "unpriced",
     "alerts",

@@ -26,7 +26,7 @@ from slo.toml.table_reader import TableReader, checked_choice, describe_value
 
 _MAX_MODELS = 10
 _EXAMPLE = '"0.05"'
-#: What a table of a ceiling may say.
+#: Keys of a ceiling's table.
 KEYS = ("name", "team", "feature", "limit", "on_exceed", "cheaper", "unpriced")
 
 

@@ -43,7 +43,7 @@ from slo.toml.table_reader import TableReader, describe_value
 
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
 _TIMED = frozenset({"p", "under", "alert_at"})
-#: What a metric has of its own.
+#: Keys of its own that a metric has.
 _METRIC_KEYS = {
     Metric.TTFT: _TIMED,
     Metric.TOTAL: _TIMED,
@@ -51,7 +51,7 @@ _METRIC_KEYS = {
     Metric.ERRORS: frozenset({"at_most", "alert_at"}),
     Metric.CACHE: frozenset({"floor", "clear", "min_prompt"}),
 }
-#: What a table of an objective may say.
+#: Keys of an objective's table.
 KEYS = (*_COMMON, "p", "under", "at_most", "floor", "clear", "min_prompt", "alert_at")
 _ALERT_KEYS = ("burn", "over", "severity")
 _EXAMPLES = {"p": "p = 95", "at_most": 'at_most = "1%"', "floor": "floor = 0.70"}
@@ -151,7 +151,7 @@ def _number(value: object, *, is_text: bool = False) -> Decimal | None:
     """A number that is not beyond all measure; None of anything else.
 
     Args:
-        value: What TOML says.
+        value: Value in TOML.
         is_text: True if it is the text of a number.
     """
     if isinstance(value, bool) or not isinstance(value, str if is_text else int | float | Decimal):

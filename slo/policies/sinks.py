@@ -20,7 +20,7 @@ from slo.alert import Severity
 from slo.policies.entries import entry_name
 from slo.toml.table_reader import TableReader, describe_value
 
-#: What a table of a sink may say.
+#: Keys of a sink's table.
 KEYS = ("name", "kind", "url_env", "secret_env", "at_least")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 #: Names with this prefix are settings, and one that is none is an error.
@@ -41,11 +41,11 @@ _URL_ALONE: Final = {SinkKind.SLACK: "Slack", SinkKind.APPRISE: "Apprise"}
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """Where alerts are sent.
+    """Destination of alerts.
 
     Attributes:
         name: Unique among sinks.
-        kind: How it is spoken to.
+        kind: Protocol of the sink.
         url_env: The environment variable that holds its URL.
         secret_env: The one that holds its secret; "" where it has none.
         at_least: The least urgent of the alerts that it is sent.

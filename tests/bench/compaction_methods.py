@@ -31,8 +31,8 @@ def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[Messag
     return Region(messages=tuple(messages), units=tuple(parts), start=cut.start, end=cut.end)
 
 
-def at_detail_level(rung: DetailLevel, count: Count) -> Method:
-    """The part on one rung of the ladder."""
+def at_detail_level(level: DetailLevel, count: Count) -> Method:
+    """The part on one level of the ladder."""
 
     @lru_cache(maxsize=4)
     def whole(name: str, them: tuple[bytes, ...]) -> tuple[Sequence[Read], Sequence[MessageUnit]]:
@@ -43,7 +43,7 @@ def at_detail_level(rung: DetailLevel, count: Count) -> Method:
         return whole(cut.dialogue.name, tuple(raws(cut.dialogue.messages[: cut.calls[0]])))
 
     def lines(cut: Cut) -> Sequence[str]:
-        return segment_at(region(cut, read), rung, count).text.split("\n")
+        return segment_at(region(cut, read), level, count).text.split("\n")
 
     return lines
 

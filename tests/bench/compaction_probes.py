@@ -56,7 +56,7 @@ CHAINS: Final[Mapping[str, int]] = {"tau": 4, "sgd": 8, "agentdojo": 6}
 #: Characters of a long message that surely stay: 2,000 tokens are kept of its head and tail.
 _SURE: Final = 1_000
 _LONG: Final = 6_000
-#: The same on the last rung, which cuts all but short messages.
+#: The same on the last level, which cuts all but short messages.
 _SURE_BARE: Final = 60
 #: What stands for what was cut.
 _CUT: Final = re.compile(r"\[… \d+ characters cut.*? …\]")

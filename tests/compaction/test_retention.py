@@ -112,7 +112,7 @@ def test_ten_compactions_in_a_row_keep_what_one_keeps(dialogue):
     assert ten >= once
 
 
-def test_what_a_tool_orders_is_on_no_line_of_a_user():
+def test_instructions_in_a_tool_result_are_on_no_line_of_a_user():
     *_, last = calls(DESK, CompactionPolicy(force=True), COUNT)
 
     assert last.made is not None
@@ -137,7 +137,7 @@ def test_a_shells_rule_stays():
     assert SHELL_RULE in "\n".join(raw.decode() for raw in last.sent)
 
 
-def test_what_stands_elsewhere_is_not_at_risk():
+def test_values_that_stand_elsewhere_are_not_at_risk():
     said = [user("A-1 and B-2 and C-3."), says("Yes."), user("B-2 again."), says("Well?")]
     call = asks("x", "go", one="A-1", two="B-2", three="C-3", four="D-4")
     dialogue = Dialogue(
@@ -197,7 +197,7 @@ def test_an_action_names_paths_and_identifiers():
     assert {name for kind, name in found if kind == "name"} == {"lastTok", "emit_token"}
 
 
-def test_what_shares_words_with_most_ranks_first():
+def test_the_value_that_shares_words_with_most_ranks_first():
     ranked = ranks([{"a", "b"}, {"b", "c"}, {"b", "d"}, {"e"}])
 
     assert max(ranked) > ranked[3]

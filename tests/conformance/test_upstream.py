@@ -72,7 +72,7 @@ def test_a_multipart_body_is_read(client, log):
         ("GET", "/v1/files", {"headers": {"authorization": "Bearer tg-1"}}, 401),
     ],
 )
-def test_what_the_api_would_not_take_is_refused(client, method, path, given, status):
+def test_a_request_that_the_api_would_not_take_is_refused(client, method, path, given, status):
     answer = client.request(method, path, **given)
 
     assert answer.status_code == status

@@ -225,7 +225,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
         ("/v1/models", "DELETE", 405),
     ],
 )
-def test_what_is_not_there_is_reported_in_the_envelope(settings, path, method, status):
+def test_an_unknown_path_is_reported_in_the_error_envelope(settings, path, method, status):
     async def work(running: Gateway, key: str) -> None:
         connection = await got(running, path, key, method)
         assert connection.status == status

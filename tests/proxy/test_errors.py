@@ -18,7 +18,7 @@ from proxy.errors import CallerError, ProxyError, UpstreamError, envelope
         (429, "rate_limit_error"),
     ],
 )
-def test_what_the_caller_must_fix_is_typed_by_its_status_and_not_retried(status, kind):
+def test_an_error_that_the_caller_must_fix_is_typed_by_its_status_and_not_retried(status, kind):
     error = CallerError("Mend it.", code="bad", status=status, param="model")
 
     assert (error.status, error.type, error.is_worth_retrying) == (status, kind, False)
@@ -32,7 +32,7 @@ def test_a_refusal_is_worth_retrying_where_the_wait_is_a_minute_at_most(wait, is
     assert error.is_worth_retrying is is_worth_it
 
 
-def test_what_is_ours_is_worth_retrying():
+def test_an_error_of_the_gateway_is_worth_retrying():
     assert errors.Unready("Full.", code="full").is_worth_retrying
     assert ProxyError("Oops.", code="internal_error").is_worth_retrying
 
@@ -47,7 +47,7 @@ def test_what_is_ours_is_worth_retrying():
     ],
 )
 @pytest.mark.parametrize("retryable", [True, False])
-def test_what_an_upstream_did_is_typed_by_its_status(status, kind, retryable):
+def test_an_upstream_error_is_typed_by_its_status(status, kind, retryable):
     error = UpstreamError("No.", status=status, code="c", retryable=retryable, retry_after=2.0)
 
     assert (error.status, error.type, error.retry_after) == (status, kind, 2.0)

@@ -149,7 +149,7 @@ def test_an_unknown_name_is_reported_with_the_known_ones(name):
         read({name: "1"})
 
 
-def test_what_only_the_tests_read_is_known():
+def test_settings_that_only_the_tests_read_are_known():
     tests = {"THRIFTGATE_TEST_POSTGRES": "postgres://x", "THRIFTGATE_TEST_REDIS": "redis://x"}
 
     assert read(tests) == Settings()

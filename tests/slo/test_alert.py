@@ -80,7 +80,7 @@ def test_only_a_budget_that_refuses_wakes_people(hard, percent, severity):
     assert told(changed(hard=hard), percent=percent).severity is severity
 
 
-def test_what_was_done_is_what_the_budget_does():
+def test_the_action_of_a_budget_alert_is_the_budgets():
     assert "are refused" in told(spent=MONTH.limit).action
     assert "only counts" in told(changed(hard=False), spent=MONTH.limit).action
 
@@ -190,7 +190,7 @@ def test_severities_have_an_order():
     assert not is_at_least(note, ticket)
 
 
-def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
+def test_an_ended_alert_says_its_duration_cost_and_action():
     alert = an_alert()
     over = resolve_alert(alert, NOW + 7_500, "12 % of chat ran on small", 3_200_000_000)
 

@@ -42,7 +42,7 @@ def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
     assert watched(ThresholdWatch(), 990) == "95 %"
 
 
-def test_what_is_held_is_not_spent():
+def test_held_amounts_are_not_spent():
     assert watched(ThresholdWatch(), 0) is None
 
 
@@ -94,7 +94,7 @@ def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
     assert told[-1:] == [f"{percent} %" for percent in reached[-1:]]
 
 
-def test_what_is_said_in_one_slot_is_told_together_whoever_says_it():
+def test_alerts_of_one_slot_are_sent_together_whichever_process_raised_them():
     start = 1_790_000_010.0  # of a slot of thirty seconds
 
     assert grouping_time(start) == grouping_time(start + 29.9) == start + 30
@@ -124,7 +124,7 @@ def test_a_message_holds_a_bounded_number_of_alerts():
     assert group_alerts([]) == []
 
 
-def test_what_stays_open_is_told_again_after_four_hours():
+def test_an_open_alert_is_sent_again_after_four_hours():
     assert repeat_interval_s(an_alert()) == 4 * 3600
     assert repeat_interval_s(resolve_alert(an_alert(), NOW)) is None
     assert repeat_interval_s(an_alert(severity=Severity.NOTE)) is None

@@ -75,7 +75,7 @@ def test_calls_of_unknown_price_allow_no_hedge_that_costs():
     assert budget.try_acquire(None, NOW)
 
 
-def test_what_a_hedge_cost_less_than_predicted_may_be_spent_on_another():
+def test_the_unused_part_of_a_hedges_prediction_may_be_spent_on_another():
     budget = HedgeBudget()
     called(budget, 100)
     assert budget.try_acquire(3 * CENT, NOW)
@@ -86,7 +86,7 @@ def test_what_a_hedge_cost_less_than_predicted_may_be_spent_on_another():
     assert budget.try_acquire(2 * CENT, NOW)
 
 
-def test_what_a_hedge_cost_more_than_predicted_is_missing_for_the_next():
+def test_the_excess_over_a_hedges_prediction_is_taken_from_the_next():
     budget = HedgeBudget()
     called(budget, 100)
     assert budget.try_acquire(None, NOW)
@@ -259,7 +259,7 @@ def test_with_many_calls_a_fifth_of_them_may_be_retried():
     assert retries_allowed(budget, NOW) == 20
 
 
-def test_what_was_retried_is_forgotten_with_its_calls():
+def test_retries_are_forgotten_with_their_calls():
     budget = RetryBudget()
     for _ in range(100):
         budget.record_call(NOW)

@@ -93,7 +93,7 @@ def test_fewer_than_twenty_calls_have_no_share():
     assert breaker.state(NOW) is BreakerState.OPEN
 
 
-def test_what_failed_before_it_closed_is_in_no_share():
+def test_failures_before_a_breaker_closed_are_in_no_share():
     breaker = CircuitBreaker()
     alternating(breaker, MIN_CALLS, NOW)
     breaker.record_outcome(NOW, ok=False)
@@ -184,7 +184,7 @@ def test_a_probe_that_does_not_end_gives_its_place_up_and_may_still_close_it():
     assert breaker.state(probe + PROBE_TIMEOUT_S + 2) is BreakerState.CLOSED
 
 
-def test_what_began_before_it_opened_says_nothing_when_it_ends():
+def test_a_call_begun_before_a_breaker_opened_does_not_count_when_it_ends():
     breaker = opened()
     breaker.record_outcome(NOW + 1, ok=True, began=NOW - 1)
     breaker.record_outcome(NOW + 1, ok=True, began=NOW)

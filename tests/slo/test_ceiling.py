@@ -40,7 +40,7 @@ def nowhere(name: str) -> ModelCost | None:
     raise AssertionError(name)
 
 
-def test_what_fits_goes_as_it_is():
+def test_a_call_within_its_ceiling_goes_unmodified():
     assert decide_ceiling(ceiling(100, CLAMP), offer(0, 1, 100), nowhere) == CallFits()
 
 
@@ -57,7 +57,7 @@ def test_a_clamp_that_would_cut_what_answers_need_is_not_made():
     )
 
 
-def test_what_cannot_be_limited_is_not_clamped():
+def test_a_call_without_an_output_limit_is_not_clamped():
     found = ModelCost(predicted=CostPrediction(sure=1, likely=2, worst=200))
 
     assert decide_ceiling(ceiling(100, CLAMP), found, nowhere) == CeilingExceeded()
@@ -201,7 +201,7 @@ def test_errors_are_settled_over_predicted():
 
 
 @pytest.mark.parametrize("predicted", [0, None])
-def test_what_was_not_predicted_has_no_error(predicted):
+def test_a_cost_without_a_prediction_has_no_error(predicted):
     honesty = PredictionAccuracy()
     honesty.record(5, predicted, 10)
 

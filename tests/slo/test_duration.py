@@ -25,7 +25,7 @@ def test_a_duration_is_a_number_and_a_unit(text: str, long: float) -> None:
     "text",
     ["", "5", "s", "5 s", "-1s", "1e3s", "1m30s", "1w", ".5s", "5S", "1234567890s", "5s\n", "٣s"],
 )
-def test_what_is_none_is_none(text: str) -> None:
+def test_a_text_that_is_no_duration_is_none(text: str) -> None:
     assert parse_duration(text) is None
 
 
@@ -47,7 +47,7 @@ def test_it_is_told_in_the_longest_unit_in_which_it_is_whole(long: float, text: 
 
 
 @given(st.integers(0, 10**15).map(lambda nanos: round(nanos / 10**9, 9)))
-def test_what_is_told_is_what_was_meant(long: float) -> None:
+def test_a_duration_is_written_as_it_was_parsed(long: float) -> None:
     assert parse_duration(format_duration(long)) == long
 
 

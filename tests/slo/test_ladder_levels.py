@@ -12,7 +12,7 @@ def test_enforce_shed_without_a_ladder_is_a_ladder_of_shed_alone() -> None:
     assert effective_ladder(Enforce.DEGRADE, ()) == ()
 
 
-def test_what_is_no_word_of_its_own_is_a_model() -> None:
+def test_a_step_that_is_no_keyword_is_a_model() -> None:
     ladder = ("elsewhere", "gpt-small", "Elsewhere", "cache-only", "shed")
     assert model_levels(objective(ladder=ladder)) == ("gpt-small", "Elsewhere")
 

@@ -74,7 +74,7 @@ def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lea
     assert lease.report("team", 9, NOW, SECOND).is_new
 
 
-def test_what_is_reported_leaves_the_lease_and_no_more_than_it_keeps_is_used_meanwhile(lease):
+def test_reported_usage_leaves_the_lease_and_only_the_rest_is_used_meanwhile(lease):
     lease.add_hold(10)
     lease.settle(10, 8, SECOND)
     lease.add_hold(10)
@@ -104,7 +104,7 @@ def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits
     assert lease.report("team", 7, NOW + 1, SECOND + 1).spent == {SECOND + 1: 7}
 
 
-def test_what_cannot_be_reported_in_time_is_given_up(lease):
+def test_usage_that_cannot_be_reported_in_time_is_given_up(lease):
     lease.add_hold(20)
     lease.settle(10, 8, SECOND)
     lease.report("team", 5, NOW, SECOND)

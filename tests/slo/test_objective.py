@@ -109,7 +109,7 @@ def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> Non
 
 
 @pytest.mark.parametrize("each", [TTFT, TOTAL, ERRORS, COST, CACHE])
-def test_what_no_model_worked_on_counts_for_nothing(each: Objective) -> None:
+def test_a_call_that_no_model_worked_on_counts_toward_no_objective(each: Objective) -> None:
     assert classify_call(each, call_measurements(generated=False, total=60.0, failed=True)) is None
 
 
@@ -149,7 +149,7 @@ def test_a_call_counts_in_what_is_about_it(team, feature, streamed, found):
     assert known.applying(team, feature, streamed) is known.applying(team, feature, streamed)
 
 
-def test_what_callers_make_up_is_not_remembered() -> None:
+def test_feature_names_that_callers_make_up_are_not_remembered() -> None:
     known = ObjectiveIndex(EVERY)
     for number in range(10_000):
         assert known.applying("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)

@@ -71,7 +71,9 @@ def test_a_limit_that_is_none_is_told(fields: dict[str, Any], what: str) -> None
         ({"ladder": ("requested",)}, "ladder", "names what is asked for"),
     ],
 )
-def test_what_a_cache_has_and_has_not_is_told(fields: dict[str, Any], key: str, what: str) -> None:
+def test_an_invalid_cache_objective_is_reported(
+    fields: dict[str, Any], key: str, what: str
+) -> None:
     ((found, said),) = told(**{"metric": Metric.CACHE, "target": 0.7, **fields})
     assert found == key
     assert what in said

@@ -12,7 +12,7 @@ from tests.fakes.objectives import objective, objectives
 
 @pytest.mark.slow
 @given(objectives(), objectives())
-def test_what_differs_is_written_differently(one: Objective, other: Objective) -> None:
+def test_different_objectives_are_written_differently(one: Objective, other: Objective) -> None:
     written, also = openslo_documents([one, other])
     assert (written == also) == (one == other)
 
@@ -83,7 +83,7 @@ def test_to_shed_goes_without_a_ladder() -> None:
     assert document["metadata"]["annotations"] == {"thriftgate.dev/enforce": "shed"}
 
 
-def test_what_is_promised_is_told_in_a_few_words() -> None:
+def test_an_objective_is_described_in_a_few_words() -> None:
     said = [
         objective_text(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
         objective_text(objective(metric=Metric.ERRORS, target=0.99)),

@@ -36,7 +36,7 @@ def test_no_answer_is_expected_to_pass_its_limit():
     assert lengths.output_bounds("chat", 64) == OutputBounds(typical=64, likely=64, worst=64)
 
 
-def test_what_was_learned_long_ago_weighs_less_and_less():
+def test_old_lengths_weigh_less_and_less():
     lengths = OutputLengthModel()
     for length in (10, 1000):
         for _ in range(20_000):
@@ -54,7 +54,7 @@ def test_the_kind_used_least_recently_is_forgotten():
     assert [lengths.output_bounds(kind, 100).likely < 100 for kind in "abc"] == [True, False, True]
 
 
-def test_what_nine_of_ten_stay_below_is_told_once_enough_is_learned():
+def test_the_length_that_nine_of_ten_stay_below_is_known_once_enough_is_learned():
     lengths = OutputLengthModel()
     for length in range(1, 20):
         lengths.add("kind", length)

@@ -320,7 +320,7 @@ def test_a_prompt_is_priced_with_many_outputs_as_with_each(
 
 
 @pytest.mark.parametrize("missing", ["input", "output"])
-def test_what_a_prompt_costs_with_outputs_is_unknown_where_a_price_is(missing: str) -> None:
+def test_the_cost_of_prompt_and_output_is_unknown_where_a_price_is(missing: str) -> None:
     tariff = plain(replace(FULL, **{missing: None}))
     prompt = Usage(input=1)
     prices = call_pricing(prompt, tariff, 0.0)

@@ -36,7 +36,7 @@ def test_without_objectives_there_are_no_groups() -> None:
     assert rule_groups(()) == {"groups": []}
 
 
-def test_what_is_told_is_reckoned_from_what_was_recorded_before() -> None:
+def test_alert_rules_use_only_series_recorded_before() -> None:
     made = ruled(P95, FLOOR)
     recorded = [rule["record"] for rule in made if "record" in rule]
     kinds = ["alert" if "alert" in rule else "record" for rule in made]
@@ -98,7 +98,7 @@ def test_a_floor_is_told_until_it_is_cleared() -> None:
     assert told["labels"] == {"severity": "ticket", "objective": "floor"}
 
 
-def test_what_is_only_observed_is_recorded_and_told_nobody() -> None:
+def test_an_observed_objective_has_recording_rules_and_no_alert_rule() -> None:
     made = ruled(objective(enforce=Enforce.OBSERVE))
     assert made
     assert not any("alert" in rule for rule in made)

@@ -86,13 +86,13 @@ def test_there_are_few_buckets_whatever_is_counted() -> None:
     assert all(bucket(0.0) <= bucket(value) <= bucket(inf) for value in everything)
 
 
-def test_what_is_too_small_counts_as_zero_and_what_is_too_large_as_the_most() -> None:
+def test_values_out_of_range_count_as_zero_or_the_largest() -> None:
     assert spread([LEAST]).quantile(1) == 0.0
     assert spread([LEAST * 1.001]).quantile(1) == pytest.approx(LEAST, rel=0.03)
     assert spread([inf]).quantile(1) == pytest.approx(MOST, rel=RELATIVE_ERROR)
 
 
-def test_what_is_no_number_is_not_counted() -> None:
+def test_a_value_that_is_no_number_is_not_counted() -> None:
     counted = QuantileSketch()
     with pytest.raises(ValueError, match="not a number"):
         counted.add(nan)

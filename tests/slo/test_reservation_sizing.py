@@ -202,7 +202,7 @@ class TestHowMuchIsHeld:
             required_headroom(budget(limit=10**9), need, seen) == 150 + 900 + 3 * 3_000 - 100 * 50
         )
 
-    def test_what_is_held_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
+    def test_a_reservation_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
         many = CounterView(held=4_000, running=1_000)
         assert held(budget(limit=5_000), self.RARELY_LONG, many) is None
         assert held(budget(limit=8_000), self.RARELY_LONG, many) == 4

@@ -68,7 +68,7 @@ def test_without_a_believed_leap_time_passes_as_ticks_do(taken):
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 600.0), st.floats(-3 * DAY, 3 * DAY)), max_size=40))
-def test_what_is_spent_is_neither_lost_nor_counted_again_by_leaps(taken):
+def test_clock_leaps_neither_lose_nor_repeat_spending(taken):
     """Of a day's budget a window is emptied only where its day has gone by on the steady clock."""
     clocks, counters = Clocks(), Reservations()
     spent: dict[str, int] = {}

@@ -138,7 +138,7 @@ def test_increments_that_nobody_drains_are_bounded():
     assert sorted(slot for _, slot in tally.drain()) == [slot_of(NOW) + n for n in range(6, 10)]
 
 
-def test_what_is_older_than_is_kept_is_forgotten_with_its_increments():
+def test_increments_older_than_the_kept_span_are_forgotten():
     tally = Tally(kept=100)
     tally.add("a", 1, 0, NOW)
     tally.add("b", 1, 0, NOW + 50)

@@ -61,7 +61,7 @@ def test_so_few_bad_are_less_than_5_percent_and_one_more_need_not_be(bad: int, n
 
 
 @pytest.mark.parametrize(("bad", "n"), [(2, 1), (-1, 1), (0, -1)])
-def test_what_is_no_share_is_refused(bad: int, n: int) -> None:
+def test_a_count_above_its_total_is_refused(bad: int, n: int) -> None:
     with pytest.raises(ValueError, match="no share"):
         lower_bound(bad, n)
     with pytest.raises(ValueError, match="no share"):

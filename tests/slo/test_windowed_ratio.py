@@ -6,7 +6,7 @@ from slo.windowed_ratio import SLOTS, WindowedRatio
 STEPS = st.lists(st.tuples(st.floats(min_value=0, max_value=40), st.integers(0, 9)), max_size=60)
 
 
-def test_what_is_too_old_is_forgotten_a_tenth_of_the_span_at_a_time():
+def test_old_counts_are_forgotten_a_tenth_of_the_span_at_a_time():
     share = WindowedRatio(10.0)
     share.add(10, 1, 100.0)
     share.add(20, 2, 101.0)
@@ -28,7 +28,7 @@ def test_after_a_long_pause_nothing_is_left():
     assert (share.whole, share.part) == (1, 1)
 
 
-def test_what_is_forgotten_is_gone():
+def test_forgotten_counts_are_gone():
     share = WindowedRatio(10.0)
     share.add(10, 1, 100.0)
 

@@ -120,7 +120,7 @@ def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
     assert not fixture.lab.exchanges
 
 
-def test_what_others_hold_is_waited_for_and_what_is_spent_is_not(found):
+def test_a_call_waits_for_amounts_held_by_others_and_not_for_spent_ones(found):
     fixture = found(SMALL)
     fixture.gate.clear()
     ended: list[httpx.Response] = []

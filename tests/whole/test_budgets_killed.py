@@ -13,7 +13,7 @@ from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
 
 @pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
-def test_what_a_killed_gateway_held_counts_for_the_others_until_its_time_is_over(tmp_path):
+def test_holds_of_a_killed_gateway_count_for_the_others_until_they_expire(tmp_path):
     with own_redis(tmp_path) as redis:
         came = killed(tmp_path, redis, waits=False)
 

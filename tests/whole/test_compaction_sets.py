@@ -32,11 +32,11 @@ def here(name: str) -> None:
 
 
 @cache
-def score(table: str, rung: DetailLevel, count: Tokens) -> Score:
+def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
     here(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
-    return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(rung, count))
+    return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(level, count))
 
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
@@ -67,7 +67,7 @@ def test_slots_and_services_keep_their_values(table, count):
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"])
 def test_pruning_is_a_step_between(table, count):
-    facts, pruned, values = (score(table, rung, count).share for rung in list(DetailLevel)[:3])
+    facts, pruned, values = (score(table, level, count).share for level in list(DetailLevel)[:3])
 
     assert facts > pruned > values
 

@@ -152,7 +152,7 @@ def test_a_fault_is_met_as_the_table_says(met: dict[Case, Met], case: Case) -> N
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.mark)
-def test_what_was_used_is_priced_and_what_was_told_is_kept(
+def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
     met: dict[Case, Met], case: Case
 ) -> None:
     one = met[case]

@@ -60,7 +60,7 @@ def test_who_is_answered_by_another_model_is_told_why(name):
 
 
 @pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"])
-def test_what_was_given_up_is_estimated_and_what_it_was_replaced_by_is_not(name):
+def test_an_abandoned_attempt_is_estimated_and_its_replacement_is_not(name):
     found = met(name)
     given_up = [each for each in found.receipts if not each.final]
 

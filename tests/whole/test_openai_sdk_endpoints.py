@@ -136,7 +136,9 @@ def test_models_are_listed_and_found(here: GatewayFixture, sdk: Sdk) -> None:
         sdk.ask(lambda c: c.models.retrieve("no-such-model"))
 
 
-def test_what_the_gateway_does_not_know_is_passed_through(here: GatewayFixture, sdk: Sdk) -> None:
+def test_an_endpoint_that_the_gateway_does_not_know_is_passed_through(
+    here: GatewayFixture, sdk: Sdk
+) -> None:
     found = sdk.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
     path = last(here).path
     files = sdk.all(lambda c: c.files.list())

@@ -152,7 +152,7 @@ def planned(
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_cannot_be_planned_says_why_soon(name: str) -> None:
+def test_a_body_that_cannot_be_planned_says_why_soon(name: str) -> None:
     planner = Planner(b"secret", share=0.0)
     started = thread_time()
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_planned_says_why_soon(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLANNED)
-def test_what_is_planned_is_kept_whole_and_planned_soon(name: str) -> None:
+def test_a_planned_body_is_kept_whole_and_planned_soon(name: str) -> None:
     for regime, layout in (("anthropic-breakpoint", None), ("openai-breakpoint", GONE)):
         planner, lessons = Planner(b"secret", share=0.0), LayoutLearner()
         started = thread_time()

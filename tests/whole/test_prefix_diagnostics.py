@@ -142,9 +142,7 @@ def respond(here: PrefixHarness, turns: int, rules: str = RULES, **fields: Any) 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_changed_is_told_by_openai_too_and_kept_from_the_caller(
-    here: PrefixHarness, *, stream: bool
-):
+def test_openais_diagnosis_is_read_and_kept_from_the_caller(here: PrefixHarness, *, stream: bool):
     rules = [said("developer", RULES)]
     respond(here, 0, input=[*rules, said("user", "Hm?")], tools=[function("find")])
     items = [*rules, said("user", "Hm?"), said("assistant", "Yes."), said("user", "So?")]

@@ -64,7 +64,7 @@ def received(here: PrefixHarness) -> Any:
 
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("mark", [MARK, HOUR])
-def test_what_a_caller_marked_is_read_by_the_next_call(
+def test_a_prefix_that_the_caller_marked_is_read_by_the_next_call(
     here: PrefixHarness, regime: str, mark: dict[str, str]
 ):
     marked = {"cache_control": mark}
@@ -78,9 +78,7 @@ def test_what_a_caller_marked_is_read_by_the_next_call(
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_what_a_caller_marked_as_openai_wants_it_is_read_on_every_route(
-    here: PrefixHarness, regime: str
-):
+def test_a_prefix_marked_in_openais_form_is_read_on_every_route(here: PrefixHarness, regime: str):
     marked = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     asked(here, body(regime, mark=marked))
     other, _ = asked(here, body(regime, question("two"), mark=marked))

@@ -57,7 +57,7 @@ def cost(charged: list[Usage]) -> float:
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
-def test_what_comes_again_is_read_however_it_began(here: PrefixHarness, regime: str):
+def test_a_repeated_prompt_is_read_however_it_began(here: PrefixHarness, regime: str):
     alone = served(here, regime, "unplanned")
     planned = served(here, regime, "planned")
 
@@ -66,7 +66,9 @@ def test_what_comes_again_is_read_however_it_began(here: PrefixHarness, regime: 
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
-def test_what_never_comes_again_is_soon_not_paid_for(here: PrefixHarness, regime: str):
+def test_a_prompt_that_never_repeats_is_soon_written_without_a_fee(
+    here: PrefixHarness, regime: str
+):
     alone = served(here, regime, "unplanned", range(24))
     planned = served(here, regime, "planned", range(24))
 

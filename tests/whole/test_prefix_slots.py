@@ -53,7 +53,7 @@ def _words(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def test_what_a_header_names_variable_comes_last(here: PrefixHarness):
+def test_text_that_a_header_names_variable_comes_last(here: PrefixHarness):
     texts, notes = sent(here, "0=variable")
 
     assert texts[:2] == [RULES, "So?"]

@@ -115,7 +115,7 @@ def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
 
 
 @needs_tapes
-def test_what_was_asked_arrives_byte_for_byte_but_for_the_wish_for_usage(
+def test_the_body_arrives_byte_for_byte_except_for_the_request_for_usage(
     played: list[Played],
 ) -> None:
     changed = [one for one in played if one.heard != one.recording.asked]
@@ -146,7 +146,7 @@ def test_the_ledger_holds_the_usage_that_was_recorded(played: list[Played]) -> N
 
 
 @needs_tapes
-def test_what_the_provider_did_not_say_is_estimated(played: list[Played]) -> None:
+def test_usage_that_the_provider_did_not_report_is_estimated(played: list[Played]) -> None:
     unsaid = [one for one in played if one.recording.status == 200 and usage(one.recording) is None]
 
     for one in unsaid:

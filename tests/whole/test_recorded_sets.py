@@ -180,7 +180,7 @@ def test_a_session_is_put_into_chat_form_without_what_was_left_unanswered(tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["swe-agent", "openhands", "openhands-sdk", "gorilla"])
-def test_what_was_recorded_can_be_replayed(kind):
+def test_recorded_sets_can_be_replayed(kind):
     if not SETS[kind].exists():
         pytest.skip(f"no recordings at {SETS[kind]}")
     replayed = [parse_line(orjson.dumps(each)) for each in found(kind, SETS[kind])]

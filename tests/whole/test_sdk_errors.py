@@ -64,7 +64,7 @@ def test_a_wrong_type_is_a_bad_request_that_names_the_parameter(
     assert (caught.value.param, caught.value.code) == (name, "invalid_type")
 
 
-def test_what_the_upstream_finds_wrong_keeps_its_parameter(dial: Dial, model: str) -> None:
+def test_an_upstream_error_keeps_its_parameter(dial: Dial, model: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         dial().ask(lambda c: c.chat.completions.create(model=model, messages=5))
 

@@ -1,1 +1,1 @@
-"""Where marks and keys pay: positions, policies, and the optimum they are held against."""
+"""Marks and keys where they pay: positions, policies, and the optimum they are held against."""

@@ -21,7 +21,7 @@ _BUCKET_S: Final = 5.0
 _BUCKET_COUNT: Final = int(JUDGED_AFTER_S / _BUCKET_S)
 #: Seconds that young events surely are old, from the youngest.
 MIN_AGES_S: Final = tuple(max(0, age - 1) * _BUCKET_S for age in range(_BUCKET_COUNT))
-#: What an observation keeps of its weight at the next one: some 200 count.
+#: Factor on an observation's weight at the next one: some 200 count.
 _DECAY: Final = 0.995
 #: Conversations in a row that end with their first call before it is believed.
 MIN_RUN_CONVERSATIONS: Final = 20
@@ -32,7 +32,7 @@ _MAX_RUN_CONVERSATIONS: Final = 5_120
 _ENDED_AFTER_S: Final = 1_800.0
 #: First calls that may still be followed; beyond, some are not counted.
 _MAX_PENDING: Final = 64
-#: How near a follower's gap has to lead to its first call, in seconds.
+#: Most seconds between a follower's gap and the gap to its first call.
 _MAX_GAP_ERROR_S: Final = 1.0
 
 
@@ -75,7 +75,7 @@ class ContinuationModel:
         """The share followed; never more than 1.
 
         Args:
-            prior: What is believed.
+            prior: Prior belief.
             follower_shares: The share of followers that has come by each of ``MIN_AGES_S``: an
                 event of that age counts as so much not followed; () for nothing before it is ripe.
         """

@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-#: How many times over marks have to have earned what the next ones cost: the first that comes again
-#: may be the only one.
+#: Least ratio of what marks have earned to what the next ones cost: the first that comes again may
+#: be the only one.
 _MIN_EARNINGS_PER_STAKE: Final = 3.0
 #: The part of what all calls would have cost unmodified that bets may lose at any time.
 _MAX_LOSS_SHARE: Final = 0.0004
@@ -28,7 +28,7 @@ _MIN_CREDIT_SAVING_SHARE: Final = 0.3
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
 _MAX_STAKE_S: Final = 3_600.0
-#: What earnings keep of their weight at the next call: some 500 count.
+#: Factor on the earnings' weight at the next call: some 500 count.
 _DECAY: Final = 0.998
 
 
@@ -36,12 +36,12 @@ class MarkEarnings(msgspec.Struct):
     """Earnings of marks in one feature, in any unit of money.
 
     Attributes:
-        credit: What is given in advance.
-        earned: What they would have saved lately, had all calls had theirs.
-        spent: What calls would have cost unmodified lately.
+        credit: Amount given in advance.
+        earned: Recent savings, had all calls had theirs.
+        spent: Recent cost of calls, had they been sent unmodified.
         total: The same of all calls.
-        balance: What those that were sent saved.
-        stakes: What others may lose whose calls have not ended, and since when, by number.
+        balance: Savings of those that were sent.
+        stakes: Possible losses of others whose calls have not ended, and since when, by number.
     """
 
     credit: float = 0.0
@@ -56,8 +56,8 @@ class MarkEarnings(msgspec.Struct):
         """True if marks are sent that lose so much if they are never read.
 
         Args:
-            stake: What they cost over sending the call without them.
-            on_credit: Whether that may be more than others have brought back.
+            stake: Extra cost over sending the call without them.
+            on_credit: True if that may be more than others have brought back.
         """
         earned = self.earned + self.credit
         if len(self.stakes) >= _MAX_STAKES or earned < _MIN_EARNINGS_PER_STAKE * stake:
@@ -97,9 +97,9 @@ class MarkEarnings(msgspec.Struct):
         """Count an answered call.
 
         Args:
-            direct: What it would have cost unmodified.
-            saved: What it saved with its marks, or would have; below 0 for a loss.
-            floor: What the earnings never fall below by it.
+            direct: Cost had it been sent unmodified.
+            saved: Savings by its marks, had or expected; below 0 for a loss.
+            floor: Least value that it may bring the earnings to.
         """
         self.earned = max(self.earned * _DECAY + saved, floor)
         self.spent = self.spent * _DECAY + direct

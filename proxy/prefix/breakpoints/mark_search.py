@@ -14,7 +14,7 @@ import msgspec
 
 #: Partial mark sets looked at before the best so far is taken; bounds what odd prompts cost.
 _MAX_STEPS: Final = 2_000
-#: What a set must be better by, in tokens; below that the smaller set wins.
+#: Least advantage of a larger set, in tokens; below that the smaller set wins.
 _MIN_GAIN_TOKENS: Final = 1e-6
 
 _NEVER: Final = float("-inf")
@@ -27,7 +27,7 @@ class LaterCalls(msgspec.Struct, frozen=True):
 
     Attributes:
         upto: The last block shared.
-        worth: What it saves, by rank, that a token can be read for so long and no longer.
+        worth: Savings, by rank, of a token that can be read for so long and no longer.
     """
 
     upto: int
@@ -38,7 +38,7 @@ class SavingsOutlook:
     """Sums over later calls, by how far they share the prompt.
 
     Attributes:
-        ends: Where what is shared ends, in order.
+        ends: Ends of what is shared, in order.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class SearchProblem(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens up to the end of each block, and 0 for block -1.
         cached: Rank of the live entry at the end of a block.
         given: Rank of the caller's mark at a block.
-        fees: What a token written costs over a fresh one, by rank.
-        gain: What a token read costs less than a fresh one.
+        fees: Price of a token written over a fresh one, by rank.
+        gain: Price of a token read below a fresh one.
         least: Tokens below which nothing is written.
-        reach: How many blocks from a mark backwards are looked at, its own included.
+        reach: Number of blocks searched backwards from a mark, its own included.
     """
 
     tokens: tuple[int, ...]
@@ -138,8 +138,8 @@ class _Set:
         front: The last block that is written, or live and marked.
         lowest: The lowest rank of all marks.
         own: The lowest rank of the marks added.
-        hit: Whether a mark finds what this call reads.
-        value: What it saves if no mark is added.
+        hit: True if a mark finds what this call reads.
+        value: Savings if no mark is added.
     """
 
     __slots__ = ("chosen", "found", "front", "hit", "lowest", "own", "start", "value")
@@ -159,7 +159,7 @@ class MarkSearch:
 
     Attributes:
         best: Block and rank of each mark to add.
-        value: What they save, later calls included; as given to ``run`` if nothing saves more.
+        value: Savings by them, later calls included; as given to ``run`` if nothing saves more.
     """
 
     def __init__(self, board: SearchProblem, outlook: SavingsOutlook, hit: int) -> None:

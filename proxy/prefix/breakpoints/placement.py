@@ -33,7 +33,7 @@ _OPENAI: Final = "openai-breakpoint"
 _EMPTY_PART_BYTES: Final = 2
 #: Places on the wire that a message of the assistant may become: thinking, text and its calls.
 _MAX_PLACES_PER_ANSWER: Final = 3
-#: How far below the least an estimate may be and still mean more. A mark that proves too early
+#: Factor below the minimum at which an estimate may still mean more. A mark that proves too early
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
@@ -44,7 +44,8 @@ class Reuse(msgspec.Struct, frozen=True):
 
     Attributes:
         upto: The last block that they share with this call.
-        uses: How many are expected while an entry lives that each of them refreshes, by lifetime.
+        uses: Expected number of calls during the life of an entry that each of them refreshes, by
+            lifetime.
     """
 
     upto: int
@@ -138,7 +139,7 @@ class MarkPlacement(msgspec.Struct, frozen=True):
 
     Attributes:
         marks: Those to add, in wire order.
-        notes: Why a mark that the policy asks for does not stand, a sentence each.
+        notes: Reasons that a mark which the policy asks for does not stand, a sentence each.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -149,9 +150,9 @@ class PromptEnd(msgspec.Struct, frozen=True):
     """The end of a prompt.
 
     Attributes:
-        tail: How many messages vary per call; nothing there is marked.
-        spoken: How many of the messages before them, and before those that the policy leaves out,
-            of the last two, are the assistant's and take a mark.
+        tail: Number of messages that vary per call; nothing there is marked.
+        spoken: Number of the assistant's messages that take a mark, among the two before them and
+            before those that the policy leaves out.
     """
 
     tail: int = 0
@@ -180,12 +181,12 @@ def place_marks(
     """The marks this call adds to the caller's own, and why others do not stand.
 
     Args:
-        policy: What its conversation marks.
+        policy: Marks of its conversation.
         blocks: The call's, in wire order.
         ends: Tokens up to the end of each block, or as near as is known.
         regime: The cache of its route.
         given: The caller's own marks, by block.
-        end: What is known of the prompt's end.
+        end: Known facts about the prompt's end.
     """
     room = regime.marks - len(given)
     if given and not policy.explicit and regime.name == _OPENAI:
@@ -322,7 +323,7 @@ def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
 def _mark_objection(
     wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
 ) -> str:
-    """Why a mark cannot stand or would do nothing; "" where it can."""
+    """Reason that a mark cannot stand or would do nothing; "" where it can."""
     if wish.block < 0:
         return "nothing there can carry one"
     if wish.block in given:

@@ -32,10 +32,11 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
         stable: The lifetime of the mark after the stable slot.
         semi: The lifetime of the mark after the semi-stable slot.
         history: The lifetime of the mark after the conversation so far.
-        back: How many blocks at the end that mark leaves out, as later calls do not repeat them.
-        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        back: Number of blocks at the end that the mark leaves out, as later calls do not repeat
+            them.
+        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         key: The routing or isolation key to send; "" for none.
-        why: Why it is so, in one sentence.
+        why: Reason, in one sentence.
     """
 
     tools: str = ""
@@ -52,16 +53,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The decisions for one conversation; the same in every process that shares a store.
 
     Attributes:
-        arm: Whether it is treated.
+        arm: True if it is treated.
         layout: The version of the layout applied; 0 for none.
         tools: Fingerprints of its tools in the order they are sent (hex).
-        as_came: Whether its tools are written as their caller writes them, else in one rendering.
-        policies: What it marks, by the regime's name and provider, as ``regime/provider``.
-        joined: Whether it was met midway: its text and tools then stay where they were.
-        anew: Whether it takes the place of an older one: a conversation that begins the same way
+        as_came: True if its tools are written as their caller writes them, else in one rendering.
+        policies: Breakpoint policies by the regime's name and provider, as ``regime/provider``.
+        joined: True if it was met midway: its text and tools then stay where they were.
+        anew: True if it takes the place of an older one: a conversation that begins the same way
             begins again, now with a newer layout.
-        onward: How it first went on, in hex: the chain of that call, and its last answer's key. ()
-            until it did. Another call that begins as it did belongs to it if it went on so, too.
+        onward: Its first continuation, in hex: the chain of that call, and its last answer's key.
+            () until it did. Another call that begins as it did belongs to it if it went on so, too.
         conversation: In the place of a plan, the conversation (hex) whose first call was this but
             for its last messages, or ``SEVERAL``; "" for a plan.
     """
@@ -107,7 +108,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
 
     Args:
-        plan: What holds for the one that it began as.
+        plan: Plan of the one that it began as.
         arm: The arm that is drawn for it.
         tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
@@ -134,7 +135,7 @@ def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
     A larger share only adds conversations to the control arm.
 
     Args:
-        conversation: What identifies it.
+        conversation: Identifier of the conversation.
         share: The part of all conversations that is left alone, from 0 to 1.
     """
     drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_ARM_LABEL).digest(), "big")

@@ -45,7 +45,7 @@ _KEYED_ITEMS: Final = KEYED | {("block-chain", "xai")}
 _HEADERS: Final = {("block-chain", "xai"): "x-grok-conv-id"}
 #: The cache that has modes.
 _OPENAI: Final = "openai-breakpoint"
-#: How much more has to be read of a mark before the end than of one there.
+#: Least ratio of what is read of a mark before the end to what is read of one at the end.
 _MIN_READ_RATIO: Final = 1.1
 #: Calls that all have to begin in another way before OpenAI's own choice is switched off.
 _MIN_DIFFERENT_CALLS: Final = 6
@@ -112,9 +112,9 @@ class ConversationShape(msgspec.Struct, frozen=True, kw_only=True):
         stable: Tokens of the stable slot.
         semi: Tokens of the semi-stable slot.
         history: Tokens of the conversation, as far as later calls repeat it.
-        back: How many blocks at its end they do not repeat.
-        ends_system: Whether system text that can be marked ends the stable slot; tools alone
-            cannot be marked everywhere.
+        back: Number of blocks at its end that they do not repeat.
+        ends_system: True if system text that can be marked ends the stable slot; tools alone cannot
+            be marked everywhere.
     """
 
     stable: int
@@ -145,7 +145,7 @@ def conversation_shape(
     Args:
         blocks: The prompt's.
         spoken: Tokens of its conversation without so many of the last blocks, by how many.
-        beyond: How many of those later calls do not repeat.
+        beyond: Number of those that later calls do not repeat.
     """
     sizes = dict.fromkeys(PromptSlot, 0)
     for block in blocks:
@@ -167,7 +167,7 @@ def choose_policy(
 
     Args:
         shape: Its first call.
-        uses: What is expected of it.
+        uses: Expected uses.
         regime: The cache of its route.
         key_source: The hashes that keys are made of.
     """
@@ -224,7 +224,7 @@ def decision_stage(turns: int, calls: int = 0) -> int:
 
     Args:
         turns: Answers it holds.
-        calls: How often it was seen before.
+        calls: Number of times it was seen before.
     """
     if turns or not calls:
         return min(turns.bit_length(), _LAST_TURNS_STAGE)
@@ -264,10 +264,10 @@ def without_unread_marks(
     tools that grows, begin alike again, and what OpenAI stored is read then.
 
     Args:
-        found: What the conversation would mark.
+        found: Marks that the conversation would set.
         regime: The cache of its route.
-        before: How its latest calls began; where every other one began so, too, it holds still.
-        now: How this one does.
+        before: Starts of its latest calls; where every other one began so, too, it holds still.
+        now: Start of this call.
     """
     if regime.name == _OPENAI and not _are_all_new(before, now):
         return found

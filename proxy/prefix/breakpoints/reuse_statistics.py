@@ -18,18 +18,18 @@ from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT
 
 #: Upper ends of the gaps told apart, in seconds; the lifetimes that are sold are among them.
 GAP_EDGES_S: Final = (1, 5, 20, 60, 180, 300, 600, 1_800, 3_600, 14_400, 43_200, 86_400)
-#: What an observation keeps of its weight at the next one: some 100 count.
+#: Factor on an observation's weight at the next one: some 100 count.
 _DECAY: Final = 0.99
 #: No chain of uses is believed to be longer.
 _MAX_EXPECTED_USES: Final = 100.0
 #: Conversations are told apart by how far they came: one call, two, up to four, eight, and more.
 _STAGE_COUNT: Final = 5
 
-#: Where tools or an assistant's turn are in the first prompt, it is likely to go on.
+#: Prior for prompts that begin with tools or an assistant's turn: they are likely to go on.
 _OPEN_PRIOR: Final = Prior(0.8, 1.0)
 #: A lone question says nothing; then a mark has to wait until conversations are seen to go on.
 _LONE_PRIOR: Final = Prior(0.05, 4.0)
-#: How much of what is hoped of it counts: a fee is certain, a reading is not.
+#: Weight of the expected saving: a fee is certain, a cache read is not.
 _LONE_DISCOUNT: Final = 0.75
 #: One that is asked again may be asked once more, or not.
 _REPEAT_PRIOR: Final = Prior(0.5, 2.0)
@@ -70,7 +70,7 @@ class ExpectedUses(msgspec.Struct, frozen=True, kw_only=True):
             semi-stable slot too.
         history: Calls of this conversation that share all of this prompt that is marked.
         tools: Calls of the feature that share the tools, and no more.
-        is_lone: Whether conversations surely end with their first call.
+        is_lone: True if conversations surely end with their first call.
     """
 
     stable: Mapping[str, float]
@@ -84,8 +84,8 @@ class ReadOutcome(msgspec.Struct, frozen=True):
     """The outcome of a prefix read that was expected.
 
     Attributes:
-        in_talk: Whether it ends in the conversation, rather than before it.
-        came_true: Whether its provider read it.
+        in_talk: True if it ends in the conversation, rather than before it.
+        came_true: True if its provider read it.
     """
 
     in_talk: bool
@@ -98,17 +98,17 @@ class SeenCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         before: Earlier calls of its conversation.
         gap: Seconds since the latest of them, from start to start.
-        extends: Whether it begins with all that one of the latest of them sent; None where none
-            of them is known.
-        left: How many blocks at the end of that one it does not repeat; ``MORE`` at most.
-        counts: Whether it is long enough to be cached; whether shorter ones are followed says
-            nothing of those that can be.
-        counted: Whether the latest of them was.
-        repeats: Whether another conversation sent all of it before.
-        shares: Whether its stable slot was sent before; what is not so is no such slot.
-        equips: Whether its tools were sent before, in the same order.
+        extends: True if it begins with all that one of the latest of them sent; None where none of
+            them is known.
+        left: Number of blocks at the end of that one that it does not repeat; ``MORE`` at most.
+        counts: True if it is long enough to be cached; that shorter ones are followed says nothing
+            of those that can be.
+        counted: True if the latest of them was long enough to be cached.
+        repeats: True if another conversation sent all of it before.
+        shares: True if its stable slot was sent before; what is not so is no such slot.
+        equips: True if its tools were sent before, in the same order.
         layout: The version of the layout it was sent in.
-        reads: What became of what it should have read; None where that is not known.
+        reads: Result of the read that was expected; None where that is not known.
     """
 
     before: int = 0
@@ -186,7 +186,7 @@ class ReuseStatistics:
         """The share of later calls that repeat all but so many blocks at the end; by how many.
 
         Args:
-            own: How many the latest calls of the conversation itself left out.
+            own: Number of blocks that each of the conversation's own latest calls left out.
         """
         weight = 1.0 + len(own)
         return tuple(
@@ -209,7 +209,7 @@ class ReuseStatistics:
 
         Args:
             lifetimes: Seconds, by lifetime.
-            is_open: Whether the prompt holds tools or a turn of the assistant.
+            is_open: True if the prompt holds tools or a turn of the assistant.
             before: Earlier calls of the conversation.
             repeats: The share of its later calls that repeat what is marked; None for the share of
                 the feature's that repeat all.
@@ -334,12 +334,12 @@ class _SharedStarts:
     """The parts that calls in one layout share with those before them.
 
     Attributes:
-        extends: What later calls of a conversation leave out of the one before.
+        extends: Parts of the call before that later calls of a conversation leave out.
         shares: Calls whose stable slot was sent before.
         alike: The same of those that do not extend their conversation.
         equips: Calls whose tools were sent before.
-        was_extended: Whether a call was ever sent again, alone or as a beginning, but for its end.
-        was_shared: Whether a stable slot ever was, by a call that does not extend another.
+        was_extended: True if a call was ever sent again, alone or as a beginning, but for its end.
+        was_shared: True if a stable slot ever was, by a call that does not extend another.
     """
 
     def __init__(self) -> None:

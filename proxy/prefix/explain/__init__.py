@@ -1,1 +1,1 @@
-"""Why a cache read less than it could have."""
+"""Reasons for which a cache read less than it could have."""

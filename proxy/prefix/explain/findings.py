@@ -34,7 +34,7 @@ _EXCERPT_CHARS: Final = 40
 _GONE_AFTER_LIFETIMES: Final = 2
 #: Messages that are gone at once where a conversation was shortened rather than edited.
 _MIN_DROPPED_MESSAGES: Final = 2
-#: How far above the minimum an estimate may be and still mean less than it.
+#: Factor above the minimum at which an estimate may still mean less.
 _ESTIMATE_ERROR_FACTOR: Final = 1.3
 #: Caches that promise nothing.
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})
@@ -86,7 +86,7 @@ class CallEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         before: The call it is compared with; None where there was none.
-        now: When it was sent.
+        now: Time at which it was sent, in seconds.
     """
 
     sent: SentCall

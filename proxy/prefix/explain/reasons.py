@@ -11,7 +11,7 @@ from slo.usage import Usage
 
 
 class MissReason(StrEnum):
-    """Why a cache was read less than it could have been."""
+    """Reason for a cache miss."""
 
     FIRST_SEEN = "first_seen"
     BELOW_MINIMUM = "below_minimum"
@@ -38,7 +38,7 @@ class ProviderReason(msgspec.Struct, frozen=True):
     Attributes:
         reason: As we call it.
         detail: In a short sentence.
-        tokens: What it says was missed; None where it does not.
+        tokens: Tokens that it reports as missed; None where it does not.
     """
 
     reason: MissReason
@@ -47,13 +47,13 @@ class ProviderReason(msgspec.Struct, frozen=True):
 
 
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a call was read less than it could have been, and what that cost.
+    """Reason for a cache miss, and its cost.
 
     Attributes:
         detail: The evidence in a short sentence; text of the prompt only where it may be shown.
         confidence: None where it was not kept.
         tokens: Tokens that could have been read and were not.
-        nanos: What that cost, in nano-dollars; None where a price is unknown.
+        nanos: Cost of that, in nano-dollars; None where a price is unknown.
     """
 
     reason: MissReason
@@ -63,7 +63,7 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int | None = None
 
 
-#: What to do about each reason, in one sentence.
+#: Advice for each reason, in one sentence.
 FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
@@ -119,9 +119,9 @@ def explanation_lines(
     """The lines that explain one call's cache; none where nothing is known of it.
 
     Args:
-        miss: Why less was read than could have been; None for no reason to ask.
+        miss: Reason for a smaller read than possible; None for no reason to ask.
         expected: Tokens that should have been read; None where nobody reckoned.
-        usage: What the provider counted; None where it did not.
+        usage: Usage as counted by the provider; None where it did not.
     """
     if usage is None:
         return []

@@ -100,7 +100,7 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
 
     Args:
         prompt: As its caller wrote it.
-        header: What ``x-thriftgate-slots`` holds; "" for nothing.
+        header: Value of ``x-thriftgate-slots``; "" for nothing.
 
     Raises:
         Unplannable: If a message that is named cannot be read.

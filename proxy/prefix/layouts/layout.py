@@ -27,7 +27,7 @@ from proxy.records.amounts import quantity
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
 MAX_TEXTS: Final = 64
-#: Where a run begins and ends, the slot it goes to, and its label.
+#: Start and end of a run, the slot it goes to, and its label.
 Run = tuple[int, int, PromptSlot, str]
 #: Moves of a layout that are followed; the rest are passed over.
 MAX_MOVES: Final = 64
@@ -187,16 +187,16 @@ class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         before: The unit in front; None for the start of the instructions.
         after: The unit behind; None for their end.
-        slot: Where it goes.
-        label: What it is called where it stood and where it arrives.
+        slot: Slot that it goes to.
+        label: Name of it where it stood and where it arrives.
         at: First of its units between the two, blank ones not counted.
-        count: How many units it is; 0 for all between the two.
-        of: How many units stand between the two; where it is otherwise, all of them move.
-        shows: What a reader sees of it.
+        count: Number of units in it; 0 for all between the two.
+        of: Number of units between the two; where it is otherwise, all of them move.
+        shows: Text shown to a reader.
         calls: Different calls it was seen in.
         conversations: Conversations it was seen in.
         values: Different texts it had.
-        saving: What it is expected to save, in nano-dollars per 1,000 calls.
+        saving: Expected savings, in nano-dollars per 1,000 calls.
     """
 
     before: Anchor | None
@@ -239,7 +239,7 @@ def find_moves(
         prompt: As it was parsed.
         layout: The moves.
         fingerprint: The one the layout was learned with.
-        declared: What the caller declares; those texts are the caller's and looked past.
+        declared: Moves that the caller declares; those texts are the caller's and passed over.
 
     Raises:
         Unplannable: If a leading message cannot be read.

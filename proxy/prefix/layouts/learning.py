@@ -37,7 +37,7 @@ class FeatureLearner:
     Args:
         fingerprint: The team's.
         tools: Bytes of the tool definitions, which stand in front of the instructions.
-        shows: Whether layouts may quote the caller's words.
+        shows: True if layouts may quote the caller's words.
     """
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
@@ -60,7 +60,7 @@ class FeatureLearner:
             texts: Its instructions: the texts of its leading system and developer messages.
             conversation: The hash of its conversation.
             now: Seconds.
-            first: Whether it is the conversation's first call.
+            first: True if it is the conversation's first call.
             history: Bytes of the conversation behind the instructions.
             mark: Stands for the instructions; 0 for nothing.
         """
@@ -78,7 +78,7 @@ class FeatureLearner:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
 
         Args:
-            fresh: What a token not read from the cache costs, in nano-dollars.
+            fresh: Price of a token not read from the cache, in nano-dollars.
             regime: The cache of the route.
         """
         moves: list[LayoutMove] = []
@@ -134,8 +134,8 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
     """The calls that are long enough to be cached, once no text varies before their conversation.
 
     Attributes:
-        opens: Whether a conversation's first call is.
-        share: Which share of all calls is.
+        opens: True if a conversation's first call is.
+        share: Its share of all calls.
         history: Bytes behind the instructions of those that are not first, for each of all calls.
     """
 
@@ -212,7 +212,7 @@ def _movable_columns(gap: Gap) -> Iterator[_Hole]:
 
 
 def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
-    """Where a column should go; None where it should stay."""
+    """The slot that a column should move to; None where it should stay."""
     further = sum(sample.later_calls for sample in gap.samples)
     changes = sum(
         sample.changes * _differing_share(values)

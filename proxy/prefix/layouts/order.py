@@ -45,7 +45,7 @@ class TextPiece(msgspec.Struct, frozen=True):
     """A run of text that moves as one.
 
     Attributes:
-        label: What it is called where it stood and where it arrives; "" for a number.
+        label: Name of it where it stood and where it arrives; "" for a number.
     """
 
     slot: PromptSlot
@@ -57,10 +57,10 @@ class SplitText(msgspec.Struct, frozen=True):
     """A text whose pieces are in order.
 
     Attributes:
-        kept: What stays in the stable slot, with references to what left.
-        ending: What is semi-stable and already stands at the end.
-        gone: What goes elsewhere.
-        whole: Whether nothing is asked of the text: it stays as it was written.
+        kept: Text that stays in the stable slot, with references to what left.
+        ending: Semi-stable text that already stands at the end.
+        gone: Pieces that go elsewhere.
+        whole: True if nothing is asked of the text: it stays as it was written.
     """
 
     kept: str
@@ -74,7 +74,7 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
 
     Args:
         pieces: The text.
-        last: Whether no stable text follows it; semi-stable pieces at its end then stay there.
+        last: True if no stable text follows it; semi-stable pieces at its end then stay there.
     """
     solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
     end = solid[-1] + 1 if solid else 0
@@ -140,7 +140,7 @@ def _references_between(
     return lead + said + ("" if after[0].isspace() or after[0] in _CLOSING else gap)
 
 
-#: What the pieces of a text part are, by (message, part); together they are its whole text.
+#: Pieces of a text part, by (message, part); together they are its whole text.
 PieceMoves = Mapping[tuple[int, int], Sequence[TextPiece]]
 
 #: Opens what varies, where it arrives.
@@ -193,8 +193,8 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
 
     Args:
         prompt: As it was parsed.
-        wish: What the pieces are; places that the prompt has not are passed over.
-        late: Whether the upstream takes a system message after the conversation; otherwise what
+        wish: Pieces of each text; places that the prompt has not are passed over.
+        late: True if the upstream takes a system message after the conversation; otherwise what
             varies goes into a user's message, with a user's authority.
 
     Raises:

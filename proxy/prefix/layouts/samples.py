@@ -96,9 +96,9 @@ class SeenUnit(msgspec.Struct, frozen=True):
         print: Its fingerprint without the white space around it.
         size: Its characters without that white space.
         weight: Its bytes, all of them.
-        telling: Whether a place can be known by it.
+        telling: True if a place can be known by it.
         lines: Line breaks in it.
-        words: How it begins, where words may be shown.
+        words: Its beginning, where words may be shown.
     """
 
     print: bytes
@@ -117,12 +117,13 @@ class ConversationSample(msgspec.Struct):
 
     Attributes:
         identity: Its hash.
-        hour: When it was last seen.
+        hour: Hour in which it was last seen.
         calls: Calls seen since it was kept.
-        opened: Whether its first call was among them.
+        opened: True if its first call was among them.
         changes: Calls whose instructions differ from those of the call before.
         history: Bytes that followed the instructions of its further calls, in all.
-        lengths: How many of these calls had so many bytes there, in steps, and bytes of all such.
+        lengths: Number of these calls, and their bytes in all, by the bytes they had there, in
+            steps.
         latest: The fingerprint of its latest instructions.
         mark: Stands for them, too, for those who have not hashed them.
         variants: Some of its instructions, by fingerprint.
@@ -231,7 +232,7 @@ class Samples:
         Args:
             conversation: Its hash.
             now: Seconds.
-            first: Whether it is the conversation's first call.
+            first: True if it is the conversation's first call.
             history: Bytes of the conversation behind the instructions.
             mark: Stands for the instructions; 0 for nothing.
         """

@@ -13,7 +13,7 @@ from proxy.prefix.layouts.samples import ConversationSample, SeenUnit, Variant, 
 MIN_CONVERSATIONS: Final = 5
 #: Units in a gap above which it is one column.
 MAX_COLUMNS: Final = 16
-#: Which share of the variants a unit of the skeleton stands in.
+#: Least share of the variants that hold a unit of the skeleton.
 MIN_VARIANT_SHARE: Final = 0.9
 #: Units that one which wanders may pass for all of them to be taken as shuffled.
 MAX_PASSED_UNITS: Final = 8
@@ -25,9 +25,10 @@ class Column(msgspec.Struct, frozen=True):
 
     Attributes:
         at: The first of them among the gap's units, blank ones not counted.
-        of: How many units the gap has everywhere; 0 where that differs and the column is all of it.
-        values: What stands there by conversation and variant, as fingerprints.
-        example: What stands there in one variant.
+        of: Number of units that the gap has everywhere; 0 where that differs and the column is all
+            of it.
+        values: Values there by conversation and variant, as fingerprints.
+        example: Units there in one variant.
         line: The number of its first line in that variant, from 1.
     """
 

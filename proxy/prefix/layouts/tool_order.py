@@ -70,7 +70,7 @@ class Toolsets:
     """The lists of tools that one feature's conversations began with.
 
     Attributes:
-        is_respelled: Whether a tool came with its keys in another order.
+        is_respelled: True if a tool came with its keys in another order.
     """
 
     __slots__ = ("_head", "_is_shuffled", "_lists", "_pairs", "_spelt", "_turned", "is_respelled")
@@ -140,7 +140,7 @@ class OrderedTools(msgspec.Struct, frozen=True):
         tools: Each definition.
         order: Fingerprints (hex) of the functions this conversation has sent, in the order they
             are sent: the next call's ``known``.
-        why: Why the caller's order was kept; "" where it was not.
+        why: Reason to keep the caller's order; "" where it was not kept.
     """
 
     tools: tuple[bytes, ...]
@@ -155,7 +155,7 @@ class _Tool(msgspec.Struct, frozen=True):
         whole: Its one rendering; unmodified where it is no function.
         bare: The same without marks.
         marks: Its marks, by name.
-        name: What the model calls it; "" where it has to stay in its place.
+        name: Name of it to the model; "" where it has to stay in its place.
         known: The fingerprint (hex) of ``bare``.
         came: As its caller writes it.
         spelling: Differs from that of another rendering; spaces between its parts do not count.
@@ -202,7 +202,7 @@ def order_tools(
         tools: As the caller wrote them.
         known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
         fingerprint: Names a tool by its rendering without marks.
-        as_came: Whether each is written as its caller writes it, in place of the one rendering.
+        as_came: True if each is written as its caller writes it, in place of the one rendering.
     """
     if len(tools) > MAX_TOOLS:
         return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")

@@ -18,7 +18,7 @@ def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
 
     Args:
         sent: The prompt.
-        expected: What its cache holds.
+        expected: Expected contents of its cache.
         total: Its tokens.
     """
     regime, expected = sent.regime, expected.rescale(total)

@@ -78,7 +78,7 @@ def prefix_parameters(
     """Fingerprint the fields that the prefix depends on; a field left out counts as null.
 
     Args:
-        prompt: What is sent.
+        prompt: Prompt as sent.
         regime: The cache it meets.
         fingerprint: The team's.
         model: The name the upstream knows it by; "" for the one in the prompt.
@@ -121,14 +121,14 @@ class ChangeKind(StrEnum):
 
 
 class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a prompt first differs from the one before it.
+    """First difference of a prompt from the one before it.
 
     Attributes:
-        place: Where that is, such as ``tools[3]``, ``system line 4`` or ``messages[7]``.
+        place: Position of that, such as ``tools[3]``, ``system line 4`` or ``messages[7]``.
         kind: The kind of change there.
         block: Index of the block, in the prompt that is sent; None where nothing is left there.
         line: Index of the line within the block; None for all of it.
-        dropped: How many messages of the conversation are gone.
+        dropped: Number of messages that the conversation lost.
     """
 
     place: str
@@ -142,11 +142,11 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     """The trace that is kept of a call.
 
     Attributes:
-        at: When it was sent.
-        conversation: Which it belonged to.
+        at: Time at which it was sent, in seconds.
+        conversation: Conversation that it belonged to.
         place: Whose cache it met, and where.
-        early: What shaped its whole prefix besides the blocks, by name.
-        late: What shaped its messages only.
+        early: Digests of parameters that shaped its whole prefix besides the blocks, by name.
+        late: Digests of parameters that shaped its messages only.
         tools: Short fingerprints of its tools, joined.
         heads: The same of its leading texts.
         lines: The same of the lines of each leading text.
@@ -242,7 +242,7 @@ def repeated_bytes(sent: SentCall, before: CallTrace) -> int:
 
 
 def first_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
-    """Where the call first differs from the one before it; None where it only goes on."""
+    """First difference of the call from the one before it; None where it only goes on."""
     which, (ours, texts, _) = sent.block_ranges, sent.short_fingerprints
     tools = _first_difference(ours, before.tools)
     if tools is not None:

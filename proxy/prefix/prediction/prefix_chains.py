@@ -43,17 +43,17 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
     anywhere in it, what was sent before.
 
     Attributes:
-        tokens: What should be read.
-        found: What could be read if nothing ever died.
-        stored: What could be read if, besides, every block were looked up.
-        known: What was sent before, stored or not.
-        same: How many of its first blocks were sent before.
-        hit: How many of its first blocks end where the longest entry that surely is there does.
+        tokens: Tokens that should be read.
+        found: Tokens that could be read if nothing ever died.
+        stored: Tokens that could be read if, besides, every block were looked up.
+        known: Tokens sent before, stored or not.
+        same: Number of its first blocks that were sent before.
+        hit: Number of its first blocks up to the end of the longest entry that surely is there.
         idle: Seconds since the longest entry found was used; since the longest prefix known was
             sent, where none was found; None for neither.
         lives: Seconds the longest entry found lives after its last use; None for none.
         calls: Calls that took the same way to the cache in the last minute.
-        scale: How many tokens the prompt's bytes were taken to be.
+        scale: Scale from the prompt's bytes to tokens, as assumed.
     """
 
     tokens: int = 0
@@ -143,7 +143,7 @@ class PrefixChainIndex:
     Args:
         most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
             a hundredth are texts whose lines are kept.
-        is_brief: Whether of prompts whose cache ends at marks only new prefixes are noted: half the
+        is_brief: True if of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
         unstored: Prefixes that are known not to be stored.
     """
@@ -200,8 +200,8 @@ class PrefixChainIndex:
 
         Args:
             sent: The prompt.
-            usage: What the provider says of it; None where it says nothing.
-            now: When it was sent: lifetimes run from there.
+            usage: Usage as the provider reports it; None where it reports none.
+            now: Time at which it was sent, in seconds: lifetimes run from there.
         """
         self._count_call(sent, now)
         known = self._known_blocks(sent)
@@ -256,7 +256,7 @@ class PrefixChainIndex:
         return (*reaches, reaches[-1].size)
 
     def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
-        """Where the next block begins like one that stood in its place: bytes, and when."""
+        """Bytes that the next block shares with one that stood in its place, and their times."""
         opening = self._openings.peek(sent.points[known])
         lines = sent.lines.get(known)
         if opening is None or lines is None:

@@ -112,18 +112,18 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         regime: The cache it meets.
         place: Whose cache that is, and where: team, provider's account, upstream, replica.
-        feature: What part of whose product asks; finds the call to compare a first one with.
-        conversation: Which conversation it belongs to; empty where none is known.
-        early: What shapes the whole prefix besides the blocks, by name.
-        late: What shapes the messages only.
+        feature: Team and feature; finds the call to compare a first one with.
+        conversation: Conversation that it belongs to; empty where none is known.
+        early: Digests of parameters that shape the whole prefix besides the blocks, by name.
+        late: Digests of parameters that shape the messages only.
         blocks: The prompt's blocks in wire order.
         marks: The lifetime of each mark, the caller's own included, by index of its block; ""
             for the provider's own.
-        explicit: Whether the provider's own choice of breakpoints is switched off (OpenAI).
+        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         ttl: The lifetime asked for the whole call; "" for the provider's own.
-        tail: How many blocks at the end no later call repeats.
+        tail: Number of blocks at the end that no later call repeats.
         lines: The lines of leading texts, by index of their block.
-        compacted: Whether the gateway shortened the conversation for this call.
+        compacted: True if the gateway shortened the conversation for this call.
     """
 
     regime: Regime
@@ -270,8 +270,8 @@ class PromptStart(msgspec.Struct, frozen=True):
     """The digest of a prompt's start.
 
     Attributes:
-        tools: How many blocks are tools.
-        stable: How many are the stable slot, tools among them.
+        tools: Number of blocks that are tools.
+        stable: Number of blocks in the stable slot, tools among them.
         head: Stands for the stable slot.
         first: Stands for all up to the conversation's first message, and for that.
     """
@@ -302,7 +302,7 @@ class PromptEnding(msgspec.Struct, frozen=True, gc=False):
     """The digest of a prompt's end, as far as later calls may repeat it.
 
     Attributes:
-        begins: How many blocks stand before the last ones.
+        begins: Number of blocks before the last ones.
         head: Stands for those.
         last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
     """
@@ -327,7 +327,7 @@ def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding
 
     Args:
         blocks: This call's.
-        before: How the latest calls of its conversation ended, the latest last.
+        before: Ends of the latest calls of its conversation, the latest last.
     """
     shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
     repeats, last = max(shared, key=lambda one: one[0], default=(0, None))

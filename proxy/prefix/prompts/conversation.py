@@ -30,7 +30,7 @@ _HINTS: Final = ("prompt_cache_key", "session_id", "user", "safety_identifier")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "user_id")
 #: The same within ``client_metadata``, which Codex sends.
 _CLIENT: Final = ("session_id", "session-id", "thread_id", "thread-id")
-#: What an answer thought: clients send it again for a while, and leave it out later.
+#: Keys of an answer's thinking: clients send it again for a while, and leave it out later.
 _THOUGHTS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
 )
@@ -50,8 +50,8 @@ class ConversationChain(msgspec.Struct, frozen=True):
 
     Attributes:
         values: Stands for all that was said up to each message; first for nothing said.
-        said: What each message says, as a fingerprint.
-        answers: Where each answer stands: how many messages precede it, and how many its end does.
+        said: Fingerprint of each message's content.
+        answers: Position of each answer: the number of messages before it, and before its end.
             Messages of the assistant that follow each other are one answer.
     """
 
@@ -122,7 +122,7 @@ def conversation_chain(
 
     Args:
         prompt: As the caller wrote it.
-        readings: What is known of each of the caller's own messages.
+        readings: Readings of each of the caller's own messages.
         who: Whose it is: team, feature, key, and the names that its headers gave.
         fingerprint: The team's keyed hash.
     """

@@ -44,7 +44,7 @@ _NOTHING: Final = b"[]"
 #: Fields that bring in what the provider keeps.
 _KEPT: Final = ("previous_response_id", "conversation", "prompt")
 _ELSEWHERE: Final = "it goes on from what its provider keeps"
-#: Who speaks in items that are messages.
+#: Speakers of items that are messages.
 _SPEAKERS: Final = frozenset({b'"user"', b'"system"', b'"developer"', b'"assistant"'})
 _MESSAGES: Final = frozenset({b'"message"', _NULL})
 _RESULT: Final = b'"function_call_output"'
@@ -52,7 +52,7 @@ _KINDS: Final = (b"function", b"custom")
 #: Stands in for ``input`` where that was a text.
 _TEXT: Final = b'"'
 
-#: What is put around each; nothing of a caller's may begin like it.
+#: Frame around each; no text of a caller may begin like it.
 _ITEM: Final = b'{"role":"assistant","item":true,'
 _ANSWER: Final = b'{"role":"tool","item":true,'
 _MOVABLE: Final = b'{"role":"developer","instructions":true,"content":'
@@ -147,7 +147,7 @@ def read_items(
 
     Args:
         fields: As the caller wrote them.
-        goes_on: Whether one that goes on from what its provider keeps is read, too.
+        goes_on: True if one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it cannot be read, or goes on from what its provider keeps.

@@ -12,8 +12,8 @@ class LruCache(Generic[K, V]):
     """Values by key; what was used longest ago goes first.
 
     Args:
-        most: How many are kept, or how much all of them may weigh.
-        weigh: What a value weighs; None for 1 each.
+        most: Most values kept, or the most that all of them may weigh.
+        weigh: Weight of a value; None for 1 each.
 
     Attributes:
         peek: The value of a key, which is not used by this; None where there is none.

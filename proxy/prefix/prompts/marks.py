@@ -46,7 +46,7 @@ class _Form(msgspec.Struct, frozen=True):
         opening: Its value without the closing brace.
         usual: The lifetime that needs no saying.
         parts: The types of content parts that take it.
-        everywhere: Whether tools, tool messages and tool calls take it too.
+        everywhere: True if tools, tool messages and tool calls take it too.
         others: Lifetimes that only other providers sell, as they are said here; the usual one
             stands for all that are not here.
     """
@@ -144,7 +144,7 @@ def caller_marks(
     Args:
         prompt: The prompt.
         blocks: Its blocks.
-        readings: What is known of each message; empty where nothing is.
+        readings: Readings of each message; empty where there are none.
 
     Raises:
         Unplannable: If a message cannot be read.

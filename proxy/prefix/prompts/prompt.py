@@ -21,10 +21,10 @@ from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, member
 #: A keyed hash of a text: equal texts of one team are seen to be equal, nothing else is.
 Fingerprint = Callable[[bytes], bytes]
 
-#: Who speaks with the application's authority.
+#: Roles that speak with the application's authority.
 AUTHORITY: Final = frozenset({"system", "developer"})
 ASSISTANT: Final = "assistant"
-#: What a token of a prompt takes, where nobody counted.
+#: Bytes of a prompt's token, where nobody counted.
 BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
 MAX_PIECES: Final = 4_096
@@ -55,9 +55,9 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         fields: Every top-level field in the caller's order; those of messages and tools are empty.
         messages: Each message.
         tools: Each tool definition.
-        semi: Where the semi-stable slot begins in the leading system messages, as (message, part);
-            None where it is empty.
-        tail: How many messages at the end vary per call; no later call repeats them.
+        semi: Start of the semi-stable slot in the leading system messages, as (message, part); None
+            where it is empty.
+        tail: Number of messages at the end that vary per call; no later call repeats them.
     """
 
     fields: Mapping[str, bytes]
@@ -98,10 +98,10 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     """The facts of a message that planning remembers.
 
     Attributes:
-        role: Who speaks.
+        role: Role of the speaker.
         digest: Its fingerprint.
-        may_mark: Whether there can be a mark in it.
-        tagged: Whether it may hold tags.
+        may_mark: True if there can be a mark in it.
+        tagged: True if it may hold tags.
         bare: The size and the fingerprint of what it holds besides marks; None for its own.
         says: The fingerprint of what it says, however that is written; b"" for nothing.
     """
@@ -147,7 +147,7 @@ def parse_prompt(body: bytes, *, goes_on: bool = False) -> Prompt:
 
     Args:
         body: A chat body, or one of the Responses API.
-        goes_on: Whether one that goes on from what its provider keeps is read, too.
+        goes_on: True if one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it is no chat body, has too many pieces, or cannot be written again as

@@ -32,7 +32,7 @@ from slo.usage import Usage
 _VERSION: Final = "2023-06-01"
 _CHAT: Final = "chat/completions"
 _ENDPOINTS: Final = frozenset({_CHAT, "responses"})
-#: Where processing may be bound to; anything else that the usage names binds nothing.
+#: Regions to which processing may be bound; anything else that the usage names binds nothing.
 _REGIONS: Final = frozenset({"us", "eu"})
 
 

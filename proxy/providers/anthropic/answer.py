@@ -68,7 +68,7 @@ class WholeAnswer:
 
         Args:
             model: The name that the answer gives as its model's.
-            created: When the call arrived, in whole seconds since the epoch.
+            created: Arrival of the call, in whole seconds since the epoch.
         """
         self._model = model
         self._created = created
@@ -150,8 +150,8 @@ def annotations(
 
     Args:
         citations: Of one text block.
-        start: Where the block begins in the content, in characters.
-        end: Where it ends.
+        start: Start of the block in the content, in characters.
+        end: End of it, likewise.
     """
     return [
         {

@@ -10,7 +10,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.envelopes import envelope_of
 from proxy.providers.failures import failure, status_of
 
-#: What the caller's wire calls them; others keep the code of their status.
+#: Their names in the caller's API; others keep the code of their status.
 _CODES: Final[Mapping[str, str]] = {"invalid_request_error": "invalid_request"}
 
 #: An empty account is told as an invalid request, though it is not the caller's.

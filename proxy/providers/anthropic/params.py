@@ -11,7 +11,7 @@ from typing import Any, Final
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import ChatBody, invalid_parameter, unsupported_parameter
 
-#: What is asked for where neither caller nor catalog says how long an answer may be.
+#: Most output tokens where neither caller nor catalog names a limit.
 _DEFAULT_MAX_TOKENS: Final = 4_096
 
 #: Fields that need no note though they are not sent on: the gateway itself uses them.

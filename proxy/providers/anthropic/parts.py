@@ -132,7 +132,7 @@ def _document(part: ContentPart, at: str) -> Block:
 
 
 def _source(content: str, kind: str, at: str) -> dict[str, Any]:
-    """Where a document's content is; ``kind`` is its type where the content does not say."""
+    """The source of a document's content; ``kind`` is its type where the content does not say."""
     if content.startswith("https://"):
         return {"type": "url", "url": content}
     encoded = content

@@ -42,7 +42,7 @@ class MessagesRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         body: The JSON to send.
-        notes: What was changed or dropped, each once.
+        notes: Changes and omissions, each once.
         betas: The beta features it needs.
     """
 

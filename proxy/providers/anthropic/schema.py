@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-#: Where a schema holds schemas: by name, in a list, and itself one.
+#: Keys under which a schema holds schemas: by name, in a list, and as one.
 _BY_NAME: Final = ("properties", "$defs", "definitions")
 _IN_LIST: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 _ITSELF: Final = "items"

@@ -105,8 +105,8 @@ class AnswerStream:
 
         Args:
             model: The name that the answer gives as its model's.
-            created: When the call arrived, in whole seconds since the epoch.
-            wants_usage: Whether the caller asked for a usage chunk at the end.
+            created: Arrival of the call, in whole seconds since the epoch.
+            wants_usage: True if the caller asked for a usage chunk at the end.
         """
         self._unread: UpstreamError | None = None
         self._model = model

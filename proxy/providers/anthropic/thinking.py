@@ -68,7 +68,7 @@ def thinking(
         turns: The conversation.
         notes: Gets a sentence for what could not be said.
         room: ``max_tokens``; thinking counts inside it.
-        forced: Whether a tool must be used, which rules out thinking.
+        forced: True if a tool must be used, which rules out thinking.
 
     Raises:
         CallerError: If the effort is none that exists.

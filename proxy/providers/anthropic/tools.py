@@ -40,7 +40,7 @@ def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Bloc
 
 
 def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None:
-    """Which tool the model may or must use; None to leave it the choice.
+    """The tool that the model may or must use; None to leave it the choice.
 
     Raises:
         CallerError: If this model cannot be told so.

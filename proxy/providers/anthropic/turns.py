@@ -106,7 +106,7 @@ def close_turns(found: list[Turn], notes: list[str], *, prefill: bool) -> list[T
     Args:
         found: The turns.
         notes: Gets a sentence when something was changed.
-        prefill: Whether the model goes on from an assistant message.
+        prefill: True if the model goes on from an assistant message.
     """
     last = found[-1].content[-1]
     if found[-1].role != "assistant" or is_compaction(last):

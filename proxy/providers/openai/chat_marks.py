@@ -27,13 +27,14 @@ _OPENAI: Final = "openai-breakpoint"
 _ANTHROPIC: Final = "anthropic-breakpoint"
 _CONTROL, _BREAKPOINT = MARKS
 _OPTIONS: Final = "prompt_cache_options"
-#: What a body has in it that may have to change; one pass over it tells.
+#: Contents of a body that may have to change; found in one pass.
 _FOREIGN: Final = re.compile(rb'"cache_control"')
 _ANY: Final = re.compile(rb'cache_(?:control|breakpoint|options)"')
 #: 5m costs what OpenAI's 30m does, 1h less than its 12h does: so a caller never pays more for a
 #: write than it asked to, and what asked for five minutes lives for thirty.
 _POINT: Final = b'{"mode":"explicit"}'
-#: Where a breakpoint may stand. Source: OpenAI API reference, chat and Responses (2026-11).
+#: Types of parts that may carry a breakpoint.
+#: Source: OpenAI API reference, chat and Responses (2026-11).
 _PARTS: Final = frozenset(
     {"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}
 )
@@ -79,10 +80,10 @@ class _Reader(msgspec.Struct):
     """Translates or removes cache markers, and counts both.
 
     Attributes:
-        translates: Whether Anthropic's markers are said as OpenAI's.
+        translates: True if Anthropic's markers are said as OpenAI's.
         said: Markers said in other words.
         dropped: Markers taken off.
-        was_optioned: Whether options were taken off.
+        was_optioned: True if options were taken off.
     """
 
     translates: bool

@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.providers.responses.fields import Json
 
-#: Why an answer is incomplete, by chat's ``finish_reason``; all others are complete.
+#: Reasons for an incomplete answer, by chat's ``finish_reason``; all others are complete.
 INCOMPLETE: Final = MappingProxyType(
     {"length": "max_output_tokens", "content_filter": "content_filter"}
 )
@@ -58,8 +58,8 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         asked: The caller's fields.
-        created: When, in seconds since the epoch.
-        tail: What its ids end in; from the chat id, so that both can be matched.
+        created: Time of the answer, in seconds since the epoch.
+        tail: Suffix of its ids; from the chat id, so that both can be matched.
         model: The model that answers.
     """
 

@@ -72,7 +72,7 @@ class TextPart(msgspec.Struct, frozen=True):
 
 
 class Citation(msgspec.Struct, frozen=True):
-    """Where on the web a piece of the text comes from; characters, half-open."""
+    """Source on the web of a piece of the text; characters, half-open."""
 
     url: str
     title: str = ""

@@ -34,7 +34,7 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
 
     Args:
         value: Any JSON value.
-        shape: What it must be.
+        shape: Required type.
         at: The parameter it was found at, such as ``input[2]``.
 
     Raises:

@@ -135,7 +135,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
     Args:
         instructions: As they came.
         given: The input unmodified.
-        compacts: Whether the model reads the compactions sealed here.
+        compacts: True if the model reads the compactions sealed here.
 
     Raises:
         CallerError: If they are not what the Responses API takes, or need something stored.

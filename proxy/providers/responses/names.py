@@ -83,7 +83,7 @@ class ParameterNames:
         return name + path.removeprefix(head)
 
     def _message(self, number: int, rest: str) -> str:
-        """Where the caller wrote what became this place in a message."""
+        """The caller's name of this place in a message."""
         given: Any = self._asked.get("input")
         if "instructions" in self._asked:
             if number == 0:

@@ -42,7 +42,7 @@ class OutputText(InputText, frozen=True, kw_only=True, tag="output_text"):
 
 
 class RefusalText(InputPart, frozen=True, kw_only=True, tag="refusal"):
-    """Why the model refused earlier."""
+    """Text with which the model refused earlier."""
 
     refusal: str
 

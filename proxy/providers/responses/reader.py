@@ -19,7 +19,7 @@ from proxy.providers.responses.stream import ResponseStream
 from proxy.providers.sse import parse_events
 from proxy.providers.stream_endings import malformed_answer, truncated_stream
 
-#: What a run of comments becomes: proxies on the way see that the stream is alive.
+#: Replacement for a run of comments: proxies on the way see that the stream is alive.
 _AWAKE: Final = b": ping\n\n"
 
 
@@ -29,8 +29,8 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
     Args:
         inner: Turns the upstream's bytes into chat's.
         body: The caller's own Responses body, which ``chat_body`` has accepted.
-        streamed: Whether the caller asked for a stream.
-        created: When the call arrived, in seconds since the epoch.
+        streamed: True if the caller asked for a stream.
+        created: Arrival of the call, in seconds since the epoch.
     """
     unfolding = ResponseStream(body, created)
     return StreamReader(inner, unfolding) if streamed else AnswerReader(inner, unfolding)

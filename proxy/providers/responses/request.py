@@ -90,8 +90,8 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         body: The chat body that asks for the same.
-        notes: What was dropped, in short sentences.
-        names: What the caller calls what is in the chat body.
+        notes: Omissions, in short sentences.
+        names: Caller's names for the fields of the chat body.
     """
 
     body: bytes
@@ -104,7 +104,7 @@ def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
 
     Args:
         body: The Responses body.
-        compacts: Whether the model takes Anthropic's ``context_management`` and its blocks.
+        compacts: True if the model takes Anthropic's ``context_management`` and its blocks.
 
     Raises:
         CallerError: If it is malformed, or cannot be said without state or another meaning.

@@ -35,7 +35,7 @@ class ResponseStream:
 
     Attributes:
         response: The response once the answer has ended; None before.
-        answered: Whether the upstream has begun to answer.
+        answered: True if the upstream has begun to answer.
     """
 
     def __init__(self, body: bytes, created: float) -> None:

@@ -26,9 +26,9 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
     """A sink that can be spoken to.
 
     Attributes:
-        sink: Which.
-        url: Where; a secret.
-        secret: What signs, or a token; "" where the sink has none.
+        sink: Sink to send to.
+        url: Address; a secret.
+        secret: Signing secret or token; "" where the sink has none.
     """
 
     sink: Sink
@@ -47,7 +47,7 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
         Args:
             group: The alerts.
             letters: The same unmodified from the outbox.
-            at: When, in seconds since the epoch.
+            at: Time of the alert, in seconds since the epoch.
         """
         # Until somebody takes it, what is sent again goes by the same id.
         tellings = sorted(f"{each.alert.id} {each.phase} {each.sent}" for each in letters)
@@ -97,7 +97,7 @@ def environment_variables(sinks: Iterable[Sink]) -> list[str]:
 
 
 def _lacking(sink: Sink, url: str, secret: str) -> str:
-    """Why a sink cannot be spoken to; "" if it can."""
+    """Reason that a sink cannot be reached; "" if it can."""
     if not url:
         return f"{sink.url_env} is not set"
     if why := _unusable(sink, url):
@@ -110,7 +110,7 @@ def _lacking(sink: Sink, url: str, secret: str) -> str:
 
 
 def _unusable(sink: Sink, url: str) -> str:
-    """Why nothing can be sent to such a URL; "" if something can."""
+    """Reason that nothing can be sent to such a URL; "" if something can."""
     if sink.kind is SinkKind.APPRISE:
         why = notices.why_not(url)
         return why and f"{sink.url_env} {why}"

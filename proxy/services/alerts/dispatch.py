@@ -54,10 +54,10 @@ class AlertDispatcher(Collector):
         now: Seconds since the epoch.
         post: Posts messages; it is closed by whoever opened it.
         salt: Differs by process.
-        remembered: How many alerts that were said are not heard a second time.
+        remembered: Number of sent alerts that are remembered, so that none is sent twice.
 
     Attributes:
-        dropped: How many alerts were not taken because too many were waiting.
+        dropped: Number of alerts dropped because too many were waiting.
     """
 
     def __init__(

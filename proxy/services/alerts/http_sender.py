@@ -39,7 +39,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         group: The alerts.
         id: The same where the same is told again because nobody took it.
-        at: When, in seconds since the epoch.
+        at: Time of the alert, in seconds since the epoch.
         secret: The sink's; "" where it has none.
     """
 
@@ -60,10 +60,10 @@ class DeliveryFailed(Exception):
     """The sink did not take a message; says why without its address.
 
     Attributes:
-        detail: What the sink or the network said of it, without addresses and secrets, in at most
-            200 characters; "" where nothing was said. It is for whoever tests the sink: neither
-            logs nor the outbox hold it.
-        is_refused: Whether it is for what the message says.
+        detail: Message of the sink or the network about it, without addresses and secrets, in at
+            most 200 characters; "" where nothing was said. It is for whoever tests the sink:
+            neither logs nor the outbox hold it.
+        is_refused: True if it is for what the message says.
         retry_after: Seconds that the sink asks for; None where it does not say.
     """
 
@@ -156,7 +156,7 @@ def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
     Args:
         text: As it was said; where it was cut, what it ends with may be a part of a secret.
         url: The sink's address; each part of it may be a secret.
-        headers: What was sent beside the message, such as a token.
+        headers: Headers sent beside the message, such as a token.
     """
     parts = urlsplit(url)
     sent = [value for name, value in headers.items() if name != "content-type"]

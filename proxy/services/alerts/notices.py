@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Threads that send; a service that hangs holds one until Apprise gives it up.
 _MAX_THREADS: Final = 8
 _LOGGERS: Final = ("apprise", "requests", "urllib3")
-#: How urgent each severity is to Apprise; what ended is a success.
+#: Apprise's type for each severity; what ended is a success.
 _KINDS: Final = {Severity.PAGE: "failure", Severity.TICKET: "warning", Severity.NOTE: "info"}
 
 
@@ -96,7 +96,7 @@ def notice(alert: Alert) -> AppriseNotice:
 
 
 def why_not(url: str, find: Callable[[str], object | None] = find_spec) -> str:
-    """Why no notice can be sent to such a URL, without the URL; "" if it can.
+    """Reason that no notice can be sent to such a URL, without the URL; "" if it can.
 
     Args:
         url: A sink's; what is said follows the name of the variable that holds it.

@@ -24,7 +24,7 @@ _log = logging.getLogger("thriftgate.alerts")
 POLL_INTERVAL_S: Final = 1.0
 #: Seconds after which letters that nobody confirmed are due again.
 LEASE_S: Final = 60.0
-#: How often a sink may refuse a letter for what it says before nobody sends it any more.
+#: Number of times a sink may refuse a message for its content before it is given up.
 MAX_REFUSALS: Final = 8
 _FIRST_PAUSE_S: Final = 2.0
 _MAX_PAUSE_S: Final = 300.0
@@ -35,7 +35,7 @@ class Notifier:
     """Tells one sink.
 
     Args:
-        outlet: Which.
+        outlet: Sink to send to.
         opened: The store, with the outbox.
         now: Seconds since the epoch.
         post: Posts messages.

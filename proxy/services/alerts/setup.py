@@ -39,9 +39,9 @@ async def running_alerts(
     are kept all the same, and `thriftgate alerts` shows them.
 
     Args:
-        sinks: Who is to be told.
+        sinks: Sinks to notify.
         opened: The store, with the outbox.
-        tasks: Where it works in the background.
+        tasks: Task group of the background work.
         now: Seconds since the epoch.
         budgets: All that are promised: what is open about others, or about another limit, ends.
             None where nobody knows.

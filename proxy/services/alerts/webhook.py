@@ -102,7 +102,7 @@ def alertmanager_message(telling: Notification) -> HttpMessage:
 
 
 def alertmanager_address(url: str) -> str:
-    """Where alerts are posted on the Alertmanager with this URL."""
+    """Address for posting alerts to the Alertmanager with this URL."""
     plain = url.rstrip("/")
     return plain if plain.endswith(_ALERTMANAGER_PATH) else plain + _ALERTMANAGER_PATH
 

@@ -73,7 +73,7 @@ _MAX_COUNTER_VIEWS: Final = 20_000
 #: Seconds for which what was held then says what is held now.
 _VIEW_FRESH_S: Final = 3.0
 _REQUESTS: Final = frozenset({BudgetUnit.REQUESTS})
-#: How often a reservation is tried with what the refusal before it told.
+#: Most tries of a reservation, each with what the refusal before it said.
 _MAX_ROUNDS: Final = 4
 
 
@@ -83,14 +83,14 @@ class _Open(msgspec.Struct):
     Attributes:
         name: Of its reservation.
         attempt: The attempt.
-        route: Where it goes.
+        route: Route of the call.
         counted: The budgets it counts in.
-        wanted: What it may use.
+        wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
-        output: How much it may generate; None where nobody predicted it.
-        sent: Whether it went to an upstream.
-        holds_worst: Whether a budget holds its worst case, not what is likely.
-        is_uncertain: Whether counters that did not answer may hold it, or may yet.
+        output: Output it may generate; None where nobody predicted it.
+        sent: True if it went to an upstream.
+        holds_worst: True if a budget holds its worst case, not what is likely.
+        is_uncertain: True if counters that did not answer may hold it, or may yet.
     """
 
     name: str
@@ -127,11 +127,11 @@ class Admission:
         store: The counters.
         predictor: Says what attempts may use.
         seal: Hides who end users are.
-        tasks: Where settling runs.
+        tasks: Task group in which settling runs.
         now: Seconds since the epoch.
 
     Attributes:
-        counters: Where budgets are counted.
+        counters: Store that counts budgets.
         say: Takes alerts; None where nobody does.
     """
 

@@ -44,7 +44,7 @@ class AdmissionGate:
     """Ceilings and budgets, one after the other; either may be missing.
 
     Attributes:
-        counters: Where budgets are counted; None where nothing is.
+        counters: Store that counts budgets; None where nothing is counted.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AdmissionGate:
         Args:
             attempt: The attempt.
             prepared: Its request.
-            fits: Whether the model of this name can take the call, whatever it costs.
+            fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:
             CallerError: It does not fit.

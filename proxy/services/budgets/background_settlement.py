@@ -45,7 +45,7 @@ class BackgroundSettlement:
 
     Args:
         counters: Says where they are counted, each time anew.
-        tasks: Where settling runs.
+        tasks: Task group in which settling runs.
         now: Seconds since the epoch.
     """
 
@@ -68,8 +68,8 @@ class BackgroundSettlement:
 
         Args:
             name: The reservation's.
-            amounts: What was used, by counter.
-            ended: When the attempt ended, in seconds since the epoch.
+            amounts: Amounts used, by counter.
+            ended: End of the attempt, in seconds since the epoch.
         """
         if self._counters().settle_leased(name, amounts, ended):
             return

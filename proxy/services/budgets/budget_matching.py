@@ -23,10 +23,10 @@ class BudgetMatch(msgspec.Struct, frozen=True):
 
     Attributes:
         counted: Each of them.
-        units: What they count.
-        has_rate: Whether one is of a minute, which headers tell of.
-        since: When the windows are open that they are counted in, in seconds since the epoch.
-        until: When the first of them ends.
+        units: Units that they count.
+        has_rate: True if one is of a minute, which headers tell of.
+        since: Start of the windows in which they are counted, in seconds since the epoch.
+        until: End of the first of them.
     """
 
     counted: Sequence[CountedBudget]

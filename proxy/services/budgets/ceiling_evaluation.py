@@ -39,7 +39,7 @@ class CeilingEvaluation:
     """One attempt under its ceilings.
 
     Attributes:
-        worth: What it may cost; None where nobody knows.
+        worth: Most it may cost; None where nobody knows.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class CeilingEvaluation:
         )
 
     def reroute_reason(self, ceiling: Ceiling) -> str:
-        """Why the call goes elsewhere."""
+        """Reason for rerouting the call."""
         what = "nobody knows its price"
         if self.worth is not None:
             what = f"it may cost ${dollars(self.worst_cost())}"

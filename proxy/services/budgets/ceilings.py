@@ -63,9 +63,9 @@ class _Open(msgspec.Struct):
 
     Attributes:
         ceilings: Those that it is under.
-        predicted: What it is likely to cost in all; None where nobody knows.
-        spent: What its attempts have cost; None where nobody knows.
-        has_used: Whether one of them used anything.
+        predicted: Likely cost in all; None where nobody knows.
+        spent: Cost of its attempts; None where nobody knows.
+        has_used: True if one of them used anything.
     """
 
     ceilings: tuple[Ceiling, ...]
@@ -109,7 +109,7 @@ class CostCeilings(Collector):
         Args:
             attempt: The attempt.
             prepared: Its request.
-            fits: Whether the model of this name can take the call, whatever it costs.
+            fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:
             CallerError: It may cost too much, or nobody knows its price, and its ceiling refuses

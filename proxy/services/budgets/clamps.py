@@ -10,7 +10,7 @@ from proxy.records.request_fields import replace_fields
 
 
 def endpoint(prepared: PreparedRequest) -> str:
-    """Where a request goes, such as ``messages``."""
+    """Endpoint of a request, such as ``messages``."""
     return prepared.path.partition("?")[0].removeprefix("/")
 
 

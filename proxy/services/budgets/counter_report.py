@@ -36,7 +36,7 @@ def ledger_rows(
 
     Args:
         accounts: The ledger's.
-        budget: Which.
+        budget: Budget that is reported.
         now: Seconds since the epoch.
         limit: Rows, those of which it knows most to be spent; None for all.
 

@@ -1,4 +1,4 @@
-"""Where budgets are counted: in Redis where the settings name one, else in this process.
+"""Opening the counters of budgets: in Redis where the settings name one, else in this process.
 
 The Redis client is imported only where the settings name a Redis: it takes a tenth of a second.
 """
@@ -19,7 +19,7 @@ _PING_TIMEOUT_S: Final = 1.0
 
 
 def open_budget_store(settings: Settings, opened: "Store") -> BudgetStore:
-    """Where budgets are counted.
+    """Open the store that counts budgets.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.
@@ -59,7 +59,7 @@ def check_counters(settings: Settings) -> None:
 
 
 async def redis_problem(settings: Settings) -> str:
-    """Why the settings' Redis does not answer; "" where it does, or there is none.
+    """Reason that the settings' Redis does not answer; "" where it does, or there is none.
 
     Raises:
         ValueError: If THRIFTGATE_REDIS_URL is none.

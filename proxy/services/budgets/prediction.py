@@ -37,7 +37,7 @@ _log = logging.getLogger("thriftgate.budgets")
 
 #: Calls under way of which something is remembered.
 _MAX_CALLS: Final = 20_000
-#: How much longer an answer would have been, at a guess, that the ledger says was cut off.
+#: Ratio of an answer's full length to its length where the ledger says it was cut off; a guess.
 _CUT_OFF_LENGTH_FACTOR: Final = 4
 _USUAL_QUANTILE: Final = 0.9
 #: Models looked at for a cheaper one.
@@ -67,7 +67,7 @@ class _Known(msgspec.Struct):
     Attributes:
         tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
         kinds: Of its attempts.
-        last: What was predicted last.
+        last: Last prediction.
     """
 
     tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
@@ -81,8 +81,8 @@ class _Last(msgspec.Struct, frozen=True):
     Attributes:
         number: The attempt's.
         prepared: Its request, whose body it does not keep alive.
-        route: Where it goes.
-        prediction: What is known of it.
+        route: Route of the call.
+        prediction: Prediction for it.
     """
 
     number: int
@@ -143,8 +143,8 @@ class Predictor:
         Args:
             attempt: The attempt.
             prepared: Its request as it is to be sent.
-            route: Where it goes.
-            exactly: Whether the tokens of a small prompt are counted, too.
+            route: Route of the call.
+            exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call
         known, model = self._call_state(call.id), route.model or call.model
@@ -220,8 +220,8 @@ class Predictor:
         Args:
             attempt: The call's, on the route that is too dear.
             tokens: Of its prompt.
-            cost_of: What counts of what it may cost; None where that is too much.
-            fits: Whether the model of this name can take the call.
+            cost_of: Returns the part of its possible cost that counts; None where that is too much.
+            fits: Returns True if the model of this name can take the call.
             others: Names of models to look at besides, of whatever provider.
         """
         best: Alternative | None = None
@@ -276,7 +276,7 @@ class Predictor:
         return -(-len(body) // (4 if body.isascii() else 2))
 
     def _find_kind(self, name: Name) -> tuple[OutputLengthModel, Name]:
-        """Where something is learned of a kind, and under which name: now, or before the start."""
+        """The learned lengths for a kind, and their name: of now, or of before the start."""
         before = name[:-1]
         if not self._lengths.is_learned(name) and self._before.is_learned(before):
             return self._before, before

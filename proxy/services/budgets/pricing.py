@@ -15,10 +15,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tokens: Of its prompt.
-        cached: How many of them its cache should hold.
-        allowance: How much it may generate.
-        output: How much it will, all choices together.
-        usual: What nine of ten such calls generate at most; None where little is learned.
+        cached: Number of them that its cache should hold.
+        allowance: Most output it may generate.
+        output: Output it will generate, all choices together.
+        usual: Most that nine of ten such calls generate; None where little is learned.
         quote: At what prices.
     """
 
@@ -74,9 +74,9 @@ def dearest_prompt(tokens: int, route: Route, body: bytes, cached: int = 0) -> U
 
     Args:
         tokens: Of the prompt.
-        route: Where it goes.
+        route: Route of the call.
         body: As it is sent.
-        cached: How many of them are read from the cache.
+        cached: Number of them that are read from the cache.
     """
     rest = tokens - cached
     if route.regime == "openai-breakpoint":
@@ -94,10 +94,10 @@ def price_attempt(
     """Prices an attempt; None at an unknown price.
 
     Args:
-        prediction: What is known of it.
-        route: Where it goes.
+        prediction: Prediction for it.
+        route: Route of the call.
         body: As it is sent.
-        warm: Whether its cache is taken to hold what it should.
+        warm: True if its cache is taken to hold what it should.
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
     for prompt in (dearest_prompt(tokens, route, body, cached), Usage(input=tokens)):

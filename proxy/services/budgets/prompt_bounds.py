@@ -28,7 +28,7 @@ def text_bound(body: bytes, route: Route) -> int:
 
     Args:
         body: As it is sent.
-        route: Where it goes; its window is the most that is read.
+        route: Route of the call; its window is the most that is read.
     """
     is_bare = len(body) <= SMALL_BODY_BYTES and is_plain(body)  # looking costs more than it tells
     bound = len(body) + (_TEMPLATE_TOKENS if is_bare else _TOOLS_TEMPLATE_TOKENS)
@@ -41,8 +41,8 @@ async def prompt_bound(body: bytes, asked: bytes, endpoint: str, route: Route) -
     Args:
         body: As it is sent.
         asked: As the caller sent it.
-        endpoint: Where the caller sent it, such as ``responses``.
-        route: Where it goes.
+        endpoint: Endpoint that the caller chose, such as ``responses``.
+        route: Route of the call.
     """
     if route.window is not None and len(body) >= route.window:
         return route.window

@@ -97,7 +97,7 @@ class Reconciler(Collector):
 
     Args:
         budgets: All there are.
-        counters: Where they are counted.
+        counters: Store that counts them.
         opened: The store with the ledger.
         now: Seconds since the epoch.
 
@@ -205,7 +205,7 @@ class Reconciler(Collector):
         """Compare now.
 
         Args:
-            at_once: Whether nothing that the ledger knows can be on its way to the counters.
+            at_once: True if nothing that the ledger knows can be on its way to the counters.
 
         Raises:
             SQLAlchemyError: The database is away.
@@ -315,8 +315,8 @@ class Reconciler(Collector):
         """Compares a budget's counters with the ledger, and gives them what they surely lack.
 
         Args:
-            read: What it knows.
-            sure: What it knew when all that was settled is settled by now.
+            read: Figures of the ledger.
+            sure: Figures known when all that was settled is settled by now.
         """
         drift, given = 0, 0
         for batch in _batches(read.by):
@@ -348,9 +348,9 @@ class Reconciler(Collector):
         """True if a look went well.
 
         Args:
-            is_empty: Whether the counters have no mark.
-            begins: Whether what is settled from now on is to be kept apart.
-            restores: Whether the counters get back what they lost; then they are whole.
+            is_empty: True if the counters have no mark.
+            begins: True if what is settled from now on is to be kept apart.
+            restores: True if the counters get back what they lost; then they are whole.
         """
         try:
             if is_empty:

@@ -19,7 +19,7 @@ from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
 _RETRY_AFTER_S: Final = 2.0
-#: What a program is told of a call whose price nobody knows.
+#: Facts for programs about a call whose price nobody knows.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
 
@@ -28,10 +28,10 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is over its ceiling, and what would fit instead.
 
     Attributes:
-        ceiling: Which.
-        predicted: What it may cost.
+        ceiling: Ceiling that refuses.
+        predicted: Cost it may have.
         tokens: The output limit of each choice with which it would fit; None for none.
-        field: What the caller calls its output limit.
+        field: Caller's name of its output limit.
         cheapest: The cheapest model that would do; None where none is known.
     """
 
@@ -50,15 +50,15 @@ def budget_refusal(
     cheapest: Alternative | None = None,
     field: str = "",
 ) -> CallerError:
-    """Why a call is refused; of one that never fits, which field to lower.
+    """Error for a call that a budget refuses; of one that never fits, with the field to lower.
 
     Args:
         each: The budget that it does not fit into.
-        refused: What its counter said.
-        predicted: How much the call may use of it.
+        refused: Refusal of its counter.
+        predicted: Amount that the call may use of it.
         now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
-        field: What the caller calls its output limit; "" where lowering it would not do.
+        field: Caller's name of its output limit; "" where lowering it would not do.
     """
     budget, level = each.budget, refused.level
     unit = budget.unit
@@ -96,9 +96,9 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     """The refusal of a call at an unknown price.
 
     Args:
-        limit: What limits its dollars, such as ``The budget `day```.
-        details: What a program may want to know besides.
-        route: Where it would go.
+        limit: Name of what limits its dollars, such as ``The budget `day```.
+        details: Further facts for programs.
+        route: Route that it would take.
     """
     is_unlisted = "*" in route.name
     name = " The model is not in the catalog: check its name, or ask" if is_unlisted else " Ask"
@@ -120,8 +120,8 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
 
     Args:
         each: The budget.
-        route: Where it would go.
-        later: Whether it is answered in the background, else nobody knows its price.
+        route: Route that it would take.
+        later: True if it is answered in the background, else nobody knows its price.
     """
     budget = each.budget
     limit = f"The budget `{budget.name}`"
@@ -166,7 +166,7 @@ def _over_uncountable_budget(
 
 
 def ceiling_refusal(excess: CeilingExcess) -> CallerError:
-    """Why a call is refused that may cost more than one call may; the same call never fits."""
+    """Error for a call that may cost more than one call may; the same call never fits."""
     ceiling, predicted = excess.ceiling, excess.predicted
     error = CallerError(
         f"The ceiling `{ceiling.name}` lets a call cost ${dollars(ceiling.limit)} at most:"

@@ -49,10 +49,10 @@ class CountedBudget(msgspec.Struct, frozen=True):
     """A budget that a call counts in.
 
     Attributes:
-        budget: Which.
+        budget: Budget to reserve from.
         whose: Whose counter of it.
         counter: Its name.
-        ends: When its window does, in seconds since the epoch.
+        ends: End of its window, in seconds since the epoch.
     """
 
     budget: Budget
@@ -71,12 +71,12 @@ _LABELS: Final = msgspec.json.Decoder(_Labels)
 
 
 def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
-    """Who the call is for.
+    """Subject that the call is for.
 
     Args:
         call: The call.
         seal: Hides who the end user is.
-        labelled: Whether its labels matter, which are the texts of its ``metadata``.
+        labelled: True if its labels matter, which are the texts of its ``metadata``.
     """
     user = call.end_user
     return Subject(
@@ -138,8 +138,8 @@ def with_upper_bounds(
     """Bounds of what a call may use of each unit, with the most that it can use.
 
     Args:
-        wanted: What it may use.
-        largest: What it may use with the longest prompt that it can have.
+        wanted: Usage it may need, by unit.
+        largest: Usage with the longest prompt that it can have, by unit.
     """
     return {
         unit: msgspec.structs.replace(each, upper_bound=largest[unit].worst)
@@ -189,9 +189,9 @@ def first_uncountable(
 
     Args:
         counted: The budgets it counts in.
-        wanted: What it may use of their units.
+        wanted: Usage it may need of their units.
         call: The call.
-        route: Where it would go.
+        route: Route that it would take.
     """
     for each in counted:
         if each.budget.hard and _is_uncountable_by(each.budget, wanted, call, route):

@@ -84,7 +84,7 @@ class _Limits:
     """Ceilings and budgets by the snapshot in force.
 
     Attributes:
-        entry: What calls have to pass.
+        entry: Gate that calls have to pass.
     """
 
     def __init__(self, around: AppContext, stack: AsyncExitStack) -> None:

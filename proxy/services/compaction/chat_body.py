@@ -58,7 +58,7 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         policy: By which policy.
-        is_dry: Whether it is computed and not sent.
+        is_dry: True if it is computed and not sent.
         control_share: The part of all conversations that is sent unmodified, to compare with.
         secret: Makes the names of conversations.
         model: The name that the upstream knows its model by; "" counts as most do.
@@ -77,7 +77,7 @@ class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name.
-        lead: How many instructions lead it.
+        lead: Number of instructions that lead it.
         messages: All of its unmodified messages, as JSON.
         turns: Answers that came.
     """
@@ -93,8 +93,8 @@ class CompactedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         conversation: The conversation; None where nothing is said in it.
-        is_decided: Whether it is sent as its policy has it, and not unmodified for other reasons.
-        chat_to_note: What is sent, where a model may take notes on what this call compacted.
+        is_decided: True if it is sent as its policy has it, and not unmodified for other reasons.
+        chat_to_note: Chat as sent, where a model may take notes on what this call compacted.
     """
 
     result: CompactionResult

@@ -7,7 +7,7 @@ import msgspec
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings
 
-#: What callers may say.
+#: Values that callers may send.
 _OFF: Final = "off"
 _DRY: Final = "dry-run"
 _FORCE: Final = "force"
@@ -18,10 +18,10 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The compaction requested for a call.
 
     Attributes:
-        mode: How far it may be compacted.
-        is_dry: Whether it is computed, and the call sent unmodified.
-        force: Whether it compacts at once, whether that pays or not.
-        notes: What the caller is told.
+        mode: Limit of what compaction may do.
+        is_dry: True if it is computed, and the call sent unmodified.
+        force: True to compact at once, even where that does not pay.
+        notes: Notes for the caller.
     """
 
     mode: CompactionMode = CompactionMode.OFF
@@ -42,8 +42,8 @@ def parse_compaction_request(
     quality check stepped back to, it may only go below.
 
     Args:
-        header: What ``x-thriftgate-compaction`` holds; "" for nothing.
-        setting: What holds for its feature.
+        header: Value of ``x-thriftgate-compaction``; "" for nothing.
+        setting: Settings of its feature.
         default: The mode of features for which nobody chose one.
     """
     mode, said = setting.effective_mode(default), header.strip().lower()

@@ -86,11 +86,11 @@ class Compactor:
     """Compacts the calls of one process.
 
     Args:
-        store: Where the settings of features are kept.
-        tasks: What shutdown waits for.
+        store: Store of the features' settings.
+        tasks: Background tasks that shutdown waits for.
         now: Seconds since the epoch.
         send_alert: Takes alerts.
-        defaults: What holds where nobody chose.
+        defaults: Settings where nobody chose.
     """
 
     def __init__(

@@ -26,10 +26,10 @@ class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation as it is sent at a call.
 
     Attributes:
-        result: What is sent, as far as the call itself tells.
+        result: Compaction as sent, as far as the call itself tells.
         conversation: The conversation.
         policy: By which policy; None for unmodified, whatever was decided.
-        at: When, in seconds since the epoch.
+        at: Time of the call, in seconds since the epoch.
         cache_lifetime_s: Seconds that a cache keeps what was sent.
     """
 
@@ -62,7 +62,7 @@ class ConversationTracker:
 
         Args:
             came: The unmodified call.
-            now: What is sent of it.
+            now: Conversation as sent.
         """
         result, before = now.result, self._sent.peek(now.conversation.name)
         result = msgspec.structs.replace(result, conversation=now.conversation.name)
@@ -114,7 +114,7 @@ class CoolDowns:
         Args:
             place: The feature.
             conversation: Its name; b"" where nobody knows it, and the feature stands for it.
-            now: When it was refused.
+            now: Time of the refusal.
         """
         self._talks.put(conversation, now + COOL_DOWN_S)
         before = self._refused.get(place) or {}

@@ -26,7 +26,7 @@ _MAX_FEATURES: Final = 1_024
 
 Place = tuple[str, str]
 """A team's id, and a feature."""
-#: When a mode was set, and the number of a slot since the epoch.
+#: Time at which a mode was set, and the number of a slot since the epoch.
 _Slot = tuple[float, int]
 
 
@@ -36,10 +36,10 @@ class CompactionSums(msgspec.Struct):
     Attributes:
         compacted: Calls that were sent shorter.
         tokens: Tokens that were not sent.
-        nanos: What that saved in 1e-9 US dollars, so far as is known; what asking a model for notes
-            cost is taken off.
-        paid: What was paid in all, the same calls' answers and the notes included.
-        treated: What the newest tool calls needed of what was compacted.
+        nanos: Savings in 1e-9 US dollars, so far as they are known; the cost of a model's notes is
+            taken off.
+        paid: Cost in all in 1e-9 US dollars, the same calls' answers and the notes included.
+        treated: Evidence of what the newest tool calls needed of the compacted part.
         untreated: The same of calls sent unmodified, and of what would have been compacted: a model
             that was shown all can need what it would not have been shown.
     """
@@ -81,7 +81,8 @@ class LiveQuality:
 
         Args:
             receipt: The attempt's.
-            since: When the feature's mode was set; a call that was made before does not count.
+            since: Time at which the feature's mode was set; a call that was made before does not
+                count.
         """
         self._add_to_slot((receipt.team, receipt.feature), receipt, _receipt_sums(receipt), since)
 
@@ -112,8 +113,8 @@ class LiveQuality:
         Args:
             place: The team's id, and the feature.
             now: Seconds since the epoch.
-            since: When the mode was set: from the first call made then they count. Of what was
-                counted before that was known here, a slot that began earlier does not.
+            since: Time at which the mode was set: from the first call made then they count. Of what
+                was counted before that was known here, a slot that began earlier does not.
         """
         found = CompactionSums()
         for each in (place, _summary_place(place)):

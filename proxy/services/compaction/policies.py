@@ -17,7 +17,7 @@ from proxy.records.compaction_settings import FeatureSettings
 from proxy.services.compaction.compaction_request import CompactionRequest
 
 _DEFAULT_OUTPUT_PRICE: Final = Fraction(4)
-#: What reading and writing a cache costs with most who sell it.
+#: Relative prices of reading and writing a cache at most providers.
 _DEFAULT_READ_PRICE: Final = Fraction(1, 10)
 _DEFAULT_WRITE_PRICES: Final = (Fraction(5, 4),)
 #: Keeps whole prompts, and what two of them began with alike; no marks. So a beginning is read by
@@ -35,11 +35,11 @@ def compaction_policy(
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
-        request: What is to be done.
-        setting: What holds for the feature.
-        target: Where the call goes.
+        request: Compaction that is asked for.
+        setting: Settings of the feature.
+        target: Target of the call.
         window: Most tokens that the model takes; None for not known.
-        safety: How often over a compaction has to be paid back; 0 for the usual.
+        safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
     usual = CompactionPolicy()
     return CompactionPolicy(
@@ -101,9 +101,9 @@ def native_compaction_result(
 
     Args:
         call: The unmodified call.
-        route: Where it goes.
-        setting: What holds for its feature: its target is where compaction begins.
-        is_dry: Whether it is sent unmodified.
+        route: Route of the call.
+        setting: Settings of its feature: its target is where compaction begins.
+        is_dry: True if it is sent unmodified.
     """
     asked = request_native_compaction(
         call.endpoint,

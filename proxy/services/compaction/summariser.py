@@ -69,7 +69,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
         name: The part's.
         call: The call, but for its body.
         region: The part.
-        known: What rules found in it.
+        known: Facts that rules found in it.
         size: Bytes of its messages.
     """
 
@@ -84,8 +84,8 @@ class Summariser:
     """The notes of one process; ``notes`` is for any thread, all else for the loop.
 
     Args:
-        store: Where notes are kept.
-        tasks: What shutdown waits for.
+        store: Store of the notes.
+        tasks: Background tasks that shutdown waits for.
         model: The public name of the model that is asked.
         now: Seconds since the epoch.
 
@@ -134,8 +134,8 @@ class Summariser:
         """The notes on the previous part that this compaction takes; may wait for the store.
 
         Args:
-            before: What identifies the part compacted before; it holds whose conversation it is.
-            here: What identifies the new one.
+            before: Digest of the part compacted before; it holds whose conversation it is.
+            here: Digest of the new one.
         """
         name = notes_key(before, here)
         with self._lock:
@@ -151,7 +151,7 @@ class Summariser:
 
         Args:
             call: The unmodified call.
-            found: What is sent of it.
+            found: Compacted chat as sent.
         """
         region, name = found.region, _part_name(found.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:

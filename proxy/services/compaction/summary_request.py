@@ -31,7 +31,7 @@ class SummaryReply:
 
     Attributes:
         status: The answer's; 0 before it begins.
-        body: What came of it; b"" where it was too long.
+        body: Body received; b"" where it was too long.
     """
 
     def __init__(self, max_bytes: int = _MAX_ANSWER_BYTES) -> None:
@@ -88,7 +88,7 @@ def call_server(deps: Dependencies, ticks: Callable[[], float]) -> CallServer:
     """A server of calls that serves them as the API does.
 
     Args:
-        deps: Where calls are served.
+        deps: Ports through which calls are served.
         ticks: Seconds of a clock that goes forward.
     """
 

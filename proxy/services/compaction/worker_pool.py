@@ -77,8 +77,8 @@ class WorkerPool:
 
         Args:
             team: Whose call it is.
-            work: What is done; it gets what its thread remembers.
-            is_quick: Whether it is short enough to be done at once, if its thread rests.
+            work: Function to run; its argument is the memory of its thread.
+            is_quick: True if it is short enough to be done at once, if its thread rests.
 
         Raises:
             CannotCompactError: If too many wait.

@@ -35,8 +35,8 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         level: The fallback level of new conversations.
-        made: When it was set, in seconds since the epoch.
-        until: When it ends.
+        made: Time at which it was set, in seconds since the epoch.
+        until: End of the pin.
         why: The reason, in that person's words.
     """
 
@@ -115,7 +115,7 @@ class Judge:
         Args:
             track: The objective.
             now: The time.
-            seconds: How far back, at most three days; rounded up to slots.
+            seconds: Age of the oldest calls counted, at most three days; rounded up to slots.
         """
         memory, scale = (
             (self._short, 1) if seconds <= _SHORT_MEMORY_S else (self._long, _COARSE_FACTOR)

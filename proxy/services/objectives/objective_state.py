@@ -23,7 +23,7 @@ class TrackedObjective(msgspec.Struct, frozen=True):
 
     Attributes:
         objective: From the policies file.
-        rules: When it changes its level.
+        rules: Rules by which it changes its level.
     """
 
     objective: Objective
@@ -74,7 +74,7 @@ class PublishedState(msgspec.Struct, frozen=True):
     """An objective's state as the replicas' leader publishes it.
 
     Attributes:
-        at: When, in seconds since the epoch.
+        at: Time of the change, in seconds since the epoch.
         standing: Its state and level.
     """
 

@@ -47,7 +47,7 @@ _ALERTS_INTERVAL_S: Final = 10.0
 _PINS_INTERVAL_S: Final = 3.0
 #: Seconds for which the last states hold without counters.
 _STATES_TTL_S: Final = 300.0
-#: Why objectives freeze meanwhile, and the reason in their states.
+#: Reason for which objectives freeze meanwhile, and the reason in their states.
 _LOST_REASON: Final = "its counters are away"
 _FROZEN_REASON: Final = f"Frozen: {_LOST_REASON}"
 #: Seconds after which states published before a restart are out of date.

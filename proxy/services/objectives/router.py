@@ -67,11 +67,11 @@ class ObjectiveRouter:
 
     Attributes:
         tracks: The objectives, by name.
-        standings: Where each objective stands, by name; absent is healthy.
-        tally: How the calls of this process went, by objective and level.
+        standings: State of each objective, by name; absent is healthy.
+        tally: Results of this process's calls, by objective and level.
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.
-        costs: What the calls that missed an objective cost, in nano-dollars, by objective.
+        costs: Costs of the calls that missed an objective, in nano-dollars, by objective.
         totals: Good and bad events of this process, by objective.
     """
 

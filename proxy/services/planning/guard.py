@@ -31,7 +31,7 @@ def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
 
     Args:
         place: The feature.
-        why: What shows that planning made it dearer, in one sentence.
+        why: Evidence that planning made it dearer, in one sentence.
         now: Seconds since the epoch.
     """
     family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
@@ -58,8 +58,8 @@ class PlanningGuard:
     database.
 
     Args:
-        store: Where it is decided.
-        tasks: What shutdown waits for.
+        store: Store of the decisions.
+        tasks: Background tasks that shutdown waits for.
         now: The clock.
         say: Notifies people.
     """

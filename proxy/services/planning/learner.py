@@ -25,7 +25,7 @@ class BackgroundLearner:
     """Works through lessons one after the other, in the order in which they come.
 
     Args:
-        waiting: How many may wait.
+        waiting: Most that may wait.
     """
 
     def __init__(self, waiting: int = _MAX_WAITING) -> None:

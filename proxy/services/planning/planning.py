@@ -79,9 +79,9 @@ class PromptPlanning:
     """Plans the calls of one process.
 
     Args:
-        planner: What decides.
-        store: Where plans and layouts are kept.
-        tasks: What shutdown waits for.
+        planner: Planner that decides.
+        store: Store of plans and layouts.
+        tasks: Background tasks that shutdown waits for.
         now: The clock.
         say: Notifies people of features that planning made dearer; None for nobody.
     """
@@ -200,7 +200,7 @@ class PromptPlanning:
 
         Args:
             planned: The call.
-            usage: What its provider counted; None where it did not.
+            usage: Usage as counted by its provider; None where it did not.
             diagnostics: The diagnostics in its answer.
         """
         if not isinstance(planned, Planned):

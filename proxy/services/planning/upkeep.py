@@ -35,7 +35,7 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
 
     Args:
         opened: The store.
-        days: How long receipts are kept.
+        days: Days that receipts are kept.
         now: The clock.
     """
     while True:
@@ -76,7 +76,7 @@ async def suspend_harmful_features(
 
     Args:
         opened: The store.
-        days: How long receipts are kept; it looks back no further than a month.
+        days: Days that receipts are kept; it looks back no further than a month.
         now: The clock.
         say: Notifies people.
     """

@@ -177,7 +177,7 @@ class Telemetry(Collector):
         """Count from zero.
 
         Args:
-            log_calls: Whether answered calls write a log line too; failed ones always do.
+            log_calls: True to write a log line for answered calls too; failed ones always do.
             team_name: The name of the team with an id.
         """
         self._log_calls = log_calls

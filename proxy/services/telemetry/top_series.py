@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 #: Labels without a series whose calls are counted, for each series.
 _WAITING: Final = 8
-#: How many times the calls of the least used series replace it.
+#: Multiple of the least used series' calls at which it is replaced.
 _REPLACED_AT: Final = 2
 
 Labels = tuple[str, ...]

@@ -313,7 +313,7 @@ class Journal:
 
         Args:
             file: Its descriptor.
-            end: Where its lines end, where blocks behind them are allocated.
+            end: End of its lines, where blocks behind them are allocated.
         """
         try:
             if end is not None:

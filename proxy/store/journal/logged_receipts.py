@@ -20,15 +20,15 @@ from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
 from proxy.store.journal.lines import decode, frame, strip_frame, unframe
 
-#: What the log says before a receipt.
+#: Text in the log before a receipt.
 MARKER: Final = "a receipt is in no journal, only here: "
-#: Who says so.
+#: Logger of the line.
 _LOGGER: Final = "proxy.store.journal.journal"
-#: How each line of the gateway's log begins; the name of what wrote it is the group.
+#: Beginning of each line of the gateway's log; the name of what wrote it is the group.
 _BEGINNING: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ (\S+) ")
 _ID: Final = re.compile(r"call_[0-9a-f]{32}")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
-#: Where log collectors keep a line in an object of their own.
+#: Keys under which log collectors keep a line in an object of their own.
 _MESSAGES: Final = ("log", "message", "msg", "MESSAGE", "line", "text", "textPayload", "body")
 _PROMPT: Final = re.compile(r',"prompt":"(?:[^"\\]|\\.)*"')
 

@@ -29,7 +29,7 @@ class SegmentLines(NamedTuple):
 
     Attributes:
         lines: Receipts in JSON, whole and checked, oldest first.
-        end: Where to read on.
+        end: Offset to read on from.
         torn: Lines that were not whole, as they stand there.
     """
 
@@ -62,7 +62,7 @@ def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> 
     """A file whose blocks are allocated: its descriptor, locked and open for writing, and path.
 
     Args:
-        folder: Where.
+        folder: Folder of the segments.
         name: Of the process that makes it.
         allocate: Allocates the blocks of an open file.
 
@@ -133,9 +133,9 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
 
     Args:
         file: An open segment.
-        start: Where a line begins, in bytes.
-        most: How many lines, good or torn.
-        sealed: Whether nothing will be appended any more. Otherwise a last line that is not whole
+        start: Offset of a line, in bytes.
+        most: Most lines, good or torn.
+        sealed: True if nothing will be appended any more. Otherwise a last line that is not whole
             may still be on its way, and is left for later.
     """
     file.seek(start)

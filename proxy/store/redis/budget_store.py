@@ -64,11 +64,11 @@ class RedisBudgetStore:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: What its keys begin with.
+        prefix: Prefix of its keys.
         deadline: Seconds after which a Redis that has not answered is lost. While it answers
             others, one may wait for its turn; no operation takes longer than five deadlines.
-        connections: How many operations Redis is asked for at once.
-        trusts_callers: Whether callers tell the time, not Redis. For tests: with it, processes
+        connections: Most operations that Redis runs at once.
+        trusts_callers: True if callers tell the time, not Redis. For tests: with it, processes
             whose clocks differ do not agree.
 
     Raises:

@@ -51,7 +51,7 @@ class BudgetStore(Protocol):
     is for: saying the same thing twice does it once. To give a hold back, settle it with 0.
 
     Attributes:
-        is_shared: Whether all processes count together.
+        is_shared: True if all processes count together.
     """
 
     @property
@@ -76,8 +76,8 @@ class BudgetStore(Protocol):
             name: The reservation's.
             claims: On a counter each; of none, nothing is asked.
             now: The time.
-            until: When the hold ends.
-            only_whole: Whether counters that are not whole are not to be reserved from.
+            until: End of the hold.
+            only_whole: True if counters that are not whole are not to be reserved from.
 
         Raises:
             ValueError: If two claims are for the same counter.
@@ -98,7 +98,7 @@ class BudgetStore(Protocol):
             name: The reservation's.
             amounts: By counter, those that the reservation was made on.
             now: The time.
-            ended: When the attempt ended, as the ledger has it; now where it is None.
+            ended: End of the attempt, as the ledger has it; now where it is None.
 
         Returns:
             False, and nothing changes, where the reservation was settled before.

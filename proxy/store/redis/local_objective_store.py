@@ -34,7 +34,7 @@ class ObjectiveCounters(Protocol):
     bounds is refused with a ``ValueError`` before anybody is asked.
 
     Attributes:
-        is_shared: Whether all processes share it.
+        is_shared: True if all processes share it.
     """
 
     @property

@@ -138,10 +138,10 @@ class RedisCounters:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: What its keys begin with.
+        prefix: Prefix of its keys.
         deadline: Seconds after which an operation that Redis has not answered, or had no turn to
             be asked, is lost.
-        connections: How many operations Redis is asked for at once.
+        connections: Most operations that Redis runs at once.
         clock: Tells the time in Redis's place. For tests: with it, replicas whose clocks differ do
             not agree.
 

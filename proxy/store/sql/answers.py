@@ -24,7 +24,7 @@ class PastAnswer(msgspec.Struct, frozen=True):
         model: The public name asked for.
         route: The route it came by.
         generated: Its tokens, reasoning included.
-        notes: What the gateway changed of its call, in JSON.
+        notes: Changes of the gateway to its call, in JSON.
     """
 
     team: str
@@ -42,7 +42,7 @@ class CeilingCompliance(msgspec.Struct, frozen=True):
         calls: Those that used something and whose cost is known.
         within: Those of them that cost no more than the ceiling.
         unpriced: Those whose cost nobody knows; they are none of the calls.
-        dearest: What the dearest of them cost, in nano-dollars; None of none.
+        dearest: Cost of the dearest of them, in nano-dollars; None where there are none.
     """
 
     calls: int

@@ -32,9 +32,9 @@ class ApiKeyCache:
     """The keys of one database, cached.
 
     Args:
-        engine: Where the keys are.
-        threads: Where to ask it, off the event loop.
-        bound: How many keys are remembered, and how many strings known to be no key.
+        engine: Database with the keys.
+        threads: Threads in which to ask it, off the event loop.
+        bound: Most keys remembered, and most strings known to be no key.
     """
 
     def __init__(self, engine: Engine, threads: Executor, *, bound: int = _MAX_KEYS) -> None:
@@ -65,7 +65,7 @@ class ApiKeyCache:
 
         Args:
             keys: The least recently used first.
-            teams: How many teams had a key then.
+            teams: Number of teams that had a key then.
         """
         with self._lock:
             self._known.update(keys)
@@ -83,7 +83,7 @@ class ApiKeyCache:
 
     @property
     def trouble(self) -> str | None:
-        """Why changes to keys are not noticed just now; None while they are."""
+        """Reason that changes to keys are not noticed just now; None while they are."""
         return self._lookout.trouble
 
     @property

@@ -20,13 +20,13 @@ class ChangePoller:
     """Looks for changes until it is closed.
 
     Args:
-        what: What is cached, in the plural.
+        what: Name of what is cached, in the plural.
         look: Learns what has changed; may block, and fail for want of the database or for what it
             finds there.
         every: Seconds between two looks.
 
     Attributes:
-        trouble: Why changes are not noticed just now; None while they are.
+        trouble: Reason that changes are not noticed just now; None while they are.
     """
 
     def __init__(

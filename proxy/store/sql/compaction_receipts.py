@@ -30,19 +30,19 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: Attempts that compaction had a part in.
-        compacted: How many of them were sent with facts in the place of messages; of receipts that
-            do not tell, those that were sent shorter other than by mode trim.
-        trimmed: How many of them were sent shorter otherwise: tool results, and nothing else.
-        resets: How many were the first after a compaction.
+        compacted: Number of them sent with facts in the place of messages; of receipts that do not
+            tell, those that were sent shorter other than by mode trim.
+        trimmed: Number of them sent shorter otherwise: tool results, and nothing else.
+        resets: Number of calls that were the first after a compaction.
         tokens_before: Tokens of those sent shorter unmodified, by estimate.
         tokens_after: Tokens of them as they were sent.
-        nanos: What that saved in 1e-9 US dollars, resets paid for; None where nobody can say.
-        notes_nanos: What asking a model for notes cost, which ``nanos`` does not hold.
+        nanos: Savings in 1e-9 US dollars, net of resets; None where unknown.
+        notes_nanos: Cost of a model's notes in 1e-9 US dollars, which ``nanos`` does not hold.
         needed: Values that the compacted calls' newest tool calls took from compacted text.
-        lost: How many of them were not sent.
+        lost: Number of them that were not sent.
         untreated_needed: The same of those that went unmodified, and of what would have been
             compacted: a model that was shown all can need what it would not have been shown.
-        untreated_lost: How many of them would not have been sent.
+        untreated_lost: Number of them that would not have been sent.
     """
 
     team: str

@@ -34,8 +34,8 @@ class Compactions:
     """The settings in one database.
 
     Args:
-        engine: Where they are.
-        features: How many features of a team may have one that nobody chose.
+        engine: Database that holds them.
+        features: Most features of a team that may have one that nobody chose.
     """
 
     def __init__(self, engine: Engine, *, features: int = _MAX_FEATURES) -> None:
@@ -69,8 +69,8 @@ class Compactions:
 
         Args:
             place: The team's id, and the feature; "" is the feature of calls that name none.
-            mode: How far it may go.
-            by: Who chose.
+            mode: Limit of what compaction may do.
+            by: Person who chose.
             now: Seconds since the epoch.
             keep_turns: The last turns that stay unmodified; None for the usual.
             target: Tokens to come down to; None for as far as facts go.
@@ -86,7 +86,7 @@ class Compactions:
         Args:
             place: The team's id, and the feature.
             to: The gentler mode.
-            why: What the proof found.
+            why: Finding of the proof.
             now: Seconds since the epoch.
         """
         with write_transaction(self._engine) as connection:

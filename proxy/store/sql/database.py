@@ -56,9 +56,9 @@ _POSTGRES = (
     "SET lock_timeout = '10s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
-#: Where Alembic keeps the revision that the tables are at.
+#: Table in which Alembic keeps the revision of the tables.
 _VERSION: Final = table("alembic_version", column("version_num"))
-#: What a standby says that is not promoted yet.
+#: Error code of a standby that is not promoted yet.
 #: Source: PostgreSQL, appendix A, class 25 (2026-11).
 _READ_ONLY: Final = "25006"
 _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
@@ -87,7 +87,7 @@ class ConnectionGate:
         engine: It has made no connection yet.
 
     Attributes:
-        is_open: Whether connections are made.
+        is_open: True if connections are made.
     """
 
     def __init__(self, engine: Engine) -> None:

@@ -13,8 +13,8 @@ from proxy.store.sql.database import read_transaction
 from proxy.store.sql.timestamps import seconds
 from slo.alert import Alert
 
-#: How alerts of this kind are told from others without being read; a quote inside of a text would
-#: have a backslash before it.
+#: Pattern that tells alerts of this kind from others without parsing them; a quote inside of a text
+#: would have a backslash before it.
 _MOVES: Final = '%"kind":"move"%'
 #: The level in a title of ``objective_alerts``, after the objective's name and state; earlier
 #: versions named levels by other words.

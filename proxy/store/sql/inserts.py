@@ -73,7 +73,7 @@ SUMS = {
     "ttft_count": "count(CASE WHEN final = 1 THEN ttft END)",
     "duration_sum": "sum(final * duration)",
 }
-"""What rollups sum of calls, by their column."""
+"""Columns that rollups sum over calls."""
 _GROUP = tuple(column.name for column in schema.rollups.primary_key.columns)
 _GROUP_NAMES = ", ".join(_GROUP)
 _TIMES = {

@@ -69,7 +69,7 @@ class JournalShipper:
 
     @property
     def trouble(self) -> str | None:
-        """Why receipts are not reaching the database; None while they are."""
+        """Reason that receipts are not reaching the database; None while they are."""
         if self._thread.ident is not None and not self._thread.is_alive():
             return self._refusal or self._unread or "the drain has stopped"
         return self._refusal or self._unread

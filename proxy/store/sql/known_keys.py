@@ -50,9 +50,10 @@ class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: Of its form.
         database: A hash of the database's URL without credentials.
-        confirmed_at: When the database confirmed the keys last, in seconds since the epoch.
+        confirmed_at: Time at which the database confirmed the keys last, in seconds since the
+            epoch.
         secret: The installation's, 32 bytes.
-        teams: How many teams have a key.
+        teams: Number of teams that have a key.
         keys: Hashes of secrets and their keys, encoded; the least recently used first.
     """
 

@@ -26,7 +26,7 @@ LAYOUT_CHANGES: Final = "layout changes"
 """The name of the fact that counts changes to what holds, for whoever caches it."""
 
 UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
-"""Why a place is suspended that nobody suspended."""
+"""Reason for a suspension that nobody chose."""
 
 _MODES = frozenset(PlanningMode)
 _MAX_UNDECIDED = 20
@@ -51,9 +51,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         digest: The same for layouts that do the same, whatever their evidence.
         moves: The layout in JSON, with its evidence.
-        made: When it was first proposed.
-        decided_by: Who decided last; "" while nobody has.
-        decided_at: When; 0 while nobody has.
+        made: Time at which it was first proposed.
+        decided_by: Person or part of the gateway that decided last; "" while nobody has.
+        decided_at: Time of the decision; 0 while there is none.
     """
 
     version: int

@@ -33,7 +33,7 @@ from proxy.store.sql.savings import Comparison, Savings
 from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"
-"""Who approves a proposal that approves itself."""
+"""Name of the approver of a proposal that approves itself."""
 
 _MAX_FEATURES = 1_000  # of a team, whose callers name features as they like
 
@@ -42,8 +42,8 @@ class Layouts:
     """The layouts in one database; every method may block.
 
     Args:
-        engine: Where they are.
-        features: How many features of a team, each on one family, may have some.
+        engine: Database that holds them.
+        features: Most features of a team, each on one family, that may have some.
         mode: Of features for which nobody has chosen one.
     """
 
@@ -201,9 +201,9 @@ def suspend_harmful(
     Each is measured since it was last decided about, for a decision may have mended it.
 
     Args:
-        savings: What the ledger tells.
-        layouts: What holds.
-        since: Where measuring begins for features nobody decided about, in seconds since the epoch.
+        savings: Savings by the ledger.
+        layouts: Layouts in force.
+        since: Start of measuring for features nobody decided about, in seconds since the epoch.
         now: The same.
     """
     standings = layouts.standings()
@@ -227,7 +227,7 @@ def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Com
 
 
 def _measured_from(standings: FeatureStates, place: LayoutScope) -> float:
-    """When something was last decided about the feature, on whatever family."""
+    """Time of the last decision about the feature, on whatever family."""
     return max(
         (held.measured_from for at, held in standings.places.items() if at.all_families == place),
         default=0.0,

@@ -35,11 +35,11 @@ class LockedSettings:
 
     Args:
         connection: The transaction; it writes.
-        place: What to lock.
+        place: Scope to lock.
         mode: Of features for which nobody has chosen one.
 
     Attributes:
-        own: What was decided about this very place when it was locked.
+        own: Decision about this very scope when it was locked.
         standing: The same with what held for all of its feature; its mode is never None.
     """
 

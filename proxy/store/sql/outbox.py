@@ -67,10 +67,10 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         alert: As it stands now.
         sink: Its name.
-        due: When it is told next, in seconds since the epoch; None for never again.
-        tries: How often the sink would not have it.
-        sent: When the sink last took something of this alert; None for never.
-        why: Why it took nothing since; "" if nothing failed.
+        due: Time of the next delivery, in seconds since the epoch; None for never again.
+        tries: Number of times the sink refused it.
+        sent: Time at which the sink last took something of this alert; None for never.
+        why: Reason that it took nothing since; "" if nothing failed.
     """
 
     alert: Alert
@@ -109,7 +109,7 @@ class Outbox:
         Args:
             alerts: In the order they came in.
             sinks: The least urgent that each sink is told.
-            due: When, in seconds since the epoch.
+            due: Time of the delivery, in seconds since the epoch.
         """
         in_turn = sorted(alerts, key=lambda alert: alert.id)  # two processes never cross
         with write_transaction(self._engine) as connection:
@@ -124,7 +124,7 @@ class Outbox:
         Args:
             sink: Its name.
             now: Seconds since the epoch.
-            most: How many at once.
+            most: Most at once.
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
         outbox = schema.outbox
@@ -177,8 +177,8 @@ class Outbox:
         Args:
             letters: To one sink, as ``due`` gave them.
             why: In a few words.
-            due: When, in seconds since the epoch; None to give up.
-            is_refused: Whether it is for what they say: each refusal counts as a try.
+            due: Time of the next try, in seconds since the epoch; None to give up.
+            is_refused: True if it is for what they say: each refusal counts as a try.
         """
         noted = {
             "due": None if due is None else micros(due),

@@ -28,10 +28,10 @@ class PinRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         objective: The objective's name.
         level: The level that new conversations get.
-        until: When it ends or ended, in seconds since the epoch.
+        until: End of the pin, in seconds since the epoch.
         why: In the words of who set it.
-        made: When it was set.
-        who: Who set it; "" where nobody said.
+        made: Time at which it was set.
+        who: Name of the person; "" where nobody said.
     """
 
     objective: str

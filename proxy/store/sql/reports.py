@@ -36,7 +36,7 @@ from slo.usage import Usage
 
 _PARTS: tuple[Part, ...] = ("team", "feature", "requested", "route", "key")
 _COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "user_hash"}
-#: What the model that answered is read from.
+#: Columns with the model that answered.
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
 _PERCENTS = (50, 95, 99)
 _PAGE_ROWS = 5_000

@@ -20,7 +20,7 @@ _SILENT = {
     for field in msgspec.structs.fields(Receipt)
     if field.name in _NULLABLE and field.default is not None
 }
-"""What is null in a row, and how a receipt that says nothing of it has it, unless by None."""
+"""Values of a receipt for columns that are null in a row, where they are not None."""
 
 _MAX_COUNT = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
 _encode_notes = msgspec.json.Encoder().encode

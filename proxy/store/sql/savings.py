@@ -44,9 +44,9 @@ class Estimate(msgspec.Struct, frozen=True):
     """Estimated savings of planning, by what caches should hold.
 
     Attributes:
-        calls: How many calls it is told of.
-        nanos: What was saved, in 1e-9 US dollars; below 0 where they cost more.
-        cost: What they cost.
+        calls: Number of calls it counts.
+        nanos: Savings in 1e-9 US dollars; below 0 where they cost more.
+        cost: Cost in 1e-9 US dollars.
     """
 
     calls: int
@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Both arms of a feature, on all models together, and the verdict of their comparison.
 
     Attributes:
-        estimate: What the treated arm should have saved; None where nobody can say.
+        estimate: Expected savings of the treated arm; None where unknown.
     """
 
     team: str
@@ -89,9 +89,9 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         reason: One of ``proxy.prefix.explain.reasons``, or one of an older version.
-        calls: How many attempts missed.
-        tokens: What they did not read.
-        nanos: What that cost in 1e-9 US dollars; None where no price was known.
+        calls: Number of attempts that missed.
+        tokens: Tokens that they did not read.
+        nanos: Cost of that in 1e-9 US dollars; None where no price was known.
         example: The id of the latest such call.
     """
 

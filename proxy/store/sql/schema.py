@@ -161,7 +161,7 @@ prompts = Table(
     Column("text", TEXT, nullable=False),
     sqlite_strict=True,
 )
-"""What callers sent, only for teams that keep prompts."""
+"""Prompts as callers sent them, only for teams that keep prompts."""
 
 rollups = Table(
     "rollups",
@@ -206,7 +206,7 @@ plans = Table(
     Index("plans_used", "used"),
     sqlite_strict=True,
 )
-"""What holds for each conversation, in JSON, and about when it was last asked for."""
+"""Plan of each conversation, in JSON, and about when it was last asked for."""
 
 layouts = Table(
     "layouts",
@@ -242,7 +242,7 @@ features = Table(
     Column("changed_at", BIG, nullable=False),
     sqlite_strict=True,
 )
-"""How each feature is planned now: its mode, its layout, and whether it is suspended."""
+"""Planning of each feature now: its mode, its layout, and its suspension."""
 
 compactions = Table(
     "compactions",
@@ -284,7 +284,7 @@ alerts = Table(
     Index("alerts_began", "began"),
     sqlite_strict=True,
 )
-"""What people are told, in JSON, as it stands now; ``ended`` is null while it goes on."""
+"""Alerts for people, in JSON, as they stand now; ``ended`` is null while one goes on."""
 
 outbox = Table(
     "outbox",
@@ -299,7 +299,7 @@ outbox = Table(
     Index("outbox_due", "sink", "due"),
     sqlite_strict=True,
 )
-"""What each sink is told of each alert.
+"""Messages to each sink about each alert.
 
 ``due`` is when the phase is to be told next, null for never again; ``sent`` is when the sink last
 took something, and ``why`` the reason that it took nothing since.

@@ -33,14 +33,14 @@ class SettingsCache(Generic[_SettingsT]):
     """One kind of settings of one database, cached.
 
     Args:
-        what: What is cached, in the plural.
-        unset: What holds until it was read.
-        count_changes: How often the settings were changed; may block.
+        what: Name of what is cached, in the plural.
+        unset: Value until the first read.
+        count_changes: Returns the number of changes of the settings; may block.
         read: Reads them, given those known before; may block.
         every: Seconds between two looks.
 
     Attributes:
-        current: What holds; replaced whole, so whoever holds one sees it unchanged.
+        current: Current value; replaced whole, so whoever holds one sees it unchanged.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SettingsCache(Generic[_SettingsT]):
 
     @property
     def trouble(self) -> str | None:
-        """Why changes are not noticed just now; None while they are."""
+        """Reason that changes are not noticed just now; None while they are."""
         return self._lookout.trouble
 
     def refresh(self) -> None:

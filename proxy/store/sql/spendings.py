@@ -70,7 +70,7 @@ class Spendings:
 
     Args:
         engine: The database.
-        most_calls: How many receipts one question reads.
+        most_calls: Most receipts read by one query.
     """
 
     def __init__(self, engine: Engine, most_calls: int = MAX_CALLS) -> None:
@@ -165,12 +165,12 @@ class Spendings:
 
 
 def _ended_micros() -> ColumnElement[int]:
-    """When an attempt ended, in microseconds, as ``ended_at`` has it in seconds."""
+    """End of an attempt, in microseconds, as ``ended_at`` has it in seconds."""
     return schema.calls.c.started + schema.calls.c.duration
 
 
 def ended_at(receipt: Receipt) -> float:
-    """When an attempt ended, in seconds since the epoch, as the ledger has it."""
+    """End of an attempt, in seconds since the epoch, as the ledger has it."""
     return seconds(micros(receipt.started) + micros(receipt.duration))
 
 

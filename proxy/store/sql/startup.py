@@ -46,8 +46,8 @@ async def open_when_available(
     Args:
         open_once: Opens the store; it blocks, in a thread that does not hold up the process's end.
         on_wait: Called once, when the store is not open at once.
-        delays: How long to wait between attempts.
-        meanwhile: What the log says of calls until the database is available.
+        delays: Seconds between attempts.
+        meanwhile: Log text about calls until the database is available.
 
     Raises:
         SQLAlchemyError: The database answers, and waiting does not help.
@@ -98,7 +98,7 @@ def _log_outage(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool
 
 
 async def _outage(attempt: asyncio.Future[T]) -> str | None:
-    """Why the database is away, once the attempt has ended; None if the store is open."""
+    """Reason for the outage, once the attempt has ended; None if the store is open."""
     try:
         await attempt
     except SQLAlchemyError as error:

@@ -37,7 +37,7 @@ class KeyRecord:
     Attributes:
         id: Its public name.
         team: The team's id.
-        name: What the team calls it.
+        name: Team's name for it.
         hint: The last four characters of the secret.
         feature: The feature of calls that name none.
         created: Seconds since the epoch.

@@ -33,9 +33,9 @@ class CodingStep:
     """A step between two calls.
 
     Attributes:
-        says: What the agent had written, as recorded; "" at the start.
+        says: Text that the agent had written, as recorded; "" at the start.
         uses: The tools it called; none where the user writes next.
-        asks: What the user writes; "" where tools were called.
+        asks: Text that the user writes; "" where tools were called.
     """
 
     says: str = ""
@@ -56,10 +56,10 @@ class CodingScript:
     """One agent at work on one task.
 
     Attributes:
-        task: What it is asked and what its tools give.
+        task: Question, and the results of its tools.
         rules: The part of the system message that never changes.
         tools: Definitions of all tools.
-        gathers_anew: Whether the tools' order changes with every call.
+        gathers_anew: True if the tools' order changes with every call.
         user: Whose agent it is.
         seed: Decides ids and the order of tools.
     """
@@ -169,7 +169,7 @@ def _use(call: Mapping[str, Any], workspace: Mapping[str, str]) -> ToolUse:
     return ToolUse(tool=call["tool"], arguments=json.dumps(call["with"]), result=result.strip("\n"))
 
 
-#: What tools that change something give when all went well.
+#: Results of tools that change something, when all went well.
 _RESULTS = {"edit_file": "1 place changed.", "write_file": "Written.", "commit": "Committed."}
 
 

@@ -41,8 +41,8 @@ class Script(Protocol):
         """The body of one call, without ``model`` and ``stream``.
 
         Args:
-            turn: Which call, from 0.
-            at: What the application's clock shows.
+            turn: Number of the call, from 0.
+            at: Time on the application's clock.
             answers: The assistant's messages to the calls before it; None where there was none,
                 and then the application goes on as its script says.
         """

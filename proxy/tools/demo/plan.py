@@ -1,4 +1,4 @@
-"""Which calls the demo makes, in what order: conversations of three applications, interleaved."""
+"""The demo's calls and their order: conversations of three applications, interleaved."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _OPEN = 10
 _SUPPORT_MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
 _CODING_MODELS = ("claude-sonnet-5-5", "gpt-5.5")
 _REPORT_MODELS = ("gpt-5.6-terra", "gpt-5.5")
-#: How often each application opens a conversation; a coding agent's are the longest.
+#: Weight of each application among new conversations; a coding agent's are the longest.
 _MIX = ("support", "coding", "support", "report", "support", "coding", "report", "support")
 
 
@@ -33,10 +33,10 @@ class PlannedCall:
 
     Attributes:
         number: Its place in the plan, from 0.
-        conversation: What it is a part of.
-        turn: Which call of the conversation it is, from 0.
-        at: What the clock of the application shows.
-        streamed: Whether its answer is wanted as a stream.
+        conversation: Conversation that it is a part of.
+        turn: Number of the call in the conversation, from 0.
+        at: Time on the application's clock.
+        streamed: True if its answer is wanted as a stream.
     """
 
     number: int
@@ -80,9 +80,9 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
     are whenever one looks at a piece of traffic.
 
     Args:
-        start: What the clocks of the applications show at the first call, in UTC.
+        start: Time on the applications' clocks at the first call, in UTC.
         seed: Another seed gives other conversations in another order.
-        count: How many calls.
+        count: Number of calls.
     """
     roll = seeded_random(seed, "order")
     coming = _conversations(seed)

@@ -51,7 +51,7 @@ class ReportScript:
     """One report, written section by section.
 
     Attributes:
-        title: What it is about.
+        title: Subject of the report.
         reader: For whom.
         sections: Name and raw notes of each.
         style: The rules, the same for every report.

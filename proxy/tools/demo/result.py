@@ -24,12 +24,12 @@ class DemoResult:
     Attributes:
         sent: Every call, as the client saw it.
         seconds: From the first call to the last answer.
-        rows: What the ledger says, by team, in the order of their names.
+        rows: Costs in the ledger by team, in the order of their names.
         total: The same of all teams as one row; none where no call was made.
         names: The teams' names by id.
-        ledger_calls: How many calls the ledger holds.
+        ledger_calls: Number of calls in the ledger.
         lacking: Answered calls that are not in the ledger exactly once.
-        otherwise: What the calls would have come to, sent in other ways.
+        otherwise: Cost of the same calls, sent in other ways.
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
@@ -97,11 +97,11 @@ def of_store(
     """The result once every receipt has reached the database; blocks.
 
     Args:
-        store: What the gateway kept.
+        store: Store that the gateway filled.
         sent: Every call.
-        seconds: How long they took.
+        seconds: Seconds that they took.
         names: The teams' names by id.
-        since: When the gateway was started, not days ago.
+        since: Start of the gateway, not days ago.
     """
     store.drain.flush(_FLUSH)
     period = days(since)

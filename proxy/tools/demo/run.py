@@ -71,12 +71,12 @@ async def demo(
     """Runs the demo; returns its result once everything is shut down again.
 
     Args:
-        console: Where it shows what happens.
+        console: Console for its output.
         now: The present, aware.
-        port: Where the gateway listens, or on the next port that is free.
-        stays: Whether it goes on taking calls until a signal stops it.
+        port: Port that the gateway listens on, or the next free one.
+        stays: True if it goes on taking calls until a signal stops it.
         tell: Given the result as soon as it is known.
-        count: How many calls are sent.
+        count: Number of calls sent.
 
     Raises:
         OSError: If no port is free.

@@ -40,7 +40,7 @@ class DemoClock:
     the calls follow each other at once.
 
     Args:
-        start: What it shows first.
+        start: First time it shows.
         ticks: Seconds that run, from any moment.
     """
 
@@ -63,12 +63,12 @@ class DemoSession:
 
     Attributes:
         gateway: Its store and its catalog.
-        base_url: What a client sets.
+        base_url: URL that a client sets.
         keys: The secret of a key by its team's name.
         names: The teams' names by id.
-        folder: Where its ledger is, while it runs.
+        folder: Folder of its ledger, while it runs.
         clock: The simulator's time.
-        since: When it was set up.
+        since: Time of its set-up.
         served: Ends once the gateway was told to stop, by a signal for instance.
     """
 
@@ -87,9 +87,9 @@ async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIter
     """The simulator and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
-        now: When the teams and keys are made.
-        start: What the simulator's clock shows first.
-        port: Where the gateway listens, or on the next port that is free; 0 takes any.
+        now: Time at which the teams and keys are made.
+        start: First time on the simulator's clock.
+        port: Port that the gateway listens on, or the next free one; 0 takes any.
 
     Raises:
         OSError: If no port is free.

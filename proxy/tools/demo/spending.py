@@ -52,9 +52,9 @@ def spending(
         rows: One for each team and part.
         names: The teams' names by id; a team without one is shown by its id.
         total: The row of all teams, if there is to be one.
-        parts: What the rows are split by besides the team.
-        times: How long calls took, by the values of team and parts, and of all by (); None to
-            leave them and the cost of 1,000 calls out.
+        parts: Dimensions that split the rows, besides the team.
+        times: Durations of calls, by the values of team and parts, and of all by (); None to leave
+            them and the cost of 1,000 calls out.
     """
     found, sums = list(rows), list(total)
     scale = _Scale(

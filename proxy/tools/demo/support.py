@@ -22,8 +22,8 @@ class SupportCase:
     """The messages of one customer.
 
     Attributes:
-        shop: Who the customer is.
-        plan: What the customer pays for.
+        shop: Description of the customer.
+        plan: Plan that the customer pays for.
         turns: Questions with the titles of the passages that speak to them.
     """
 
@@ -37,7 +37,7 @@ class SupportScript:
     """One customer's chat.
 
     Attributes:
-        case: What the customer writes.
+        case: Messages of the customer.
         handbook: The rules, the same for everybody.
         passages: All documents a search can find, by title.
         seed: Decides what else a search finds and how it is ranked.

@@ -25,8 +25,8 @@ class DemoCall:
     """The client's view of one call.
 
     Attributes:
-        call_id: What the answer's head called it; "" where no answer came.
-        error: Why there is no answer, or not all of it; "" where there is.
+        call_id: Call id in the answer's head; "" where no answer came.
+        error: Reason that there is no answer, or not all of it; "" where there is.
         ttft: Seconds to the first content of a stream; None for a JSON answer or none.
         input: Prompt tokens, as the answer says.
         cached: Those of them read from a cache.
@@ -59,7 +59,7 @@ async def send(
 
     Args:
         plan: The calls.
-        base_url: Where they go.
+        base_url: Address that they go to.
         keys: A key for each team by its name.
         clock: Told when each call is made.
         tell: Told of each call when it has ended.
@@ -131,7 +131,7 @@ class _Answer:
     Attributes:
         message: As the chat wire has it.
         usage: The same; empty where none came.
-        begun: When the first content of a stream came.
+        begun: Time of the first content of a stream.
     """
 
     def __init__(self) -> None:

@@ -6,12 +6,12 @@ from typing import Final
 
 from proxy.tools.replay.prompt_units import PromptPiece
 
-#: Which part is forgotten at once.
+#: Share that is forgotten at once.
 _PART: Final = 16
 
 
 class PieceTimes:
-    """When each piece was sent last; beyond ``most`` the longest unused are forgotten.
+    """Time at which each piece was sent last; beyond ``most`` the longest unused are forgotten.
 
     Args:
         most: Pieces kept; each takes about 200 bytes.

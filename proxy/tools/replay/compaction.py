@@ -54,7 +54,7 @@ class CompactedVariant:
     Args:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
-        mode: How far it goes.
+        mode: Limit of what compaction may do.
         compact_chat: Compacts the messages.
     """
 

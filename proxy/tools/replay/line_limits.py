@@ -25,15 +25,15 @@ class CacheBounds(msgspec.Struct, frozen=True, kw_only=True):
     """One cache's limits.
 
     Attributes:
-        caches: Whether it stores anything.
+        caches: True if it stores anything.
         least: Shorter prefixes are never read.
-        step: What is read is a multiple of so many tokens.
+        step: Step in tokens: reads are a multiple of it.
         write: The cheapest paid write; "" where writes are free.
         lifetime: Seconds after which an unused prefix is gone, at the cheapest lifetime.
-        answers: Whether what was generated is stored.
-        marks: Whether only what ends at a mark is stored.
-        spoken: Whether what is stored may end in what the assistant said.
-        units: Whether only whole calls, and what two calls have in common, are stored.
+        answers: True if what was generated is stored.
+        marks: True if only what ends at a mark is stored.
+        spoken: True if what is stored may end in what the assistant said.
+        units: True if only whole calls, and what two calls have in common, are stored.
         build: Seconds until such a unit can be read.
     """
 

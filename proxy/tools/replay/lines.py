@@ -26,7 +26,7 @@ _NONE: Final = msgspec.Raw(b"null")
 _LATEST: Final = 1e11
 #: Characters of a reason.
 _WORDS: Final = 200
-#: What msgspec says.
+#: Pattern of msgspec's messages.
 _EXPECTED: Final = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`(?: - at `\$\.([\w.]+)[^`]*`)?")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
@@ -40,10 +40,10 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded call.
 
     Attributes:
-        at: When it was made, in seconds from any moment; None where nobody says.
-        conversation: What it is a part of; "" where nobody says.
-        key: Who called.
-        feature: What for.
+        at: Time at which it was made, in seconds from any moment; None where nobody says.
+        conversation: Conversation that it is a part of; "" where nobody says.
+        key: Key of the caller.
+        feature: Feature that asks.
         body: The chat body.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.
@@ -138,7 +138,7 @@ def _error_text(error: Exception) -> str:
 
 
 def _from(said: str) -> str:
-    """Where JSON ends to be some, as far as that is told."""
+    """The offset at which JSON ends to be some, as far as that is told."""
     if "truncated" in said:
         return ": it ends too early"
     at = _BYTE.search(said)

@@ -23,7 +23,7 @@ from slo.usage import Usage
 _log = logging.getLogger(__name__)
 
 _SECRET: Final = b"replay"
-#: What a mistake of planning raises; one with a line must not cost the others.
+#: Exceptions that a mistake of planning raises; one with a line must not cost the others.
 MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
@@ -37,10 +37,10 @@ class PlannedVariant:
     Args:
         reading: The route.
         day: The day whose prices are valid, in seconds since the epoch.
-        arranges: Whether text moves: declared moves, and learned ones at once.
-        names: Whether callers name their conversations, in the header that says so; where they do
+        arranges: True if text moves: declared moves, and learned ones at once.
+        names: True if callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
-        credit: What a feature's marks may cost before they have earned it; None for one call's.
+        credit: Cost that a feature's marks may run up before they earn it; None for one call's.
         most: Features remembered.
     """
 

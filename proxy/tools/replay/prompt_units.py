@@ -15,7 +15,7 @@ from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.prefixes import WORD, token_bytes
 from proxy.tools.simulator.rendering import BODY, END
 
-#: Who speaks before the conversation.
+#: Roles that speak before the conversation.
 _HEAD: Final = frozenset({"tools", "system", "developer"})
 _ASSISTANT: Final = "assistant"
 _CHUNK: Final = 16
@@ -27,8 +27,8 @@ class PromptPiece(NamedTuple):
     """A unit or a link.
 
     Attributes:
-        tokens: How many it adds.
-        spoken: Whether a link ends in what the assistant said.
+        tokens: Number of tokens it adds.
+        spoken: True if a link ends in what the assistant said.
     """
 
     digest: bytes
@@ -105,7 +105,7 @@ def beginnings(prompt: CachedPrompt, generated: tuple[int, ...] = ()) -> list[Pr
 
 
 def place(prompt: CachedPrompt, tokens: int) -> str:
-    """Where a prompt's token of that number stands: tools, system text, or conversation."""
+    """Place of a prompt's token of that number: tools, system text, or conversation."""
     for block in prompt.blocks:
         tokens -= len(block.tokens)
         if tokens < 0:

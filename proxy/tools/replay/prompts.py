@@ -25,7 +25,7 @@ _WORDS: Final = 200
 _NAME: Final = 40
 #: Blocks whose tokens a model generates.
 _SPOKEN: Final = frozenset({"text", "tool_use"})
-#: What reading a part of the wrong shape raises.
+#: Exceptions from reading a part of the wrong shape.
 _SHAPE_ERRORS: Final = (
     AttributeError, LookupError, RecursionError, SimulatedRefusal, TypeError, ValueError,
 )  # fmt: skip
@@ -37,11 +37,11 @@ class PromptReader:
     Args:
         model: The model.
         route: The way to it that is replayed.
-        vocabulary: What tokens are counted with.
+        vocabulary: Vocabulary that counts tokens.
 
     Attributes:
         public: The name callers use for the model.
-        simulated: How it behaves.
+        simulated: Simulated model.
     """
 
     def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:

@@ -16,7 +16,7 @@ from proxy.tools.replay.source import RecordedSource
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
 
-#: What the rows and columns of a table are.
+#: Meaning of the rows and columns of a table.
 LEGEND: Final = (
     (
         "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
@@ -29,7 +29,8 @@ LEGEND: Final = (
         " ceiling, in tokens read."
     ),
 )
-#: Why tokens were not read, and why calls were not compacted, where the code alone says little.
+#: Reasons for unread tokens and for calls that were not compacted, where the code alone says
+#: little.
 _READING: Final[Mapping[MissReason, str]] = {
     MissReason.FIRST_SEEN: "seen for the first time",
     MissReason.BELOW_MINIMUM: "in prompts below the cache's minimum",
@@ -44,7 +45,7 @@ _REASON_TEXTS: Final[Mapping[str, str]] = {
 }
 _COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
 _SHOWN = 3
-#: Where a column tells nothing of a row.
+#: Mark of a column that tells nothing of a row.
 _NONE: Final = "–"  # noqa: RUF001
 #: Characters of a name or of a reason.
 _WORDS = 120
@@ -55,7 +56,7 @@ class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         unmoved: Features of which nothing was arranged.
-        compaction: What compaction came to; None where it was not tried.
+        compaction: Result of compaction; None where it was not tried.
     """
 
     unmoved: tuple[UnmovedFeature, ...] = ()
@@ -126,7 +127,7 @@ def remarks(
 
 
 def _unread(rows: Sequence[VariantRow]) -> Iterator[str]:
-    """Why tokens were not read, once for all rows of which the same is to be said."""
+    """Reasons for unread tokens, once for all rows with the same text."""
     alike: dict[str, list[str]] = {}
     for row in rows:
         if row.misses:

@@ -35,7 +35,7 @@ class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
         calls: Calls replayed.
         unanswered: Of these, without a recorded answer: they count as answered with nothing.
         left_out: Calls that cannot be sent on this route, by the reason.
-        left_out_first: Where the first of them stands, by the reason, as ``file:line``.
+        left_out_first: Place of the first of them, by the reason, as ``file:line``.
         variants: One row each; the last is the ceiling of the calls as they were sent.
         sent_before: Tokens that earlier calls had sent, whatever the order, in the cache's steps;
             more than the ceiling's where a cache keeps whole units alone.
@@ -60,12 +60,12 @@ def replay(
     """Replays the calls as they were sent, in every variant, and at best; returns the outcome.
 
     Args:
-        calls: When each is made, and the call.
+        calls: Calls with the time of each.
         reading: The route.
-        variants: What to try besides sending them unmodified.
+        variants: Variants to try besides sending them unmodified.
         day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
-        explains: Whether to say why tokens were not read, and what could be at best, which takes
-            as long as all else; the ceiling's row is empty without.
+        explains: True to say why tokens were not read, and what could be at best, which takes as
+            long as all else; the ceiling's row is empty without.
     """
     run = _Run(reading, (UnmodifiedVariant(), *variants), day, explains=explains)
     for now, line in calls:

@@ -10,7 +10,7 @@ import msgspec
 from proxy.errors import OperatorError
 from proxy.tools.replay.lines import RecordedCall, parse_line
 
-#: How far apart two lines may stand in the wrong order and still change places.
+#: Most lines between two that stand in the wrong order and are put right.
 _WINDOW: Final = 1_024
 _WINDOW_BYTES: Final = 32 * 2**20
 #: A longer line is no recorded call.
@@ -23,7 +23,7 @@ class UnreplayableLine(msgspec.Struct, frozen=True):
     """A line that could not be read.
 
     Attributes:
-        file: Where.
+        file: File of the line.
         line: From 1.
         why: In a sentence.
     """
@@ -42,13 +42,13 @@ class RecordedSource:
     Args:
         paths: The files, in their order.
         gap: Seconds between two calls where the lines carry no times.
-        speed: How many times as fast as recorded the calls are made.
+        speed: Speed of the replay, as a multiple of the recorded one.
         longest: Bytes of the longest line that is read.
         tell: Told how many bytes were read.
 
     Attributes:
         bad: The first lines that could not be read.
-        bad_count: How many there were.
+        bad_count: Number of bad lines.
     """
 
     def __init__(

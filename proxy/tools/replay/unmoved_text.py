@@ -9,7 +9,7 @@ from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.prefix.planned import Planned
 
 _BETWEEN: Final = "\0"
-#: What a note of a move that was passed over says.
+#: Text in a note about a move that was passed over.
 _STAYS: Final = "stays"
 _NOTHING: Final = "its moves found nothing to move"
 
@@ -20,7 +20,7 @@ class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         feature: Its name; "" where the calls named none.
         calls: Calls of it.
-        why: Why, in a few words.
+        why: Reason, in a few words.
     """
 
     feature: str
@@ -32,15 +32,15 @@ class FeatureProgress(msgspec.Struct):
     """One feature so far.
 
     Attributes:
-        layouts: What was learned of it; version 1 comes first.
+        layouts: Layouts learned of it; version 1 comes first.
         planned: Calls that were planned.
         passed: Calls that could not be.
-        passed_why: Why the last of them could not be.
+        passed_why: Reason that the last of them could not be.
         ruled: Planned calls that have instructions.
         moved: Planned calls of which text moved.
-        varies: Whether two calls have different instructions.
+        varies: True if two calls have different instructions.
         beyond: The least tokens its cache keeps, where only they keep moves from paying; else 0.
-        note: Why a call's layout moved nothing.
+        note: Note in which a call's layout says that it moved nothing.
     """
 
     layouts: list[Layout] = []
@@ -92,7 +92,7 @@ class FeatureProgress(msgspec.Struct):
             self._conversations.add(draft.conversation)
 
     def why(self) -> str:
-        """Why none of its text moved."""
+        """Reason that none of its text moved."""
         reasons = (
             (not self.planned, f"no call could be planned: {self.passed_why}"),
             (not self.ruled, "its calls have no instructions"),

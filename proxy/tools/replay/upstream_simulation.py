@@ -18,10 +18,10 @@ class SimulatedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it reaches the upstream.
 
     Attributes:
-        prompt: What its cache is shown.
+        prompt: Prompt as its cache sees it.
         generated: The ids of the answer, where its text is known.
         length: Tokens of the answer.
-        conversation: What it is a part of; "" where nobody says.
+        conversation: Conversation that it is a part of; "" where nobody says.
     """
 
     prompt: CachedPrompt
@@ -48,10 +48,10 @@ class UpstreamSimulation:
     same conversation that holds more messages shows that the answer had come by then.
 
     Args:
-        model: How it behaves.
+        model: Behaviour of the model.
         limits: The same cache's limits.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
-        cache: What it keeps prompts in; None for the model's own.
+        cache: Cache that keeps prompts; None for the model's own.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class UpstreamSimulation:
     def missed_tokens(
         self, sent: SimulatedCall, read: int, known: int, now: float
     ) -> list[MissedTokens]:
-        """Why tokens of the call were not read; call it once for each, after ``serve``.
+        """Tokens of the call that were not read, by reason; call it once for each, after ``serve``.
 
         Args:
             sent: The call.
             read: Tokens read.
             known: Tokens that some earlier call had sent, in whatever order.
-            now: When it was made.
+            now: Time at which it was made.
         """
         total = sent.prompt.tokens
         links = beginnings(sent.prompt, sent.generated if self._limits.answers else ())
@@ -111,7 +111,7 @@ class UpstreamSimulation:
     def _why(
         self, common: int, lost: int, last: float | None, now: float
     ) -> tuple[MissReason, str]:
-        """Why a beginning that was sent before was not read."""
+        """Reason that a beginning which was sent before was not read."""
         limits = self._limits
         if not limits.caches:
             return MissReason.PROVIDER_SIDE, "no cache is known"

@@ -19,9 +19,9 @@ class MissedTokens(msgspec.Struct, frozen=True):
     """Tokens of a prompt that were not read, and why.
 
     Attributes:
-        reason: Why.
-        tokens: How many.
-        detail: Where, or what of it; "" where there is no more to say.
+        reason: Reason for the miss.
+        tokens: Number of tokens.
+        detail: Position, or part of it; "" where there is no more to say.
     """
 
     reason: MissReason
@@ -33,9 +33,9 @@ class MissesByReason(msgspec.Struct, frozen=True):
     """The tokens one reason kept from being read.
 
     Attributes:
-        reason: Why.
-        detail: Where, or what of it.
-        tokens: How many.
+        reason: Reason for the miss.
+        detail: Position, or part of it.
+        tokens: Number of tokens.
         calls: In how many calls.
     """
 
@@ -49,7 +49,7 @@ class VariantRow(msgspec.Struct, frozen=True, kw_only=True):
     """One variant's figures.
 
     Attributes:
-        name: Which variant.
+        name: Name of the variant.
         hit_rate: Cache-read tokens ÷ input tokens.
         input_tokens: Prompt tokens, however they were served.
         cache_read_tokens: Of these, read from the cache.

@@ -10,8 +10,8 @@ class ReplayVariant(Protocol):
     """One way to send every call.
 
     Attributes:
-        name: What its row is called.
-        shortens: Whether it sends less than came, so that what it reads of a cache says nothing of
+        name: Name of its row.
+        shortens: True if it sends less than came, so that what it reads of a cache says nothing of
             how near it is to the most that could be read.
     """
 
@@ -23,7 +23,7 @@ class ReplayVariant(Protocol):
 
         Args:
             line: The call; its body names the model it is sent to.
-            now: When it is made, in seconds.
+            now: Time at which it is made, in seconds.
         """
         ...
 

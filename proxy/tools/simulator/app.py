@@ -202,7 +202,7 @@ def _refuse(
 
 
 def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
-    """When to come back; only OpenAI says it in milliseconds too."""
+    """Headers that say when to come back; only OpenAI says it in milliseconds too."""
     whole = [("retry-after", str(max(0, -int(-seconds // 1))))]
     return whole if wire == "anthropic" else [*whole, ("retry-after-ms", f"{seconds * 1000:.0f}")]
 

@@ -40,7 +40,7 @@ from proxy.tools.simulator.streams import (
 from proxy.tools.simulator.upstream import Simulator
 from slo.usage import Usage
 
-#: What reading a part of the wrong shape raises; a schema may refer to itself without end.
+#: Exceptions from reading a part of the wrong shape; a schema may refer to itself without end.
 _MISSHAPEN = (
     ArithmeticError,
     AttributeError,
@@ -57,10 +57,10 @@ class PlayedAnswer:
     """An answer ready to be played.
 
     Attributes:
-        steps: What the connection does.
-        usage: What is charged; None for nothing.
+        steps: Steps of the connection.
+        usage: Usage that is charged; None for nothing.
         seconds: Simulated seconds until the first byte.
-        streamed: Whether it is a stream.
+        streamed: True if it is a stream.
         length: The body's length; None where it is not known before.
     """
 
@@ -73,7 +73,7 @@ class PlayedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Timing:
-    """When an answer starts, and what its cache is told."""
+    """Start of an answer, and what its cache is told."""
 
     wait: float
     begun: Callable[[], None]

@@ -28,8 +28,8 @@ def counts(usage: Usage, *, units: bool) -> Json:
     """Usage as chat tells it: all prompt tokens in one figure, the cached ones among them.
 
     Args:
-        usage: What is charged.
-        units: Whether to add DeepSeek's hit and miss counts.
+        usage: Usage that is charged.
+        units: True to add DeepSeek's hit and miss counts.
     """
     written = usage.prompt_tokens - usage.input - usage.cache_read
     told: Json = {

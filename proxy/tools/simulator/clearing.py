@@ -55,7 +55,7 @@ def clear_tool_results(body: Body, counted: Counted) -> tuple[Body, list[Json]]:
 
     Args:
         body: A messages body.
-        counted: How many tokens a body's prompt is.
+        counted: Returns the number of tokens in a body's prompt.
     """
     for edit in _edits(body):
         if edit["type"] == _CLEARS:

@@ -1,4 +1,4 @@
-"""Why a prompt differs from an earlier one, as providers say it when asked.
+"""Reasons for which a prompt differs from an earlier one, as providers say them when asked.
 
 ::
 
@@ -24,7 +24,7 @@ from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
 from proxy.tools.simulator.streams import Json
 
 _NEWEST: Final = "openai-breakpoint"
-#: What a block's difference is called; anything else is the conversation's.
+#: Names of a block's differences; anything else is the conversation's.
 _ANTHROPIC: Final = {"tools": "tools_changed", "system": "system_changed"}
 _OPENAI: Final = {"tools": "tools_changed"}
 
@@ -34,7 +34,7 @@ class Fingerprint:
     """The digests of a call that a later one is compared with.
 
     Attributes:
-        said: What shapes the prompt besides its blocks, by the reason its change gives.
+        said: Parameters that shape the prompt besides its blocks, by the reason their change gives.
         blocks: The role, the digest and the tokens of each block, up to the answer.
     """
 
@@ -46,7 +46,7 @@ class Fingerprints:
     """Fingerprints of the latest calls, by the id of their answer.
 
     Args:
-        most: How many are kept.
+        most: Most that are kept.
     """
 
     def __init__(self, most: int) -> None:

@@ -14,17 +14,17 @@ class SimulatedModel:
     """One model of the simulator; times are in simulated seconds.
 
     Attributes:
-        wire: Which of the two wires it answers on.
+        wire: API that it answers in, one of the two.
         regime: The name of its cache rules in ``proxy.caches.regimes``; "" caches nothing.
         provider: Whose rules, where those of one regime differ.
         min_cache_tokens: Prompts below this are never cached; None for the regime's own figure.
         ttft: Time to the first token of an empty prompt.
-        per_1k: What each 1,000 prompt tokens that are not read from the cache add to it.
+        per_1k: Seconds that each 1,000 prompt tokens not read from the cache add to it.
         itl: Time between two tokens.
         words: About how long an answer is when nothing bounds it.
         max_output: Most generated tokens.
         window: Most tokens of a prompt, beyond which it is refused; None for any.
-        traits: What the model accepts, by the names of ``proxy.catalog.entries.TRAITS``.
+        traits: Names of what the model accepts, of ``proxy.catalog.entries.TRAITS``.
         dimensions: Length of its vectors; 0 for a model that writes text.
     """
 
@@ -74,13 +74,13 @@ class SimulatorSettings:
     """The settings of a simulator.
 
     Attributes:
-        models: What it serves, by name.
+        models: Models that it serves, by name.
         key: The only key it takes; "" takes any that is not empty.
         time_scale: Real seconds per simulated second; 0 never waits.
         keepalive: Real seconds between two keep-alives.
-        requests_per_minute: Where the rate limit stands.
+        requests_per_minute: Calls a minute that the rate limit lets pass.
         tokens_per_minute: The same in prompt tokens.
-        kept: How many exchanges, and how many responses, are remembered.
+        kept: Most exchanges, and most responses, that are remembered.
     """
 
     models: Mapping[str, SimulatedModel] = field(default_factory=lambda: MODELS)

@@ -69,8 +69,8 @@ class PromptRenderer:
     """Collects messages in wire order and gives the prompt they make.
 
     Args:
-        vocabulary: What texts are counted with.
-        goes_on: Whether a prefix that ends with a block is the same when its message goes on: what
+        vocabulary: Vocabulary that counts texts.
+        goes_on: True if a prefix that ends with a block is the same when its message goes on: what
             ends a message then stands before the next one instead of in its last block.
     """
 

@@ -32,20 +32,20 @@ class ReplyRequest:
 
     Attributes:
         model: As the caller named it.
-        prompt: What the model reads.
+        prompt: Prompt that the model reads.
         closing: The text of the closing user message; "" if there is none.
-        stream: Whether it wants server-sent events.
-        usage_chunk: Whether a stream is to end with its usage, where that is a choice.
+        stream: True if it wants server-sent events.
+        usage_chunk: True if a stream is to end with its usage, where that is a choice.
         max_tokens: Most tokens to generate.
-        tools: What may be called.
+        tools: Tools that may be called.
         forced: Names of tools that must be called.
-        schema: What the text must satisfy, {} for any JSON object; None for prose.
-        reasoning: How many tokens of reasoning it pays for.
-        shows_reasoning: Whether the reasoning is part of the answer.
-        seals_reasoning: Whether an answer carries its reasoning in a form only we can read.
-        stops: Where generation ends.
-        n: How many answers.
-        echoes: What the answer object repeats from the body.
+        schema: Schema of the text, {} for any JSON object; None for prose.
+        reasoning: Number of tokens of reasoning that it pays for.
+        shows_reasoning: True if the reasoning is part of the answer.
+        seals_reasoning: True if an answer carries its reasoning in a form only we can read.
+        stops: Texts at which generation ends.
+        n: Number of answers.
+        echoes: Members of the body that the answer object repeats.
     """
 
     model: str
@@ -79,11 +79,11 @@ class ModelReply:
     """One answer.
 
     Attributes:
-        text: What it says; "" where it only calls tools.
+        text: Text of the answer; "" where it only calls tools.
         calls: The tools it calls.
-        finish: Why it ended.
+        finish: Reason for its end.
         stop: The stop sequence met; "" for none.
-        tokens: What was generated, without the reasoning.
+        tokens: Generated tokens, without the reasoning.
         reasoning: Tokens of reasoning.
         thinking: The reasoning's text, where it is shown.
     """

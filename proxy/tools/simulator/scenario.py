@@ -36,11 +36,11 @@ class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
     """A phase of a scenario in which something fails.
 
     Attributes:
-        at: When it begins, in seconds after the start.
-        until: When it ends; None for never.
+        at: Start of the phase, in seconds after the scenario's start.
+        until: End of the phase, likewise; None for never.
         models: Whose calls meet it; empty for all.
-        slow: How many times as long everything takes.
-        fault: What calls meet, as a fault directive; "" for nothing.
+        slow: Factor by which everything takes longer.
+        fault: Faults of calls, as a fault directive; "" for none.
         share: The part of calls that meet the fault, above 0 and up to 1.
         requests_per_minute: A rate limit; None for none.
     """
@@ -80,8 +80,8 @@ class Scenario:
     """Phases as they are played.
 
     Args:
-        phases: What goes wrong.
-        start: When it starts, in seconds of the clock that it is asked by.
+        phases: Phases with faults.
+        start: Start of the scenario, in seconds of the clock that it is asked by.
     """
 
     def __init__(self, phases: Collection[ScenarioPhase], start: float) -> None:

@@ -19,11 +19,11 @@ class ScriptedReply:
     Attributes:
         id: A number of its own; each wire adds its prefix.
         created: Seconds since the epoch.
-        model: How the model behaves.
-        asked: What was asked.
+        model: Behaviour of the model.
+        asked: Request that was made.
         replies: One, or as many as were asked for.
-        usage: What is charged.
-        diagnosed: What the answer says of its cache because it was asked.
+        usage: Usage that is charged.
+        diagnosed: Diagnostics of its cache in the answer, because they were requested.
     """
 
     id: str
@@ -49,11 +49,11 @@ class EndpointDialect:
 
     Attributes:
         wire: Whose it is.
-        prefix: What its answer ids begin with.
-        asked: What a body asks for; raises Refusal.
+        prefix: Prefix of its answer ids.
+        asked: Returns the request in a body; raises Refusal.
         answer: The JSON answer.
         events: The stream.
-        opening: How many events a stream opens with at once, long before its content.
+        opening: Number of events that open a stream at once, long before its content.
         midway: An event that tells usage before the end, as some servers do.
     """
 

@@ -186,7 +186,7 @@ def _cut_frames(
 
 
 def _place(frames: Sequence[StreamFrame], after: float) -> int:
-    """Where the content frame stands that has that many before it; the last one if too few."""
+    """Place of the content frame that has that many before it; the last one if too few."""
     places = [index for index, each in enumerate(frames) if each.tokens] or [0]
     return places[min(int(after), len(places) - 1)]
 

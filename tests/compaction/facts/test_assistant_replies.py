@@ -101,7 +101,7 @@ def test_promises_and_outcomes_stay(said):
     "said",
     ["I can help with it.", "I'll need your name.", "Once you agree, I will book.", "It is nice."],
 )
-def test_what_promises_nothing_is_left_out(said):
+def test_replies_without_a_promise_are_left_out(said):
     assert (
         texts(
             assistant_reply_facts(parted(assistant(said), user("And what of the rest of the day?")))
@@ -131,7 +131,7 @@ def test_replies_do_not_repeat_plan_lines():
     assert texts(assistant_reply_facts(parted(assistant("I decided to skip HB-1.")))) == []
 
 
-def test_what_tells_of_the_last_message_stays_without_its_layout():
+def test_facts_of_the_last_message_stay_without_its_layout():
     part = parted(user("Book"), OFFER, user("Yes"), end=2)
 
     assert texts(assistant_reply_facts(part)) == ["Details: Flight KLT417 $121 Shall I book it?"]
@@ -148,7 +148,7 @@ def test_a_reply_is_bounded_and_its_question_goes_last():
     assert len(texts(assistant_reply_facts(older))[0]) < 170
 
 
-def test_what_the_first_message_behind_does_not_answer_is_left_out():
+def test_questions_that_the_next_message_does_not_answer_are_left_out():
     assert texts(assistant_reply_facts(parted(OFFER), kept_words=KeptWords(HELD))) == []
     assert (
         texts(

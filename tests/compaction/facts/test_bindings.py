@@ -159,9 +159,9 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(DetailLevel))
 def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
-    kinds, rung
+    kinds, level
 ):
-    checked(segment_at(region_of(kinds), rung, estimate_tokens).text, kinds)
+    checked(segment_at(region_of(kinds), level, estimate_tokens).text, kinds)
 
 
 @pytest.mark.slow

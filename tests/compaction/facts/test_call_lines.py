@@ -29,7 +29,7 @@ def test_a_call_is_one_line(arguments, line):
     assert call_line(call(arguments), 100).replace(" ¶ user", "user") == line
 
 
-def test_what_the_result_says_is_not_said_twice():
+def test_a_call_line_does_not_repeat_its_result():
     assert call_line(call('{"a": "JFK", "b": 2}'), 100, "{a:JFK c:3}") == "f(b=2)"
 
 
@@ -71,7 +71,7 @@ def test_a_verb_tells_whether_a_call_changes_something(name, does):
     assert is_change(call("{}", name)) is does
 
 
-def test_what_stands_behind_a_call_says_a_member_only_as_a_whole():
+def test_text_behind_a_call_covers_a_member_only_as_a_whole():
     called = CalledTool(id="c", name="pay", arguments='{"to":"Bob","amount":50}')
 
     assert call_line(called, 99, "{amount:500 to:Bobby}") == "pay(to=Bob, amount=50)"

@@ -181,14 +181,14 @@ PAYS: list[Said] = [
 ]
 
 
-@pytest.mark.parametrize("rung", DetailLevel)
-def test_at_every_level_a_failed_action_does_not_read_as_done(rung):
-    lines = segment_at(region(*PAYS), rung, estimate_tokens).text.split("\n")
+@pytest.mark.parametrize("level", DetailLevel)
+def test_at_every_level_a_failed_action_does_not_read_as_done(level):
+    lines = segment_at(region(*PAYS), level, estimate_tokens).text.split("\n")
     did = [line for line in lines if "did: " in line]
 
     ends = [line.rpartition(" → ")[2] for line in did]
     assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}
-    assert len(did) == 3 or rung is DetailLevel.BARE
+    assert len(did) == 3 or level is DetailLevel.BARE
 
 
 @pytest.mark.parametrize("most", range(20, 200, 12))

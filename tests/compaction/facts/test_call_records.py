@@ -134,7 +134,7 @@ def test_an_error_does_not_repeat_the_line_of_its_command():
     assert texts(error_facts(parted(asked("", "", "Error: no"), asked("", "", "Error: no")))) == []
 
 
-def test_what_the_latest_of_equal_calls_tells_is_not_said_of_the_others():
+def test_equal_calls_do_not_share_the_result_of_the_latest():
     part = parted(called("bash", TRACE, "a", command="x"), called("bash", TRACE, "b", command="x"))
 
     assert texts(error_facts(part)) == []

@@ -40,7 +40,7 @@ def test_a_calls_purpose_is_the_last_sentence_before_it():
     assert meant(step(words)) == {0: "I read the file to see who takes it"}
 
 
-def test_what_only_says_that_it_is_done_now_is_left_out():
+def test_statements_that_something_is_being_done_are_left_out():
     assert meant(step("Good. Now let me also see why it waits:")) == {0: "see why it waits"}
     assert meant(step("It waits for the lock. Let me look:")) == {0: "It waits for the lock"}
 
@@ -72,7 +72,7 @@ def test_of_calls_made_at_once_the_first_has_the_purpose():
     }
 
 
-def test_what_says_nothing_is_left_out():
+def test_commands_that_say_nothing_are_left_out():
     assert meant(step("Okay.", "a"), step("", "b")) == {}
 
 
@@ -147,7 +147,7 @@ def test_a_name_stays_with_the_exchange_that_showed_it_last():
     assert told(part) == {0: ["other_one"], 1: ["first_one"]}
 
 
-def test_what_its_line_says_is_not_said_again():
+def test_a_command_does_not_repeat_its_line():
     part = parted(called("bash", "a/b/c.py b/c.py some_name other_name", command="x"))
 
     assert told(part, said={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
@@ -190,7 +190,7 @@ def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
     assert 60 < len(found) < 200
 
 
-def test_what_segments_before_it_say_leaves_its_room_to_what_is_new():
+def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
     said = [
         called("bash", LISTING, "a", command="find src"),
         called("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
@@ -208,7 +208,7 @@ def test_what_segments_before_it_say_leaves_its_room_to_what_is_new():
     assert len(again) > 60
 
 
-def test_what_the_assistant_wrote_counts_too_and_keys_do_not():
+def test_texts_of_the_assistant_count_too_and_keys_do_not():
     words = assistant("I call set_up(x) with password: hunter_two_x") | {
         "tool_calls": called("bash", "", command="run my_script.py")[0]["tool_calls"]
     }
@@ -356,7 +356,7 @@ def test_an_exit_that_is_told_already_is_not_told_twice():
     ]
 
 
-def test_what_a_call_was_for_stands_behind_it_where_there_is_all_the_room():
+def test_the_purpose_of_a_call_follows_it_where_there_is_room():
     call, result = called("bash", "<returncode>0</returncode>", command="python try.py --fast")
     part = parted(user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result])
 

@@ -76,31 +76,31 @@ def test_results_that_can_be_had_again_become_commands_errors_and_files():
 
 @pytest.mark.parametrize("said", [TALK * 5, SHELL])
 def test_each_rung_is_no_longer_than_the_one_before(said):
-    sizes = [segment_at(region(*said), rung, estimate_tokens).tokens for rung in DetailLevel]
+    sizes = [segment_at(region(*said), level, estimate_tokens).tokens for level in DetailLevel]
 
     assert sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize(
-    ("most", "rung"), [(0, DetailLevel.FACTS), (10**6, DetailLevel.FACTS), (1, DetailLevel.BARE)]
+    ("most", "level"), [(0, DetailLevel.FACTS), (10**6, DetailLevel.FACTS), (1, DetailLevel.BARE)]
 )
-def test_a_segment_has_the_first_level_that_fits(most, rung):
-    assert segment_within(region(*TALK), most, estimate_tokens).level is rung
+def test_a_segment_has_the_first_level_that_fits(most, level):
+    assert segment_within(region(*TALK), most, estimate_tokens).level is level
 
 
 @pytest.mark.parametrize("said", [TALK * 5, SHELL])
 @pytest.mark.parametrize("most", [0, 1, 30, 200, 10**6])
 def test_however_a_ladder_was_climbed_before_it_gives_the_same(said, most):
     ladder = DetailLadder(region(*said), estimate_tokens)
-    for rung in (DetailLevel.FACTS, DetailLevel.PRUNED, DetailLevel.VALUES):
-        ladder.segment_at(rung)
+    for level in (DetailLevel.FACTS, DetailLevel.PRUNED, DetailLevel.VALUES):
+        ladder.segment_at(level)
 
     assert [ladder.segment_within(most) for _ in range(2)] == [
         segment_within(region(*said), most, estimate_tokens)
     ] * 2
 
 
-def test_where_there_is_no_room_for_what_users_said_no_other_rung_is_tried():
+def test_where_there_is_no_room_for_the_users_words_no_other_level_is_tried():
     weighed: list[str] = []
 
     def count(text: str) -> int:
@@ -167,7 +167,7 @@ def test_notes_stand_apart_and_on_one_line():
 @settings(max_examples=60)
 @given(hostile, hostile, hostile, st.sampled_from(DetailLevel))
 def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
-    words, result, answer, rung
+    words, result, answer, level
 ):
     read = region(
         user(words),
@@ -178,9 +178,9 @@ def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
         notes=(answer,),
     )
 
-    made = segment_at(read, rung, len)
+    made = segment_at(read, level, len)
 
-    assert made == segment_at(read, rung, len)
+    assert made == segment_at(read, level, len)
     assert all(LINE.fullmatch(line) for line in made.text.split("\n"))
     assert len(made.text.splitlines()) == len(made.text.split("\n"))
     spoken = [
@@ -190,8 +190,8 @@ def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
 
 
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=4), st.sampled_from(DetailLevel))
-def test_every_line_of_a_user_survives(said, rung):
-    made = segment_at(region(*map(user, said)), rung, len)
+def test_every_line_of_a_user_survives(said, level):
+    made = segment_at(region(*map(user, said)), level, len)
 
     assert all(line.rstrip() in made.text for text in said for line in text.splitlines())
 

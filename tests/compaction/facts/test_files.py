@@ -53,7 +53,7 @@ def test_a_change_that_failed_does_not_read_as_one():
     ]
 
 
-def test_what_sed_is_told_names_no_file_and_what_stands_behind_it_does():
+def test_an_instruction_to_sed_names_no_file_and_its_next_argument_does():
     told = [
         "sed -i 's/rate = slow/rate = fast/' lib/pump.py",
         """sed -n -e 's/a b/c d/p' -e "/old/s/x y/z/" 'docs/b.md'""",

@@ -73,8 +73,8 @@ def test_rules_stay_whatever_room_there_is():
 
 def test_without_a_bound_it_takes_half_of_the_rung_before():
     half, values = (
-        segment_at(region(*ORDERS), rung, estimate_tokens)
-        for rung in (DetailLevel.BARE, DetailLevel.VALUES)
+        segment_at(region(*ORDERS), level, estimate_tokens)
+        for level in (DetailLevel.BARE, DetailLevel.VALUES)
     )
 
     assert half.tokens <= max(values.tokens // 2, half.tokens if half.tokens < 1_200 else 0)

@@ -158,7 +158,7 @@ TALK = st.lists(
 
 
 @given(TALK, TALK)
-def test_what_is_said_of_a_prefix_stays_but_for_a_command_without_its_result(before, after):
+def test_a_prefix_is_read_alike_in_a_longer_conversation_but_for_a_last_command(before, after):
     short, long = spoken(*before), spoken(*before, *after)
     end = len(before) - 1 if before and before[-1]["role"] == "assistant" else len(before)
 

@@ -112,7 +112,7 @@ def test_a_table_of_the_caller_is_never_taken_for_ours(value):
         [{"a": "~", "b": 1}, {"a": "~"}],
     ],
 )
-def test_what_stands_for_an_absent_value_stands_nowhere_else_in_the_table(value):
+def test_the_mark_of_an_absent_value_occurs_nowhere_else_in_the_table(value):
     raw = json.dumps(value)
 
     assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)

@@ -138,7 +138,7 @@ def test_names_are_told_from_words(text, named):
     assert shown_names(text) == named
 
 
-def test_what_words_name_is_known_for_the_next_text():
+def test_names_in_words_are_known_for_the_next_text():
     known: dict[str, RankedNames] = {}
 
     assert (

@@ -90,5 +90,5 @@ def test_a_mark_stays_where_it_is_and_makes_no_difference_to_the_text():
         '{"content":"\\ud800"}',
     ],
 )
-def test_what_cannot_be_told_apart_stays(raw):
+def test_results_that_cannot_be_told_apart_stay(raw):
     assert trim_result(result(raw), {}) == raw.encode()

@@ -5,7 +5,7 @@ from proxy.errors import Unready
 from tests.fakes.refusals import refusing
 
 
-def test_what_one_may_hold_and_what_all_may_hold_are_two_bounds():
+def test_one_body_and_all_bodies_have_separate_memory_limits():
     room = BodyMemoryLimit(each=10, all_together=15)
     with room.reserve() as one, room.reserve() as other:
         one.grow_to(10)

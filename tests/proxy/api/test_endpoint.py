@@ -46,13 +46,13 @@ def test_a_stream_is_answered_and_ends_with_its_account_if_asked():
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1", "/v1/models", "/v1/thriftgate/calls/c"])
-def test_what_is_no_call_goes_to_the_pages(path):
+def test_a_request_that_is_no_call_goes_to_the_pages(path):
     answered = EndpointHarness().ask(path=path)
 
     assert answered.body == b"pages"
 
 
-def test_what_is_not_http_goes_to_the_pages():
+def test_a_scope_that_is_not_http_goes_to_the_pages():
     async def work() -> None:
         told: list[str] = []
 
@@ -120,7 +120,7 @@ def test_a_key_is_never_in_what_is_reported():
         (ASKED, {"content-encoding": "gzip"}, (415, "unsupported_content_encoding", None)),
     ],
 )
-def test_what_the_caller_must_fix_is_told_with_the_place(body, headers, expected):
+def test_an_error_that_the_caller_must_fix_names_the_place(body, headers, expected):
     assert endpoint_refusal(body, headers=headers) == expected
 
 
@@ -238,7 +238,7 @@ GONE = Scripted([b"{}"], headers=JSON)
         ("/v1/skills", "POST"),
     ],
 )
-def test_what_a_provider_keeps_is_one_teams_or_allowed_or_forbidden(path, method):
+def test_provider_state_is_one_teams_or_allowed_or_forbidden(path, method):
     def status(**harness: Any) -> int:
         front = EndpointHarness((GONE,), **harness)
         return front.ask(b"", path=path, method=method, headers={"content-type": ""}).status

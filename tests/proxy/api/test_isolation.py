@@ -31,7 +31,7 @@ ALONE = ("chat/completions", "GET", 1)
 
 @pytest.mark.parametrize("teams", [0, 1, 2, 50])
 @pytest.mark.parametrize("endpoint", SELF_CONTAINED)
-def test_what_is_answered_from_the_call_alone_is_open_to_all(endpoint, teams):
+def test_endpoints_without_provider_state_are_open_to_all_teams(endpoint, teams):
     check_isolated(call(b"{}", endpoint), teams)
 
 
@@ -85,7 +85,7 @@ def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
         ("conversations", "POST"),
     ],
 )
-def test_what_a_provider_keeps_is_one_teams_only(endpoint, method):
+def test_provider_state_is_open_to_one_team_only(endpoint, method):
     asked = call(b"{}", endpoint, method=method)
     check_isolated(asked, 1)
     with refusing(403, match="reaches what the provider keeps for all teams") as caught:

@@ -50,7 +50,7 @@ def test_a_whole_answer_says_what_it_took_and_cost():
     }
 
 
-def test_what_earlier_attempts_cost_is_part_of_what_the_call_did():
+def test_the_cost_of_earlier_attempts_is_part_of_the_calls_cost():
     connection = Connection()
     caller = relay(connection)
     caller.wants_trailer = True
@@ -185,7 +185,7 @@ def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis
     assert "x-should-retry" not in told.headers
 
 
-def test_what_would_only_repeat_is_not_worth_a_retry():
+def test_an_error_that_would_repeat_is_not_worth_a_retry():
     told = refused(CallerError("Mend it.", code="bad", param="model"))
 
     assert (told.status, refusal(told)["param"]) == (400, "model")

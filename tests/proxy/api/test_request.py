@@ -175,7 +175,7 @@ def test_a_path_we_do_not_know_stays_unmodified(raw):
     assert read_head(scope(f"/v1/{raw}", raw=f"/v1/{raw}")).endpoint == raw
 
 
-def test_what_callers_write_in_our_headers_is_read_as_utf8_else_as_latin1():
+def test_gateway_headers_are_read_as_utf8_else_as_latin1():
     sent = scope()
     for name in ("feature", "conversation", "slots", "compaction"):
         sent["headers"].append((f"x-thriftgate-{name}".encode(), f"日本 {name}".encode()))
@@ -186,7 +186,7 @@ def test_what_callers_write_in_our_headers_is_read_as_utf8_else_as_latin1():
     assert read_head(scope(headers={"x-thriftgate-feature": "caf\xe9"})).feature == "café"
 
 
-def test_what_is_passed_on_of_the_callers_headers_keeps_its_bytes():
+def test_forwarded_headers_of_the_caller_keep_their_bytes():
     sent = scope()
     sent["headers"].append((b"x-client-request-id", "日本".encode()))
 

@@ -76,7 +76,7 @@ async def test_ours_says_what_uvicorn_says(talk: str) -> None:
 
 
 @pytest.mark.parametrize("path", MAY_NOT)
-async def test_what_the_app_may_not_say_is_not_said(path: str) -> None:
+async def test_headers_that_the_app_may_not_send_are_not_sent(path: str) -> None:
     async with listening(speaking) as place:
         assert await place.said(asked(path)) == b""
 
@@ -188,7 +188,7 @@ async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
     assert said.endswith(body)
 
 
-async def test_what_is_no_http_behind_a_wish_is_refused() -> None:
+async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> None:
     async with listening(speaking) as place:
         said = await place.said(
             asked("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
@@ -197,7 +197,7 @@ async def test_what_is_no_http_behind_a_wish_is_refused() -> None:
     assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-async def test_what_is_no_http_behind_a_request_is_refused_once_that_is_answered() -> None:
+async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_answered() -> None:
     async with listening(speaking) as place:
         said = await place.said(ONE + asked("/chunks") + b"no words\r\n\r\n")
 

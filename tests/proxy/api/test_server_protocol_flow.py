@@ -91,7 +91,7 @@ async def test_pieces_that_came_meanwhile_are_received_as_one() -> None:
     ) == b"hello!"  # fmt: skip
 
 
-async def test_what_is_sent_to_a_caller_that_left_goes_nowhere() -> None:
+async def test_messages_to_a_disconnected_caller_go_nowhere() -> None:
     left = asyncio.Event()
 
     async def app(_scope: Scope, receive: Receive, send: Send) -> None:

@@ -36,7 +36,7 @@ def test_every_token_is_charged_once(hit: int, writes: list[tuple[int, Ttl]]) ->
     assert all(count > 0 for count in served.written.values())
 
 
-def test_what_a_cache_served_is_usage() -> None:
+def test_tokens_served_by_a_cache_become_usage() -> None:
     served = Served(read=5, fresh=1, written={"5m": 2, "30m": 3, "1h": 4, "12h": 6})
 
     assert call_usage(served, output=7, reasoning=8) == Usage(

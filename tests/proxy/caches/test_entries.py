@@ -32,7 +32,7 @@ def test_a_clock_that_is_a_little_behind_shortens_no_lifetime() -> None:
     assert entries.is_readable(b"a", 20)
 
 
-def test_what_is_dead_or_unknown_cannot_be_used_back_to_life() -> None:
+def test_dead_or_unknown_entries_cannot_be_refreshed() -> None:
     entries = CacheEntries(10)
     entries.write(b"a", EntryLife(0, 10))
     entries.begin(b"a")

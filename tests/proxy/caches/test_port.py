@@ -154,7 +154,7 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
 @pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
 @few
 @given(talks=st.lists(conversations(), max_size=8))
-def test_what_a_cache_keeps_is_bounded(
+def test_the_entries_of_a_cache_are_bounded(
     make: Callable[[], Cache], most: int, talks: list[CachedPrompt]
 ) -> None:
     cache = make()

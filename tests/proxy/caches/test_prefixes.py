@@ -16,7 +16,7 @@ def test_a_digest_stands_for_the_owner_and_all_tokens_so_far() -> None:
     assert moved[1].digest != one[1].digest
 
 
-def test_how_a_prefix_is_cut_into_blocks_does_not_matter() -> None:
+def test_cutting_a_prefix_into_other_blocks_changes_nothing() -> None:
     whole = prompt(block("a", 10))
     parts = prompt(*(TokenBlock(role="user", tokens=t, message=0) for t in _halves()))
 

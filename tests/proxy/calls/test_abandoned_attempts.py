@@ -129,7 +129,7 @@ def test_a_text_completion_of_several_prompts_goes_on_until_it_says_that_it_is_d
     assert not may_be_billed(made, ClientDisconnected(), meter)
 
 
-def test_what_generates_nothing_does_not_go_on():
+def test_an_abandoned_attempt_that_generates_nothing_does_not_go_on():
     read = AttemptInfo(call=call(body(), "files", method="GET"), route=BILLS)
     posted = AttemptInfo(call=call(body(), "images/generations"), route=BILLS)
 
@@ -227,7 +227,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
     "script", [SILENCE, Scripted([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)]
 )
 @pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
-def test_what_budgets_hold_of_any_endpoint_is_what_its_call_is_settled_at(endpoint, script):
+def test_an_abandoned_call_of_any_endpoint_is_settled_at_its_reservation(endpoint, script):
     asked = call(orjson.dumps({"model": "m", "input": "x" * 4000}), endpoint)
 
     done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
@@ -245,7 +245,7 @@ def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
 
 
-def test_what_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
+def test_an_attempt_that_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
     asked = call(body(stream=True))
 
     assert serve_one_call(failing(400), asked=asked, routes=(BILLS,)).last.usage is None

@@ -137,7 +137,7 @@ def test_a_failure_before_that_is_handed_back(script, code, was_accepted):
     assert made.answer is None
 
 
-def test_what_is_refused_was_never_sent():
+def test_a_refused_attempt_was_never_sent():
     async def refused(made: Attempt, transport: FakeTransport) -> Attempt:
         with pytest.raises(CallerError) as caught:
             await begin(made)
@@ -148,7 +148,7 @@ def test_what_is_refused_was_never_sent():
     assert opened(then=refused, limits=Admits(refusing)).was_sent is False
 
 
-def test_what_is_too_dear_here_says_where_it_fits():
+def test_an_attempt_over_its_ceiling_names_the_model_that_fits():
     limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
     _, found = opened(then=run, limits=limits)
 
@@ -156,7 +156,7 @@ def test_what_is_too_dear_here_says_where_it_fits():
     assert limits.fits == [True, False]
 
 
-def test_what_has_moved_fits_nowhere_else():
+def test_a_rerouted_attempt_fits_no_other_model():
     async def stay(made: Attempt, transport: FakeTransport) -> Any:
         made.may_switch_model = False
         return await run(made, transport)
@@ -176,7 +176,7 @@ def test_the_caller_is_notified_of_its_limits_and_where_it_went():
     assert made.info.reroute_reason == "chat: level 1"
 
 
-def test_what_goes_unmodified_is_not_planned_and_still_ended():
+def test_an_unmodified_attempt_is_not_planned_and_still_ended():
     made, _ = opened(stream(STREAM), then=run, is_resent=True)
 
     assert told(made.context.deps) == ["begun", "ended"]
@@ -188,7 +188,7 @@ def test_what_goes_unmodified_is_not_planned_and_still_ended():
 @pytest.mark.parametrize(
     ("script", "was_accepted"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
 )
-def test_what_is_cancelled_leaves_nothing_open(script, was_accepted):
+def test_a_cancelled_attempt_leaves_nothing_open(script, was_accepted):
     async def cancel(made: Attempt, _: FakeTransport) -> Attempt:
         task = asyncio.get_running_loop().create_task(begin(made))
         await asyncio.sleep(1)

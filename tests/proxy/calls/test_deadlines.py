@@ -205,7 +205,7 @@ def test_no_timer_outlives_a_call_whose_caller_left():
     played(work())
 
 
-def test_what_others_cancel_stays_cancelled():
+def test_a_cancellation_by_others_is_not_taken_back():
     async def stop() -> None:
         task = asyncio.ensure_future(watched(Leaving(), AwaitedEvent.FIRST_BYTE, 50))
         await asyncio.sleep(4)

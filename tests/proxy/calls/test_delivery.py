@@ -263,7 +263,7 @@ def test_no_text_is_looked_for_in_embeddings():
     assert kept.estimated
 
 
-def test_what_generates_nothing_has_the_usage_it_says_or_none():
+def test_an_answer_that_generates_nothing_has_its_reported_usage_or_none():
     said = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
     kept = [
         deliver(call(ASKED, endpoint="images/edits"), Scripted([answer]))[1]
@@ -281,7 +281,7 @@ def test_a_keep_alive_midway_is_passed_on():
 
 
 @pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])
-def test_what_is_only_read_again_is_not_counted_again(endpoint):
+def test_an_answer_that_is_only_read_again_is_not_counted_again(endpoint):
     answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
     asked = call(b"", endpoint=endpoint, method="GET", fields=None)
     _, kept, _ = deliver(asked, Scripted([answer]))

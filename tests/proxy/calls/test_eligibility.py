@@ -33,7 +33,7 @@ def test_a_chat_call_that_a_cache_may_keep_is_planned():
         (call(b"{}"), UNDER_2_KB),
     ],
 )
-def test_what_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
+def test_a_call_that_no_cache_keeps_is_not_planned_and_its_receipt_says_why(other, reason):
     assert skip_reason(other) == Passthrough(reason=reason)
 
 
@@ -103,7 +103,7 @@ def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
     ) == is_planned
 
 
-def test_what_is_too_large_goes_unmodified_and_says_so():
+def test_a_body_too_large_to_plan_goes_unmodified_and_says_so():
     found = skip_reason(call(body(chat_message("user", "x" * MAX_PLANNED_BYTES))))
 
     assert found is not None

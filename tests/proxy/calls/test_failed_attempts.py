@@ -66,7 +66,7 @@ def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
     return found
 
 
-def test_what_the_gateway_would_not_send_is_refused():
+def test_an_attempt_that_the_gateway_would_not_send_is_recorded_as_refused():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
         record_refused(made, CallerError("too dear", code="budget_exceeded"), final=False)
@@ -81,7 +81,7 @@ def test_what_the_gateway_would_not_send_is_refused():
 
 
 @pytest.mark.parametrize("final", [True, False])
-def test_what_an_upstream_worked_on_is_counted(final):
+def test_an_attempt_that_an_upstream_worked_on_is_counted(final):
     async def work() -> FakeLedger:
         made, ledger, watch = opening()
         await record_failed(made, broken(), final=final)
@@ -106,7 +106,7 @@ def heard(**said: Any) -> Meter:
     [(USAGE, Usage(input=36, cache_read=64, output=10), False), (None, ESTIMATE, True)],
 )
 @pytest.mark.parametrize("keep", [partial(record_failed, final=False), record_superseded])
-def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated):
+def test_usage_reported_by_a_failure_is_no_estimate(keep, said, usage, estimated):
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
         made.failed_meter = heard(usage=said)
@@ -119,7 +119,7 @@ def test_what_a_failure_says_it_used_is_no_estimate(keep, said, usage, estimated
     assert found.upstream_id == "chatcmpl-1"
 
 
-def test_what_no_upstream_took_costs_nothing():
+def test_an_attempt_that_no_upstream_accepted_costs_nothing():
     async def work() -> FakeLedger:
         made, ledger, _ = opening(was_taken=False)
         await record_failed(made, broken(), final=True)
@@ -156,7 +156,7 @@ def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, fin
     assert (found.final, found.usage) == (final, estimate_from_length(call(ASKED), ""))
 
 
-def test_what_lost_a_race_never_ends_its_call():
+def test_a_superseded_attempt_never_ends_its_call():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
         await record_superseded(made, broken())
@@ -165,7 +165,7 @@ def test_what_lost_a_race_never_ends_its_call():
     assert receipt(work()).final is False
 
 
-def test_what_we_cut_is_counted_by_its_length():
+def test_an_answer_that_the_gateway_cut_off_is_counted_by_its_length():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
         record_cancelled(made, gateway_interrupted(), final=True)

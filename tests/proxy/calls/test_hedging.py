@@ -146,7 +146,7 @@ def test_a_late_answer_is_hedged_and_the_first_to_begin_is_the_calls():
     assert [each.route for each in done.receipts if each.final] == ["two/m"]
 
 
-def test_what_lost_the_race_is_billed_on_the_calls_receipts():
+def test_superseded_attempts_are_billed_on_the_calls_receipts():
     lost = next(each for each in race(late(30.0), late(1.0)).receipts if not each.final)
 
     assert lost.usage == Usage(input=18)  # a fourth of the body's bytes
@@ -298,7 +298,7 @@ def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     assert done.table.route_health.health_of(ONE).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
-def test_what_hangs_is_given_up_for_the_last_resort_and_is_taken_to_fail():
+def test_a_stalled_attempt_is_given_up_for_the_last_resort_and_counts_as_failed():
     small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
     done = race(SILENCE, late(1.0), choices=(RouteChoice(ONE, "m"), small), patience=PATIENT)
     for _ in range(4):
@@ -337,7 +337,7 @@ def test_receipts_of_a_race_tell_times_since_the_call_came():
     assert lost.overhead == pytest.approx(0.0)
 
 
-def test_what_planning_takes_is_our_time_in_a_race_too():
+def test_planning_time_counts_as_the_gateways_when_hedging_too():
     done = race(late(2.0), planned_in=1.0)
 
     assert done.receipts[0].ttft == pytest.approx(3.0)
@@ -466,7 +466,7 @@ def _spend_retries(table: Dependencies) -> None:
     asyncio.get_running_loop().call_later(DEADLINE - 0.1, spend)
 
 
-def test_what_is_refused_while_another_attempt_is_under_way_costs_the_call_nothing():
+def test_a_refused_hedge_does_not_fail_the_attempt_under_way():
     done = race(late(8.0), limits=Refusing(after=1))
 
     assert done.caller.body == SHOWN

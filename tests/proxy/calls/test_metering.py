@@ -110,9 +110,7 @@ def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, bi
 
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 @pytest.mark.parametrize("before", [1, 3])
-def test_what_follows_an_error_says_nothing_whatever_its_chunks(
-    stream: list[bytes], before: int
-) -> None:
+def test_chunks_after_an_error_are_not_metered(stream: list[bytes], before: int) -> None:
     events = [*stream[:before], event({"error": {"message": "no"}}), *stream[before:], DONE]
     until = metered(*stream[:before])
 
@@ -331,7 +329,7 @@ def test_a_providers_own_reason_for_a_miss_is_read() -> None:
     assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).miss_reason == streamed.miss_reason
 
 
-def test_what_an_answer_says_of_diagnostics_is_no_reason() -> None:
+def test_diagnostics_in_generated_text_are_no_miss_reason() -> None:
     assert (
         answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).miss_reason is None
     )

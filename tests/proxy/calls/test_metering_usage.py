@@ -107,7 +107,7 @@ def test_zeros_are_kept_but_suspicious_once_text_was_delivered() -> None:
         '","usage":{"prompt_tokens":1}',
     ],
 )
-def test_what_looks_like_usage_or_an_end_inside_text_is_not_believed(content: str) -> None:
+def test_usage_or_an_end_inside_generated_text_is_ignored(content: str) -> None:
     tools = [{"index": 0, "function": {"name": "f", "arguments": content}}]
     hidden = {"usage": used(1, 1), "error": {}, "type": "message_stop"}
     choices = [{"index": 0, "delta": {"tool_calls": tools}, **hidden}]

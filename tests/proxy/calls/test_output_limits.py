@@ -50,7 +50,7 @@ def test_as_much_may_be_generated_as_the_call_asks_and_the_route_allows(total, f
     assert allowed(**fields).total == total
 
 
-def test_what_is_asked_of_bodies_at_hand_is_what_is_asked_of_others():
+def test_output_limits_are_the_same_for_decoded_and_raw_bodies():
     long = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 5})
     other = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 6})
 
@@ -76,12 +76,12 @@ def test_a_body_at_hand_is_read_once():
     assert output_limits._decoded_bodies == {}
 
 
-def test_what_is_no_json_may_generate_what_the_route_allows():
+def test_a_body_that_is_no_json_may_generate_what_the_route_allows():
     assert output_allowance(b"\xff", "chat/completions", route(max_output=7)).total == 7
     assert output_allowance(b"{}", "chat/completions", route()).total == 16_384
 
 
-def test_what_the_caller_asked_for_is_kept_apart_from_what_it_did_not():
+def test_a_limit_from_the_caller_is_kept_apart_from_a_default():
     assert (allowed(max_tokens=5).requested, allowed().requested) == (5, 0)
 
 

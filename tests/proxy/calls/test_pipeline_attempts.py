@@ -83,7 +83,7 @@ def test_the_last_failure_is_reported_when_no_route_begins():
     assert all(each.usage is None and not each.estimated for each in done.receipts)
 
 
-def test_what_an_upstream_says_of_its_own_failure_stays_here():
+def test_an_upstreams_message_about_its_own_failure_stays_in_the_gateway():
     done = serve_one_call(failing(500), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
@@ -109,7 +109,7 @@ def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
         (Scripted([COMPLETION[:9], broken()]), ESTIMATE),
     ],
 )
-def test_what_an_upstream_had_begun_to_work_on_is_billed(first, usage):
+def test_an_attempt_that_an_upstream_began_to_work_on_is_billed(first, usage):
     failed = serve_one_call(first, Scripted([COMPLETION]), routes=(ONE, TWO)).receipts[0]
 
     assert (failed.usage, failed.estimated) == (usage, usage is not None)
@@ -218,14 +218,14 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
 
 @pytest.mark.parametrize("first", [CONNECTING, Scripted([SILENCE], status=503)])
 @pytest.mark.parametrize("leaves", [3.0, None])
-def test_what_nobody_worked_on_is_not_billed(first, leaves):
+def test_an_attempt_that_no_upstream_worked_on_is_not_billed(first, leaves):
     done = serve_one_call(first, leaves_after=leaves)
 
     assert isinstance(done.error, ClientDisconnected if leaves else _UpstreamTimeout)
     assert (done.last.usage, done.last.estimated) == (None, False)
 
 
-def test_why_an_upstream_failed_is_in_the_log_and_not_in_the_answer(caplog):
+def test_the_cause_of_an_upstream_failure_is_in_the_log_and_not_in_the_answer(caplog):
     lost = unreachable()
     lost.detail = "gaierror: no such host inner.host"
     done = serve_one_call(lost, patience=RetryPolicy(retries=0))

@@ -101,7 +101,7 @@ PART = b'{"id":"chatcmpl-1","choices":[{"ind'
 @pytest.mark.parametrize(
     ("kind", "body"), [("openai", chunk("a")), ("anthropic", chunk("a")), ("anthropic", PART)]
 )
-def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
+def test_an_unreadable_answer_that_was_paid_for_is_not_retried(kind, body):
     done = serve_one_call(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
 
     assert done.error is not None
@@ -110,7 +110,7 @@ def test_what_was_paid_for_and_nobody_can_read_is_not_bought_again(kind, body):
     assert (done.last.status, done.last.usage) == (502, ESTIMATE)
 
 
-def test_what_was_broken_off_reaches_its_caller_as_it_would_directly():
+def test_a_truncated_answer_reaches_its_caller_as_it_would_directly():
     done = serve_one_call(Scripted([PART]))
 
     assert done.error is None
@@ -191,7 +191,7 @@ def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estim
     assert done.last.cost_nanos
 
 
-def test_what_is_only_looked_up_is_answered_without_its_keys():
+def test_a_stored_answer_is_returned_without_the_providers_keys():
     body = json.dumps(failed_response(usage=USAGE)).encode()
     done = serve_one_call(
         Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
@@ -201,7 +201,7 @@ def test_what_is_only_looked_up_is_answered_without_its_keys():
     assert done.last.usage is None
 
 
-def test_what_was_delivered_before_the_break_is_what_is_counted():
+def test_only_the_part_delivered_before_the_break_is_counted():
     estimator = FakeEstimator()
     serve_one_call(
         stream(chunk("Hel"), chunk("lo"), broken()), asked=streamed(), estimator=estimator
@@ -324,7 +324,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
 
 
 @pytest.mark.parametrize("end", [broken(), SILENCE])
-def test_what_happens_after_the_closing_event_changes_nothing(end):
+def test_a_failure_after_the_closing_event_changes_nothing(end):
     done = serve_one_call(stream(STREAM, end), asked=streamed())
 
     assert done.caller.body == SHOWN

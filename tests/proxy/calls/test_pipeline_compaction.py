@@ -131,7 +131,7 @@ def test_the_shorter_prompt_is_planned_sent_and_told():
     )
 
 
-def test_what_is_learned_of_counting_is_learned_of_what_was_sent():
+def test_token_ratios_are_learned_from_the_compacted_prompt():
     asked: list[bytes] = []
 
     class Learns(FakeEstimator):
@@ -213,7 +213,7 @@ def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
     assert compacts.refusals == 0
 
 
-def test_what_is_too_long_when_compacted_is_not_sent_longer():
+def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
     said = "This model's maximum context length is 4096 tokens."
     done = serve(FakeCompaction(), failing(400, said=said))
 

@@ -28,7 +28,7 @@ def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
 
 
 @pytest.mark.parametrize("start", [MARK, b"\r\n\n", BEAT, b"retry: 9\n\n", b"id: 1\nevent: x\n"])
-def test_what_stands_before_the_first_data_reaches_the_caller_unmodified(start):
+def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
     done = serve_one_call(Scripted([start + STREAM], headers={}), asked=streamed())
 
     assert done.caller.body == start + SHOWN

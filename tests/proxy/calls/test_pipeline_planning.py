@@ -136,7 +136,7 @@ def test_a_question_that_is_refused_is_asked_once(status: int):
 
 
 @pytest.mark.parametrize("status", [401, 429, 500])
-def test_what_says_nothing_of_a_question_goes_no_second_way(status: int):
+def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
     _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
 
     assert "refused" not in told

@@ -117,7 +117,7 @@ def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
     assert (kept.outcome, kept.error) == (Outcome.HUNG_UP, "caller_hung_up")
 
 
-def test_what_generates_nothing_is_not_estimated_when_the_process_stops():
+def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops():
     sound = Scripted([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
 
     async def work() -> list[Receipt]:

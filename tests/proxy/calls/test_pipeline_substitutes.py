@@ -126,7 +126,7 @@ def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not()
     assert done.sent[1] == ("one", ASKED)
 
 
-def test_what_a_ceiling_moves_is_translated():
+def test_a_call_rerouted_by_a_ceiling_is_translated():
     done = play(Scripted([COMPLETION]), limits=TooDear())
 
     assert is_translated(done, 0)
@@ -152,7 +152,7 @@ def test_a_second_attempt_at_another_model_is_translated():
         ({"tools": [{}], "tool_choice": "required"}, "It cannot use tools."),
     ],
 )
-def test_what_cannot_be_carried_rules_a_fallback_out_and_the_error_says_so(fields, why):
+def test_untranslatable_features_rule_a_fallback_out_and_the_error_says_so(fields, why):
     body = orjson.dumps({"model": "m", **fields})
     done = play(failing(503), failing(503), body=body)
 
@@ -161,13 +161,13 @@ def test_what_cannot_be_carried_rules_a_fallback_out_and_the_error_says_so(field
     assert done.error.headers[SKIPPED] == f"small: {why}"
 
 
-def test_what_a_ceiling_could_not_move_is_said_in_the_answer():
+def test_the_answer_says_which_models_a_ceiling_could_not_use():
     done = play(Scripted([COMPLETION]), body=b'{"model":"m","n":2}', limits=TooDear())
 
     assert done.headers[SKIPPED] == "small: It cannot give several answers (n)."
 
 
-def test_what_a_ladder_passed_over_is_said_in_the_answer():
+def test_the_answer_says_which_models_a_ladder_skipped():
     done = play(
         Scripted([COMPLETION]),
         decision=lambda here, _: RoutingDecision(choices=here, skipped={"small": "It cannot."}),
@@ -176,7 +176,7 @@ def test_what_a_ladder_passed_over_is_said_in_the_answer():
     assert done.headers[SKIPPED] == "small: It cannot."
 
 
-def test_what_a_models_wire_cannot_say_after_all_leaves_the_first_failure():
+def test_an_untranslatable_fallback_leaves_the_first_failure():
     upstream = two_model_catalog().models["small"].routes[0].upstream
     claude: dict[str, Any] = {"upstream": replace(upstream, kind="anthropic")}
     body = b'{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}'

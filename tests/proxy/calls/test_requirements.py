@@ -78,7 +78,7 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
         (b"[1]", CallRequirements()),
     ],
 )
-def test_what_a_call_needs_is_read_from_its_body(body, needed):
+def test_requirements_are_read_from_the_body(body, needed):
     found = call_requirements(call(body, fields=None))
 
     assert found == CallRequirements(
@@ -204,13 +204,13 @@ def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
 @pytest.mark.parametrize(
     "field", [b'"previous_response_id":"resp_1"', b'"conversation":"c"', b'"background":true']
 )
-def test_what_another_upstream_keeps_cannot_be_gone_on_with(field):
+def test_state_kept_by_another_upstream_cannot_be_continued(field):
     asked = call(b'{"model":"m",' + field + b"}", "responses")
 
     assert "keeps" in missing_capability(asked, model())
 
 
-def test_what_a_route_offers_is_its_own_and_its_upstreams():
+def test_capabilities_of_a_route_include_its_upstreams():
     upstream = Upstream(
         name="eu", kind="openai", base_url="http://eu/v1", provider="p", region="eu"
     )

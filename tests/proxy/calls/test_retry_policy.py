@@ -32,12 +32,12 @@ def test_no_pause_is_longer_than_a_caller_may_be_kept():
     "code",
     ["upstream_timeout", "upstream_unauthorized", "upstream_key_missing", "insufficient_quota"],
 )
-def test_what_would_only_repeat_is_tried_elsewhere_or_not_at_all(code):
+def test_a_permanent_failure_is_retried_on_another_route_or_not_at_all(code):
     assert PATIENCE.pause_before_retry(failed(code=code), 0, 2) == 0.0
     assert PATIENCE.pause_before_retry(failed(code=code), 1, 2) is None
 
 
-def test_what_the_upstream_says_not_to_retry_is_tried_elsewhere_alone():
+def test_a_call_with_x_should_retry_false_is_retried_on_another_route_only():
     failure = failed()
     failure.should_retry = False
 

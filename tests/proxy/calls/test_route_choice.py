@@ -57,7 +57,7 @@ def test_a_call_that_names_no_model_takes_the_default_route():
     assert requested_routes(call(b"\x00", fields=None), made) == default
 
 
-def test_what_is_passed_through_names_models_the_catalog_need_not_know():
+def test_passed_through_models_need_not_be_in_the_catalog():
     one, made = route("one"), catalog()
     moderated = RouteChoice(made.default, "omni-moderation-latest")
 

@@ -51,7 +51,7 @@ def failed(status: int, *, retryable: bool = True) -> UpstreamError:
         (asyncio.CancelledError(), None),
     ],
 )
-def test_whether_a_route_did_its_part(failure, did_its_part):
+def test_each_outcome_says_if_a_route_did_its_part(failure, did_its_part):
     assert route_succeeded(failure) is did_its_part
 
 

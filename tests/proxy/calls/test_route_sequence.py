@@ -67,18 +67,18 @@ def test_the_next_route_is_tried_at_once_then_the_models_that_may_answer_instead
     ]
 
 
-def test_what_is_too_long_goes_to_a_model_with_room():
+def test_a_prompt_that_is_too_long_goes_to_a_model_with_room():
     assert tries(line(), TOO_LONG, TOO_LONG, TOO_LONG)[1:] == [
         (1, "two/m", 0.0),
         (2, "small/m", None),
     ]
 
 
-def test_what_is_wrong_in_itself_goes_nowhere():
+def test_an_invalid_call_goes_to_no_other_route():
     assert tries(line(), WRONG) == [(0, "one/m", None)]
 
 
-def test_what_a_model_in_its_place_refuses_the_one_that_was_asked_for_is_asked():
+def test_a_call_that_a_substitute_refuses_goes_to_the_requested_model():
     on = line()
     here, there = requested_routes(on.call, on.deps.catalog)
     moved = RouteChoice(there.route, "small", "chat: level 1")
@@ -116,13 +116,13 @@ def test_a_model_that_cannot_do_it_does_not_follow():
     assert tries(line(tools), broken(), broken())[-1] == (1, "two/m", 0.25)
 
 
-def test_what_its_upstream_keeps_goes_to_no_other_model():
+def test_a_call_that_continues_upstream_state_goes_to_no_other_model():
     kept = b'{"model":"m","previous_response_id":"resp_1"}'
 
     assert tries(line(kept, endpoint="responses"), broken(), broken())[-1][2] == 0.25
 
 
-def test_why_it_went_to_another_model_is_known():
+def test_the_reason_for_another_model_is_known():
     on = line()
     way = course(on)
     for _ in range(2):
@@ -263,7 +263,7 @@ def test_a_route_that_was_left_is_for_what_is_late_once_its_latest_calls_began(
     assert way.has_ready_next is is_ready
 
 
-def test_what_is_too_dear_goes_on_at_the_other_model_once():
+def test_a_call_over_its_ceiling_goes_to_the_cheaper_model_once():
     on = line()
     way = course(on)
     first = way.next_attempt()

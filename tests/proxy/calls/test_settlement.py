@@ -185,7 +185,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     assert made.fingerprint == SEAL.pseudonym("team_1", BODY)
 
 
-def test_what_is_answered_in_the_background_is_unknown_and_not_estimated():
+def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
     later = call(b'{"model":"m","background":true}', "responses")
     attempt = AttemptInfo(call=later, route=there(), notes=("dropped seed",))
     made = build_receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
@@ -275,7 +275,7 @@ def test_a_receipt_says_what_was_planned():
     assert told(again(share=1.0)).arm == "control"
 
 
-def test_what_should_have_been_read_is_reported_in_the_providers_own_tokens():
+def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
     planned = again()
     total = planned.evidence.sent.estimate
     expected = planned.evidence.expected.tokens

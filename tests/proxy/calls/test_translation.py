@@ -55,7 +55,7 @@ def test_a_planned_call_goes_with_its_own_body_and_headers():
     assert sent.headers == {**asked.headers, "x-h": "v"}
 
 
-def test_what_cannot_be_said_is_refused():
+def test_a_call_that_the_wire_cannot_express_is_refused():
     with refusing(400):
         prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))
 
@@ -73,7 +73,7 @@ def planned(raw: bytes, **fields: object) -> Planned:
     return msgspec.structs.replace(found, **fields)
 
 
-def test_what_was_planned_is_sent_in_place_of_what_came():
+def test_the_planned_prompt_is_sent_in_place_of_the_callers():
     raw = body(*conversation_messages(0))
     mended = raw.replace(b"Where is", b"Where was")
     prepared = prepare(call(raw), route("up"), planned(raw, body=mended))
@@ -82,7 +82,7 @@ def test_what_was_planned_is_sent_in_place_of_what_came():
     assert prepared.notes == ()
 
 
-def test_what_was_planned_to_stay_is_sent_unmodified():
+def test_a_plan_without_changes_is_sent_unmodified():
     asking = call(body(*conversation_messages(0)))
     as_it_came = prepare(asking, route("up"))
 
@@ -90,7 +90,7 @@ def test_what_was_planned_to_stay_is_sent_unmodified():
     assert prepare(asking, route("up"), Passthrough()) == as_it_came
 
 
-def test_why_a_prompt_was_not_planned_is_noted():
+def test_the_reason_for_not_planning_is_noted():
     raw = body(*conversation_messages(0))
     notes = ("a tag stays",)
 
@@ -98,7 +98,7 @@ def test_why_a_prompt_was_not_planned_is_noted():
     assert prepare(call(raw), route("up"), planned(raw, notes=notes)).notes == notes
 
 
-def test_what_is_to_be_said_of_the_call_itself_comes_first():
+def test_notes_on_the_call_itself_come_first():
     raw = b'{"messages":[]}'
     told = call(raw, notes=("a name is cut",))
 
@@ -173,7 +173,7 @@ def test_a_caller_who_asks_is_answered():
 
 
 @pytest.mark.parametrize("odd", ["explicit", 7])
-def test_what_the_caller_got_wrong_is_left_to_the_upstream(odd: object):
+def test_mistakes_of_the_caller_are_left_to_the_upstream(odd: object):
     assert json.loads(responding(prompt_cache_options=odd).body)["prompt_cache_options"] == odd
 
 

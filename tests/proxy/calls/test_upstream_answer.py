@@ -77,7 +77,7 @@ def test_keep_alives_without_end_are_not_held_without_end():
     assert answer.first_piece == beat * 2 + chunk("a")
 
 
-def test_what_stands_after_the_last_event_is_passed_on_and_metered():
+def test_bytes_after_the_last_event_are_passed_on_and_metered():
     answer, pieces = played(passed(stream(chunk("a"), DONE.rstrip())))
 
     assert pieces == [chunk("a"), DONE.rstrip()]
@@ -203,7 +203,7 @@ NAMES = ["NaN", "Infinity", "mark", "surrogate", "control", "UTF-16", "BE", "no 
 
 
 @pytest.mark.parametrize("body", NEARLY, ids=NAMES)
-def test_what_is_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
+def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
     answer = played(begun(Scripted([body]), generates=True))
 
@@ -212,7 +212,7 @@ def test_what_is_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert answer.meter.is_finished
 
 
-def test_what_was_broken_off_is_passed_on_and_its_text_counted():
+def test_a_truncated_answer_is_passed_on_and_its_text_counted():
     answer = played(begun(Scripted([COMPLETION[:-9]]), generates=True))
 
     assert answer.first_piece == COMPLETION[:-9]
@@ -245,7 +245,7 @@ def test_who_takes_json_alone_is_given_it(body):
     assert played(work()).first_piece == b'"chatcmpl-1"'
 
 
-def test_what_was_paid_for_and_cannot_be_translated_is_not_asked_for_again():
+def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
     async def work() -> None:
         exchange = FakeExchange(Scripted([COMPLETION[:-9]]))
         await UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(
@@ -272,7 +272,7 @@ def test_a_whole_answer_that_says_little_is_one(body):
     assert played(begun(Scripted([body]), generates=True)).first_piece == body
 
 
-def test_what_generates_nothing_may_answer_anything():
+def test_an_endpoint_that_generates_nothing_may_answer_anything():
     assert played(begun(Scripted([b"{}"]))).first_piece == b"{}"
 
 
@@ -295,7 +295,7 @@ def test_a_whole_answer_is_there_in_the_callers_words():
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
 
 
-def test_what_opens_a_stream_comes_with_its_first_content():
+def test_events_that_open_a_stream_come_with_its_first_content():
     answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
 
     assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
@@ -311,7 +311,7 @@ def test_openings_are_not_held_without_end():
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
-def test_what_an_endpoint_that_generates_answers_is_read_whole(media):
+def test_an_answer_of_an_endpoint_that_generates_is_read_whole(media):
     script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
     answer = played(begun(script, generates=True))
 
@@ -331,7 +331,7 @@ def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_rea
     assert answer.meter.usage == Usage(input=9, output=2)
 
 
-def test_what_has_too_many_keys_and_is_no_object_is_no_answer():
+def test_a_body_with_too_many_keys_that_is_no_object_is_no_answer():
     with pytest.raises(UpstreamError) as caught:
         played(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
 
@@ -391,7 +391,7 @@ def test_other_calls_run_while_a_large_answer_is_measured():
     assert played(work()) > 20
 
 
-def test_what_is_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
+def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
     keys = b",".join([b'{"a":NaN}'] * 60_000)
     body = b'{"id":"a","choices":[{"logprobs":[%b]}],"usage":%b}' % (
         keys,
@@ -404,7 +404,7 @@ def test_what_is_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read
     assert answer.meter.upstream_id == "a"
 
 
-def test_what_was_received_of_a_whole_answer_that_broke_is_metered():
+def test_the_received_part_of_a_broken_whole_answer_is_metered():
     async def broken_off() -> UpstreamAnswer:
         exchange = FakeExchange(Scripted([COMPLETION[:-20], broken()]))
         answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)

@@ -56,17 +56,17 @@ def test_a_prompt_that_was_not_answered_is_counted():
     assert counted(None) == Usage(input=PROMPT)
 
 
-def test_what_was_delivered_is_counted_too():
+def test_the_estimate_counts_the_delivered_text_too():
     assert counted(heard(chunk("Hello"), chunk(" there"))) == Usage(input=PROMPT, output=2)
 
 
-def test_what_the_upstream_said_of_the_prompt_is_kept():
+def test_the_upstreams_prompt_count_is_kept():
     said = event({"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}})
 
     assert counted(heard(said, chunk("Hello"))) == Usage(input=10, cache_read=40, output=1)
 
 
-def test_what_the_upstream_said_of_more_generation_than_was_seen_is_kept():
+def test_an_upstreams_output_count_above_the_estimate_is_kept():
     usage = {
         "prompt_tokens": 50,
         "completion_tokens": 30,
@@ -146,7 +146,7 @@ def test_where_the_vocabulary_is_published_tools_alone_are_learned_of():
         (b'{"prompt":{"id":"pmpt_1"}}', "responses"),
     ],
 )
-def test_what_is_not_all_said_as_text_teaches_nothing_about_text(
+def test_prompts_that_are_not_all_text_teach_no_token_ratio(
     body: bytes, endpoint: str, there: Route
 ) -> None:
     tools = call(ASKED.body[:-1] + b',"tools":[]}')
@@ -219,7 +219,7 @@ def test_counting_can_be_warmed_up_and_closed():
         asyncio.run(estimates.usage(ASKED, THERE, None))
 
 
-def test_what_was_delivered_is_not_lost_when_an_estimate_is_late():
+def test_the_delivered_text_is_counted_when_an_estimate_is_late():
     async def work() -> Usage:
         estimates = UsageEstimates(deadline=0.0)
         try:

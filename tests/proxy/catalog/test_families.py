@@ -87,7 +87,7 @@ def test_no_name_passes_to_an_upstream_without_its_key(keyed: Collection[str]):
 
 
 @pytest.mark.slow
-def test_what_no_family_has_goes_to_the_default_upstream_if_that_has_its_key():
+def test_a_model_of_no_family_goes_to_the_default_upstream_if_that_has_a_key():
     user = 'default_upstream = "router"\n[upstreams.router]\nbase_url = "https://r.test/v1"\n'
     catalog = load(SHIPPED, user)
 

@@ -329,7 +329,9 @@ def test_who_answers_in_its_place_is_another_model_of_the_catalog(
     ("told", "can"),
     [("", None), ("can = []", frozenset()), ('can = ["vision", "tools"]', {"tools", "vision"})],
 )
-def test_what_a_model_can_do_is_known_only_where_it_is_said(told: str, can: object) -> None:
+def test_abilities_of_a_model_are_known_only_where_the_catalog_names_them(
+    told: str, can: object
+) -> None:
     user = f'[[models]]\nid = "own"\nupstream = "openai"\nprice = {{ input = "1" }}\n{told}\n'
 
     assert routes(load(SHIPPED, user), "own")[0].can == can

@@ -112,7 +112,7 @@ def test_cache_rules(catalog: Catalog, name: str, regime: str, block: int | None
         ("fable-5", "forced_tools adaptive_thinking always_thinking mid_system structured"),
     ],
 )
-def test_what_anthropic_models_accept(catalog: Catalog, names: str, traits: str) -> None:
+def test_anthropic_models_have_their_traits(catalog: Catalog, names: str, traits: str) -> None:
     for name in names.split():
         assert route(catalog, f"claude-{name}").traits == set(traits.split())
 

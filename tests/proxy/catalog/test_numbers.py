@@ -50,7 +50,7 @@ def test_a_price_is_exact(written: str, nanos: int) -> None:
         ("inf", "is Infinity, not a decimal string", 'write "2.50"'),
     ],
 )
-def test_what_is_no_price_is_said_with_its_fix(written: str, what: str, fix: str) -> None:
+def test_an_invalid_price_is_reported_with_its_fix(written: str, what: str, fix: str) -> None:
     problems: list[Problem] = []
     assert numbers.nanos(node(written), problems) is None
     assert [(problem.what, problem.fix) for problem in problems] == [(what, fix)]
@@ -122,7 +122,7 @@ def test_hours_of_weekdays_are_a_window() -> None:
         ("3", "is 3"),
     ],
 )
-def test_what_is_no_window_is_said(written: str, what: str) -> None:
+def test_an_invalid_window_is_reported(written: str, what: str) -> None:
     problems: list[Problem] = []
     assert numbers.peak_window(node(written), problems) is None
     assert [problem.what for problem in problems] == [what]

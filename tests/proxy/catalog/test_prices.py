@@ -199,5 +199,5 @@ def test_rates_without_output_are_a_warning(text: str, line: int, where: str) ->
     assert problem.fix == 'write output, "0" where nothing is generated'
 
 
-def test_what_generates_nothing_says_so() -> None:
+def test_a_model_that_generates_nothing_says_so() -> None:
     assert read('input = "1"\noutput = "0"')[1] == []

@@ -52,7 +52,7 @@ def test_nothing_wrong_is_said_so(typed):
     assert typed.said(showing()).strip() == "Nothing is wrong."
 
 
-def test_what_is_wrong_and_what_was_told_is_shown(typed):
+def test_open_alerts_and_their_deliveries_are_shown(typed):
     store = typed.open()
     outbox = store.outbox
     least = {"hook": HOOK.at_least}
@@ -130,7 +130,7 @@ def test_a_sink_that_takes_no_message_fails_the_test(typed, known):
     assert said == "The sink hook did not take the message: it answered 404."
 
 
-def test_what_the_sink_said_is_told_without_the_secrets_of_its_address(typed, known):
+def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(typed, known):
     said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
     with answering(404, said) as server:
         known(server)

@@ -51,13 +51,13 @@ def test_without_budgets_it_says_how_to_have_some(typed):
     assert "THRIFTGATE_POLICIES" in typed.said(single_command(showing()))
 
 
-def test_what_is_spent_is_the_ledgers_word_where_each_counts_for_itself(typed):
+def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(typed):
     said = typed.said(single_command(showing(budget(limit=LIMIT))))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
 
-def test_what_nobody_knows_is_a_question_mark(typed):
+def test_unknown_spending_is_a_question_mark(typed):
     labelled = budget(scope="label:project", limit=LIMIT)
     said = typed.said(
         single_command(showing(labelled, budget(scope="user", name="u", limit=LIMIT)))
@@ -141,7 +141,7 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
     assert told(typed) == []
 
 
-def test_what_the_ledger_holds_too_much_of_is_not_told_in_part(typed, monkeypatch):
+def test_spending_of_too_many_receipts_is_not_shown_in_part(typed, monkeypatch):
     monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
 
     assert rows(typed.said(single_command(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]

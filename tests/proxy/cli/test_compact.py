@@ -110,7 +110,7 @@ def test_a_terminal_gets_no_escape_codes_of_a_tools_text(typed, tmp_path):
     assert "\x07" not in said
 
 
-def test_what_is_lost_is_named_and_counted():
+def test_lost_values_are_named_and_counted():
     many = tuple(f"value-{n}" for n in range(20))
 
     assert "(20): value-0, " in compact._lost_line(many)
@@ -166,7 +166,7 @@ def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
         ("-", "--target-tokens", "few"),
     ],
 )
-def test_what_is_typed_wrongly_is_refused(words):
+def test_a_mistyped_option_is_refused(words):
     assert shell(*words, stdin=b"{}").exit_code == 2
 
 

@@ -53,7 +53,7 @@ def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
     assert (found.stepped_back, found.features, found.share) == (0, 3, 0.0)
 
 
-def test_what_nobody_knows_is_unknown_and_not_nothing():
+def test_savings_that_nobody_knows_are_unknown_and_not_zero():
     assert (
         compaction_total(feature_compactions(SettingsSnapshot(), [a_sum("a", None)])).nanos is None
     )

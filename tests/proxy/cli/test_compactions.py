@@ -121,9 +121,7 @@ def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
     assert row.endswith("chosen")
 
 
-def test_what_was_only_trimmed_is_kept_apart_from_compactions(
-    typed: CommandRunner, team: str
-) -> None:
+def test_trimmed_calls_are_shown_apart_from_compactions(typed: CommandRunner, team: str) -> None:
     typed.keep(
         a_receipt(
             2,

@@ -131,7 +131,7 @@ def test_trim_says_results_shorter_and_compacts_nothing():
         (of({"role": "wizard", "content": "?"}), None),
     ],
 )
-def test_what_the_gateway_leaves_alone_is_left_alone_here(said, reason):
+def test_a_call_that_the_gateway_leaves_unmodified_is_left_unmodified_in_a_dry_run(said, reason):
     found = tried(said)
 
     assert not found.changed
@@ -155,7 +155,7 @@ def compacts_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]
         (({"role": "user", "content": "Hi"}, {"role": "wizard", "content": "?"}), "invalid"),
     ],
 )
-def test_what_would_be_longer_or_refused_goes_unmodified(sent, why):
+def test_a_compaction_that_would_be_longer_or_refused_is_not_sent(sent, why):
     said = of({"role": "user", "content": "Hi there!"})
     compaction = compacts_to(*sent, tokens=int(why == "grew"))
     found = dry_run(
@@ -198,12 +198,12 @@ def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
         (b'{"messages":[{}],"tools":{}}', '"tools" something else than a list'),
     ],
 )
-def test_what_is_no_conversation_is_told_in_words(raw, why):
+def test_a_file_that_is_no_conversation_is_explained(raw, why):
     with pytest.raises(OperatorError, match=why):
         conversation(raw)
 
 
-def test_what_is_wrong_with_it_unmodified_is_reported_and_nothing_is_made_of_it():
+def test_faults_of_the_unmodified_conversation_are_reported_and_nothing_is_compacted():
     found = tried(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
 
     assert found.faults == ("messages[38] answers no call that waits for a result",)
@@ -235,7 +235,7 @@ def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     assert tried(of(*talk()), FORCED).since_call == 19
 
 
-def test_why_the_gateway_leaves_it_alone_is_reported_beside_what_a_compaction_would_bring():
+def test_the_reason_for_no_compaction_is_reported_beside_its_expected_savings():
     found = dry_run(
         of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
     )

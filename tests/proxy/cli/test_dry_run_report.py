@@ -81,7 +81,7 @@ def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None
     )
 
 
-def test_why_no_more_is_compacted_is_kept_apart_from_a_compaction_of_an_earlier_call() -> None:
+def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one() -> None:
     said = told(**COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25)
 
     assert said[1].startswith(
@@ -119,7 +119,7 @@ def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way(
     assert said[-1] == f"The target of 2,400 tokens was missed {line}"
 
 
-def test_what_is_wrong_with_the_conversation_itself_is_named_and_bounded() -> None:
+def test_faults_of_the_conversation_are_named_and_bounded() -> None:
     wrong = tuple(f"messages[{n}] is wrong" for n in range(5))
     said = told(reason="invalid", faults=wrong)[1]
 

@@ -98,7 +98,7 @@ def test_an_attempt_says_who_ended_it_and_whether_its_tokens_were_estimated(outc
     assert list(attempt_lines(receipt, "acme"))[1] == (f"{said}: no upstream reported its tokens.")
 
 
-def test_what_the_gateway_changed_is_reported() -> None:
+def test_changes_by_the_gateway_are_reported() -> None:
     lines = list(
         attempt_lines(a_receipt(5, conversation="cd", arm="treated", model="", route=""), "acme")
     )
@@ -123,7 +123,7 @@ def test_a_prompt_that_diverged_names_the_command_that_shows_its_layout() -> Non
     assert not any("thriftgate layout" in line for line in expired)
 
 
-def test_what_the_gateway_refused_is_nobody_elses_refusal():
+def test_a_refusal_by_the_gateway_is_not_blamed_on_an_upstream():
     refused = a_receipt(
         1, outcome=Outcome.REFUSED, status=429, error="budget_exceeded", route="openai/m"
     )
@@ -200,7 +200,7 @@ def test_results_said_shorter_are_kept_apart_from_a_compaction():
     assert "compaction" not in trimmed.split("Read from")[0]
 
 
-def test_why_no_more_was_compacted_is_reported_as_such():
+def test_the_reason_for_no_further_compaction_is_reported():
     either = shortened(compaction="facts", compaction_why="cooling_down")
     surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
 

@@ -110,7 +110,7 @@ def test_a_rollback_names_the_layout_it_goes_back_to(
     assert "has layout 1 from now on" in typed.said(layouts, "rollback", "acme", "support")
 
 
-def test_what_is_not_there_cannot_be_approved(typed: CommandRunner, place: LayoutScope) -> None:
+def test_a_missing_layout_cannot_be_approved(typed: CommandRunner, place: LayoutScope) -> None:
     assert "version 7" in typed.refused(layouts, "approve", "acme", "support", "7")
     assert "no team" in typed.refused(layouts, "show", "nobody", "support")
 
@@ -178,7 +178,7 @@ def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
     assert "no call of team acme with feature (none) yet." in said
 
 
-def test_what_was_approved_is_reported_with_what_holds_for_the_whole_feature(
+def test_an_approval_is_reported_with_the_mode_of_the_whole_feature(
     typed: CommandRunner, place: LayoutScope
 ) -> None:
     typed.said(layouts, "mode", "acme", "support", "auto")
@@ -200,7 +200,7 @@ class Counting(CommandRunner):
         self.looks += statement.startswith("SELECT features")
 
 
-def test_what_holds_is_asked_once_to_show_it(tmp_path: Path, place: LayoutScope) -> None:
+def test_showing_layouts_asks_the_store_once(tmp_path: Path, place: LayoutScope) -> None:
     typed = Counting(tmp_path, NOW)
     typed.said(layouts, "show", "acme", "support")
 
@@ -257,7 +257,7 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
     assert "layout approve" not in decided
 
 
-def test_what_cannot_be_done_is_reported_in_a_sentence(
+def test_an_impossible_layout_change_is_reported_in_a_sentence(
     typed: CommandRunner, place: LayoutScope
 ) -> None:
     assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")

@@ -231,7 +231,7 @@ def test_a_key_is_made_shown_once_listed_and_revoked():
 
 
 @pytest.mark.parametrize("name", ["[/bold]", "[red]a[/red]", ":smile:", "a\\"])
-def test_what_people_call_things_is_no_markup(name, folder):
+def test_names_given_by_people_are_no_markup(name, folder):
     said = told("key", "create", "--team", name, "--name", name, "--feature", name)
     assert KEY.search(said)
     assert f"of team {name}:" in said

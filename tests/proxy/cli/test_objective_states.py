@@ -74,7 +74,7 @@ def test_without_redis_it_says_where_it_is_to_be_seen(typed):
     assert [each["standing"] for each in found["objectives"]] == [None, None]
 
 
-def test_what_gateways_say_is_shown(typed):
+def test_objective_states_of_gateways_are_shown(typed):
     tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
     head, chat, mail = typed.said(group).splitlines()
 
@@ -95,7 +95,7 @@ def test_what_gateways_say_is_shown(typed):
     ]
 
 
-def test_what_was_said_long_ago_is_reported_as_that(typed):
+def test_an_old_objective_state_is_reported_as_old(typed):
     tell(typed, {"chat": told(NOW - 31)})
 
     assert "No gateway has said anything since" in typed.said(group)

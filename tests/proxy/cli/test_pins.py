@@ -53,7 +53,7 @@ def test_a_pin_is_set_listed_and_released(typed):
     assert "Nothing is pinned." in typed.said(group, "pins")
 
 
-def test_what_was_pinned_stays_to_be_seen_with_who_set_it(typed):
+def test_a_pin_is_shown_with_the_person_who_set_it(typed):
     assert "Nothing was pinned." in typed.said(group, "pins", "--all")
     typed.said(group, "pin", "chat-ttft", "1", "--why", "a launch")
     typed.now += 60
@@ -105,9 +105,9 @@ def test_fallback_level_0_is_what_calls_ask_for(typed):
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
 )
-def test_what_cannot_be_pinned_is_reported_with_its_fix(typed, words, fix):
+def test_an_impossible_pin_is_reported_with_its_fix(typed, words, fix):
     assert fix in typed.refused(group, "pin", *words)
 
 
-def test_what_is_not_pinned_cannot_be_released(typed):
+def test_an_objective_without_a_pin_cannot_be_released(typed):
     assert "is not pinned" in typed.refused(group, "release", "chat-ttft")

@@ -90,7 +90,7 @@ def last_resort(folder: Path, some: list[Receipt]) -> str:
     return str(path)
 
 
-def test_what_a_stop_wrote_to_the_log_is_booked_as_it_would_have_been(
+def test_receipts_logged_at_a_stop_are_imported_unchanged(
     typed: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     said = '日本語 with "quotes" and \\ and \u2028'
@@ -189,7 +189,7 @@ def test_a_file_that_is_not_there_is_reported(typed: CommandRunner, tmp_path: Pa
     )
 
 
-def test_what_is_exported_is_what_replay_reads(typed: CommandRunner) -> None:
+def test_exported_receipts_can_be_replayed(typed: CommandRunner) -> None:
     typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
     kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
 

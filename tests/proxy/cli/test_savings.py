@@ -76,7 +76,9 @@ def test_an_estimate_is_reported_from_the_first_call(typed: CommandRunner) -> No
     assert found["conversations_needed"] == 1_000
 
 
-def test_what_waits_for_approval_says_what_it_should_save(typed: CommandRunner) -> None:
+def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
+    typed: CommandRunner,
+) -> None:
     store = typed.open()
     propose(store, "chat", 2_500_000_000)
     store.close(5)
@@ -124,7 +126,7 @@ def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
     assert conversations_summary(found, {"team_0": "acme"}) == said
 
 
-def test_what_moves_of_text_should_save_is_reported_only_where_planning_observes(
+def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
     typed: CommandRunner,
 ) -> None:
     store = typed.open()
@@ -235,7 +237,7 @@ def notes_for(n: int, feature: str, nanos: int) -> Receipt:
     return a_receipt(n, team="team_0", feature=asked, compaction_why="notes", cost_nanos=nanos)
 
 
-def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counted(
+def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
     typed: CommandRunner,
 ) -> None:
     typed.keep(
@@ -262,7 +264,7 @@ def test_what_compaction_saved_stands_below_its_model_paid_and_steps_back_counte
     )
 
 
-def test_what_compaction_saved_as_json(typed: CommandRunner) -> None:
+def test_compaction_savings_as_json(typed: CommandRunner) -> None:
     typed.keep(compacted(1), notes_for(2, "support", 50_000_000))
     store = typed.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)

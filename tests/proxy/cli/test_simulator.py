@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--regime", "none"), ("--port", "99999")])
-def test_what_it_cannot_do_is_refused_before_it_begins(
+def test_an_invalid_simulator_option_is_refused_before_it_begins(
     tmp_path: Path, words: tuple[str, str]
 ) -> None:
     code, said = CommandRunner(tmp_path, START)._run(command(), words)

@@ -66,7 +66,7 @@ def test_a_terminal_wraps_lines_between_words_and_keeps_commands_whole(tmp_path:
     ]
 
 
-def test_what_a_terminal_has_no_room_for_stands_below_its_row(tmp_path: Path) -> None:
+def test_a_cell_too_wide_for_the_terminal_stands_below_its_row(tmp_path: Path) -> None:
     console = a_narrow_console()
     table = empty_table("team", "calls", "why", "example", right=("calls",))
     table.add_row("acme", "3", "a prompt that varies", "call_" + "1" * 26)

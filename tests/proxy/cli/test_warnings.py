@@ -85,7 +85,7 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
     assert policy_warnings(promises, catalog(small=(bare, KNOWN)), None) == []
 
 
-def test_what_is_promised_of_a_team_that_does_not_exist_is_reported():
+def test_a_policy_for_a_team_that_does_not_exist_is_reported():
     promises = Policies(
         budgets=(
             budget(of="acmee"),
@@ -151,7 +151,7 @@ def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
     )
 
 
-def test_what_is_assumed_of_models_is_said_with_where_unlisted_ones_pass():
+def test_assumptions_about_models_are_reported_with_the_upstreams_of_unlisted_ones():
     upstream = KNOWN.upstream
     passing = UnlistedModels(
         families=(Family(names="new-*", upstream=upstream),), upstreams={upstream.name: upstream}

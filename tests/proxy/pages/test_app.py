@@ -94,7 +94,7 @@ def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
     within(with_token(settings), work)
 
 
-def test_what_lists_models_is_named_as_a_call_is(settings: Settings) -> None:
+def test_the_list_of_models_has_a_call_id(settings: Settings) -> None:
     async def work(running: Gateway, key: str) -> None:
         names = set()
         for path in ("/v1/models", "/v1/models", "/v1/models/gpt-4o", "/v1/models/none"):
@@ -147,7 +147,7 @@ def test_the_token_is_in_no_log(settings: Settings, caplog: pytest.LogCaptureFix
     assert TOKEN not in caplog.text
 
 
-def test_what_empty_parts_say_to_write_can_be_read(tmp_path: Path) -> None:
+def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
     """Beside the page's own tests, as the pages' package knows no promises' files."""
     nothing = Overview(objectives=[], reroutes=[], rerouted_calls=[], counters=[], open_alerts=[])
     html = pages.overview(nothing, NOW)

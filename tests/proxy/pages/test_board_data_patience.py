@@ -108,7 +108,7 @@ def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monke
     asked(store, run, router=wheel(objective()), timeout_s=0.5)
 
 
-def test_what_waits_for_a_thread_of_the_store_and_is_given_up_is_never_asked(
+def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
     store: Store, monkeypatch
 ) -> None:
     goes_on = threading.Event()

@@ -106,7 +106,7 @@ def test_so_is_a_recorded_one(kind, regime):
 
 
 @pytest.mark.parametrize("regime", sorted(set(ROUTES) - {"implicit"}))
-def test_what_is_built_badly_shows_what_should_move(regime):
+def test_a_badly_ordered_prompt_shows_the_text_that_should_move(regime):
     found = layout(regime)
 
     assert found is not None

@@ -158,7 +158,7 @@ def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) ->
 @pytest.mark.parametrize("regime", REGIMES)
 @settings(max_examples=60)
 @given(shape=SHAPES)
-def test_what_a_call_writes_the_next_one_looks_up(regime, shape):
+def test_an_entry_that_a_call_writes_is_found_by_the_next(regime, shape):
     found = worked(shape, regime)
 
     pairs = enumerate(pairwise(found))

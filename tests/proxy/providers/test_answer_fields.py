@@ -116,7 +116,7 @@ def test_a_choice_has_ended_once_it_says_why(value, ended):
     assert read(value).ended_choices() == ended
 
 
-def test_what_is_nearly_json_is_read_where_it_is_short():
+def test_a_short_answer_of_nearly_json_is_read():
     nearly = b'{"id":"a","x":NaN}'
 
     assert read_answer(nearly, max_repaired_bytes=0) is None

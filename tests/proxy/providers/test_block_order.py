@@ -88,7 +88,7 @@ def test_a_place_says_nothing_of_the_words_but_their_length_and_digest() -> None
     assert b"secret" not in bytes(place)
 
 
-def test_what_was_added_behind_the_last_block_leaves_the_order_alone() -> None:
+def test_text_added_after_the_last_block_keeps_the_order() -> None:
     told, words, calls = _told([_A, "so", 0, _B])
     more = [*calls, ("new", {"type": "tool_use", "id": "new"})]
 
@@ -176,5 +176,5 @@ def test_an_entry_loses_its_number_and_nothing_else(told: bytes, left: bytes) ->
 
 
 @pytest.mark.parametrize("raw", [b"5", b"{}", b'{"type":5}', b'"\xff"', b"[" * 5_000])
-def test_what_is_no_block_is_of_no_kind(raw: bytes) -> None:
+def test_an_entry_that_is_no_block_has_no_kind(raw: bytes) -> None:
     assert entry_kind(Raw(raw)) == ""

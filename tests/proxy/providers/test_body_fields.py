@@ -36,7 +36,7 @@ def test_a_wrong_type_names_its_place(body: bytes, param: str | None) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"messages": [], "x": "\xff"}', b"[" * 100_000])
-def test_what_is_no_json_is_refused(body: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused(body: bytes) -> None:
     with refusing(400):
         read(body)
 

@@ -63,7 +63,7 @@ def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[s
     assert betas(body) == needed
 
 
-def test_what_asks_for_compaction_is_said_unmodified() -> None:
+def test_a_request_for_compaction_is_passed_on_unmodified() -> None:
     edits = asked(context_management={"edits": [CLEAR], "later": 1})
 
     assert compaction_fields(asked()) == {}
@@ -82,7 +82,9 @@ def test_what_asks_for_compaction_is_said_unmodified() -> None:
         ({"compaction": {"type": "summarize"}, "context_management": {}}, "compaction"),
     ],
 )
-def test_what_anthropic_would_not_take_names_its_place(fields: Any, param: str) -> None:
+def test_a_compaction_field_that_anthropic_would_not_take_names_its_place(
+    fields: Any, param: str
+) -> None:
     with refusing(400) as caught:
         compaction_fields(asked(**fields))
 

@@ -71,7 +71,7 @@ def test_an_error_that_is_only_nearly_json_is_read(said):
         b'{"message":"' + b"x" * 300_000 + b'"}',
     ],
 )
-def test_what_says_no_error_has_none(body):
+def test_a_body_without_an_error_has_none(body):
     assert envelope_of(body) == {}
 
 
@@ -111,7 +111,7 @@ def test_an_answer_is_known_by_what_only_answers_have(body, found):
     assert is_answer(orjson.dumps(body)) is found
 
 
-def test_what_cannot_be_read_is_no_answer():
+def test_an_unreadable_body_is_no_answer():
     assert not is_answer(b"<html>")
 
 

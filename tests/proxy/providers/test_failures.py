@@ -25,7 +25,7 @@ def _body(**error: object) -> bytes:
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 409, 410, 413, 415, 418, 422, 424, 429, 451])
-def test_what_the_caller_can_fix_is_told_in_the_upstreams_words(status: int) -> None:
+def test_an_error_that_the_caller_can_fix_keeps_the_upstreams_message(status: int) -> None:
     body = _body(message="No such tool.", code="bad_tool", param="tools[0]", type="odd_error")
     error = openai_failure(status, {}, body)
 
@@ -229,7 +229,7 @@ def test_a_long_message_is_cut() -> None:
         "req_011CSHoEeqs5C35K2UUqR7Fy",
     ],
 )
-def test_what_looks_like_a_secret_is_left_out(secret: str) -> None:
+def test_text_that_looks_like_a_secret_is_left_out(secret: str) -> None:
     told = redact(f"Wrong: {secret}, sorry.")
 
     assert told.startswith("Wrong: ")
@@ -405,7 +405,7 @@ def test_bytes_lose_their_keys_and_nothing_else():
         b"event: error\r\ndata: sk-abcdef123456",
     ],
 )
-def test_what_stands_before_an_error_stays_unmodified(end, error):
+def test_bytes_before_an_error_stay_unmodified(end, error):
     content = b'data: {"error":null,"text":"{\\"error\\":\\"sk-abcdef123456\\"}"}' + end
     run = content + error + end + content
     kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
@@ -426,7 +426,7 @@ def test_a_run_whose_error_is_not_found_loses_all_its_keys():
     assert redact_error_keys(b"data: sk-abcdef123456\n\n") == b"data: [redacted]\n\n"
 
 
-def test_what_an_upstream_said_is_kept_for_the_log_without_its_keys():
+def test_an_upstreams_message_is_kept_for_the_log_without_its_keys():
     body = b'{"error":{"message":"project proj_1234567890ab lacks access, key sk-abcdef123456"}}'
     failure = openai_failure(403, {}, body)
 

@@ -199,7 +199,7 @@ def test_all_other_events_have_some(event):
     assert has_content(kind, orjson.dumps(event))
 
 
-def test_what_cannot_be_read_counts_as_content():
+def test_an_unreadable_event_counts_as_content():
     assert has_content("", b"{")
 
 

@@ -28,7 +28,7 @@ JSON = st.recursive(
         (b'{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
     ],
 )
-def test_what_is_nearly_json_is_read(raw: bytes, meant: object):
+def test_nearly_json_is_read(raw: bytes, meant: object):
     found = to_strict_json(raw)
 
     assert found is not None
@@ -36,7 +36,7 @@ def test_what_is_nearly_json_is_read(raw: bytes, meant: object):
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a": ', b"[" * 100_000, b" " * 5_000_000])
-def test_what_is_none_even_so_stays_unread(raw: bytes):
+def test_text_that_is_no_json_even_so_stays_unread(raw: bytes):
     assert to_strict_json(raw) is None
 
 
@@ -49,7 +49,7 @@ def test_json_says_the_same(value: object):
     assert orjson.loads(found) == value
 
 
-def test_what_has_very_many_keys_is_not_read_again():
+def test_an_object_with_very_many_keys_is_not_read_again():
     few, many = ([b'{"a":NaN}'] * count for count in (20_000, 60_000))
 
     assert to_strict_json(b"[%b]" % b",".join(few)) is not None

@@ -82,7 +82,7 @@ def test_the_models_part_is_found_however_its_headers_are_spelled(head):
         (b'{"model":"old"}', "application/json"),
     ],
 )
-def test_what_is_no_form_is_left_as_it_is(body, content_type):
+def test_a_body_that_is_no_form_is_left_unmodified(body, content_type):
     assert with_model(body, content_type, "new") is body
 
 

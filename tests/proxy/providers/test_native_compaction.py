@@ -170,7 +170,7 @@ def test_a_call_that_only_speaks_of_it_is_none(body: Any) -> None:
         b'{"messages":' + b"[" * 100_000 + b'"compaction"' + b"]" * 100_000 + b"}",
     ],
 )
-def test_what_cannot_be_read_is_none(body: bytes) -> None:
+def test_an_unreadable_context_management_is_none(body: bytes) -> None:
     assert not is_native(body)
 
 

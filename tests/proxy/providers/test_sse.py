@@ -155,7 +155,7 @@ def test_fields_are_read_as_the_standard_says(run: bytes, expected: list[ServerS
         (b'data: {"text":"' + b"ping " * 40 + b'"}\n\n', False),
     ],
 )
-def test_what_only_keeps_a_connection_alive_is_idle(run, idle):
+def test_keep_alive_comments_are_idle(run, idle):
     assert is_idle(run) is idle
 
 

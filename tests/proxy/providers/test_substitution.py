@@ -104,7 +104,7 @@ def test_a_responses_call_that_is_said_in_chat_has_the_models_output_limit():
     assert fields(prepared)["max_tokens"] == 70
 
 
-def test_what_the_model_takes_goes_byte_for_byte():
+def test_a_body_that_the_model_accepts_goes_byte_for_byte():
     body = b'{ "model": "m",  "max_tokens": 5e0, "messages":[ {"role":"user"} ] }'
     prepared = prepare(call(body), route("two", traits=OLDER), is_substitute=True)
 
@@ -126,13 +126,13 @@ def test_the_callers_own_model_gets_the_callers_bytes():
 
 
 @pytest.mark.parametrize("body", [b"[", b'{"reasoning_effort":7}', b'{"messages":7}'])
-def test_what_cannot_be_read_goes_on_for_the_upstream_to_refuse(body):
+def test_an_unreadable_body_goes_on_for_the_upstream_to_refuse(body):
     prepared = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=body)
 
     assert translate_for_substitute(prepared, route("two", traits=REASONING)).body == body
 
 
-def test_what_generates_no_chat_is_left_alone():
+def test_a_call_that_generates_no_chat_is_left_unmodified():
     prepared = PreparedRequest(method="POST", path="/embeddings", headers={}, body=b'{"user":"u"}')
 
     assert translate_for_substitute(prepared, route("two", traits=OLDER)) is prepared

@@ -210,7 +210,7 @@ def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(found: dict[str
             assert usage.prompt_tokens == prompt
 
 
-def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> None:
+def test_later_usage_replaces_the_counts_it_names_and_null_names_none() -> None:
     found: dict[str, Any] = {}
     for said in (
         {"input_tokens": 9, "output_tokens": 1, "cache_creation": {"1h": 20, "5m": 3}},
@@ -227,7 +227,7 @@ def test_what_is_said_later_replaces_what_it_names_and_null_names_nothing() -> N
     }
 
 
-def test_what_is_nested_too_deep_is_replaced_as_a_whole() -> None:
+def test_usage_nested_too_deep_is_replaced_as_a_whole() -> None:
     found: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
     merge_usage(found, {"a": {"b": {"c": 3}}}, depth=1)
 

@@ -38,7 +38,7 @@ def test_the_call_is_sent_as_it_came_unless_another_stands_in_for_it():
     assert CompactionResult(sent=short).call(came) is short
 
 
-def test_what_a_header_says():
+def test_the_compaction_header_sums_up_the_result():
     assert NO_COMPACTION.header == ""
     assert passthrough_result("facts", "signed").header == "unmodified; reason=signed"
     assert CompactionResult(
@@ -55,7 +55,7 @@ def test_where_results_alone_were_said_shorter_a_header_does_not_say_compacted()
     assert early.header == "trimmed; reason=too_early; tokens=9->6; reset=no"
 
 
-def test_what_was_compacted_earlier_says_why_it_was_and_why_no_more_is():
+def test_an_earlier_compaction_says_why_it_was_made_and_why_no_more_is():
     held = CompactionResult(
         mode="facts",
         why="nothing_to_compact",
@@ -115,7 +115,7 @@ def test_tokens_are_scaled_to_what_the_provider_counted():
     )
 
 
-def test_what_was_saved_is_priced_as_the_route_is():
+def test_saved_tokens_are_priced_at_the_routes_rates():
     read = Usage(input=100, cache_read=3_900)
 
     assert compaction_savings(COMPACTED, read, TARIFF, NOW, STANDARD_TERMS) == 6_000 * 100
@@ -137,7 +137,7 @@ def test_where_there_is_no_cache_every_token_not_sent_is_saved(compaction):
     )
 
 
-def test_what_nobody_can_say_is_unknown():
+def test_savings_without_usage_or_price_are_unknown():
     unpriced = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(output=1))}),))
     used = Usage(input=1, cache_read=1)
 

@@ -39,7 +39,7 @@ def bodies(draw: st.DrawFn) -> tuple[dict[str, str], bytes]:
 
 @pytest.mark.slow
 @given(bodies(), st.dictionaries(st.sampled_from([*READ, "x"]), values, max_size=3))
-def test_what_is_not_replaced_keeps_its_bytes_and_its_place(body, new):
+def test_fields_that_are_not_replaced_keep_their_bytes_and_their_place(body, new):
     texts, raw = body
     fields = {name: json.dumps(value).encode() for name, value in new.items()}
     made = replace_fields(raw, fields)
@@ -66,7 +66,7 @@ def test_no_bytes_at_all_surprise_the_reader(body):
         assert len(parse_request_fields(body).model) <= 512
 
 
-def test_what_is_asked_is_read():
+def test_request_fields_are_read_from_the_body():
     body = (
         b'{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":1},'
         b'"metadata":{"feature":"search","other":3},"user":"u","service_tier":"flex"}'
@@ -97,7 +97,7 @@ def test_null_asks_for_nothing(body):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff", b'{"user":"\xff"}', b'{"user":"\\ud800"}', b'{"a":1} x']
 )
-def test_what_is_no_json_is_told_so(body):
+def test_a_body_that_is_no_json_gets_an_error_that_says_so(body):
     with refusing(400, match="not valid JSON") as caught:
         parse_request_fields(body)
     assert (caught.value.code, caught.value.param) == ("invalid_json", None)
@@ -179,7 +179,7 @@ def test_numbers_and_escapes_survive_as_they_were_written():
     assert replace_fields(body, {"model": b'"b"'}) == body.replace(b'"a"', b'"b"')
 
 
-def test_what_asks_for_thinking_is_read_beside_the_rest() -> None:
+def test_a_request_for_thinking_is_read_beside_the_other_fields() -> None:
     asked = parse_request_fields(
         b'{"model":"m","thinking":{"type":"adaptive"},"messages":[{"thinking":1}]}'
     )

@@ -118,13 +118,13 @@ def test_completions_and_embeddings_count_texts_and_tokens(
         (b"", "chat/completions"),
     ],
 )
-def test_what_is_not_understood_weighs_as_much_as_its_text(
+def test_a_part_that_is_not_understood_counts_as_its_text(
     counter: TokenCounter, tokenizer: Tokenizer, body: bytes, endpoint: str
 ) -> None:
     assert counter.prompt_tokens(body, endpoint, "gpt-4o") == tokenizer.count(body.decode())
 
 
-def test_what_is_no_text_weighs_nothing(counter: TokenCounter) -> None:
+def test_a_part_without_text_counts_no_tokens(counter: TokenCounter) -> None:
     assert counter.prompt_tokens(b"RIFF\xff\x00", "audio/transcriptions", "gpt-4o") == 0
 
 

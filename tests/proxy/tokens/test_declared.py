@@ -44,7 +44,7 @@ def test_every_dialects_tools_are_shown_alike() -> None:
 
 
 @pytest.mark.parametrize("tool", [None, {"type": "web_search"}, {"function": 7}, {"name": 7}])
-def test_what_has_no_name_is_left_out(tool: object) -> None:
+def test_tools_without_a_name_are_left_out(tool: object) -> None:
     assert declared(tool) == ""
 
 

@@ -35,7 +35,7 @@ def test_a_ratio_is_learned_from_what_is_reported() -> None:
     assert ratios.estimate("another", 1000) == 1000
 
 
-def test_what_is_recent_outweighs_what_is_past() -> None:
+def test_recent_observations_outweigh_older_ones() -> None:
     ratios = TokenRatios()
     for reported in [1200] * 300 + [900] * 300:
         ratios.observe("m", 1000, reported)

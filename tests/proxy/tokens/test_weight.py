@@ -46,7 +46,7 @@ def test_each_part_weighs_what_the_model_reads_of_it(value: object, tokens: int)
     assert part_tokens(value, words) == tokens
 
 
-def test_what_nests_without_end_does_not_exhaust_the_stack() -> None:
+def test_endless_nesting_does_not_exhaust_the_stack() -> None:
     value: object = "deep"
     for _ in range(5000):
         value = [value]

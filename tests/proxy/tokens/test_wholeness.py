@@ -46,7 +46,7 @@ def test_texts_are_whole_and_plain():
         b'{"type":"shell","environment":{"type":"container_auto"}}',
     ],
 )
-def test_what_weighs_otherwise_than_text_is_neither(part):
+def test_a_body_with_parts_that_are_no_text_is_neither_whole_nor_text(part):
     assert not is_whole(chat(part), "chat/completions")
     assert not is_plain(chat(part))
 

@@ -176,7 +176,7 @@ def test_an_answer_that_is_cut_short_breaks_off(answer, at):
 @example(b"H", [])
 @example(head(200, "Content-Length: 6") + b"poison", [])
 @example(b"0\r\n\r\n", [])
-def test_what_follows_an_answer_reaches_nobody(garbage, cuts):
+def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
     first = head(200, "Content-Length: 5") + b"first"
 
     async def work() -> None:
@@ -230,7 +230,7 @@ def test_a_connection_that_speaks_unasked_is_given_up(said):
         head(200, *["X: " + "x" * 1000] * 70),
     ],
 )
-def test_what_is_not_http_is_broken(answer):
+def test_an_answer_that_is_not_http_is_broken(answer):
     async def work() -> None:
         connection, socket = connected()
         task = await asking(connection)

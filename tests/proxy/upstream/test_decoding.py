@@ -75,7 +75,7 @@ def test_an_empty_body_is_empty():
         [b"\x1f", b"\x8b\x09"],
     ],
 )
-def test_what_is_damaged_or_ends_too_soon_is_an_error(pieces):
+def test_a_body_with_a_wrong_coding_or_truncated_is_an_error(pieces):
     with pytest.raises(zlib.error):
         asyncio.run(unpacked("gzip", pieces))
 

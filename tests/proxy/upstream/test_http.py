@@ -166,7 +166,7 @@ def test_a_path_is_joined_to_the_base_url_as_it_is(path, line):
         ("/files?limit=2", "POST /v1/files?api-version=3&a=%2F&limit=2 HTTP/1.1"),
     ],
 )
-def test_what_an_address_asks_for_is_asked_with_every_call(path, line):
+def test_the_query_of_a_base_url_is_sent_with_every_call(path, line):
     async def work() -> None:
         async with connected(OK) as (server, opened):
             there = upstream(server)

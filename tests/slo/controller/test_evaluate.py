@@ -346,7 +346,7 @@ def test_a_recovery_with_too_little_traffic_takes_no_step_while_the_last_calls_w
         assert evaluate(RECOVERING, arms, RULES, NOW) is RECOVERING
 
 
-def test_what_is_frozen_stays_so_whatever_is_counted():
+def test_a_frozen_objective_stays_frozen_whatever_is_counted():
     for standing in (HEALTHY, DEGRADED, RECOVERING):
         ice = freeze_state(standing, NOW, "the store is lost")
         assert evaluate(ice, {0: steady(90, 100)}, RULES, NOW + 10_000) is ice
@@ -363,7 +363,7 @@ def test_a_pin_stays_until_its_end_whatever_is_counted():
     )  # as it was before it was pinned
 
 
-def test_what_was_degraded_before_it_was_pinned_is_so_again_and_comes_back_by_evidence():
+def test_an_objective_degraded_before_its_pin_is_degraded_again_and_recovers_by_evidence():
     pin = apply_pin(DEGRADED, 2, NOW + 600, NOW, "a test")
     good = {0: steady(0, 40), 1: BUSY}
 

@@ -60,7 +60,7 @@ def test_a_pin_or_freeze_without_a_reason_says_so_much():
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
 @pytest.mark.parametrize("levels", [(0,), (2,), (1, 0), (2, 1)])
-def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
+def test_a_released_objective_is_where_it_was_before_the_pin(standing, levels):
     held = standing
     for level in levels:
         held = apply_pin(held, level, NOW + 600, NOW, "")
@@ -79,7 +79,7 @@ def test_what_is_released_is_where_it_was_before_the_pin(standing, levels):
     ) == (None, 0, 1.0, None)
 
 
-def test_what_was_frozen_before_it_was_pinned_is_as_before_the_freeze():
+def test_an_objective_frozen_before_its_pin_is_as_before_the_freeze():
     held = apply_pin(freeze_state(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
 
     after = remove_pin(held, NOW + 9, RULES)
@@ -111,7 +111,7 @@ def test_a_pin_that_an_older_version_stored_ends_healthy():
 
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
-def test_what_freezes_keeps_its_level_and_share_and_is_itself_again_afterwards(standing):
+def test_a_frozen_objective_keeps_its_level_and_share_and_resumes_afterwards(standing):
     held = freeze_state(standing, NOW, "the store is lost")
     again = thaw_state(held, NOW + 60)
 
@@ -138,7 +138,7 @@ def test_a_frozen_standing_of_which_nobody_knows_what_it_was_thaws_healthy():
     )
 
 
-def test_what_has_no_pin_or_is_not_frozen_stays_the_same():
+def test_an_objective_without_pin_or_freeze_stays_the_same():
     pin = apply_pin(HEALTHY, 1, NOW + 60, NOW, "")
     ice = freeze_state(HEALTHY, NOW, "")
 

@@ -191,14 +191,14 @@ def test_a_limit_of_tokens_is_a_whole_number_of_more_than_0() -> None:
         assert f"; {said}" in told
 
 
-def test_what_makes_no_sense_together_is_a_mistake() -> None:
+def test_budget_keys_that_contradict_each_other_are_a_mistake() -> None:
     (loss,) = mistakes(with_(hard="false", on_loss='"closed"'))
     assert "on_loss: refuses calls, and the budget is not hard; write hard = true" in loss
     (hold,) = mistakes(with_(unit='"requests"', limit="60", hold='"worst"'))
     assert "hold: says nothing of requests, which count 1 each; leave it out" in hold
 
 
-def test_what_becomes_of_calls_without_a_price_is_said_of_hard_dollars_alone() -> None:
+def test_unpriced_is_allowed_only_in_hard_dollar_budgets() -> None:
     assert promised(SHORT).budgets[0].unpriced is UnpricedPolicy.OWN
     assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is UnpricedPolicy.REFUSE
     for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
@@ -222,7 +222,7 @@ def test_every_mistake_of_a_file_is_told_by_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["budgets = 3", "budgets = [3]", "[budgets]\na = 1"])
-def test_what_is_no_list_of_tables_is_said_to_be_none(text: str) -> None:
+def test_a_value_that_is_no_list_of_tables_is_reported(text: str) -> None:
     told = mistakes(text)
     assert re.match(r"policies.toml:\d: budgets(\[0\])?: is (3|a table); write", told[0])
 

@@ -11,17 +11,17 @@ from tests.fakes.objectives import objective, objectives
 
 @pytest.mark.slow
 @given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
-def test_what_is_written_reads_as_the_same(every: list[Objective]) -> None:
+def test_written_policies_read_back_the_same(every: list[Objective]) -> None:
     assert read(parse_toml(objectives_toml(every), "policies.toml")).objectives == tuple(every)
 
 
-def test_what_goes_without_saying_is_not_said() -> None:
+def test_defaults_are_not_written() -> None:
     assert objectives_toml([objective(name="o", metric=Metric.ERRORS, target=0.99)]) == (
         '[[objectives]]\nname = "o"\nmetric = "errors"\nat_most = "1%"\n'
     )
 
 
-def test_what_people_call_things_stays_text() -> None:
+def test_names_given_by_people_stay_text() -> None:
     named = objective(feature='"\n\x7f]', ladder=("ä", "é\\"), enforce=Enforce.DEGRADE)
     assert read(parse_toml(objectives_toml([named]), "x")).objectives == (named,)
 

@@ -84,7 +84,7 @@ def test_a_body_that_is_no_chat_is_unplannable(body: bytes):
 
 
 @pytest.mark.parametrize("depth", [500, 1_200, 5_000, 9_000, 12_000])
-def test_how_deep_a_body_may_be_nested_is_each_python_s_own_and_never_breaks_planning(depth: int):
+def test_the_nesting_limit_of_each_python_never_breaks_planning(depth: int):
     nested = b"[" * depth + b"]" * depth
     with pytest.raises(Unplannable):  # from 3.12 on a body may be read whose message may not be
         parse_message(parse_prompt(b'{"messages":[' + nested + b"]}").messages[0])

@@ -134,7 +134,7 @@ def test_a_streamed_response_ends_complete_and_with_usage() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "method"), [("embeddings", "POST"), ("completions", "POST"), ("responses", "GET")]
 )
-def test_what_anthropic_does_not_serve_is_refused_with_a_way_out(
+def test_an_endpoint_that_anthropic_lacks_is_refused_with_an_alternative(
     endpoint: str, method: str
 ) -> None:
     with refusing(400, match="ask a model of another provider") as caught:
@@ -156,7 +156,7 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
     ("endpoint", "fix"),
     [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
 )
-def test_what_anthropic_does_not_serve_is_reported_with_a_fix(endpoint, fix):
+def test_a_feature_that_anthropic_lacks_is_reported_with_a_fix(endpoint, fix):
     asked = call(b'{"model":"claude-x"}', endpoint)
     with refusing(400, match=fix):
         AnthropicWire().request(asked, route(kind="anthropic"))
@@ -171,7 +171,7 @@ def _compacting(**fields: Any) -> Call:
     return _call(body, "responses", {"anthropic-beta": "theirs"})
 
 
-def test_what_the_body_needs_joins_the_betas_of_operator_and_caller() -> None:
+def test_betas_that_the_body_needs_join_those_of_operator_and_caller() -> None:
     upstream = Upstream(
         name="a", kind="anthropic", base_url="https://a.test", headers={"Anthropic-Beta": "ours"}
     )

@@ -157,7 +157,7 @@ def test_a_compaction_stands_opaque_in_its_place() -> None:
     assert _message(block)["content"] == ""
 
 
-def test_what_stood_between_opaque_blocks_is_reported_among_them() -> None:
+def test_text_between_opaque_blocks_keeps_its_place_among_them() -> None:
     first = {"type": "thinking", "thinking": "a", "signature": "s"}
     later = {"type": "redacted_thinking", "data": "x"}
     call = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}

@@ -38,7 +38,7 @@ def _route(max_output: int | None = None) -> Route:
         ({"inference_geo": "us"}, "inference_geo"),
     ],
 )
-def test_what_would_change_the_answers_meaning_is_refused(
+def test_a_parameter_that_would_change_the_answers_meaning_is_refused(
     fields: dict[str, Any], param: str
 ) -> None:
     body, names = read(orjson.dumps({"messages": [], **fields}))
@@ -48,7 +48,7 @@ def test_what_would_change_the_answers_meaning_is_refused(
     assert caught.value.param == param
 
 
-def test_what_asks_for_nothing_special_is_taken() -> None:
+def test_a_parameter_at_its_default_is_accepted() -> None:
     body, names = read(
         b'{"messages": [], "n": 1, "logprobs": false, "modalities": ["text"], "audio": null}'
     )
@@ -57,7 +57,7 @@ def test_what_asks_for_nothing_special_is_taken() -> None:
     assert "audio" not in names
 
 
-def test_what_has_no_word_is_dropped_with_one_note() -> None:
+def test_parameters_without_a_counterpart_are_dropped_with_one_note() -> None:
     notes: list[str] = []
     params.note_dropped_fields(frozenset({"seed", "logit_bias", "messages", "metadata"}), notes)
     params.note_dropped_fields(frozenset({"messages"}), notes)

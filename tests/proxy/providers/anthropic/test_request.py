@@ -138,7 +138,7 @@ def test_a_whole_call_is_said_in_anthropics_words() -> None:
     assert orjson.loads(said.body) == _SENT
 
 
-def test_what_the_model_said_goes_back_byte_for_byte() -> None:
+def test_blocks_of_the_model_go_back_byte_for_byte() -> None:
     content = (
         b'[{"type":"thinking","thinking":"hm","signature":"zz=="},{"type":"text","text":"ok"},'
         b'{"type":"tool_use","id":"t1","name":"f","input":{"b": 1.0, "a": [1,  2]}}]'
@@ -301,7 +301,7 @@ _TRAIT_SETS = st.frozensets(st.sampled_from([*_TRAITS, "structured", "prefill"])
 
 @pytest.mark.slow
 @given(_CONVERSATIONS, _TRAIT_SETS, st.sampled_from([None, "none", "low", "high"]))
-def test_what_is_sent_keeps_the_rules_of_the_messages_api(
+def test_a_translated_request_keeps_the_rules_of_the_messages_api(
     messages: list[dict[str, Any]], traits: frozenset[str], effort: str | None
 ) -> None:
     body = orjson.dumps(_hello(messages=messages, reasoning_effort=effort))

@@ -55,7 +55,7 @@ def test_a_schema_whose_objects_all_say_keeps_its_bytes(given: Any) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"{", b'"\xff"', b"[" * 100_000])
-def test_what_cannot_be_read_is_left_as_it_is(raw: bytes) -> None:
+def test_an_unreadable_schema_is_left_unmodified(raw: bytes) -> None:
     assert bytes(close_objects(Raw(raw), [])) == raw
 
 

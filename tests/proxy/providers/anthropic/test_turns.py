@@ -211,7 +211,7 @@ def test_a_marker_of_the_message_goes_to_what_is_last_in_its_own_order() -> None
 
 
 @pytest.mark.parametrize("block", ["hm", {"type": "text", "text": "x"}, {}, None])
-def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
+def test_a_block_that_is_no_thinking_is_not_sent_as_thinking(block: object) -> None:
     with refusing(400) as caught:
         _turns(_said("user"), _said("assistant", "a", thinking_blocks=[block]))
 
@@ -227,7 +227,7 @@ def test_what_is_no_thinking_is_not_sent_as_such(block: object) -> None:
         _said("critic", "a"),
     ],
 )
-def test_what_has_no_counterpart_is_refused(message: dict[str, Any]) -> None:
+def test_a_message_without_a_counterpart_is_refused(message: dict[str, Any]) -> None:
     with refusing(400) as caught:
         _turns(_said("user"), message)
 
@@ -373,6 +373,6 @@ def test_an_id_used_again_later_is_made_different_on_both_sides() -> None:
         ([_calls("a", "a"), _results("a", "a")], "share an id"),
     ],
 )
-def test_what_does_not_pair_is_refused(turns: list[Turn], words: str) -> None:
+def test_tool_results_without_their_calls_are_refused(turns: list[Turn], words: str) -> None:
     with refusing(400, match=words):
         pair_tool_calls(turns)

@@ -24,7 +24,7 @@ def to(name: str = "up", model: str = "", **fields: Any) -> Route:
     return route(name, upstream=upstream, model=model)
 
 
-def test_what_need_not_differ_goes_on_unmodified():
+def test_a_body_that_need_not_change_goes_on_unmodified():
     prepared = WIRE.request(call(ASKED), to())
 
     assert prepared.body is call(ASKED).body
@@ -161,7 +161,7 @@ def test_an_upstream_without_responses_keeps_the_callers_name_of_the_model():
     assert json.loads(WIRE.request(asked, to(serves_responses=False)).body)["model"] == "m"
 
 
-def test_what_chat_cannot_say_is_refused():
+def test_a_responses_feature_that_chat_lacks_is_refused():
     asked = call(b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses")
     with refusing(400):
         WIRE.request(asked, to(serves_responses=False))

@@ -169,7 +169,7 @@ def test_where_markers_may_mean_something_they_stay(regime: str):
     ],
 )
 @pytest.mark.parametrize("regime", [OPENAI, "implicit"])
-def test_what_has_no_marker_or_cannot_be_read_goes_unmodified(raw: bytes, regime: str):
+def test_a_body_without_markers_or_unreadable_goes_unmodified(raw: bytes, regime: str):
     found = translate_marks(raw, regime)
 
     assert (found.body, found.notes) == (raw, ())

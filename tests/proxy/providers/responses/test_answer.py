@@ -49,7 +49,7 @@ def test_a_snapshot_is_what_the_sdk_calls_a_response(asked: Any) -> None:
     assert [tool.type for tool in response.tools] == [t["type"] for t in asked.get("tools", ())]
 
 
-def test_what_was_left_out_is_said_with_its_default() -> None:
+def test_omitted_parameters_are_echoed_with_their_defaults() -> None:
     said = echo({}).snapshot("in_progress", [])
 
     assert said["text"] == {"format": {"type": "text"}}
@@ -57,7 +57,7 @@ def test_what_was_left_out_is_said_with_its_default() -> None:
     assert (said["metadata"], said["usage"], said["error"]) == ({}, None, None)
 
 
-def test_what_was_not_done_is_not_claimed() -> None:
+def test_parameters_that_were_not_applied_are_not_echoed() -> None:
     """Nothing is stored or truncated, whatever was asked."""
     said = echo(FULL).snapshot("completed", [])
 

@@ -52,5 +52,5 @@ def test_an_unknown_type_is_named_with_the_way_to_fix_it() -> None:
     assert caught.value.message == "`b` is not supported for this model. Send a."
 
 
-def test_what_has_no_type_is_left_to_its_shape() -> None:
+def test_an_item_without_a_type_is_read_by_its_shape() -> None:
     known_kinds([5, {}, {"type": 5}, {"type": "a"}], ("a",), "tools", "Send a.")

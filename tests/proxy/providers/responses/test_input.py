@@ -120,7 +120,7 @@ def test_the_runs_are_those_of_the_messages() -> None:
         (None, [THOUGHT | {"encrypted_content": "tg1.x"}], "invalid_value", "input[0]"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_said_names_its_place(
+def test_an_untranslatable_item_names_its_place(
     instructions: object, given_input: object, code: str, param: str
 ) -> None:
     with refusing(400) as caught:

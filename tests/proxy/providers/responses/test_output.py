@@ -115,7 +115,7 @@ def test_an_empty_answer_ends_without_items() -> None:
     assert output.items() == []
 
 
-def test_what_is_not_done_is_incomplete() -> None:
+def test_an_unfinished_item_is_incomplete() -> None:
     output = ResponseOutput("1")
     gain(output, reasoning_content="hm")
     gain(output, content="Hi")
@@ -148,7 +148,7 @@ def test_a_citation_is_placed_within_its_own_message() -> None:
     assert (note["start_index"], note["end_index"]) == (0, 4)
 
 
-def test_what_only_tells_where_things_stood_is_no_reasoning() -> None:
+def test_an_item_that_only_keeps_the_order_is_no_reasoning() -> None:
     output = ResponseOutput("1")
     gain(output, thinking_blocks=[msgspec.Raw(b'{"type":"called","id":"t1"}')])
 

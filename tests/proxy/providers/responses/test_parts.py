@@ -60,7 +60,7 @@ def test_each_part_is_said_in_chat_and_keeps_its_cache_marker(given: Any, said: 
         ({"type": "input_file", "file_url": "http://a/b.pdf"}, "file_data"),
     ],
 )
-def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(given: Any, fix: str) -> None:
+def test_a_part_that_chat_lacks_is_refused_with_its_fix(given: Any, fix: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=fix):
         part(given)
 

@@ -89,9 +89,7 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"instructions": ["x"]}, "instructions", "Expected"),
     ],
 )  # fmt: skip
-def test_what_chat_cannot_say_is_refused_with_the_way_to_fix_it(
-    asked: Any, param: str, fix: str
-) -> None:
+def test_a_field_that_chat_lacks_is_refused_with_its_fix(asked: Any, param: str, fix: str) -> None:
     with refusing(400, match=fix) as caught:
         chat(**asked)
 

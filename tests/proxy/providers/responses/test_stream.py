@@ -62,7 +62,7 @@ def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
         ("content_filter", "incomplete", "content_filter", "incomplete"),
     ],
 )
-def test_why_the_model_stopped_decides_the_status(
+def test_the_finish_reason_decides_the_status(
     finish: str | None, kind: str, reason: str | None, item: str
 ) -> None:
     one = unfolding()

@@ -98,7 +98,7 @@ def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone()
     assert why.endswith("gets no alerts: URL holds no URL that Apprise understands.")
 
 
-def test_what_is_sent_again_has_the_id_it_had_until_somebody_took_it():
+def test_a_resent_message_keeps_its_id_until_a_sink_accepts_it():
     letter = OutboxMessage(alert=an_alert(), sink="on-call")
     tried = msgspec.structs.replace(letter, tries=3, why="x", due=NOW)
     repeated = msgspec.structs.replace(letter, sent=NOW)

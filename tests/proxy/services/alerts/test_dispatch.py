@@ -61,7 +61,7 @@ def test_nothing_is_told_before_its_slot_is_over(play):
     play(plan)
 
 
-def test_what_expires_ends_by_itself(play):
+def test_an_alert_with_an_expiry_ends_by_itself(play):
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert(expires=NOW + 100))
         await room.after(100)
@@ -132,7 +132,7 @@ def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
     assert caplog.text.count("Alerts are dropped") == 1
 
 
-def test_what_cannot_be_written_down_at_the_end_is_told(play, caplog):
+def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(play, caplog):
     async def plan(room: DispatcherHarness) -> None:
         alerts = Flaky(room.store).alerts(room)
         alerts.say(an_alert())
@@ -176,7 +176,7 @@ class Flaky:
         return AlertDispatcher(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
 
 
-def test_what_is_queued_at_the_end_is_written_down(play):
+def test_alerts_queued_at_shutdown_are_stored(play):
     async def plan(room: DispatcherHarness) -> None:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         await asyncio.sleep(0.05)

@@ -89,7 +89,7 @@ def test_services_are_known_by_their_urls(url):
 
 
 @pytest.mark.parametrize("url", ["xyzzy", "xyzzy://host", "json://", "mailto://xyzzy"])
-def test_what_no_service_has_is_said_without_the_url(url):
+def test_an_unknown_service_is_reported_without_the_url(url):
     assert why_not(url) == "holds no URL that Apprise understands"
 
 

@@ -29,7 +29,7 @@ def test_a_sink_is_told_once_with_a_signature(play):
     play(plan)
 
 
-def test_what_comes_together_is_told_together_the_most_urgent_first(play):
+def test_alerts_that_come_together_are_sent_together_the_most_urgent_first(play):
     async def plan(room: DispatcherHarness) -> None:
         notes = [an_alert(f"n{n}", severity=Severity.NOTE) for n in range(3)]
         await room.said(*notes, an_alert("page"))
@@ -101,7 +101,7 @@ def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
     play(plan)
 
 
-def test_what_stays_open_is_told_again_after_four_hours_as_another_event(play):
+def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(play):
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         for _ in range(9):
@@ -147,7 +147,7 @@ def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
     play(plan)
 
 
-def test_what_a_sink_refuses_is_sent_by_itself(play):
+def test_a_refused_message_is_sent_by_itself(play):
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert("a"), an_alert("b"))
         for _ in range(3):
@@ -160,7 +160,7 @@ def test_what_a_sink_refuses_is_sent_by_itself(play):
     play(plan, REFUSES, REFUSES, OK)
 
 
-def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
+def test_a_message_that_a_sink_keeps_refusing_is_given_up(play, caplog):
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert())
         for _ in range(MAX_REFUSALS + 5):
@@ -174,7 +174,7 @@ def test_what_a_sink_refuses_for_ever_is_given_up(play, caplog):
     assert caplog.text.count("which is given up") == 1
 
 
-def test_what_takes_longer_than_its_lease_is_left_to_whoever_has_it_then(play):
+def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(play):
     async def plan(room: DispatcherHarness) -> None:
         class Slow(HttpSender):
             async def send(self, *args: Any) -> None:
@@ -228,7 +228,7 @@ def test_each_failure_waits_longer_and_a_success_forgets_them():
 
 
 @pytest.mark.parametrize(("asked", "least", "most"), [(60.0, 60, 60), (1e9, 300, 300), (0.1, 1, 2)])
-def test_what_a_sink_asks_for_is_waited_within_bounds(asked, least, most):
+def test_a_sinks_retry_after_is_respected_within_bounds(asked, least, most):
     assert least <= SinkBreaker("a").record_failure(NOW, asked) - NOW <= most
 
 

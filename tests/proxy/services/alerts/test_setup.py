@@ -31,7 +31,7 @@ def stood(store, *alerts, sinks=(), budgets=None):
     asyncio.run(run())
 
 
-def test_what_was_said_is_in_the_outbox_when_the_gateway_has_ended(store):
+def test_alerts_are_in_the_outbox_after_shutdown(store):
     stood(store, an_alert())
 
     assert store.outbox.open_alerts(9) == [an_alert()]
@@ -44,7 +44,7 @@ def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):
     assert "NOBODY_SETS_THIS is not set" in caplog.text
 
 
-def test_what_was_open_about_a_budget_ends_once_its_limit_is_raised(store):
+def test_an_open_budget_alert_ends_once_the_limit_is_raised(store):
     alert = budget_alert(DAY, "acme", 95, 960, NOW, window.window_end(Window.DAY, NOW))
     raised = msgspec.structs.replace(DAY, limit=2_000)
     stood(store, alert, an_alert())

@@ -35,7 +35,7 @@ def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
     assert told(an_alert())["text"] == "Page: chat-ttft burns its error budget"
 
 
-def test_what_ended_says_how_long_it_was_what_it_cost_and_what_was_done():
+def test_an_ended_alert_shows_duration_cost_and_action_in_slack():
     said = texts(resolve_alert(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
 
     assert said[0] == "Resolved:"

@@ -48,7 +48,7 @@ def test_a_webhook_gets_a_cloud_event_of_all_alerts():
     }
 
 
-def test_what_ended_says_how_long_it_was_and_what_it_cost():
+def test_an_ended_alert_shows_duration_and_cost_in_the_webhook():
     body = json.loads(told(resolve_alert(an_alert(), NOW + 90.5, cost_nanos=1_200_000_000)).body)
     (alert,) = body["data"]["alerts"]
 

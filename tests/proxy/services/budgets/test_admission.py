@@ -24,7 +24,7 @@ from tests.fakes.admission_scenarios import (
 from tests.fakes.refusals import refusing
 
 
-def test_what_a_call_may_cost_is_held_until_its_receipt_says_what_it_cost():
+def test_a_calls_worst_cost_is_held_until_its_receipt_has_the_real_one():
     async def story(harness: AdmissionHarness) -> None:
         attempt = harness.attempt(1)
         await harness.admit(attempt)
@@ -95,7 +95,7 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
         AttemptOutcome(outcome=Outcome.HUNG_UP, status=499, error="x"),
     ],
 )
-def test_what_used_nothing_costs_nothing(end):
+def test_a_call_without_usage_costs_nothing(end):
     async def story(harness: AdmissionHarness) -> None:
         attempt = harness.attempt(1)
         await harness.admit(attempt)
@@ -106,7 +106,7 @@ def test_what_used_nothing_costs_nothing(end):
     run_scenario(story, budget())
 
 
-def test_what_was_estimated_is_spent():
+def test_estimated_usage_is_spent():
     async def story(harness: AdmissionHarness) -> None:
         attempt = harness.attempt(1)
         await harness.admit(attempt)
@@ -133,7 +133,7 @@ def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
     run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
 
 
-def test_what_is_held_lasts_as_long_as_the_call():
+def test_a_reservation_lasts_as_long_as_the_call():
     async def story(harness: AdmissionHarness) -> None:
         beating = asyncio.ensure_future(harness.admission.extend_reservations())
         attempt = harness.attempt(1)

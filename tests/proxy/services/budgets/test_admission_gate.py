@@ -51,7 +51,7 @@ def test_with_nothing_promised_it_goes_as_it_is():
     assert admitted(AdmissionGate(None, None)) == Admitted(SENT)
 
 
-def test_what_a_ceiling_cut_is_what_budgets_hold():
+def test_budgets_hold_the_cost_after_a_ceiling_clamped_it():
     budgets = FakeBudgets()
     ceilings = FakeCeilings(Admitted(CUT, {"x-thriftgate-clamped": "max_tokens=9"}, ("cut",)))
 
@@ -66,7 +66,7 @@ def test_what_a_ceiling_cut_is_what_budgets_hold():
     assert ceilings.heard == [True]
 
 
-def test_what_goes_elsewhere_holds_nothing_here():
+def test_a_rerouted_call_holds_nothing_for_its_first_route():
     budgets = FakeBudgets()
     elsewhere = CheaperRoute("small", "too dear")
 
@@ -74,7 +74,7 @@ def test_what_goes_elsewhere_holds_nothing_here():
     assert budgets.heard == []
 
 
-def test_what_is_held_is_what_budgets_hold():
+def test_the_reported_reservation_is_what_budgets_hold():
     assert AdmissionGate(None, FakeBudgets()).held_output(ATTEMPT) == 9
     assert AdmissionGate(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
 

@@ -64,7 +64,7 @@ def test_many_holds_that_have_ended_make_no_call_hold_more_than_it_can_cost():
     run_scenario(story, budget(hold=HoldPolicy.P95, limit=20 * WORST))
 
 
-def test_what_was_held_long_ago_is_not_taken_to_be_held():
+def test_an_old_reading_of_held_amounts_is_not_used():
     async def story(harness: AdmissionHarness) -> None:
         await answer_thirty_calls(harness)
         for attempt in await admit_until_refused(harness, CallerError):

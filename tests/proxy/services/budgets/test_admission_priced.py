@@ -108,14 +108,14 @@ def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
     run_scenario(story, budget(**fields))
 
 
-def test_what_is_known_to_cost_nothing_passes():
+def test_a_call_that_is_known_to_be_free_is_admitted():
     async def story(harness: AdmissionHarness) -> None:
         await harness.admit(harness.attempt(1, over=SOLD, endpoint="files"))
 
     run_scenario(story, budget())
 
 
-def test_what_an_attempt_may_cost_is_what_it_may_cost_on_its_own_route():
+def test_an_attempts_worst_cost_is_priced_on_its_own_route():
     async def story(harness: AdmissionHarness) -> None:
         dear = msgspec.structs.replace(harness.attempt(1), number=0)
         await harness.admit(dear)

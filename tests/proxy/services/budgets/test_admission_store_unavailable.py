@@ -183,7 +183,7 @@ def test_without_counters_each_process_spends_a_part_of_what_was_left():
 
 
 @pytest.mark.parametrize("loss", list(OnStoreLoss))
-def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_are_away(loss):
+def test_leased_amounts_admit_and_settle_calls_while_counters_are_unavailable(loss):
     async def story(harness: AdmissionHarness) -> None:
         harness.store.is_lost = harness.store.leases = True
         attempt = harness.attempt(1)
@@ -198,7 +198,7 @@ def test_what_is_reserved_ahead_is_admitted_and_settled_at_once_while_counters_a
     run_scenario(story, budget(on_loss=loss))
 
 
-def test_what_is_not_covered_ahead_is_asked_for_and_what_is_covered_goes_on_after_a_loss():
+def test_after_a_loss_leased_calls_go_on_and_others_ask_the_store():
     async def story(harness: AdmissionHarness) -> None:
         harness.store.is_lost = True
         with pytest.raises(Unready):

@@ -37,7 +37,7 @@ def told(story: Callable[[Scene], Awaitable[None]]) -> None:
     played(run())
 
 
-def test_what_was_held_goes_and_what_was_used_is_counted_in_the_background():
+def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
     async def story(scene: Scene) -> None:
         await scene.hold()
         scene.settlement.settle("a", {"team": 25}, ticks())
@@ -138,7 +138,7 @@ def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
     told(story)
 
 
-def test_what_ends_after_draining_is_tried_once_and_keeps_no_task():
+def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
     async def story(scene: Scene) -> None:
         await scene.settlement.drain()
         scene.store.is_lost = True

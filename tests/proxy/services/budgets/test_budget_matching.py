@@ -55,7 +55,7 @@ def test_a_match_says_what_is_counted_and_whether_headers_tell_of_it():
     assert not none.units
 
 
-def test_what_only_reads_shares_no_match_with_what_is_paid_for():
+def test_calls_that_only_read_share_no_match_with_paid_ones():
     matcher = BudgetMatcher([TEAM, MINUTE], SEAL)
     assert len(matcher.match(call(BODY)).counted) == 2
     assert len(matcher.match(call(b"", "files", method="GET", fields=None)).counted) == 1
@@ -72,7 +72,7 @@ def test_end_users_are_kept_apart_where_a_budget_is_theirs_and_only_there():
     assert "ann" not in "".join(counters(matcher, ann))
 
 
-def test_what_labels_decide_is_found_anew_for_each_call():
+def test_budgets_by_label_are_matched_anew_for_each_call():
     matcher = BudgetMatcher([PROJECT], SEAL)
     one, other = (
         counters(matcher, call(said(metadata={"project": name}))) for name in ("apollo", "gemini")

@@ -25,7 +25,7 @@ def decided(found: CeilingEvaluation, limit: int) -> CeilingDecision:
     return found.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
 
 
-def test_what_it_may_cost_is_reported_with_what_it_has_cost():
+def test_a_ceiling_refusal_names_the_worst_cost_and_the_cost_so_far():
     assert case().worst_cost() == WORST
     assert case(spent=5).worst_cost() == WORST + 5
     assert case(spent=5).likely_cost(500) == HALF + 5
@@ -39,7 +39,7 @@ def test_before_anything_is_known_it_has_cost_what_it_has():
     assert (found.worst_cost(), found.likely_cost(), found.total_tokens(3)) == (7, None, 3)
 
 
-def test_why_it_goes_elsewhere_is_reported():
+def test_the_reason_for_a_reroute_is_reported():
     assert case().reroute_reason(ceiling(HALF)) == (
         "the ceiling c of $0.002011 a call, and it may cost $0.004011"
     )
@@ -50,7 +50,7 @@ def test_a_refusal_is_reported():
 
 
 @given(st.integers(1, 2 * WORST), st.integers(0, WORST), st.integers(1, 5))
-def test_what_is_clamped_never_costs_more_than_the_ceiling(limit, spent, choices):
+def test_a_clamped_call_never_costs_more_than_the_ceiling(limit, spent, choices):
     found = case(spent, BODY.replace(b"}", b',"n":%d}' % choices))
     decision = decided(found, limit)
 

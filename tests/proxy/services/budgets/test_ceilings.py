@@ -30,7 +30,7 @@ def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") 
     return orjson.loads(admitted(found).prepared.body).get(field)
 
 
-def test_what_fits_goes_unmodified():
+def test_a_call_within_its_ceiling_goes_unmodified():
     harness = CeilingHarness(ceiling())
     found = admitted(harness.checked(harness.attempt()))
 
@@ -38,7 +38,7 @@ def test_what_fits_goes_unmodified():
     assert (found.headers, found.notes) == ({}, ())
 
 
-def test_what_may_cost_too_much_is_clamped_and_told_so():
+def test_a_call_that_may_cost_too_much_is_clamped_and_notified():
     harness = CeilingHarness(ceiling(HALF))
     found = admitted(harness.checked(harness.attempt()))
 
@@ -108,7 +108,7 @@ def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
-def test_what_others_calls_to_the_model_generate_counts_until_more_is_learned(length, is_cut):
+def test_output_of_other_calls_to_the_model_counts_until_more_is_learned(length, is_cut):
     harness = CeilingHarness(
         ceiling(11_000 + 4_000 * 200, feature="x", on_exceed=(CLAMP, REFUSE)),
         ceiling(10 * WORST, name="roomy"),
@@ -165,7 +165,7 @@ def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_w
     assert len(harness.estimator.delivered) == 1
 
 
-def test_what_the_cache_holds_is_cheaper():
+def test_cached_tokens_lower_the_predicted_cost():
     body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
     harness = CeilingHarness(ceiling(WORST - 1, on_exceed=(REFUSE,)))
     warm = msgspec.structs.replace(
@@ -246,7 +246,7 @@ def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
     assert refused.value.details["cheapest_alternative"] is None
 
 
-def test_what_cannot_be_limited_is_told_to_ask_for_less():
+def test_a_call_without_an_output_limit_field_is_told_to_ask_for_less():
     harness = CeilingHarness(ceiling(HALF))
     body = BODY.replace(b"}", b',"max_tokens":"x"}')
 
@@ -338,7 +338,7 @@ def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
         harness.checked(harness.attempt())
 
 
-def test_what_earlier_attempts_cost_counts():
+def test_the_cost_of_earlier_attempts_counts_toward_the_ceiling():
     harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
     first = harness.attempt()
     harness.checked(first)
@@ -350,7 +350,7 @@ def test_what_earlier_attempts_cost_counts():
     assert refused.value.details["predicted"] == "0.004016"
 
 
-def test_what_calls_cost_is_compared_with_the_ceiling_and_with_what_was_predicted():
+def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
     harness = CeilingHarness(ceiling(WORST + 100_000))
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
         harness.checked(harness.attempt(number))
@@ -399,7 +399,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
     assert harness.ceilings.prediction_accuracy("c").unpriced == 1
 
 
-def test_what_used_nothing_says_nothing_of_predictions():
+def test_a_call_without_usage_does_not_judge_predictions():
     harness = CeilingHarness(ceiling())
     harness.checked(harness.attempt())
     harness.end(1, None, usage=None)

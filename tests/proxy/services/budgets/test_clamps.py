@@ -86,7 +86,7 @@ def test_both_fields_are_clamped_where_both_are_used():
         ("images/generations", {}),
     ],
 )
-def test_what_has_no_sound_limit_is_not_clamped(to, fields):
+def test_a_body_without_a_valid_limit_is_not_clamped(to, fields):
     assert not is_limitable(sent(OPENAI, to, **fields))
 
 

@@ -130,7 +130,7 @@ def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
     assert found == [True] * admitted + [False] * (20 - admitted)
 
 
-def test_what_is_settled_or_has_ended_leaves_room_again():
+def test_settled_or_expired_holds_leave_room_again():
     local = LocalQuota()
     claim = local.claim(COUNTED, NEED, CounterLevel(0, 900))
     assert local.reserve("first", [claim], NOW)

@@ -110,7 +110,7 @@ def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_
     asyncio.run(story())
 
 
-def test_what_was_predicted_keeps_no_request_alive():
+def test_a_prediction_keeps_no_request_alive():
     predictor, asked = Predictor(FakeEstimator()), attempt()
     prepared = prepare(asked.call, ROUTE)
     asyncio.run(predictor.predict(asked, prepared, ROUTE))
@@ -181,7 +181,7 @@ def test_where_nothing_at_all_is_learned_the_limit_is_likely():
     assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
 
 
-def test_what_is_usual_is_taken_of_all_calls_to_a_model_until_it_is_learned():
+def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
     predictor = Predictor(FakeEstimator())
     taught(predictor, *[10] * 20)
     other = attempt(feature="x")
@@ -242,7 +242,7 @@ def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
     assert found.usual > 950
 
 
-def test_what_was_never_predicted_is_not_limited():
+def test_a_call_that_was_never_predicted_is_not_limited():
     predictor = Predictor(FakeEstimator())
     predictor.record_clamp(attempt(5), 100)
     settled(predictor, 1, 5)
@@ -297,7 +297,7 @@ def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
     assert predicted(predictor, attempt(2, over=over)).output.likely == 10
 
 
-def test_what_the_ledger_says_was_cut_off_was_longer():
+def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
     predictor = Predictor(FakeEstimator())
     notes = orjson.dumps([clamp_note("max_tokens", 30, "c of $1 a call")]).decode()
     begun(predictor, [an_answer(30, notes)] * 20)
@@ -355,7 +355,7 @@ def test_the_cheapest_model_of_the_same_provider_is_told():
     assert cheapest(other, others=["far"]) == Alternative("far", 4_000_000)
 
 
-def test_what_cannot_take_the_call_is_no_alternative():
+def test_a_model_that_cannot_take_the_call_is_no_alternative():
     retired = Model(id="a", routes=cheap("a", 1).routes, retires=date(2026, 9, 1))
     unpriced = Model(id="b", routes=(named("one/b", tariff=None),))
 
@@ -363,7 +363,7 @@ def test_what_cannot_take_the_call_is_no_alternative():
 
 
 @pytest.mark.parametrize("rates", [TokenRates(input=1), TokenRates(input=1, output=0)])
-def test_what_gives_vectors_is_no_alternative(rates):
+def test_an_embedding_model_is_no_alternative(rates):
     embeds = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
 
     assert cheapest(Model(id="c", routes=(named("one/c", tariff=embeds),))) is None

@@ -59,7 +59,7 @@ def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
         ("anthropic-breakpoint", b'"cache_control":{"ttl":"1h"}'),
     ],
 )
-def test_what_is_read_from_a_cache_is_not_written_too(regime, body):
+def test_tokens_read_from_a_cache_are_not_priced_as_written_too(regime, body):
     found = dearest_prompt(9, route(regime=regime), body, cached=4)
 
     assert (found.cache_read, found.prompt_tokens) == (4, 9)
@@ -72,7 +72,7 @@ def test_a_warm_prompt_is_cheaper_than_a_cold_one():
     assert worth(price_attempt(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
 
 
-def test_what_a_call_costs_is_reported_for_every_length():
+def test_the_cost_of_a_call_is_known_for_every_output_length():
     found = worth(price_attempt(prediction(10), route(), b""))
 
     assert (found.need.likely, found.need.worst) == (found.cost_with(20), found.cost_with(100))

@@ -250,7 +250,7 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
     played(story(made()))
 
 
-def test_what_is_still_lacking_a_minute_later_is_added_once(made):
+def test_spending_still_missing_a_minute_later_is_added_once(made):
     async def story(books: Books) -> None:
         books.keep(1_000_000_000, 500_000_000)
         await books.reconciler.compare()
@@ -266,7 +266,7 @@ def test_what_is_still_lacking_a_minute_later_is_added_once(made):
     asyncio.run(story(made()))
 
 
-def test_what_is_settled_in_between_is_not_added_again(made):
+def test_spending_settled_in_between_is_not_added_again(made):
     async def story(books: Books) -> None:
         books.keep(7)
         await books.reconciler.compare()
@@ -339,7 +339,7 @@ def test_tokens_are_compared_too(made):
         ({"scope": "user", "of": "5f" * 16}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
     ],
 )
-def test_what_only_receipts_know_is_compared_with_them(made, fields, counter, amount):
+def test_counters_known_only_from_receipts_are_compared_with_them(made, fields, counter, amount):
     async def story(books: Books) -> None:
         books.keep(3, 4)
         await books.reconciler.begin()
@@ -348,7 +348,7 @@ def test_what_only_receipts_know_is_compared_with_them(made, fields, counter, am
     asyncio.run(story(made(budget(**fields))))
 
 
-def test_what_nobody_wrote_down_is_left_alone(made):
+def test_counters_that_the_ledger_does_not_hold_are_left_alone(made):
     async def story(books: Books) -> None:
         books.keep(7)
         await books.reconciler.begin()
@@ -523,7 +523,7 @@ def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(mad
     played(story(made()))
 
 
-def test_what_is_on_its_way_to_counters_that_are_back_is_not_counted_twice(made):
+def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
     async def story(books: Books) -> None:
         books.counters.is_shared = True
         books.passing()
@@ -541,7 +541,7 @@ def test_what_is_on_its_way_to_counters_that_are_back_is_not_counted_twice(made)
     played(story(made()))
 
 
-def test_what_was_spent_while_counters_were_away_is_added_when_they_are_back(made):
+def test_spending_during_an_outage_is_added_when_counters_are_back(made):
     async def story(books: Books) -> None:
         books.counters.is_shared = True
         books.passing()
@@ -560,7 +560,7 @@ def test_what_was_spent_while_counters_were_away_is_added_when_they_are_back(mad
     played(story(made()))
 
 
-def test_what_this_process_counts_alone_is_compared_every_minute_and_nothing_asked_between(made):
+def test_local_counters_are_compared_every_minute_and_not_in_between(made):
     async def story(books: Books) -> None:
         books.passing()
         await books.reconciler.begin()

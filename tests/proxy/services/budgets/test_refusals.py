@@ -50,7 +50,7 @@ def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
     assert error.details["budget"] == "b"
 
 
-def test_what_others_hold_may_be_free_soon():
+def test_a_refusal_for_amounts_held_by_others_says_when_to_retry():
     error = refused(0, 5, frees=NOW + 7, unit=BudgetUnit.TOKENS)
 
     assert error.retry_after == 7
@@ -58,7 +58,7 @@ def test_what_others_hold_may_be_free_soon():
     assert error.details["held"] == 5
 
 
-def test_what_never_fits_is_not_to_be_tried_again():
+def test_a_refusal_of_a_call_that_never_fits_is_not_retryable():
     error = refused(0, 0, asks=6)
 
     assert error.retry_after is None
@@ -77,7 +77,7 @@ def test_what_never_fits_is_not_to_be_tried_again():
         (BudgetUnit.TOKENS, "`max_tokens` or send a shorter prompt."),
     ],
 )
-def test_what_never_fits_is_told_which_field_to_lower(unit, fix):
+def test_a_refusal_of_a_call_that_never_fits_names_the_field_to_lower(unit, fix):
     each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
     error = budget_refusal(
         each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"

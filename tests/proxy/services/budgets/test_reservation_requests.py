@@ -35,7 +35,7 @@ def counting(**fields: object) -> CountedBudget:
     return CountedBudget(budget(**fields), "acme", "c", NOW + 60)
 
 
-def test_what_a_call_can_use_at_most_stands_beside_what_it_may_where_that_is_known():
+def test_a_request_holds_the_largest_usage_beside_the_likely_where_known():
     wanted = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED}
     most = {BudgetUnit.USD: NEED, BudgetUnit.TOKENS: msgspec.structs.replace(NEED, worst=700)}
 
@@ -70,7 +70,7 @@ def test_a_call_is_for_its_team_key_feature_and_an_end_user_nobody_can_tell():
     assert subject(call(body), SEAL, labelled=False).labels == {}
 
 
-def test_what_only_reads_counts_as_a_request_alone():
+def test_a_call_that_only_reads_counts_as_a_request_alone():
     limits = BudgetIndex([budget(), budget(name="r", unit=BudgetUnit.REQUESTS)])
     asking = call(b"", "files", method="GET", fields=None)
 
@@ -105,7 +105,7 @@ def test_of_what_nobody_can_tell_a_little_is_needed():
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
-def test_what_a_compaction_may_use_is_reported_and_what_a_picture_may_is_not(endpoint, worst):
+def test_the_usage_of_a_compaction_is_bounded_and_that_of_a_picture_is_not(endpoint, worst):
     output = OutputBounds(typical=1, likely=2, worst=3)
     quote = PriceQuote(tariff=None, at=NOW)
 
@@ -215,11 +215,11 @@ def test_a_key_in_the_catalogs_headers_is_a_key():
         ("files/%2e%2e/images/generations", True),
     ],
 )
-def test_what_nobody_bills_has_a_known_price(endpoint, is_refused):
+def test_an_unbilled_endpoint_has_a_known_price(endpoint, is_refused):
     assert is_uncountable(UnpricedPolicy.OWN, call(b"", endpoint, fields=None), KEYED) is is_refused
 
 
-def test_what_only_reads_has_a_known_price():
+def test_a_call_that_only_reads_has_a_known_price():
     asking = call(b"", "batches", method="GET", fields=None)
 
     assert not is_uncountable(UnpricedPolicy.REFUSE, asking, KEYED)

@@ -255,7 +255,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     opened.close(5)
 
 
-def test_what_the_ledger_holds_of_answers_is_learned_once_the_database_is_there(tmp_path):
+def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp_path):
     opened, _ = offline_store(tmp_path)
     asked = asyncio.Event()
 

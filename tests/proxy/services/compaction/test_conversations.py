@@ -72,7 +72,7 @@ def test_another_policy_moves_what_is_compacted():
     assert [each.reset for each in sent((LATE, POLICY), (LATE, OTHER))] == [False, False]
 
 
-def test_what_calls_needed_that_were_written_with_it_sent_otherwise_does_not_count():
+def test_needs_of_calls_written_after_another_prompt_do_not_count():
     found = sent((COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert [each.needed for each in found] == [3, 3, 0, 0]

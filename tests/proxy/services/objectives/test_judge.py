@@ -73,7 +73,7 @@ def test_counts_reach_back_as_far_as_alerts_look(seconds):
     assert found.n == pytest.approx(2 * max(seconds // 300, 1), rel=0.02)
 
 
-def test_what_was_forgotten_lately_is_counted_again():
+def test_forgetting_clears_short_windows_only():
     day = Day().goes_on(10, good=5)
     day.judge.forget()
 
@@ -166,7 +166,7 @@ def test_another_level_until_the_same_time_is_another_pin():
     assert [move.level for move in day.moves] == [1, 2]
 
 
-def test_what_another_judge_said_is_gone_on_with_without_a_jump():
+def test_a_new_judge_continues_the_published_states_without_a_jump():
     said = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START - 10, until=START + 100
     )
@@ -178,7 +178,7 @@ def test_what_another_judge_said_is_gone_on_with_without_a_jump():
     assert day.judge.standings == {"chat-ttft": said}
 
 
-def test_what_is_not_judged_freezes_but_for_pins():
+def test_objectives_that_are_not_judged_freeze_except_for_pins():
     judge = Judge([TRACK, BARE])
     judge.take_over_states(
         {"chat-ttft": ControllerSnapshot(state=ControllerState.DEGRADED, level=1, since=START)},
@@ -202,7 +202,7 @@ def test_what_is_not_judged_freezes_but_for_pins():
     assert judge.standings["chat-ttft"].previous_state is ControllerState.DEGRADED
 
 
-def test_what_stood_on_a_longer_ladder_stands_on_this_one():
+def test_a_level_of_a_longer_ladder_is_kept_within_this_one():
     said = ControllerSnapshot(state=ControllerState.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
     judge.take_over_states({"chat-ttft": said, "bare": said}, START + 9)

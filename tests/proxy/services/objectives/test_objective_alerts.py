@@ -68,7 +68,7 @@ def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
     assert "too fast" in began.title
 
 
-def test_what_burns_again_is_another_alert():
+def test_a_second_burn_is_another_alert():
     story = Story()
     first = story.goes_on(600, bad=9)
     story.goes_on(3600, good=100)
@@ -77,7 +77,7 @@ def test_what_burns_again_is_another_alert():
     assert len({alert.id for alert in (*first, *again)}) == 2
 
 
-def test_what_is_only_observed_is_told_nobody():
+def test_an_observed_objective_notifies_nobody():
     story = Story(track_objective(objective(enforce=Enforce.OBSERVE)))
 
     assert story.goes_on(600, bad=9) == []
@@ -165,7 +165,7 @@ def test_another_process_goes_on_with_what_was_told():
     assert (healthy.id, healthy.is_open) == (moved.id, False)
 
 
-def test_what_a_process_told_itself_holds_until_it_is_known_to_have_ended():
+def test_a_reported_alert_stays_open_until_its_end_is_known():
     story = Story()
     (burnt,) = story.goes_on(600, bad=9)
 

@@ -22,7 +22,7 @@ def test_only_what_is_enforced_acts(enforce, acts):
     assert track_objective(objective(enforce=enforce)).acts is acts
 
 
-def test_what_fails_is_moved_in_its_midst():
+def test_an_error_objective_reroutes_conversations_midway():
     assert track_objective(objective(metric=Metric.ERRORS, under=None)).is_hard
     assert not track_objective(objective()).is_hard
 
@@ -47,7 +47,7 @@ def test_strict_targets_need_more_calls_to_trip(target, least):
     )
 
 
-def test_what_a_leader_tells_is_read_as_it_was_told():
+def test_a_published_state_is_read_back_unchanged():
     said = PublishedState(
         5.0,
         ControllerSnapshot(

@@ -108,7 +108,7 @@ def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
     two(story)
 
 
-def test_what_was_published_before_a_long_stop_is_healthy():
+def test_a_state_published_before_a_long_stop_counts_as_healthy():
     async def story(world: World, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         world.now += 601
@@ -388,7 +388,7 @@ def test_without_its_database_a_new_leader_leads_all_the_same():
     played(play())
 
 
-def test_what_another_version_published_is_judged_anew(caplog):
+def test_a_state_published_by_another_version_is_judged_anew(caplog):
     async def play() -> None:
         world = World()
         epoch = await world.counters.lead("another", 1.0)
@@ -429,7 +429,7 @@ def test_more_than_can_be_added_at_once_is_added_in_proportion():
     played(play())
 
 
-def test_what_a_leader_says_after_its_time_is_not_taken():
+def test_a_state_published_after_the_leaders_lease_is_ignored():
     async def story(world: World, first: Replica, second: Replica) -> None:
         epoch = await world.counters.lead("first", 5.0)
         assert epoch

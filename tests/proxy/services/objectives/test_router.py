@@ -138,7 +138,7 @@ def test_levels_of_silent_conversations_are_forgotten():
     assert not made._levels
 
 
-def test_what_fails_is_moved_in_its_midst_and_stays_there():
+def test_conversations_on_a_failing_route_are_rerouted_midway_and_stay_there():
     made = wheel(objective(metric=Metric.ERRORS, under=None))
     follow = chat(USER, ANSWER, USER)
     made.standings = {"chat-ttft": down(2)}
@@ -171,7 +171,7 @@ def test_the_highest_level_counts():
         {"user": "x" * 500_000},
     ],
 )
-def test_what_a_model_cannot_do_stays_where_it_was_asked_for(fields):
+def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
     made = wheel(objective(ladder=("small",)))
     made.standings = {"chat-ttft": down(1)}
     decision = decide(made, chat(**fields))
@@ -192,7 +192,7 @@ def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
     assert decide(made, chat(max_tokens=5)).skipped == {}
 
 
-def test_what_is_bound_to_a_region_stays_in_it():
+def test_a_call_bound_to_a_region_stays_in_it():
     here = route("eu")
     bound = replace(here, upstream=replace(here.upstream, region="eu"))
     known = replace(
@@ -204,7 +204,7 @@ def test_what_is_bound_to_a_region_stays_in_it():
     assert names(decide(made, known=known)) == ["eu/m"]
 
 
-def test_what_its_provider_keeps_goes_nowhere_else():
+def test_a_call_that_continues_provider_state_is_not_rerouted():
     made = wheel(objective(metric=Metric.ERRORS, under=None))
     made.standings = {"chat-ttft": down(2)}
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
@@ -243,7 +243,7 @@ def test_a_call_that_asks_for_the_fallback_model_gets_it():
 
 
 @pytest.mark.parametrize("ladder", [("shed",), ("cache-only",)])
-def test_what_is_shed_is_refused_and_says_when_to_come_back(ladder):
+def test_a_shed_call_is_refused_with_a_retry_after(ladder):
     made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
     made.standings = {"chat-ttft": down(1)}
     with refusing(429) as caught:
@@ -268,7 +268,7 @@ def test_a_conversation_under_way_goes_to_another_model_only_where_its_own_fails
     assert [each.is_last_resort for each in decision.choices] == [False, False, True]
 
 
-def test_what_is_not_enforced_is_counted_and_moves_nobody():
+def test_an_unenforced_objective_counts_and_reroutes_nobody():
     made = wheel(objective(enforce=Enforce.ALERT))
     made.standings = {"chat-ttft": down(2)}
 
@@ -284,7 +284,7 @@ def test_the_strictest_deadline_of_streams_holds():
     assert decide(made, chat(stream=False)).deadline is None
 
 
-def test_what_no_objective_is_about_is_left_alone():
+def test_a_call_that_no_objective_matches_is_not_rerouted():
     made = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
 
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
@@ -293,7 +293,7 @@ def test_what_no_objective_is_about_is_left_alone():
     assert counted(made) == {}
 
 
-def test_what_generates_nothing_is_left_alone():
+def test_a_call_that_generates_nothing_is_not_rerouted():
     made, listed = wheel(), call(b"{}", "models", id="listed")
 
     assert decide(made, listed) == RoutingDecision(choices=requested_routes(listed, CATALOG))

@@ -49,7 +49,7 @@ from tests.proxy.services.planning.planning_fixtures import (
         call(body(*conversation_messages(0)), method="GET"),
     ],
 )
-def test_what_no_cache_would_keep_is_not_planned(store, asked):
+def test_a_prompt_that_no_cache_would_keep_is_not_planned(store, asked):
     with running_planning(store) as planning:
         found = run(planning.plan(asked, ROUTE))
 
@@ -71,7 +71,7 @@ def test_tags_are_taken_off_however_small_a_prompt_is(store):
     assert b"<tg:" not in found.body
 
 
-def test_what_is_huge_goes_unmodified(store):
+def test_a_huge_prompt_goes_unmodified(store):
     asked = call(body(chat_message("user", "x" * eligibility.MAX_PLANNED_BYTES)))
     with running_planning(store) as planning:
         assert run(planning.plan(asked, ROUTE)) == Passthrough("the prompt is too large to plan")
@@ -91,7 +91,7 @@ def test_a_feature_that_is_suspended_goes_unmodified_and_says_so(store):
         assert run(planning.plan(chat(), ROUTE)) == Passthrough("planning is suspended")
 
 
-def test_what_cannot_be_planned_goes_unmodified_with_the_reason(store):
+def test_a_prompt_that_cannot_be_planned_goes_unmodified_with_the_reason(store):
     asked = call(orjson.dumps({"model": "m", "messages": "x" * 4_096}))
     with running_planning(store) as planning:
         found = run(planning.plan(asked, ROUTE))

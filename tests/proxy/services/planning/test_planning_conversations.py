@@ -42,7 +42,7 @@ def names(found: Planned | Passthrough) -> list[str]:
     return [each["function"]["name"] for each in orjson.loads(found.body)["tools"]]
 
 
-def test_what_was_decided_for_a_conversation_is_kept_before_its_answer_ends(store):
+def test_a_conversations_plan_is_stored_before_its_answer_ends(store):
     with running_planning(store) as planning:
         found = run(plan_and_store(planning, chat(tools=[tool("a")])))
 
@@ -186,7 +186,7 @@ def test_plans_on_their_way_to_the_store_are_bounded(store):
         assert planning._planner.known_plan(found.draft) == found.plan
 
 
-def test_what_waits_for_the_store_holds_no_words(tmp_path):
+def test_plans_waiting_for_the_store_hold_no_prompt_text(tmp_path):
     store = open_store(tmp_path, SlowStore)
 
     async def work(planning: PromptPlanning) -> Draft:

@@ -56,7 +56,7 @@ def test_a_very_long_conversation_is_told_what_it_missed_and_learned_from_in_a_t
     assert miss is not None
 
 
-def test_what_a_call_missed_is_not_looked_for_again_where_it_is_learned_from(store):
+def test_learning_from_a_call_does_not_look_up_its_miss_again(store):
     class Once(Planner):
         def settle_call(self, *args: Any, **kwargs: Any) -> CacheMiss | None:
             raise AssertionError
@@ -85,7 +85,7 @@ def taught(planning: PromptPlanning, calls: int = 30) -> None:
     lessons_are_learned(planning)
 
 
-def test_what_calls_show_is_proposed(store):
+def test_a_layout_learned_from_calls_is_proposed(store):
     with running_planning(store) as planning:
         taught(planning)
     (found,) = store.layouts.proposals(PLACE)
@@ -94,7 +94,7 @@ def test_what_calls_show_is_proposed(store):
     assert "Detail 1" in found.moves
 
 
-def test_what_is_shown_again_is_the_same_proposal(store):
+def test_the_same_evidence_gives_the_same_proposal(store):
     with running_planning(store) as planning:
         taught(planning, 80)
 

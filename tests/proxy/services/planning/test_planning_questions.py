@@ -56,7 +56,7 @@ def test_the_next_call_asks_about_the_answer_that_was_heard(store):
     assert about(second) == {"previous_message_id": "msg_1"}
 
 
-def test_what_a_provider_says_is_joined_to_a_miss(store):
+def test_a_providers_diagnosis_is_joined_to_a_miss(store):
     with running_planning(store) as planning:
         found = run(asked(planning, 0))
         heard = AnswerDiagnostics(
@@ -74,7 +74,7 @@ SAID = AnswerDiagnostics(
 )
 
 
-def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_planned(store):
+def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
     with running_planning(store) as planning:
         found = run(asked(planning, 0))
         with planning._lock:
@@ -85,7 +85,7 @@ def test_what_a_provider_says_is_reported_without_waiting_for_a_prompt_that_is_p
     assert miss.tokens == 8_000
 
 
-def test_what_a_provider_says_of_a_long_call_is_reported(store):
+def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
     with running_planning(store) as planning:
         found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
         miss = planning.settle(found, ANSWERED, SAID)

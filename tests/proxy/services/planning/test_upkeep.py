@@ -97,7 +97,7 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
     assert "next round" in caplog.text
 
 
-def test_what_planning_saves_is_looked_at_every_quarter_of_an_hour(tmp_path, caplog):
+def test_planning_savings_are_checked_every_quarter_of_an_hour(tmp_path, caplog):
     opened = store(tmp_path, lambda *_: [])
     watched(opened, nobody, 1.3)
     times = [at for at, _, _ in opened.asked]

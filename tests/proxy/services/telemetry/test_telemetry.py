@@ -84,14 +84,14 @@ def test_receipts_add_up_to_metrics(line, expected):
     assert value(observed(CALL, CALL), line.replace("WHO", WHO)) == expected
 
 
-def test_what_caches_missed_is_counted_by_reason():
+def test_missed_tokens_are_counted_by_reason():
     missed = a_receipt(team="t", route="up/m", usage=USAGE, miss="expired", miss_tokens=40)
     line = 'thriftgate_missed_tokens_total{reason="expired",route="up/m",team="t"}'
 
     assert value(observed(missed, missed, CALL), line) == 80
 
 
-def test_what_has_no_price_is_counted_as_that():
+def test_calls_without_a_price_are_counted_as_unpriced():
     telemetry = observed(msgspec.structs.replace(CALL, cost_nanos=None, estimated=True, ttft=None))
     labels = '{feature="chat",model="m",route="up/m",team="t"}'
 
@@ -193,7 +193,7 @@ def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
         ("compaction_notes_usd_total", 0.25),
     ],
 )
-def test_what_compaction_did_is_counted(name, expected):
+def test_compactions_are_counted(name, expected):
     compacted = a_receipt(
         team="t",
         route="up/m",
@@ -215,7 +215,7 @@ def test_what_compaction_did_is_counted(name, expected):
     assert value(observed(compacted, reset, refused, notes, unpriced, CALL), line) == expected
 
 
-def test_why_conversations_went_as_they_came_is_counted_by_reason_up_to_a_bound():
+def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():
     left = [
         a_receipt(team="t", route="up/m", compaction="facts", compaction_why=f"why {n}")
         for n in range(40)

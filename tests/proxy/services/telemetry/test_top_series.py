@@ -59,7 +59,7 @@ def test_series_are_bounded_never_fall_and_lose_no_call(labels, most):
     assert ended + sum(each.total() for each in before.values()) + top.other.total() == len(labels)
 
 
-def test_what_waits_is_bounded():
+def test_series_waiting_for_a_place_are_bounded():
     top = counted(*(str(number) for number in range(1000)))
 
     assert len(top._waiting) <= 16

@@ -95,7 +95,7 @@ def test_it_syncs_only_when_there_is_something_to_sync(tmp_path: Path, sick: Sic
     journal.close()
 
 
-def test_what_a_full_disk_refuses_is_written_once_there_is_room(
+def test_receipts_that_a_full_disk_refuses_are_written_once_there_is_room(
     tmp_path: Path, sick: SickDisk
 ) -> None:
     journal = Journal(tmp_path, disk=sick.disk)
@@ -194,7 +194,7 @@ def test_the_reserve_of_a_process_that_died_is_removed_and_one_with_receipts_is_
     assert kept(tmp_path) == ([b"one"], 0)
 
 
-def test_what_is_in_memory_alone_when_it_stops_is_written_to_the_log_whole(
+def test_receipts_only_in_memory_at_a_stop_are_logged_whole(
     tmp_path: Path, sick: SickDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = Journal(tmp_path, disk=sick.disk)

@@ -73,6 +73,6 @@ def test_a_line_from_before_calls_were_planned_is_still_a_receipt() -> None:
     assert (decode(line).conversation, decode(line).arm, decode(line).miss_nanos) == ("", "", None)
 
 
-def test_what_is_no_receipt_is_refused() -> None:
+def test_a_line_that_is_no_receipt_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
         decode(b'{"call_id": 5}')

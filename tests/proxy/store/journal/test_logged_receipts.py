@@ -92,7 +92,7 @@ def test_a_line_about_something_else_holds_none(other: str) -> None:
     assert receipt_from_log(other) is None
 
 
-def test_what_a_caller_had_another_part_of_the_gateway_log_is_no_receipt() -> None:
+def test_a_receipt_in_another_loggers_line_is_ignored() -> None:
     forged = MARKER + to_log_line(frame(encode(RECEIPT)))
     wrapped = line().replace("a receipt is", f"an upstream said {line()}")
 

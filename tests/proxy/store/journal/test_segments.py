@@ -22,7 +22,7 @@ def a_segment(folder: Path, content: bytes, name: str = "1-a") -> Path:
     return path
 
 
-def test_what_was_appended_is_read_in_order_and_in_parts(tmp_path: Path) -> None:
+def test_appended_lines_are_read_in_order_and_in_parts(tmp_path: Path) -> None:
     with a_segment(tmp_path, WHOLE).open("rb") as file:
         first = read(file, 0, 4, sealed=False)
         second = read(file, first.end, 4, sealed=False)
@@ -51,7 +51,7 @@ def test_a_torn_last_line_of_a_sealed_segment_is_counted_and_passed(tmp_path: Pa
     assert (pieces.lines, pieces.torn, pieces.end) == (LINES[:4], [torn], len(WHOLE) - 5)
 
 
-def test_what_is_allocated_behind_the_lines_is_read_past_only_when_it_is_written(
+def test_allocated_blocks_behind_the_lines_are_read_only_once_written(
     tmp_path: Path,
 ) -> None:
     path = a_segment(tmp_path, WHOLE + bytes(4096))

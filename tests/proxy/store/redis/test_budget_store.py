@@ -266,7 +266,7 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
     assert played(story()) == "here"
 
 
-def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
+def test_an_error_from_redis_is_a_lost_budget_store_too(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store._redis.set(f"{redis_prefix}:{{acme}}:counter:{COUNTER}", "not a counter")
         with pytest.raises(StoreUnavailable, match="WRONGTYPE"):

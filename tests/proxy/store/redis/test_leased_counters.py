@@ -278,7 +278,7 @@ def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(pla
     played(story)
 
 
-def test_what_had_no_answer_and_what_came_after_it_are_reported_at_the_end(redis_prefix):
+def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
     async def story() -> CounterLevel:
         fleet = Fleet(redis_prefix, processes=2)
         await fleet.begin()
@@ -299,7 +299,7 @@ def test_what_had_no_answer_and_what_came_after_it_are_reported_at_the_end(redis
     assert asyncio.run(story()) == CounterLevel(14, 0)
 
 
-def test_what_a_dead_process_leased_counts_until_its_time_is_over(played):
+def test_the_lease_of_a_dead_process_counts_until_it_expires(played):
     async def story(fleet: Fleet) -> None:
         await fleet.leased(0)
         held = (await fleet.level()).held
@@ -338,7 +338,7 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
     played(story)
 
 
-def test_what_is_reported_of_before_a_checkpoint_adds_nothing_to_what_was_restored(played):
+def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(played):
     async def story(fleet: Fleet) -> None:
         await fleet.leased()
         early, late = await fleet.call(), await fleet.call()

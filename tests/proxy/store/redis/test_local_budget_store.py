@@ -100,7 +100,7 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
     played(story)
 
 
-def test_what_was_held_goes_and_what_was_spent_stays(played):
+def test_settling_releases_the_hold_and_counts_the_usage(played):
     async def story(store: BudgetStore) -> None:
         assert await store.levels(["team"], NOW) == [NONE]
         assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
@@ -201,7 +201,7 @@ def test_a_hold_ends_by_itself_and_what_it_cost_is_added_all_the_same(played):
     played(story)
 
 
-def test_how_many_hold_of_each_counter_is_reported(played):
+def test_the_number_of_holds_of_each_counter_is_reported(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(40, "team")], NOW, LATER)
         await store.reserve("b", [claim(0, "team")], NOW, NOW + 5)
@@ -331,7 +331,7 @@ def test_a_heartbeat_extends_what_there_is_even_where_a_part_has_gone(played):
     played(story)
 
 
-def test_what_was_spent_is_lifted_and_never_lowered_and_what_is_held_stays(played):
+def test_restoring_raises_spending_never_lowers_it_and_keeps_holds(played):
     async def story(store: BudgetStore) -> None:
         await store.reserve("a", [claim(60)], NOW, LATER)
         assert await store.raise_spent({"team": 40, "user": 0}, NOW) == [0, 0]
@@ -381,7 +381,7 @@ def test_an_amount_of_nothing_is_held_and_freed_like_any_other(played):
     played(story)
 
 
-def test_what_makes_no_sense_is_refused_with_words(played):
+def test_invalid_amounts_are_refused_with_a_message(played):
     async def story(store: BudgetStore) -> None:
         with pytest.raises(ValueError, match="same counter"):
             await store.reserve("a", [claim(1), claim(2)], NOW, LATER)
@@ -419,7 +419,7 @@ def test_counters_that_have_just_begun_are_not_whole_until_somebody_says_so(play
     played(story)
 
 
-def test_what_does_not_ask_for_whole_counters_is_counted_by_any(played):
+def test_a_claim_that_accepts_partial_counters_is_counted_by_any(played):
     async def story(store: BudgetStore) -> None:
         assert await store.reserve("a", [claim(60)], NOW, LATER) == ReservationGranted(
             (CounterLevel(0, 60),), (1,)

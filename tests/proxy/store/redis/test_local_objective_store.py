@@ -86,7 +86,7 @@ def played(make: Make) -> Callable[[Story], Any]:
     return lambda story: asyncio.run(closed(make(), story))
 
 
-def test_what_two_replicas_counted_is_reported_as_one(played):
+def test_counts_of_two_replicas_are_summed(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (90, 5), ("chat", HERE + 1): (1, 0)})
         await pair.other.add({("chat", HERE): (4, 1), ("mail", HERE): (0, 7)})
@@ -187,7 +187,7 @@ def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
     played(story)
 
 
-def test_what_was_counted_before_the_clock_was_put_back_is_not_told(played):
+def test_counts_from_before_a_clock_step_back_are_not_reported(played):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
         pair.watch.now = NOW - MAX_CLOCK_DRIFT_S - SLOT_S
@@ -294,7 +294,7 @@ def test_nothing_is_reported_before_the_first_publication(played):
     played(story)
 
 
-def test_what_the_leader_says_replaces_what_was_said(played):
+def test_a_leaders_state_replaces_the_earlier_one(played):
     async def story(pair: Pair) -> None:
         epoch = await led(pair.one, "a")
         assert await pair.one.publish(epoch, {"chat": b"\x00\xff", "é|mail": b""})
@@ -347,7 +347,7 @@ def test_an_epoch_nobody_gave_out_ends_whoever_leads(played):
     played(story)
 
 
-def test_what_is_published_stays(played):
+def test_a_published_state_stays(played):
     async def story(pair: Pair) -> None:
         epoch = await led(pair.one, "a")
         await pair.one.publish(epoch, {"chat": b"2"})
@@ -386,7 +386,7 @@ BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_what_has_no_bounds_is_refused_with_words(played, bad):
+def test_invalid_counts_are_refused_with_a_message(played, bad):
     async def story(pair: Pair) -> None:
         with pytest.raises(ValueError, match=r"not|more than"):
             await bad(pair.one)

@@ -35,7 +35,7 @@ def test_the_slot_of_now_is_counted_in_and_told(now):
 
 
 @given(TIMES, st.integers(0, 10**9))
-def test_what_is_counted_in_is_reported(now, number):
+def test_counts_are_read_back_by_objective(now, number):
     assert retains_slot(number, now) or not accepts_slot(number, now)
 
 

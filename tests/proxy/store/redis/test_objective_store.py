@@ -248,7 +248,7 @@ def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis
 @pytest.mark.parametrize(
     "said", [b"", b"\xff", b"\x93\x01\x02\x03", b"\x81\xa1a\x01"], ids=["none", "no", "list", "int"]
 )
-def test_what_is_nobodys_standings_is_a_loss(redis_prefix, said):
+def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
     async def story(store: RedisCounters) -> None:
         await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
         with pytest.raises(StoreUnavailable, match="nobody's standings"):
@@ -257,7 +257,7 @@ def test_what_is_nobodys_standings_is_a_loss(redis_prefix, said):
     asked(redis_prefix, story)
 
 
-def test_what_redis_refuses_to_do_is_a_loss_too(redis_prefix):
+def test_an_error_from_redis_is_a_lost_objective_store_too(redis_prefix):
     async def story(store: RedisCounters) -> None:
         await store._redis.set(f"{store._keys}lease", "not a lease")
         with pytest.raises(StoreUnavailable, match="WRONGTYPE"):

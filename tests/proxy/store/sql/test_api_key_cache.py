@@ -67,7 +67,7 @@ def test_keys_there_at_the_start_need_no_look(keyring: ApiKeyCache, teams: Teams
     assert found.id == key_id
 
 
-def test_what_is_no_key_is_none(keyring: ApiKeyCache) -> None:
+def test_a_string_that_is_no_key_finds_no_key(keyring: ApiKeyCache) -> None:
     assert look(keyring, "tg-" + "x" * 40) is None
     assert look(keyring, "sk-of-another-provider") is None
     assert look(keyring, "") is None

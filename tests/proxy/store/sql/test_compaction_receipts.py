@@ -64,7 +64,7 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
     assert found[0].tokens_saved == 1_200
 
 
-def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
+def test_a_compaction_that_no_upstream_accepted_saved_nothing(engine: Engine) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
     inserter(engine)([compacted(1), compacted(2, reset=True, **failed)])
     (found,) = CompactionReceipts(engine).totals(START)
@@ -72,7 +72,7 @@ def test_what_no_upstream_took_saved_nothing(engine: Engine) -> None:
     assert (found.calls, found.compacted, found.resets, found.tokens_saved) == (1, 1, 0, 600)
 
 
-def test_what_mode_trim_shortened_is_counted_apart(engine: Engine) -> None:
+def test_calls_shortened_by_mode_trim_are_counted_apart(engine: Engine) -> None:
     inserter(engine)(
         [compacted(1), compacted(2, compaction="trim"), compacted(3, compaction="trim")]
     )
@@ -98,7 +98,7 @@ def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engin
     assert found.tokens_saved == 4 * 600
 
 
-def test_what_notes_cost_is_reported_beside_and_taken_off(engine: Engine) -> None:
+def test_the_cost_of_notes_is_reported_and_taken_off_savings(engine: Engine) -> None:
     inserter(engine)(
         [
             compacted(1),
@@ -128,7 +128,7 @@ def test_what_notes_cost_is_reported_beside_and_taken_off(engine: Engine) -> Non
     assert (other.nanos, other.notes_nanos, other.net_nanos) == (None, 9, None)
 
 
-def test_what_was_before_is_not_counted(engine: Engine) -> None:
+def test_calls_before_the_period_are_not_counted(engine: Engine) -> None:
     inserter(engine)([compacted(1)])
 
     assert CompactionReceipts(engine).totals(START + 60) == []

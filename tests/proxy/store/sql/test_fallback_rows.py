@@ -71,7 +71,7 @@ def test_a_moved_call_that_failed_says_so(engine, moved) -> None:
     assert (found.outcome, found.error) == ("failed", "upstream_timeout")
 
 
-def test_what_a_moved_call_cost_is_what_all_its_attempts_did(engine, moved) -> None:
+def test_the_cost_of_a_rerouted_call_covers_all_its_attempts(engine, moved) -> None:
     keep(engine, a_receipt(1, final=False, cost_nanos=3), a_moved(1, attempt=1, cost_nanos=4))
     nothing: dict[str, Any] = {"usage": None, "ttft": None, "cost_nanos": None}
     keep(engine, a_receipt(2, final=False, **nothing), a_moved(2, attempt=1, cost_nanos=4))
@@ -156,7 +156,7 @@ def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(eng
     assert [each.level for each in moved.reroutes(10)] == ["small"]
 
 
-def test_what_went_back_and_moves_again_comes_from_what_calls_ask_for(engine, moved) -> None:
+def test_a_second_reroute_starts_from_the_requested_model(engine, moved) -> None:
     told(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
     third, second, first = moved.reroutes(10)
 
@@ -178,7 +178,7 @@ def test_other_alerts_are_no_stays_whatever_they_say(engine, moved) -> None:
     assert moved.reroutes(10) == []
 
 
-def test_what_a_newer_version_wrote_is_left_out(engine, moved) -> None:
+def test_rows_of_a_newer_version_are_left_out(engine, moved) -> None:
     told(engine, climbing("small"), (DEGRADED, 1))
     with engine.begin() as connection:
         connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")

@@ -120,7 +120,7 @@ def test_a_torn_line_costs_nothing_but_itself(
     assert aside == torn[1:] + b"\n" + frame(LINES[0])[1:30] + b"\n"
 
 
-def test_what_the_database_never_takes_is_set_aside_loudly_and_holds_nothing_up(
+def test_receipts_that_the_database_never_takes_are_set_aside_and_logged(
     journal: Journal, drain: JournalShipper, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     absurd = encode(a_receipt(99, cost_nanos=2**62))
@@ -137,7 +137,7 @@ def test_what_the_database_never_takes_is_set_aside_loudly_and_holds_nothing_up(
     assert len(caplog.records) == 2
 
 
-def test_what_can_be_set_aside_nowhere_stays_in_memory_and_is_tried_again(
+def test_receipts_that_cannot_be_set_aside_stay_in_memory_and_are_retried(
     tmp_path: Path, engine: Engine
 ) -> None:
     full = Disk(write=refused, allocate=refused)
@@ -267,7 +267,7 @@ def test_drains_that_share_a_folder_and_its_copies_count_each_receipt_once(
     assert rollups_of(engine) == rolled_up(RECEIPTS)
 
 
-def test_what_the_disk_refuses_goes_straight_to_the_database(
+def test_receipts_that_the_disk_refuses_go_straight_to_the_database(
     tmp_path: Path, sqlite_engine: Engine
 ) -> None:
     def refuse(file: int, line: bytes) -> int:

@@ -73,7 +73,7 @@ def refusal(path: Path, url: str = URL, now: float = NOW) -> str:
     return str(unusable.value)
 
 
-def test_what_was_known_is_read_again(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
+def test_known_keys_are_read_back(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     secrets = [a_key(teams, name)[1] for name in ("support", "coding")]
     start(keyring)
     written(path, keyring)
@@ -202,7 +202,9 @@ def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: ApiKeyCach
         (b"[]", "they cannot be read: "),
     ],
 )
-def test_what_another_version_wrote_is_refused(path: Path, content: bytes, why: str) -> None:
+def test_known_keys_written_by_another_version_are_refused(
+    path: Path, content: bytes, why: str
+) -> None:
     path.write_bytes(known_keys._checksum(content) + b"\n" + content)
 
     assert refusal(path).startswith(why)
@@ -234,7 +236,7 @@ def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
     assert said.endswith("they take more than 16 MiB")
 
 
-def test_what_a_process_left_that_was_killed_while_it_wrote_is_removed(
+def test_the_partial_file_of_a_killed_process_is_removed(
     path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")

@@ -21,7 +21,7 @@ def test_a_place_nobody_decided_about_is_locked_as_it_stands(engine: Engine) -> 
         assert rows.count_changes(connection) == 0
 
 
-def test_what_is_written_is_read_back_in_seconds_and_counted(engine: Engine) -> None:
+def test_layout_rows_are_read_back_in_seconds_and_counted(engine: Engine) -> None:
     with write_transaction(engine) as connection:
         rows.lock_settings(connection, PLACE)
         rows.lock_settings(connection, PLACE.all_families)

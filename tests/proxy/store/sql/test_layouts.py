@@ -63,7 +63,7 @@ def test_a_layout_proposed_again_keeps_its_version_and_renews_its_evidence(
     assert len(layouts.proposals(PLACE)) == 1
 
 
-def test_what_was_approved_is_not_rewritten_by_a_later_proposal(layouts: Layouts) -> None:
+def test_an_approved_layout_is_not_rewritten_by_a_later_proposal(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d1", '["20 calls"]', NOW)
     layouts.approve(PLACE, 1, "ann", NOW)
     again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
@@ -74,7 +74,7 @@ def test_what_was_approved_is_not_rewritten_by_a_later_proposal(layouts: Layouts
     assert again.moves == '["20 calls"]'
 
 
-def test_what_was_approved_holds_some_seconds_later_and_is_in_the_snapshot(
+def test_an_approved_layout_takes_effect_some_seconds_later_and_is_in_the_snapshot(
     layouts: Layouts,
 ) -> None:
     layouts.propose(PLACE, "d1", '["a"]', NOW)
@@ -189,7 +189,7 @@ def test_a_layout_is_measured_for_a_day_before_the_next_approves_itself(layouts:
     assert (early.state, late.state) == (ProposalState.PROPOSED, ProposalState.APPROVED)
 
 
-def test_what_was_rolled_back_does_not_come_again_by_itself(layouts: Layouts) -> None:
+def test_a_rolled_back_layout_does_not_return_by_itself(layouts: Layouts) -> None:
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     layouts.propose(PLACE, "d1", "[]", NOW)
     layouts.rollback(PLACE, "ann", NOW + 60)
@@ -317,7 +317,7 @@ def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
     assert not layouts.standings().of(WELL).is_off
 
 
-def test_what_was_resumed_is_measured_from_then_on(savings: Savings, layouts: Layouts) -> None:
+def test_a_resumed_feature_is_measured_from_then_on(savings: Savings, layouts: Layouts) -> None:
     suspend_harmful(savings, layouts, START, JUDGED_AT)
     layouts.resume(HARMED, "ann", JUDGED_AT)
 

@@ -43,7 +43,7 @@ def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) 
     assert hold.is_open(NOW)
 
 
-def test_what_holds_is_reported_with_what_was_decided_about_the_whole_feature(connection) -> None:
+def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection) -> None:
     held(connection, PLACE.all_families).decide("ann", NOW, mode=PlanningMode.AUTO.value)
     held(connection, PLACE.all_families).suspend("it cost more", NOW)
     hold = held(connection)
@@ -53,7 +53,7 @@ def test_what_holds_is_reported_with_what_was_decided_about_the_whole_feature(co
     assert not hold.is_open(NOW)
 
 
-def test_what_is_decided_is_known_to_whoever_decides_next(connection) -> None:
+def test_a_decision_is_known_to_the_next_decider(connection) -> None:
     proposed(connection, "d1", "d2")
     hold = held(connection)
     first = hold.approve(1, "ann", NOW)
@@ -79,7 +79,7 @@ def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(conn
     assert hold.is_open(NOW + APPROVAL_DELAY_S + DAY)
 
 
-def test_what_is_not_there_is_neither_approved_nor_rolled_back(connection) -> None:
+def test_a_missing_layout_is_neither_approved_nor_rolled_back(connection) -> None:
     with pytest.raises(ValueError, match="version 7"):
         held(connection).approve(7, "ann", NOW)
     with pytest.raises(ValueError, match="none to roll back"):

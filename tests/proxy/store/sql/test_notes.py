@@ -48,7 +48,7 @@ def test_the_first_to_bring_notes_decides(notes: Notes) -> None:
     assert notes.claim(PART, HERE, NOW + 2) == LINES
 
 
-def test_what_a_compaction_took_it_takes_for_ever_also_where_it_took_nothing(notes: Notes) -> None:
+def test_notes_of_a_compaction_stay_the_same_even_where_there_were_none(notes: Notes) -> None:
     assert notes.claim(PART, HERE, NOW) == ()
     notes.keep(PART, LINES, NOW + 1)
 

@@ -29,7 +29,7 @@ def never(alert: Alert) -> None:
     return None
 
 
-def test_what_was_put_is_due_once_for_each_sink_it_is_urgent_enough_for(outbox: Outbox) -> None:
+def test_a_message_is_due_once_for_each_sink_it_is_urgent_enough_for(outbox: Outbox) -> None:
     page, note = an_alert("a"), an_alert("b", severity=Severity.NOTE)
 
     assert {each.id for each in outbox.add([page, note], BOTH, NOW)} == {page.id, note.id}
@@ -200,7 +200,7 @@ def test_no_more_is_given_than_was_asked_for_the_longest_due_first(outbox: Outbo
     assert [each.alert.subject for each in due(outbox, most=9)] == ["late"]
 
 
-def test_what_comes_to_its_own_end_is_reported_as_it_ended_then(outbox: Outbox) -> None:
+def test_an_alert_that_expires_is_reported_as_ended_then(outbox: Outbox) -> None:
     ends = an_alert("month", expires=NOW + 10)
     outbox.add([ends, an_alert("open")], TICKETS, NOW)
 
@@ -218,7 +218,7 @@ def test_of_some_alerts_those_are_known_that_ended(outbox: Outbox) -> None:
     assert outbox.ended_ids([]) == set()
 
 
-def test_what_a_newer_version_wrote_is_left_to_it(outbox: Outbox, engine: Engine) -> None:
+def test_messages_of_a_newer_version_are_left_to_it(outbox: Outbox, engine: Engine) -> None:
     outbox.add([an_alert("new", expires=NOW), an_alert("old", expires=NOW)], TICKETS, NOW)
     unread = update(schema.alerts).where(schema.alerts.c.id == an_alert("new").id)
     with write_transaction(engine) as connection:
@@ -229,7 +229,7 @@ def test_what_a_newer_version_wrote_is_left_to_it(outbox: Outbox, engine: Engine
     assert [alert.subject for alert in outbox.expire(NOW)] == ["old"]
 
 
-def test_what_ended_long_ago_is_forgotten(outbox: Outbox, engine: Engine) -> None:
+def test_alerts_that_ended_long_ago_are_forgotten(outbox: Outbox, engine: Engine) -> None:
     old = resolve_alert(an_alert("old"), NOW)
     outbox.add([old, an_alert("open"), resolve_alert(an_alert("new"), NOW + 99)], TICKETS, NOW)
 
@@ -256,7 +256,7 @@ def test_a_flood_takes_bounded_room_and_what_ended_goes_first(engine: Engine) ->
     assert {alert.subject for alert in outbox.open_alerts(9)} == {"o2", "o3", "o4"}
 
 
-def test_what_is_open_and_what_was_told_is_shown_the_newest_first(outbox: Outbox) -> None:
+def test_open_and_sent_alerts_are_shown_the_newest_first(outbox: Outbox) -> None:
     outbox.add([an_alert("a"), an_alert("b", began=NOW + 5)], BOTH, NOW)
     outbox.add([resolve_alert(an_alert("c"), NOW)], TICKETS, NOW)
     assert [alert.subject for alert in outbox.open_alerts(9)] == ["b", "a"]

@@ -19,7 +19,7 @@ def pin(objective: str = "chat-ttft", **fields: object) -> PinRow:
     return PinRow(objective=objective, **{**said, **fields})  # type: ignore[arg-type]
 
 
-def test_what_was_pinned_is_held_as_it_was_said(pins):
+def test_a_pin_is_stored_unchanged(pins):
     pins.set(pin())
 
     assert pins.current_pins(NOW) == {"chat-ttft": pin()}
@@ -60,7 +60,7 @@ def test_a_pin_is_taken_back_once(pins):
     assert list(pins.current_pins(NOW + 5)) == ["errors"]
 
 
-def test_what_ended_is_remembered_with_its_end_and_who_said_it(pins):
+def test_an_ended_pin_is_remembered_with_its_end_and_its_author(pins):
     pins.set(pin(who="ann"))
     pins.set(pin(level=0, made=NOW + 10, who="bob"))
     pins.release("chat-ttft", NOW + 20)

@@ -188,7 +188,7 @@ def test_many_plans_are_found_at_once_and_where_a_name_leads(plans: Plans) -> No
     assert plans.find_all((), NOW) == {}
 
 
-def test_what_several_conversations_are_kept_under_leads_to_none(plans: Plans) -> None:
+def test_a_key_of_several_conversations_leads_to_none(plans: Plans) -> None:
     for conversation in ("cd" * 16, "ef" * 16, "cd" * 16):
         grow(plans, Plan(conversation=conversation))
 

@@ -77,7 +77,7 @@ def test_a_row_has_a_value_for_every_column() -> None:
     assert len(row_from_receipt(a_receipt())) == len(COLUMNS) == len(schema.calls.columns)
 
 
-def test_what_planning_does_not_say_is_null() -> None:
+def test_columns_that_planning_does_not_fill_are_null() -> None:
     said = dict(zip(COLUMNS, row_from_receipt(a_receipt()), strict=True))
 
     assert {said[name] for name in ("conversation", "arm", "layout", "miss", "miss_detail")} == {

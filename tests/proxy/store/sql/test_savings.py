@@ -79,7 +79,7 @@ def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: 
         {"started": START - 1},
     ],
 )
-def test_what_tells_nothing_about_the_arms_is_left_out(
+def test_calls_without_an_arm_are_left_out_of_savings(
     engine: Engine, savings: Savings, left_out: dict[str, Any]
 ) -> None:
     inserter(engine)([planned(1, **left_out)])

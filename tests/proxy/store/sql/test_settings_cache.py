@@ -20,7 +20,7 @@ PLACE = LayoutScope("team_1", "support")
 FEATURE = ("team_1", "support")
 
 
-def test_what_holds_at_the_start_is_known_and_a_change_is_noticed(engine: Engine) -> None:
+def test_settings_at_the_start_are_known_and_a_change_is_noticed(engine: Engine) -> None:
     layouts = Layouts(engine)
     layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
     board = layout_settings(layouts, every=60)
@@ -54,7 +54,7 @@ def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     assert board.trouble is None
 
 
-def test_what_one_process_decides_another_hears_of_before_it_holds(tmp_path: Path) -> None:
+def test_a_change_by_one_process_is_known_to_another_before_it_takes_effect(tmp_path: Path) -> None:
     url = migrated_sqlite(tmp_path / "thriftgate.db")
     admin, gateway = Store.open(url, tmp_path / "a"), Store.open(url, tmp_path / "b")
     admin.layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)

@@ -41,7 +41,7 @@ def spendings(engine):
         ("user", {}),
     ],
 )
-def test_what_was_used_in_a_window_is_reported_by_whose(spendings, scope, found):
+def test_usage_in_a_window_is_reported_by_subject(spendings, scope, found):
     assert spendings.from_rollups(scope, DAY, DAY + 86_400) == found
 
 
@@ -50,7 +50,7 @@ def test_where_nothing_was_used_nothing_is_reported(spendings):
     assert spendings.from_rollups("organization", DAY + 86_400, DAY + 2 * 86_400) == {}
 
 
-def test_what_has_no_known_price_costs_nothing(engine):
+def test_calls_without_a_known_price_add_no_cost(engine):
     team = Teams(engine).create("acme", now=START).id
     inserter(engine)([a_receipt(0, team=team, cost_nanos=None, list_nanos=None)])
 
@@ -104,7 +104,7 @@ def test_of_more_receipts_than_one_question_reads_the_first_are_reported_and_tha
 
 
 @pytest.mark.parametrize(("before", "nanos"), [(START + 2.5, 1), (START + 2.500001, 1 + 2)])
-def test_what_ended_at_a_time_or_later_is_left_out_whoever_is_asked(
+def test_attempts_that_ended_at_a_time_or_later_are_left_out_in_each_query(
     spendings, engine, before, nanos
 ):
     """The receipts end a second and a half after they began, START + n."""
@@ -122,7 +122,7 @@ def test_a_receipts_end_is_reported_as_the_ledger_has_it():
     assert ended_at(receipt) == START + 2
 
 
-def test_what_was_used_before_an_end_is_told_of_one_moment(engine):
+def test_usage_before_an_end_is_reported_of_one_snapshot(engine):
     """What is put in between the two questions that this takes is in neither."""
 
     class Overtaken(Spendings):

@@ -9,5 +9,5 @@ def test_a_moment_comes_back_to_the_microsecond(moment: int) -> None:
     assert micros(seconds(moment)) == moment
 
 
-def test_what_is_finer_is_rounded() -> None:
+def test_timestamps_finer_than_a_microsecond_are_rounded() -> None:
     assert micros(1.000_000_6) == 1_000_001

@@ -62,7 +62,7 @@ def compared(**changes: Any) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_what_a_team_paid_stands_beside_what_it_would_have_paid_directly() -> None:
+def test_a_teams_cost_stands_beside_its_direct_cost() -> None:
     lines = compared()
 
     assert ["acme", "directly", "10.0%", "$5.00"] in lines
@@ -78,7 +78,7 @@ def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
     assert "layouts" not in words
 
 
-def test_what_came_dearer_is_said_too_and_an_unknown_price_is_unknown() -> None:
+def test_a_higher_cost_is_reported_too_and_an_unknown_price_is_unknown() -> None:
     cheap, unknown = (
         CostBaseline({"acme": CallTotals(4000, 0, nanos)}) for nanos in (2_000_000_000, None)
     )
@@ -101,7 +101,7 @@ def test_the_invitation_asks_about_a_layout_where_one_is_proposed() -> None:
     assert "thriftgate layout show acme 'support chat' --family gpt\n" in out.getvalue()
 
 
-def test_what_the_ledger_lacks_is_named() -> None:
+def test_calls_missing_from_the_ledger_are_named() -> None:
     assert "call_7" in said(a_result(a_sent(), lacking=("call_7",)))
 
 

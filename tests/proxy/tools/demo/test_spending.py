@@ -162,7 +162,7 @@ def test_where_there_is_room_every_figure_has_a_column() -> None:
     assert lines[1].split()[:3] == ["acme", LARGE.feature, "1,234,567"]
 
 
-def test_what_a_thousand_calls_cost_and_how_long_calls_took_is_said_where_it_is_asked() -> None:
+def test_cost_per_thousand_calls_and_durations_are_shown_on_request() -> None:
     rows = [
         a_spend(feature="chat"),
         a_spend(feature="bulk", cost_nanos=None),

@@ -73,7 +73,7 @@ def test_an_answer_is_known_only_where_answers_are_stored(vocabulary):
     assert keeps.call(*then)[0] > 100 > drops.call(*then)[0]
 
 
-def test_what_is_read_keeps_to_the_caches_limits():
+def test_the_upper_bound_keeps_to_the_caches_limits():
     limits = CacheBounds(least=64, step=16)
     read = IdealCache(limits, PromptUnits(frozenset())).read
 
@@ -85,7 +85,7 @@ def test_what_is_read_keeps_to_the_caches_limits():
     assert IdealCache(CacheBounds(caches=False), PromptUnits(frozenset())).read(100, 100, 0) == 0
 
 
-def test_what_is_read_was_written_once(vocabulary):
+def test_tokens_in_the_upper_bound_were_written_once(vocabulary):
     asked = Asked(vocabulary)
     ceiling = asked.ceiling
     prompt = reading("blocks", vocabulary).read_prompt(body(system(*RULES), user("Hi")), 0.0)
@@ -113,7 +113,7 @@ def test_nothing_is_read_up_to_an_answer_where_none_can_end_an_entry(vocabulary)
     assert total - after < 15
 
 
-def test_what_no_single_call_held_is_not_read(vocabulary):
+def test_a_prefix_that_no_single_call_held_is_not_read(vocabulary):
     asked = Asked(vocabulary)
     asked.call(system(RULES[0]), user("Hi"))
     asked.call(system(RULES[1]), user("Ho"))

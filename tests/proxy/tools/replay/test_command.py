@@ -82,7 +82,7 @@ def test_a_route_without_known_rules_says_so(file):
     assert "no known cache" in typed(str(file), "--model", "uncached").stdout
 
 
-def test_what_a_column_does_not_tell_of_a_row_is_a_dash(file):
+def test_an_empty_cell_is_a_dash(file):
     rows = typed(str(file), "--model", "marks").stdout.splitlines()
 
     assert next(row for row in rows if row.startswith("compacted ")).endswith("–")  # noqa: RUF001

@@ -119,7 +119,7 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
         (call(LONG), "nothing_said"),
     ],
 )
-def test_what_cannot_be_compacted_goes_as_it_came(vocabulary, line, why):
+def test_a_call_that_cannot_be_compacted_goes_unmodified(vocabulary, line, why):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
 
     assert_nothing_lost(line.body, variant.body(line, 0.0))
@@ -147,7 +147,7 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
 
 
 @pytest.mark.parametrize("why", ["signed", ""])
-def test_what_compaction_refuses_goes_as_it_came(vocabulary, why):
+def test_a_call_that_compaction_refuses_goes_unmodified(vocabulary, why):
     def refusing(*_: Any, **__: Any) -> CompactedChat:
         raise CannotCompactError(why)
 

@@ -97,7 +97,7 @@ def test_a_line_that_cannot_be_replayed_says_why(fields, why):
         b'{"body":{"messages":[{"tool_calls":[],"x":"\\ud800","args":1,"y":"\\q"}]}}',
     ],
 )
-def test_what_is_no_json_is_unreadable_and_nothing_worse(raw):
+def test_a_line_that_is_no_json_is_only_unreadable(raw):
     with pytest.raises(OperatorError) as caught:
         parse_line(raw)
     assert "`" not in str(caught.value)
@@ -122,7 +122,7 @@ def test_tool_calls_in_short_are_written_out_in_body_and_reply():
     assert orjson.loads(found.reply)["tool_calls"] == whole
 
 
-def test_what_only_looks_like_a_call_in_short_is_left_as_it_came():
+def test_a_line_that_only_looks_like_a_shortened_call_is_left_unmodified():
     raw = b'{"body": {"messages": [{"tool_calls": [1, {"args": 2}]}, 3, {"tool_calls": {}}]}}'
     reply = b'{"body": {"messages": [{}]}, "reply": {"args":  1}}'
 

@@ -70,7 +70,7 @@ def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
     assert len(found) == conversations
 
 
-def test_what_varies_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
+def test_variable_text_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
     calls = built_badly()
     found = bodies(planning(vocabulary), calls)
 
@@ -102,7 +102,7 @@ def test_a_conversation_that_has_begun_keeps_the_layout_it_began_with(vocabulary
     assert not opening(variant.body(later, 1e3)).startswith("Call number")
 
 
-def test_what_is_shown_again_makes_no_further_layout(vocabulary):
+def test_the_same_evidence_makes_no_further_layout(vocabulary):
     variant = planning(vocabulary)
     bodies(variant, built_badly(120))
 
@@ -132,7 +132,7 @@ def test_tools_that_come_shuffled_go_by_name_in_both(vocabulary):
         ]
 
 
-def test_what_cannot_be_planned_goes_as_it_came_and_teaches_nothing(vocabulary):
+def test_a_call_that_cannot_be_planned_goes_unmodified_and_teaches_nothing(vocabulary):
     variant = planning(vocabulary)
     line = call({"role": "user", "content": 7})
     raw = variant.body(line, 0.0)
@@ -209,7 +209,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
             assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k * (1 + bet)
 
 
-def test_what_is_built_badly_is_read_again_once_it_is_arranged(vocabulary):
+def test_a_badly_ordered_prompt_is_read_from_the_cache_once_arranged(vocabulary):
     read = reading("blocks", vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, marked, arranged, _ = replay(timed(built_badly(60)), read, variants).variants

@@ -84,7 +84,7 @@ def test_of_an_empty_prompt_there_are_no_pieces(vocabulary):
     assert list(units(vocabulary).heads(empty)) == []
 
 
-def test_what_is_remembered_is_bounded(vocabulary):
+def test_remembered_prompt_units_are_bounded(vocabulary):
     taken = PromptUnits(vocabulary.ends, most=50)
 
     for number in range(100):

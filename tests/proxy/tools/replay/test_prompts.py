@@ -45,7 +45,7 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
         body(user("Hi"), tools=[{"type": "function"}], response_format=3),
     ],
 )
-def test_what_cannot_be_sent_says_why(name, asked, vocabulary):
+def test_a_prompt_that_cannot_be_sent_says_why(name, asked, vocabulary):
     with pytest.raises(OperatorError) as found:
         reading(name, vocabulary).read_prompt(asked, 0.0)
 

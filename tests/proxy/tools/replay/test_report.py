@@ -125,7 +125,7 @@ def test_rows_of_which_the_same_is_to_be_said_share_a_line():
     ]
 
 
-def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
+def test_text_that_was_not_moved_is_reported_with_its_reason_on_one_short_line():
     unmoved = (
         UnmovedFeature(feature="mail", calls=1_200, why="its calls have no instructions"),
         UnmovedFeature(feature="", calls=3, why="no call could be planned: " + "a\nb " * 100),
@@ -143,7 +143,7 @@ def test_what_was_not_arranged_is_told_with_its_reason_on_one_short_line():
     assert len(long) < 200
 
 
-def test_what_was_compacted_is_told_with_the_lengths_of_all_prompts(vocabulary):
+def test_compactions_are_reported_with_the_lengths_of_all_prompts(vocabulary):
     compacted = ReplayedCompaction(
         calls=3,
         resets=1,
@@ -187,7 +187,7 @@ def test_where_compaction_was_not_tried_nothing_is_said_of_it():
     )
 
 
-def test_what_a_caches_own_rules_let_nobody_read_is_told_where_there_is_any():
+def test_tokens_that_a_caches_rules_keep_unread_are_reported_where_there_are_any():
     ceiling = msgspec.structs.replace(ROW, name="ceiling", cache_read_tokens=1_080)
     outcome = ReplayOutcome(
         calls=1, unanswered=0, left_out={}, variants=(ROW, ceiling), sent_before=1_200

@@ -227,7 +227,9 @@ def test_a_call_without_a_recorded_answer_is_counted(vocabulary):
         Marked({"type": "hologram"}),
     ],
 )
-def test_what_the_provider_would_refuse_counts_as_uncached_and_is_told(variant, vocabulary):
+def test_a_call_that_the_provider_would_refuse_counts_as_uncached_and_is_reported(
+    variant, vocabulary
+):
     found = rows(outcome(vocabulary, "marks", dialogue(system(*RULES), 2), variant))
 
     assert found["marked"].refused == 2

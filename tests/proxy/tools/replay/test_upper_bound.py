@@ -46,7 +46,7 @@ def read(found: UpperBoundCache, heads: list[Tokens], turns: int, now: float = 4
     return found.serve(prompt(heads, turns), now).read
 
 
-def test_what_is_read_and_what_is_fresh_are_the_prompt():
+def test_read_and_fresh_tokens_add_up_to_the_prompt():
     served = reach(([RULES], 3)).serve(prompt([RULES], 5), 400.0)
 
     assert served.read + served.fresh == prompt([RULES], 5).tokens
@@ -68,7 +68,7 @@ def test_where_something_varied_what_two_calls_asked_is_read():
     assert read(found, [NOON, RULES], 7) == 500 + 3 * TURN
 
 
-def test_what_no_single_call_asked_is_not_read():
+def test_units_that_no_single_call_sent_are_not_read():
     found = reach(([TIME], 1), ([TIME], 1), ([RULES], 2), ([RULES], 2))
 
     assert read(found, [TIME, RULES], 0) == 500
@@ -85,7 +85,7 @@ def test_a_unit_takes_its_time_to_be_built(now, is_read):
     assert read(reach(([RULES], 3)), [RULES], 5, now) == (500 + 3 * TURN) * is_read
 
 
-def test_what_two_calls_asked_takes_its_time_from_the_second_on():
+def test_units_of_two_calls_have_the_time_of_the_second():
     found = reach(([TIME, RULES], 1), ([TIME, RULES], 3))
     early, late = (read(found, [NOON, RULES], 5, now) for now in (11.9, 12.0))
 

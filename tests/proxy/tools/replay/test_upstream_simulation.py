@@ -144,14 +144,14 @@ def test_a_refusal_is_told(vocabulary):
         upstream.read(msgspec.structs.replace(sent, prompt=prompt), 0.0)
 
 
-def test_what_nobody_sent_before_is_first_seen(vocabulary):
+def test_tokens_that_nobody_sent_before_are_first_seen(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
     sent = upstream.sent(RULED, user("One"))
 
     assert upstream.reasons(sent, 0.0) == {"first_seen": sent.prompt.tokens}
 
 
-def test_what_was_sent_before_without_a_mark_is_unmarked(vocabulary):
+def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
     upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
 
@@ -162,14 +162,14 @@ def test_what_was_sent_before_without_a_mark_is_unmarked(vocabulary):
     assert set(later) == {"expired"}
 
 
-def test_what_is_too_short_is_below_the_minimum(vocabulary):
+def test_a_prompt_that_is_too_short_is_below_the_minimum(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
     upstream.reasons(upstream.sent(user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.sent(user("One")), 1.0)) == {"below_minimum"}
 
 
-def test_what_stands_between_two_steps_says_so(vocabulary):
+def test_tokens_between_two_steps_are_reported_as_such(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
 
@@ -178,7 +178,7 @@ def test_what_stands_between_two_steps_says_so(vocabulary):
     }
 
 
-def test_what_is_not_there_yet_is_elsewhere(vocabulary):
+def test_an_entry_that_is_not_there_yet_is_reported_as_elsewhere(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
 
@@ -194,7 +194,7 @@ def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
     }
 
 
-def test_what_is_known_but_stands_behind_a_change_diverged(vocabulary):
+def test_known_tokens_behind_a_change_diverged(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.sent(RULED, user("One"), tools=[tool("a")]), 0.0)
 
@@ -205,7 +205,7 @@ def test_what_is_known_but_stands_behind_a_change_diverged(vocabulary):
     assert reasons["first_seen"] == 10
 
 
-def test_what_an_answer_said_is_known_where_answers_are_kept(vocabulary):
+def test_generated_tokens_are_known_where_answers_are_cached(vocabulary):
     answer = "A rather long answer, for once. " * 40
     upstream = Upstream(vocabulary, UNITS)
     upstream.reasons(upstream.sent(RULED, user("One"), answer=answer), 0.0)

@@ -54,7 +54,7 @@ def test_the_reasons_that_cost_most_come_first():
     assert len(sums.row("").misses) == 5
 
 
-def test_what_is_written_later_was_fresh_before():
+def test_tokens_written_later_were_fresh_before():
     sums = VariantTotals()
     sums.add(Usage(input=10), 10)
     sums.write(4)

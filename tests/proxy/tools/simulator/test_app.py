@@ -93,7 +93,7 @@ def test_the_header_cues_what_reads_no_body_too(scene: Scene) -> None:
         ("DELETE", "models/gpt-5.5"),
     ],
 )
-def test_what_is_not_there_is_not_found(scene: Scene, method: str, path: str) -> None:
+def test_an_unknown_path_is_not_found(scene: Scene, method: str, path: str) -> None:
     answer = scene.send(method, path, headers=BEARER)
 
     assert answer.status_code == 404
@@ -136,7 +136,7 @@ def test_anthropic_wants_its_version_and_a_key(scene: Scene) -> None:
     assert bearer.status_code == 200
 
 
-def test_what_came_is_recorded_byte_for_byte(scene: Scene) -> None:
+def test_requests_are_recorded_byte_for_byte(scene: Scene) -> None:
     raw = b'{ "model":"gpt-6.1-sol",  "messages":[{"role":"user","content":"a"}], "x":1.0 }'
     headers = BEARER | {"X-Trace": "7"}
     answer = scene.send("POST", "chat/completions?beta=1", raw, headers=headers)

@@ -53,7 +53,7 @@ def cached(answer: Json) -> int:
 
 
 @pytest.mark.parametrize("model", OPENAI)
-def test_what_is_cached_grows_with_the_conversation(scene: Scene, model: str) -> None:
+def test_the_cached_prefix_grows_with_the_conversation(scene: Scene, model: str) -> None:
     found = []
     for messages in turns(8):
         found.append(cached(scene.chat(model=model, messages=messages).json()))
@@ -435,7 +435,7 @@ def test_limits_are_kept(vocabulary: Vocabulary) -> None:
     assert scene.chat().status_code == 200
 
 
-def test_what_anthropic_reads_from_its_cache_is_not_counted_against_the_limit(
+def test_anthropics_cache_reads_do_not_count_against_the_rate_limit(
     vocabulary: Vocabulary,
 ) -> None:
     scene = Scene(vocabulary, SMALL, tokens_per_minute=4000, time_scale=0)

@@ -46,7 +46,7 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: ReadingContext) -
         {"content": [{"type": "refusal", "refusal": "I cannot."}]},
     ],
 )
-def test_what_the_assistant_refused_with_is_read_like_any_text(
+def test_a_refusal_of_the_assistant_is_read_like_any_text(
     context: ReadingContext, said: dict[str, Any]
 ) -> None:
     plain = {"role": "assistant", "content": "I cannot."}
@@ -134,7 +134,7 @@ def test_pictures_and_files_have_tokens_too(context: ReadingContext) -> None:
     assert len(blocks[2].tokens) > 100
 
 
-def test_what_is_asked_is_read(context: ReadingContext) -> None:
+def test_chat_parameters_are_read(context: ReadingContext) -> None:
     found = read_chat_request(
         body(
             max_completion_tokens=5,
@@ -167,7 +167,7 @@ def test_what_is_asked_is_read(context: ReadingContext) -> None:
         ({"model": "m", "messages": []}, "messages"),
     ],
 )
-def test_what_openai_refuses_is_refused(
+def test_a_chat_body_that_openai_refuses_is_refused(
     context: ReadingContext, wrong: dict[str, Any], param: str
 ) -> None:
     with pytest.raises(SimulatedRefusal) as refused:

@@ -144,7 +144,7 @@ def _chat(results: int) -> bytes:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_the_gateway_asks_for_is_done_and_told(scene: Scene, *, streamed: bool) -> None:
+def test_requested_clearing_is_done_and_reported(scene: Scene, *, streamed: bool) -> None:
     upstream = Upstream(name="a", kind="anthropic", base_url="", provider="anthropic")
     claude = Route(name="a/m", upstream=upstream, model="claude-haiku-4-5")
     came = orjson.loads(_chat(8)) | {"stream": streamed, "stream_options": {"include_usage": True}}

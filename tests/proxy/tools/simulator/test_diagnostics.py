@@ -116,7 +116,7 @@ def test_earlier_models_refuse_what_they_do_not_know(scene: Scene):
     assert scene.send("POST", "responses", old, headers=headers).status_code == 400
 
 
-def test_what_is_kept_to_compare_is_bounded(vocabulary):
+def test_prompts_kept_for_diagnostics_are_bounded(vocabulary):
     scene = Scene(vocabulary, kept=2)
     first = respond(scene)["id"]
     for _ in range(2):

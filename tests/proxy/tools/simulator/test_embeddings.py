@@ -69,7 +69,9 @@ def test_base64_holds_the_same_numbers(vocabulary: Vocabulary) -> None:
         {"dimensions": "8"},
     ],
 )
-def test_what_openai_refuses_is_refused(wrong: dict[str, Any], vocabulary: Vocabulary) -> None:
+def test_an_embeddings_body_that_openai_refuses_is_refused(
+    wrong: dict[str, Any], vocabulary: Vocabulary
+) -> None:
     with pytest.raises(SimulatedRefusal):
         embed_inputs(body(**wrong), MODEL, vocabulary)
 

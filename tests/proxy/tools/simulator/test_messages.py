@@ -22,7 +22,7 @@ def payloads(*replies: ModelReply) -> list[dict[str, Any]]:
     return [event.payload for event in found if event.payload]
 
 
-def test_what_was_read_and_written_is_not_among_the_input_tokens() -> None:
+def test_input_tokens_exclude_cache_reads_and_writes() -> None:
     found = counts(USAGE)
 
     assert found["input_tokens"] == 10

@@ -51,7 +51,7 @@ def marked(*marks: object) -> dict[str, Any]:
         body(marked(MARK, MARK, MARK, MARK), cache_control=MARK),
     ],
 )
-def test_what_an_older_model_takes_passes(good: dict[str, Any]) -> None:
+def test_a_body_that_an_older_model_accepts_passes(good: dict[str, Any]) -> None:
     check(good, OLDER)
 
 
@@ -62,7 +62,7 @@ def test_what_an_older_model_takes_passes(good: dict[str, Any]) -> None:
         body(user("a"), {"role": "system", "content": "b"}),
     ],
 )
-def test_what_a_newer_model_takes_passes(good: dict[str, Any]) -> None:
+def test_a_body_that_a_newer_model_accepts_passes(good: dict[str, Any]) -> None:
     check(good, NEWER)
 
 
@@ -105,7 +105,7 @@ def test_what_a_newer_model_takes_passes(good: dict[str, Any]) -> None:
         (body(marked(MARK), cache_control=HOUR), "conflicts"),
     ],
 )
-def test_what_an_older_model_refuses_is_refused(bad: dict[str, Any], reason: str) -> None:
+def test_a_body_that_an_older_model_rejects_is_refused(bad: dict[str, Any], reason: str) -> None:
     with pytest.raises(SimulatedRefusal, match=reason) as refused:
         check(bad, OLDER)
 
@@ -123,7 +123,7 @@ def test_what_an_older_model_refuses_is_refused(bad: dict[str, Any], reason: str
         (body({"role": "system", "content": "b"}, user("a")), "must follow a user"),
     ],
 )
-def test_what_a_newer_model_refuses_is_refused(bad: dict[str, Any], reason: str) -> None:
+def test_a_body_that_a_newer_model_rejects_is_refused(bad: dict[str, Any], reason: str) -> None:
     with pytest.raises(SimulatedRefusal, match=reason):
         check(bad, NEWER)
 

@@ -57,7 +57,7 @@ def test_blocks_of_one_message_share_its_number_and_keep_their_marks(
     assert vocabulary.ids(call_text("f", "{}"))[0] in blocks[1].tokens
 
 
-def test_what_has_no_text_is_told_apart_by_what_it_is() -> None:
+def test_blocks_without_text_are_told_apart_by_their_content() -> None:
     one, same, other = (opaque("image", said, 5) for said in ("a", "a", "b"))
 
     assert one == same

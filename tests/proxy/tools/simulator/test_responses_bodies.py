@@ -69,7 +69,7 @@ def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: Readi
     assert after[: len(before)] == before
 
 
-def test_what_is_asked_is_read_and_echoed(context: ReadingContext) -> None:
+def test_responses_parameters_are_read_and_echoed(context: ReadingContext) -> None:
     found = read_responses_request(
         body(
             max_output_tokens=5,
@@ -92,7 +92,9 @@ def test_what_is_asked_is_read_and_echoed(context: ReadingContext) -> None:
 @pytest.mark.parametrize(
     "said", ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}]]
 )
-def test_what_openai_refuses_is_refused(context: ReadingContext, said: object) -> None:
+def test_a_responses_body_that_openai_refuses_is_refused(
+    context: ReadingContext, said: object
+) -> None:
     with pytest.raises(SimulatedRefusal) as refused:
         read_responses_request(body(said), context)
 

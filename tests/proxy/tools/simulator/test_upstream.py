@@ -32,7 +32,7 @@ def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
     assert scene.lab.next_scripted() == FaultDirectives()
 
 
-def test_what_a_model_suffers_it_suffers_until_it_is_let_be(scene: Scene) -> None:
+def test_a_models_fault_lasts_until_it_is_cleared(scene: Scene) -> None:
     scene.lab.inject_fault("gpt-6.1-sol", "503")
 
     statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
@@ -55,7 +55,7 @@ def test_no_number_is_given_twice(scene: Scene) -> None:
     assert len({scene.lab.number() for _ in range(50)}) == 50
 
 
-def test_what_is_kept_is_bounded(vocabulary: Vocabulary) -> None:
+def test_remembered_exchanges_are_bounded(vocabulary: Vocabulary) -> None:
     lab = Scene(vocabulary, kept=2).lab
     for number in range(4):
         lab.store(f"resp_{number}", [])
