@@ -112,7 +112,7 @@ class UpstreamError(ProxyError):
         detail: Message of the upstream or the system, for whoever runs the gateway: it goes to the
             log and never to the caller.
         received: Bytes received of an answer that was to be read whole when its connection broke.
-        is_billed: Whether a good answer came of which not even the head could be read.
+        is_billed: True if a good answer came of which not even the head could be read.
     """
 
     detail = ""

@@ -153,7 +153,7 @@ def dearest_quote(quote: PriceQuote, prompt: Usage, output: OutputBounds) -> Pri
     Args:
         quote: At the tier that is asked for.
         prompt: The prompt as it will be billed.
-        output: What may be generated.
+        output: Output that may be generated.
     """
     period = quote.tariff.period(quote.at) if quote.tariff is not None else None
     dearest, most = quote, -1

@@ -86,8 +86,8 @@ def lookback_blocks(
     Args:
         blocks: Of the prompt.
         mark: The block that is marked.
-        lookback: How many positions are looked at, the mark's own included.
-        runs: Whether consecutive tool_use blocks, or tool_result blocks, are one position.
+        lookback: Number of positions that are looked at, the mark's own included.
+        runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
     """
     first = mark
     positions = 1

@@ -18,7 +18,7 @@ def readable_tokens(held: int, total: int, *, step: int = 1, least: int = 0, fre
     Args:
         held: Tokens of the prefix.
         total: Tokens of the prompt.
-        step: What is read is a multiple of so many.
+        step: Tokens that are read are a multiple of so many.
         least: Less counts as nothing.
         fresh: So many at the prompt's end are never read.
     """

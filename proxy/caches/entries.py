@@ -1,4 +1,4 @@
-"""How long a stored prefix lives, and a breakpoint cache's entries: a bounded map of them."""
+"""Lifetime of a stored prefix, and a breakpoint cache's entries: a bounded map of them."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

@@ -124,7 +124,7 @@ def lookup_blocks(
     Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
 
     Args:
-        prompt: What is sent.
+        prompt: The prompt that is sent.
         ends: Its implicit breakpoints.
         rules: Whose cache it meets.
     """
@@ -144,7 +144,7 @@ def written_breakpoints(
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
 
     Args:
-        prompt: What is sent.
+        prompt: The prompt that is sent.
         ends: Its implicit breakpoints.
         rules: Whose cache it meets.
     """

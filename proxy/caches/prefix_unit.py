@@ -51,8 +51,8 @@ def unit_lengths(
     Args:
         total: Tokens of a prompt, or of one with its answer.
         rules: Whose cache it meets.
-        shared: How many of them an earlier prompt began with.
-        after: How many of them were kept before.
+        shared: Number of them that an earlier prompt began with.
+        after: Number of them that were kept before.
     """
     common = shared // rules.step * rules.step
     every = rules.every

@@ -55,7 +55,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
         reroute_reason: Reason that it is not the first route of the model asked for; "" where it
             is.
         is_last_resort: True if it is taken only once others failed, and not because they are late.
-        is_suspect: Whether it was left for being slow: because others are late it is taken only if
+        is_suspect: True if it was left for being slow: because others are late it is taken only if
             its latest calls began, in less time than the call has waited.
     """
 

@@ -26,7 +26,7 @@ _MAX_HELD_IDLE_BYTES: Final = 64 * 1024
 _MAX_OPENING_BYTES: Final = 1024 * 1024
 #: The largest JSON answer that is read whole.
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-#: What is nearly JSON is read again at once where it is short.
+#: Most bytes of what is nearly JSON that are read again at once.
 _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
 #: Bytes that are read to tell whether an answer without a stream's label is one nevertheless.
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
@@ -36,8 +36,8 @@ class ExpectedAnswer(NamedTuple):
     """The form of answer that a call asked for.
 
     Attributes:
-        is_stream: Whether it asked for a stream; what begins as one then is one.
-        has_text: Whether text is generated; embeddings are none.
+        is_stream: True if it asked for a stream; what begins as one then is one.
+        has_text: True if text is generated; embeddings are none.
     """
 
     is_stream: bool = False
@@ -52,15 +52,15 @@ class UpstreamAnswer:
 
     Attributes:
         exchange: Where it comes from.
-        meter: What it used, as far as it was read.
+        meter: Its usage, as far as it was read.
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
-        generates: Whether it must be a stream of events or JSON, whatever it is called.
+        generates: True if it must be a stream of events or JSON, whatever it is called.
         headers: The upstream's; a stream under another label is called what it is.
-        is_retrieval: Whether it is something that the provider keeps, such as a log of events; an
+        is_retrieval: True if it is something that the provider keeps, such as a log of events; an
             error in it is one of its events, and it may be empty.
-        is_stream: Whether it is a stream of events.
-        is_whole: Whether the first piece is all of it.
+        is_stream: True if it is a stream of events.
+        is_whole: True if the first piece is all of it.
     """
 
     __slots__ = (
@@ -85,9 +85,9 @@ class UpstreamAnswer:
             exchange: Where the answer comes from.
             wire: The upstream's format.
             timeline: Of the attempt.
-            generates: Whether it must be a stream of events or JSON.
-            is_retrieval: Whether it is something that the provider keeps.
-            expected: What the call asked for.
+            generates: True if it must be a stream of events or JSON.
+            is_retrieval: True if it is something that the provider keeps.
+            expected: The call's wishes.
         """
         self.exchange = exchange
         self.headers = exchange.headers

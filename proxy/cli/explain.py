@@ -16,7 +16,7 @@ from proxy.records.receipt import Outcome, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
-#: How an upstream's part in an attempt ended.
+#: Endings of an upstream's part in an attempt.
 _OUTCOMES: Final = {
     Outcome.ANSWERED: "answered it",
     Outcome.FAILED: "failed",
@@ -75,7 +75,7 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
 
 
 def _outcome_text(receipt: Receipt) -> str:
-    """What came of an attempt that was sent, up to its status."""
+    """Outcome of an attempt that was sent, up to its status."""
     route = receipt.route or "An upstream"
     if receipt.outcome is Outcome.HUNG_UP:
         return f"The caller hung up before {receipt.route or 'an upstream'} was done,"

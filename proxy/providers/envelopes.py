@@ -10,7 +10,7 @@ from proxy.providers.lenient import NEAR_JSON_STARTS, to_strict_json
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
 _MAX_BODY_BYTES: Final = 256 * 1024
-#: How many complaints of a list are told.
+#: Complaints of a list that are told, at most.
 _MAX_COMPLAINTS: Final = 8
 
 

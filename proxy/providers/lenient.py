@@ -16,7 +16,7 @@ from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 _MAX_BYTES: Final = 4 * 1024 * 1024
 #: The byte order marks of UTF-16, with which UTF-32's begin, too.
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
-#: What is nearly a JSON object or list begins so.
+#: Beginnings of what is nearly a JSON object or list.
 OBJECT_STARTS: Final = (b"{", b"\xef\xbb\xbf", b"\0", *UTF16_MARKS)
 NEAR_JSON_STARTS: Final = (*OBJECT_STARTS, b"[")
 

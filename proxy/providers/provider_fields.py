@@ -17,7 +17,7 @@ from proxy.catalog.entries import Route
 
 Fields = dict[str, msgspec.Raw]
 
-#: What every chat API takes, some of it by a trait of the model.
+#: Fields that every chat API takes, some of it by a trait of the model.
 _SHARED: Final = frozenset(
     {
         "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n",
@@ -42,7 +42,7 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
     "mistral": frozenset({"prompt_cache_key", "random_seed", "safe_prompt", "prompt_mode"}),
 }
 
-#: What OpenAI's own answers have in a message, so that callers send it back.
+#: Fields of a message in OpenAI's own answers, so that callers send it back.
 _OPENAI_MESSAGE: Final = ("refusal", "annotations", "audio", "function_call")
 #: Another provider's thinking. DeepSeek and xAI read it by these names, and so do own engines.
 _REASONING: Final = ("reasoning_content", "reasoning_details")
@@ -70,7 +70,7 @@ def refused_message_fields(route: Route, *, takes_extra: bool) -> tuple[str, ...
 
     Args:
         route: Where the messages go.
-        takes_extra: Whether it is an engine that reads or ignores whatever it is sent.
+        takes_extra: True if it is an engine that reads or ignores whatever it is sent.
     """
     provider = route.upstream.provider
     names = [_THINKING_BLOCKS]

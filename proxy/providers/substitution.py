@@ -41,7 +41,7 @@ _SHARED_FIELDS: Final = frozenset(
         "logprobs", "forced_tools", "parallel_tools", "functions", "seed", "openai_params",
     }
 )  # fmt: skip
-#: What every model of the Messages API takes, or its wire says in other words.
+#: Fields that every model of the Messages API takes, or its wire says in other words.
 _MESSAGES: Final = frozenset({"stop"})
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 

@@ -31,7 +31,7 @@ class ConnectionBroken(OSError):
     Attributes:
         is_stale: True if nothing at all came back on a connection that had been used before, and it
             ended as soon as it was used again.
-        is_paid: Whether a good answer came and is not HTTP: it was generated, and is billed.
+        is_paid: True if a good answer came and is not HTTP: it was generated, and is billed.
     """
 
     def __init__(self, message: str, *, is_stale: bool = False, is_paid: bool = False) -> None:

@@ -28,7 +28,7 @@ MIN_RATIO_CHECK_BYTES: Final = 1024 * 1024
 #: Most gzip files that one body may be joined of. Each costs some 40 µs, however short it is: 40 MB
 #: of empty ones took a minute and a half.
 MAX_MEMBERS: Final = 32_768
-#: How a body is unpacked: by the wrapper that it names, without one, or not at all.
+#: Ways to unpack a body: by the wrapper that it names, without one, or not at all.
 _WRAPPED: Final = zlib.MAX_WBITS | 32
 _RAW: Final = -zlib.MAX_WBITS
 _PLAIN: Final = 0
@@ -38,7 +38,7 @@ _MIN_SNIFFED_BYTES: Final = 32
 _BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 #: Reads also text that is cut in the middle of a letter.
 _utf8_decoder: Final = codecs.getincrementaldecoder("utf-8")
-#: What no text holds.
+#: Bytes that no text holds.
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -49,7 +49,7 @@ class GzipDecoder:
     Callers' own clients read those, and so does this.
 
     Args:
-        coding: What the upstream names it: ``gzip``, ``x-gzip`` or ``deflate``.
+        coding: The coding that the upstream names: ``gzip``, ``x-gzip`` or ``deflate``.
     """
 
     def __init__(self, coding: str) -> None:
@@ -199,7 +199,7 @@ def _window_bits(head: bytes, *, may_be_raw: bool) -> int | None:
 
     Args:
         head: Its first bytes.
-        may_be_raw: Whether it may be deflate without a wrapper, as old servers send it.
+        may_be_raw: True if it may be deflate without a wrapper, as old servers send it.
     """
     if len(head) < len(_GZIP):
         return None

@@ -30,7 +30,7 @@ def read_entries(
     Args:
         top: The whole file.
         kind: The array's name, in the plural, such as ``budgets``.
-        known: What an entry may say.
+        known: Fields that an entry may have.
         read: An entry of a table, with stand-ins where it has problems.
     """
     nodes = top.elements(kind)

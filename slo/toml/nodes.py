@@ -9,7 +9,7 @@ from typing import Any
 from slo.toml.line_numbers import Path, line_numbers
 from slo.toml.problems import InvalidFile, Problem
 
-#: What names an element of an array in problems.
+#: Field that names an element of an array in problems.
 _LABEL_KEYS = ("id", "name")
 _LABEL = re.compile(r"[A-Za-z0-9][!-~]{0,255}")
 

@@ -16,9 +16,9 @@ class Problem:
         line: From 1.
         where: The dotted name of the entry, such as ``models.gpt-5.5.price.input`` or
             ``budgets.assistants-month.limit``; "" for the whole file.
-        what: What is wrong, as the rest of a sentence about ``where``.
-        fix: What to do about it, as an imperative.
-        warning: Whether the file can be used all the same.
+        what: The mistake, as the rest of a sentence about ``where``.
+        fix: The remedy, as an imperative.
+        warning: True if the file can be used all the same.
     """
 
     file: str

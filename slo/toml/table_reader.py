@@ -31,7 +31,7 @@ class TableReader:
     Attributes:
         node: The table.
         nodes: Its entries by key, those not known among them.
-        problems: What is wrong with it goes here; callers share it.
+        problems: Problems that are found go here; callers share it.
     """
 
     def __init__(self, node: Node, known: Collection[str], problems: list[Problem]) -> None:

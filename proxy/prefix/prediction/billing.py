@@ -31,7 +31,12 @@ def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
 
 
 def prompt_cost(usage: Usage, regime: Regime) -> float:
-    """Cost of a prompt at this cache, in tokens at the price of fresh ones."""
+    """Cost of a prompt at this cache, in tokens at the price of fresh ones.
+
+    Args:
+        usage: How its tokens are served.
+        regime: The cache, with its prices as multiples of a fresh token's.
+    """
     written = sum(
         getattr(usage, _WRITE + ttl, 0) * float(times) for ttl, times in regime.writes.items()
     )

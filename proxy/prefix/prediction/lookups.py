@@ -29,7 +29,7 @@ from slo.usage import Usage
 
 #: The cache in which nothing but what is marked is stored.
 _ANTHROPIC: Final = "anthropic-breakpoint"
-#: How far above the least an estimate may be and still mean less.
+#: Factor above the least at which an estimate may be and still mean less.
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
 #: Prefixes kept: 1 MB.
 _MAX_PREFIXES: Final = 10_000
@@ -78,8 +78,8 @@ def written_breakpoints(
 
     Args:
         sent: The call.
-        known: How many of its blocks were sent before.
-        scale: How many tokens its bytes are; by estimate where left out.
+        known: Number of its blocks that were sent before.
+        scale: Tokens of its bytes; by estimate where left out.
     """
     if sent.regime.name == "prefix-unit":
         yield from ((at, "", BY_RULE) for at in _unit_ends(sent, known, scale or sent.scale()))
@@ -162,9 +162,9 @@ class UnstoredPrefixes:
 
         Args:
             sent: The call.
-            hit: How many blocks stand before the end of the longest entry that should be there.
-            scale: How many tokens its bytes are.
-            usage: What its provider counted.
+            hit: Number of blocks before the end of the longest entry that should be there.
+            scale: Tokens of its bytes.
+            usage: Usage as its provider counted it.
             now: When it was sent.
         """
         if sent.regime.name != _ANTHROPIC:

@@ -228,7 +228,7 @@ def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN)
     Args:
         budget: Which.
         receipt: The attempt's.
-        wanted: What it was expected to use of the unit.
+        wanted: Amount of the unit that it was expected to use.
     """
     unit = budget.unit
     if unit is BudgetUnit.REQUESTS:

@@ -231,7 +231,7 @@ def test_an_unmarked_write_of_an_automatic_cache_is_waited_for():
     assert seconds(calls, planned_call(users(OPENAI, LONG, ("one", 20))), 10.1) > 0.0
 
 
-def test_what_a_provider_writes_by_itself_is_waited_for_at_the_price_of_a_write():
+def test_a_write_that_the_provider_makes_by_itself_is_waited_for_at_the_price_of_a_write():
     calls = InFlightWrites()
     before = marked_call("before", ("others", 10_000), regime=OPENAI, marks={})
     calls.record_write(before, 0.0, streamed=True)

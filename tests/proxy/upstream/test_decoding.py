@@ -54,7 +54,7 @@ def test_no_more_than_a_bound_is_unpacked_at_once():
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1, 100, 258])
-def test_what_is_held_back_at_the_bound_is_not_lost(over):
+def test_bytes_held_back_at_the_bound_are_not_lost(over):
     body = b"x" * (BOUND + over)
     raw = gzip.compress(body)
 
@@ -114,7 +114,7 @@ def test_a_body_under_a_wrong_label_is_read_as_what_it_is(coding, raw, body, siz
     assert b"".join(asyncio.run(unpacked(coding, cut))) == body
 
 
-def test_what_was_whole_of_a_damaged_body_is_read_before_the_error():
+def test_the_whole_part_of_a_damaged_body_is_read_before_the_error():
     packed = bytearray(gzip.compress(ANSWER))
     packed[-6] ^= 0xFF  # its checksum
 
@@ -135,12 +135,12 @@ def test_what_was_whole_of_a_damaged_body_is_read_before_the_error():
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity"])
-def test_what_is_not_packed_is_passed_on_as_it_is(coding):
+def test_a_body_without_a_coding_is_passed_on_unmodified(coding):
     assert decoder_for(coding) is None
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br"])
-def test_what_we_cannot_unpack_is_an_error_unless_it_is_empty(coding):
+def test_an_unsupported_coding_is_an_error_unless_the_body_is_empty(coding):
     assert asyncio.run(unpacked(coding, [])) == []
     with pytest.raises(UpstreamError) as caught:
         asyncio.run(unpacked(coding, [b"\x1b\x03"]))

@@ -49,7 +49,7 @@ def test_a_head_whose_end_has_not_come_is_waited_for(raw):
         b"HTTP/1.1 103 Early\r\n\r\n" * 20,
     ],
 )
-def test_what_is_no_answer_or_has_two_lengths_is_refused(raw):
+def test_a_head_of_no_answer_or_with_two_lengths_is_refused(raw):
     with pytest.raises(ValueError, match=r"status line|length"):
         repair_head(raw)
 

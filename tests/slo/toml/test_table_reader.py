@@ -69,7 +69,7 @@ def test_an_unknown_key_is_said_with_what_was_meant() -> None:
     )
 
 
-def test_what_should_be_a_table_and_is_none_has_no_fields() -> None:
+def test_a_value_that_is_no_table_has_no_fields() -> None:
     problems: list[Problem] = []
     table = TableReader(parse_toml("a = 1", "c.toml").value["a"], KNOWN, problems)
     assert table.nodes == {}
