@@ -1,12 +1,10 @@
-"""``thriftgate serve`` as a process of its own."""
+"""``thriftgate serve`` as a process of its own, forked from one with its imports done."""
 
 import http.client
 import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,8 +14,8 @@ from typing import Any
 from proxy.api.starting import STARTING
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
+from tests.fakes.forked_command import ForkedCommand
 
-_SERVE = "from proxy.cli.main import main; main()"
 _NOW = 1_790_000_000.0
 
 
@@ -42,7 +40,7 @@ class ServeProcess:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._catalog = catalog
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedCommand | None = None
 
     def start(self, **settings: str) -> None:
         """Start the process and wait until it takes calls."""
@@ -75,13 +73,8 @@ class ServeProcess:
 
     def start_listening(self, **settings: str) -> None:
         """Start the process and wait until clients can connect."""
-        with (self.folder / "serve.log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-c", _SERVE, "serve"],
-                env=self.environment(**settings),
-                stdout=log,
-                stderr=log,
-            )
+        log = self.folder / "serve.log"
+        self._process = ForkedCommand(["serve"], self.environment(**settings), log, log)
         until = time.monotonic() + 30
         while time.monotonic() < until and self._process.poll() is None:
             with socket.socket() as probe:

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
 from tests.fakes.background_loop import running_in_thread
+from tests.fakes.databases import migrated_sqlite
+from tests.fakes.forked_command import ForkedCommand
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.receipts import a_receipt
 
@@ -316,32 +318,42 @@ def test_an_address_of_another_machine_is_reported(host):
 
 
 @contextmanager
-def serving(folder: Path, settings: Mapping[str, str]) -> Iterator["subprocess.Popen[str]"]:
+def serving(folder: Path, settings: Mapping[str, str]) -> Iterator[ForkedCommand]:
     """``thriftgate serve`` in a process of its own, which is killed if it does not end."""
-    with (folder / "stderr").open("w") as stderr:
-        process = subprocess.Popen(  # noqa: S603 - our own command
+    environment = {**os.environ, "THRIFTGATE_PORT": "0", **settings}  # noqa: TID251 - the child's
+    process = ForkedCommand(["serve"], environment, folder / "stdout", folder / "stderr")
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+@contextmanager
+def serving_from_a_cold_start(
+    folder: Path, settings: Mapping[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The same, by an interpreter that has imported nothing yet."""
+    with (
+        (folder / "stdout").open("wb") as stdout,
+        (folder / "stderr").open("wb") as stderr,
+        subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-c", _SERVE, "serve"],
             env={**os.environ, "THRIFTGATE_PORT": "0", **settings},  # noqa: TID251 - the child's
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=stderr,
-            text=True,
-        )
+        ) as process,
+    ):
         try:
             yield process
         finally:
             process.kill()
-            process.communicate()
 
 
-def introduction(process: "subprocess.Popen[str]") -> str:
+def introduction(folder: Path) -> str:
     """What it prints until it listens."""
-    assert process.stdout is not None
-    said = ""
-    for line in process.stdout:
-        said += line
-        if "listens" in line:
-            return said
-    raise AssertionError(said)
+    wait_for(folder / "stdout", "/v1\n")
+    return (folder / "stdout").read_text()
 
 
 def found(pattern: str, said: str) -> str:
@@ -350,9 +362,20 @@ def found(pattern: str, said: str) -> str:
     return match[1]
 
 
+def wait_until_ready(port: int) -> None:
+    """Wait until calls are answered; where the ledger opens slowly, it listens before."""
+    end, status = time.monotonic() + 30, 0
+    while status != 200:
+        assert time.monotonic() < end
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
+            caller.request("GET", "/readyz")
+            status = caller.getresponse().status
+        time.sleep(0.02)
+
+
 def test_serving_warns_of_a_redis_that_is_away(tmp_path):
-    with serving(tmp_path, {"THRIFTGATE_REDIS_URL": "redis://:secret@127.0.0.1:1/0"}) as process:
-        introduction(process)
+    with serving(tmp_path, {"THRIFTGATE_REDIS_URL": "redis://:secret@127.0.0.1:1/0"}):
+        introduction(tmp_path)
     warned = (tmp_path / "stderr").read_text()
 
     assert "WARNING thriftgate THRIFTGATE_REDIS_URL names a Redis that is away" in warned
@@ -361,12 +384,16 @@ def test_serving_warns_of_a_redis_that_is_away(tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, tmp_path, folder):
+    migrated_sqlite(folder / "thriftgate.db")
     with (
         running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
-        serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
+        serving_from_a_cold_start(
+            tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}
+        ) as process,
     ):
-        said = introduction(process)
+        said = introduction(tmp_path)
         port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        wait_until_ready(port)
         assert str(folder / "thriftgate.db") in said
         assert str(catalog) in said
         assert re.search(r"Upstreams ready: .*lab", said)
@@ -393,7 +420,7 @@ def test_a_hangup_signal_reloads_and_a_bad_file_is_named_with_its_line(tmp_path)
     catalog = tmp_path / "catalog.toml"
     catalog.write_text("")
     with serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog)}) as process:
-        introduction(process)
+        introduction(tmp_path)
         process.send_signal(signal.SIGHUP)
         wait_for(tmp_path / "stderr", "Reloaded: 71 models")
         catalog.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
@@ -423,7 +450,7 @@ def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path,
     store.layouts.propose(LayoutScope(team, "chat", "gpt"), "digest", moves, now)
     assert store.close(20)
     with serving(tmp_path, {"THRIFTGATE_CONTROL_SHARE": share}) as process:
-        introduction(process)
+        introduction(tmp_path)
         last = "See `thriftgate savings`." if share == "0" else "of feature chat of team acme.\n"
         wait_for(tmp_path / "stderr", last)
         process.send_signal(signal.SIGTERM)
@@ -441,18 +468,21 @@ def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path,
 
 def wait_for(file: Path, said: str) -> None:
     end = time.monotonic() + 30
+    file.touch()
     while said not in file.read_text():
         assert time.monotonic() < end, file.read_text()
         time.sleep(0.05)
 
 
 def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp_path, folder):
+    migrated_sqlite(folder / "thriftgate.db")
     with (
         running_in_thread(lambda: running_simulator(tmp_path, time_scale=0.2)) as (_, catalog),
         serving(tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "LAB_KEY": "lab-key"}) as process,
     ):
-        said = introduction(process)
+        said = introduction(tmp_path)
         port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        wait_until_ready(port)
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
             messages = [{"role": "user", "content": "[[fault:stall]] Say something."}]
             body = json.dumps({"model": "gpt-lab", "stream": True, "messages": messages})
@@ -489,36 +519,63 @@ WORK = {
     "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.serving",
     "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.policies",
 }  # fmt: skip
-#: Each command typed as in ``typed``, but in a process that has imported none of what it needs;
-#: what it has imported when it ends is the last line.
+#: Each command typed as in ``typed``, but in a process that has imported none of what it needs: a
+#: fork of one that has imported the table of commands and nothing else. What it has imported when
+#: it ends is the last line.
 _IMPORTS = """
-import sys
+import json, os, sys
+import attr, pydantic, rich.markdown, rich.table  # libraries that any command may import
 from proxy.cli.main import _commands
-try:
-    _commands(sys.argv[1:])
-finally:
-    print(*sys.modules, file=sys.stderr)
+
+for line in sys.stdin:
+    words, environment, stderr = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.environ.clear()
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT), 2)
+    try:
+        _commands(words)
+    finally:
+        print(*sys.modules, file=sys.stderr)
 """
 
 
-def imported(*words: str, code: int = 0, **settings: str) -> set[str]:
-    """What takes long to import and was imported when a command ends with that status."""
-    env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
-    ran = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-c", _IMPORTS, *words],
-        env={**os.environ, **env},  # noqa: TID251 - the child's
-        capture_output=True,
-        text=True,
-        check=False,
+@pytest.fixture(scope="module")
+def importer() -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", _IMPORTS]
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert ran.returncode == code, ran.stderr
-    return set(ran.stderr.splitlines()[-1].split()) & (HEAVY | WORK)
+    with process:
+        yield process
+
+
+@pytest.fixture
+def imported(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..., set[str]]:
+    """What takes long to import and was imported when a command ends with that status."""
+
+    def run(*words: str, code: int = 0, **settings: str) -> set[str]:
+        env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
+        environment = {**os.environ, **env}  # noqa: TID251 - the child's
+        said = tmp_path / "imported"
+        assert importer.stdin is not None
+        assert importer.stdout is not None
+        importer.stdin.write(json.dumps([words, environment, str(said)]) + "\n")
+        importer.stdin.flush()
+        status = int(importer.stdout.readline())
+        assert status == code, said.read_text()
+        return set(said.read_text().splitlines()[-1].split()) & (HEAVY | WORK)
+
+    return run
 
 
 @pytest.mark.parametrize(
     "words", [("--version",), ("--help",), *((name, "--help") for name in _TABLE)]
 )
-def test_version_and_help_import_nothing_that_does_work(words):
+def test_version_and_help_import_nothing_that_does_work(words, imported):
     assert imported(*words) == set()
 
 
@@ -535,25 +592,29 @@ def test_version_and_help_import_nothing_that_does_work(words):
         (("report", "--zone", "Nowhere/GatewayFixture"), 1, {}),
     ],
 )
-def test_a_command_that_is_refused_has_imported_nothing_that_does_work(words, code, settings):
+def test_a_command_that_is_refused_has_imported_nothing_that_does_work(
+    words, code, settings, imported
+):
     assert imported(*words, code=code, **settings) == set()
 
 
 @pytest.mark.parametrize(("command", "code"), [(("serve",), 1), (("compact", "none.json"), 2)])
-def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(command, code, tmp_path):
+def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(
+    command, code, tmp_path, imported
+):
     settings = {} if code == 2 else {"policies": str(tmp_path / "none.toml")}
 
     assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
 
 
 @pytest.mark.parametrize("words", [("key", "list"), ("report",), ("budgets",), ("alerts",)])
-def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(words):
+def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(words, imported):
     told("migrate")
 
     assert imported(*words) & HEAVY <= {"sqlalchemy"}
 
 
-def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path):
+def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imported):
     found = imported("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
 
     assert "proxy.tools.simulator" in found
