@@ -11,7 +11,7 @@ from compaction.reading.turns import MessageUnit
 class FactKind(StrEnum):
     """The kind of a fact."""
 
-    RULE = "rule"  #: A standing wish of the user, in the user's own words.
+    RULE = "rule"  #: A standing instruction of the user, in the user's own words.
     USER = "user"  #: What the user said, verbatim up to a cap.
     GOAL = "goal"  #: What it is all for, in the user's own words.
     ASKED = "asked"  #: What the assistant asked, where the user's answer says little without it.

@@ -153,7 +153,7 @@ def unmodified_prompt(draft: Draft, plan: Plan) -> ArrangedPrompt:
     Raises:
         Unplannable: If a message cannot be read.
     """
-    prompt = remove_tags(draft.prompt) if may_hold_tags(draft.asked.body) else draft.prompt
+    prompt = remove_tags(draft.prompt) if may_hold_tags(draft.request.body) else draft.prompt
     return _read_arranged(draft, prompt, plan, ())
 
 
@@ -200,7 +200,7 @@ def conversation_tokens(found: ArrangedPrompt) -> list[int]:
 def _declared_pieces(draft: Draft) -> RequestedMoves:
     """The slots that the caller declares, within its texts or else beside them."""
     prompt = draft.prompt
-    beside = named_slots(prompt, draft.asked.slots)
+    beside = named_slots(prompt, draft.request.slots)
     if not any(one.tagged for one in draft.known):
         return beside
     within = declared_slots(prompt)
@@ -293,7 +293,7 @@ def mark_prompt(
         prompt=prompt,
         marks={**theirs, **stand},
         explicit=policy.explicit,
-        body=draft.asked.body if full == draft.prompt else _render_body(full, draft, target),
+        body=draft.request.body if full == draft.prompt else _render_body(full, draft, target),
         notes=(
             *standing.notes,
             *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(standing.marks) else ()),

@@ -138,7 +138,7 @@ class InFlightWrites:
             planned: The call; one that is sent unmodified, to compare with, never waits.
             now: Seconds since the epoch.
         """
-        rates = planned.way.rates
+        rates = planned.target.rates
         if not self._writers or planned.plan.arm is ExperimentArm.CONTROL:
             return None
         if rates is None or rates.input is None:
@@ -148,7 +148,7 @@ class InFlightWrites:
             return None
         writer, writing = found
         fresh = rates.input / _TOKENS_PER_MILLION
-        seconds = max_wait_s(writing, planned.way.regime, now, fresh, NANOS_PER_SECOND_WAITED)
+        seconds = max_wait_s(writing, planned.target.regime, now, fresh, NANOS_PER_SECOND_WAITED)
         return WriteWait(writer, seconds) if seconds else None
 
     def record_write(self, planned: Planned, now: float, *, streamed: bool) -> None:
@@ -162,7 +162,7 @@ class InFlightWrites:
             if key not in self._writers and not self._is_readable(key, now)
         }
         if points:
-            lane = (planned.way.upstream, planned.way.model, streamed)
+            lane = (planned.target.upstream, planned.target.model, streamed)
             self._writes[id(sent)] = _Write(sent=sent, lane=lane, since=now, points=points)
             self._writers |= dict.fromkeys(points, id(sent))
 

@@ -71,13 +71,15 @@ class LayoutLearner:
 
     def proposal(self, planned: Planned) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen."""
-        rate = planned.way.rates.input if planned.way.rates is not None else None
+        rate = planned.target.rates.input if planned.target.rates is not None else None
         fresh = _DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION)
         learners = self._known.peek(planned.place)
         if learners is None:
             return None
         # In the order of their tools: which was used last must not make it another layout.
-        found = [each.proposal(fresh, planned.way.regime) for _, each in sorted(learners.items())]
+        found = [
+            each.proposal(fresh, planned.target.regime) for _, each in sorted(learners.items())
+        ]
         moves = _merge_moves(
             [move for layout in found if layout is not None for move in layout.moves]
         )
@@ -94,7 +96,7 @@ class LayoutLearner:
         return self._known.get_or_make(planned.place, lambda: LruCache(_MAX_TOOL_SETS)).get_or_make(
             named,
             lambda: FeatureLearner(
-                draft.fingerprint, tools=sum(map(len, tools)), shows=draft.asked.shows
+                draft.fingerprint, tools=sum(map(len, tools)), shows=draft.request.shows
             ),
         )
 

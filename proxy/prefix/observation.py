@@ -44,7 +44,7 @@ def explain_miss(
     usage: Usage,
     rates: TokenRates | None = None,
     *,
-    told: ProviderReason | None = None,
+    provider_reason: ProviderReason | None = None,
     shown: Prompt | None = None,
 ) -> CacheMiss | None:
     """Reason that the call read less than it could have; None where it did not.
@@ -53,19 +53,19 @@ def explain_miss(
         evidence: Facts known when it was sent.
         usage: Usage as counted by the provider; not an estimate.
         rates: Prices of the call's tokens; None where unknown.
-        told: The provider's own reason, where it gave one.
+        provider_reason: The provider's own reason, where it gave one.
         shown: The prompt that was sent, only where its team keeps prompts: its words may then
             stand in the detail.
     """
     total = usage.prompt_tokens
     if not evidence.sent.regime.name or not total:
-        return provider_miss(told, usage, rates)
+        return provider_miss(provider_reason, usage, rates)
     expected = evidence.expected.rescale(total)
     could = _readable_tokens(evidence, expected, total)
     lost = max(0, could - usage.cache_read)
     slack = _allowed_shortfall(evidence.sent, could, total)
     if lost <= slack and (could or usage.cache_read):
-        return provider_miss(told, usage, rates)
+        return provider_miss(provider_reason, usage, rates)
     found = find_reason(
         MissCase(
             evidence=evidence,
@@ -77,9 +77,9 @@ def explain_miss(
             shown=shown,
         )
     )
-    if told is not None:
-        found = _merge_reasons(found, told)
-        lost = max(lost, _cap_at_unread(told.tokens or 0, usage))
+    if provider_reason is not None:
+        found = _merge_reasons(found, provider_reason)
+        lost = max(lost, _cap_at_unread(provider_reason.tokens or 0, usage))
     return CacheMiss(
         reason=found.reason,
         detail=found.detail,
@@ -90,24 +90,24 @@ def explain_miss(
 
 
 def provider_miss(
-    told: ProviderReason | None, usage: Usage | None, rates: TokenRates | None = None
+    provider_reason: ProviderReason | None, usage: Usage | None, rates: TokenRates | None = None
 ) -> CacheMiss | None:
     """Return the miss that only the provider reports; None where it reports none.
 
     Args:
-        told: The provider's own reason, where it gave one.
+        provider_reason: The provider's own reason, where it gave one.
         usage: Usage as it counted; None where it did not.
         rates: Prices of the call's tokens; None where unknown.
     """
-    if told is None:
+    if provider_reason is None:
         return None
-    lost, nanos = told.tokens, None
+    lost, nanos = provider_reason.tokens, None
     if lost is not None and usage is not None:
         lost = _cap_at_unread(lost, usage)
         nanos = lost_nanos(lost, usage, rates)
     return CacheMiss(
-        reason=told.reason,
-        detail=_SAYS.format(told.detail),
+        reason=provider_reason.reason,
+        detail=_SAYS.format(provider_reason.detail),
         confidence=ReasonConfidence.LIKELY,
         tokens=lost or 0,
         nanos=nanos,
@@ -170,19 +170,19 @@ def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
     )
 
 
-def _merge_reasons(found: MissFinding, told: ProviderReason) -> MissFinding:
+def _merge_reasons(found: MissFinding, provider_reason: ProviderReason) -> MissFinding:
     """Ours where the provider agrees, now for certain; else the provider's, for it must know.
 
     Either way both are told.
     """
-    says = _SAYS.format(told.detail)
-    if found.reason is told.reason:
+    says = _SAYS.format(provider_reason.detail)
+    if found.reason is provider_reason.reason:
         detail = f"{found.detail}; {says}" if found.detail else says
         return MissFinding(found.reason, detail, ReasonConfidence.CERTAIN)
     if found.reason is MissReason.PROVIDER_SIDE or not found.detail:
-        return MissFinding(told.reason, says, ReasonConfidence.LIKELY)
+        return MissFinding(provider_reason.reason, says, ReasonConfidence.LIKELY)
     return MissFinding(
-        told.reason, f"{says}; by our account {found.detail}", ReasonConfidence.LIKELY
+        provider_reason.reason, f"{says}; by our account {found.detail}", ReasonConfidence.LIKELY
     )
 
 
@@ -239,19 +239,21 @@ def observe_call(
 
 
 def find_miss(
-    planned: Planned, usage: Usage | None, *, told: ProviderReason | None = None
+    planned: Planned, usage: Usage | None, *, provider_reason: ProviderReason | None = None
 ) -> CacheMiss | None:
     """Explain why less was read than could have been; needs the call alone, so it is thread-safe.
 
     Args:
         planned: The call that was answered.
         usage: Usage as counted by its provider; None where it did not.
-        told: The provider's own reason for a miss, where it gave one.
+        provider_reason: The provider's own reason for a miss, where it gave one.
     """
     if usage is None:
-        return provider_miss(told, None)
-    shown = planned.prompt if planned.draft.asked.shows else None
-    return explain_miss(planned.evidence, usage, planned.way.rates, told=told, shown=shown)
+        return provider_miss(provider_reason, None)
+    shown = planned.prompt if planned.draft.request.shows else None
+    return explain_miss(
+        planned.evidence, usage, planned.target.rates, provider_reason=provider_reason, shown=shown
+    )
 
 
 def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:

@@ -78,7 +78,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         readings: Cached readings of messages.
     """
 
-    asked: PlanningRequest
+    request: PlanningRequest
     prompt: Prompt
     fingerprint: Fingerprint
     chain: ConversationChain
@@ -118,8 +118,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""
-        asked = msgspec.structs.replace(self.asked, body=b"", origin=None)
-        return msgspec.structs.replace(self, asked=asked, prompt=Prompt(fields={}, messages=()))
+        request = msgspec.structs.replace(self.request, body=b"", origin=None)
+        return msgspec.structs.replace(self, request=request, prompt=Prompt(fields={}, messages=()))
 
 
 class UnmodifiedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +193,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     draft: Draft
-    way: PlanningTarget
+    target: PlanningTarget
     plan: Plan
     body: bytes
     headers: Mapping[str, str] = {}
@@ -211,7 +211,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> LayoutScope:
         """Scope of its layout."""
-        return layout_place(self.draft.asked, self.way.model)
+        return layout_place(self.draft.request, self.target.model)
 
 
 class Passthrough(msgspec.Struct, frozen=True):
@@ -234,7 +234,7 @@ def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
 
 def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
     """The hashes that a call's cache keys are made of."""
-    asked = draft.asked
+    asked = draft.request
     names = (f"{asked.team}\0{target.model}", f"{asked.team}\0{asked.feature}\0{target.model}")
     team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
     return CacheKeySource(team=team, feature=feature)

@@ -115,7 +115,7 @@ class Planner:
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
         said = conversation_chain(prompt, own, who, team)
         return Draft(
-            asked=asked,
+            request=asked,
             prompt=prompt,
             fingerprint=team,
             chain=said,
@@ -200,7 +200,7 @@ class Planner:
         variant, trial = self._affordable_variant(draft, target, found, own, now)
         return Planned(
             draft=draft,
-            way=target,
+            target=target,
             plan=found.plan,
             body=variant.sending.body,
             headers=key_headers(own, target.regime),
@@ -212,16 +212,16 @@ class Planner:
         )
 
     def settle_call(
-        self, planned: Planned, usage: Usage | None, *, told: ProviderReason | None = None
+        self, planned: Planned, usage: Usage | None, *, reason: ProviderReason | None = None
     ) -> CacheMiss | None:
         """Learn from a call's answer; return the reason for a cache miss.
 
         Args:
             planned: The call that was answered.
             usage: Usage as counted by its provider; None where it did not.
-            told: The provider's own reason for a miss, where it gave one.
+            reason: The provider's own reason for a miss, where it gave one.
         """
-        found = find_miss(planned, usage, told=told)
+        found = find_miss(planned, usage, provider_reason=reason)
         self.learn(planned, usage)
         return found
 
@@ -267,7 +267,7 @@ class Planner:
         tools = draft.prompt.tools
         if not tools or plan.tools or plan.joined:
             return plan
-        toolsets = self._toolsets.get_or_make(layout_place(draft.asked, target.model), Toolsets)
+        toolsets = self._toolsets.get_or_make(layout_place(draft.request, target.model), Toolsets)
         order = toolsets.order(movable_tools(tools, draft.fingerprint))
         return msgspec.structs.replace(plan, tools=order, as_came=not toolsets.is_respelled)
 
@@ -286,7 +286,7 @@ class Planner:
             own = self._decide_anew(draft, target, found, talk, own)
             if not begins_again:
                 begins = digest_start(found.bare)
-                place = layout_place(draft.asked, target.model)
+                place = layout_place(draft.request, target.model)
                 habits = self._habits.get_or_make(place, ReuseStatistics)
                 starts = talk.comparable_starts(begins, moves=habits.has_changing_start)
                 own = policies.without_unread_marks(own, target.regime, starts, begins)
@@ -306,7 +306,8 @@ class Planner:
         before: BreakpointPolicy | None,
     ) -> BreakpointPolicy:
         """Decide the conversation's marks from this stage on, by what is expected of it now."""
-        habits = self._habits.get_or_make(layout_place(draft.asked, target.model), ReuseStatistics)
+        where = layout_place(draft.request, target.model)
+        habits = self._habits.get_or_make(where, ReuseStatistics)
         lefts = (*state.lefts, blocks_left_out(found.bare, state.endings)) if state.calls else ()
         repeats = habits.repeat_shares(lefts)
         spoken = conversation_tokens(found)
@@ -338,7 +339,7 @@ class Planner:
         trial = self._unmodified.fully_marked_call(whole)
         if trial is None:
             return whole, None
-        where = layout_place(draft.asked, target.model)
+        where = layout_place(draft.request, target.model)
         reserve_stake = self._unmodified.reserve_stake
         number = reserve_stake(where, target, whole, on_credit=False)
         if number:
@@ -377,12 +378,12 @@ class Planner:
         sending: MarkedPrompt,
         now: float,
     ) -> CallEvidence:
-        origin = draft.asked.origin
+        origin = draft.request.origin
         where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
         call = SentCall(
             regime=target.regime,
             place=draft.fingerprint(target.upstream.encode()),
-            feature=draft.fingerprint(draft.asked.feature.encode(errors="replace")),
+            feature=draft.fingerprint(draft.request.feature.encode(errors="replace")),
             conversation=draft.conversation,
             early=where.early,
             late=where.late,

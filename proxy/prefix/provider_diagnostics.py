@@ -183,7 +183,7 @@ class ProviderDiagnostics:
 
         The control arm, which goes unmodified, asks nothing; nor does a call whose caller asks.
         """
-        way, said = planned.way, planned.prompt.fields
+        way, said = planned.target, planned.prompt.fields
         rests = (self._resting.peek(way.upstream) or 0.0) > now
         if rests or planned.plan.arm is ExperimentArm.CONTROL or not _can_ask(planned):
             return planned
@@ -200,7 +200,7 @@ class ProviderDiagnostics:
         Not where the call ended in what no later call repeats: the provider would call that the
         difference. Nor where it is not stored, for then it cannot be compared with.
         """
-        if planned.way.asks and answer:
+        if planned.target.asks and answer:
             named = "" if planned.prompt.tail or not _can_ask(planned) else answer
             self._latest.put(_conversation_key(planned), _LatestAnswer(named, planned.draft.turns))
 
@@ -208,7 +208,7 @@ class ProviderDiagnostics:
         """True if a refused call asked; then its upstream is asked nothing for a while."""
         if planned.question is None:
             return False
-        self._resting.put(planned.way.upstream, now + RETRY_AFTER_S)
+        self._resting.put(planned.target.upstream, now + RETRY_AFTER_S)
         return True
 
     def _previous_answer(self, planned: Planned) -> str:
@@ -221,8 +221,8 @@ class ProviderDiagnostics:
 def _can_ask(planned: Planned) -> bool:
     """True if the call's route can be asked; OpenAI compares stored responses alone."""
     is_kept = planned.prompt.fields.get(_STORE, b"null").strip() != b"false"
-    return is_kept if planned.way.asks == _RESPONSES else bool(planned.way.asks)
+    return is_kept if planned.target.asks == _RESPONSES else bool(planned.target.asks)
 
 
 def _conversation_key(planned: Planned) -> tuple[bytes, str]:
-    return planned.draft.conversation, planned.way.upstream
+    return planned.draft.conversation, planned.target.upstream

@@ -124,7 +124,7 @@ class UnmodifiedBaseline:
         Raises:
             Unplannable: If a message cannot be read.
         """
-        if sending.body is draft.asked.body:
+        if sending.body is draft.request.body:
             if target.regime.name != _OPENAI:
                 return None
             return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
@@ -228,7 +228,7 @@ class UnmodifiedBaseline:
         if sent.regime.name != _ANTHROPIC:
             return
         earnings = self._earnings_of(planned.place)
-        price, direct = _token_price(planned.way), prompt_cost(unmodified, sent.regime)
+        price, direct = _token_price(planned.target), prompt_cost(unmodified, sent.regime)
         if trial is None:
             self._trials.record_call(sent, usage, planned.evidence.now)
             earnings.record_call(direct * price, 0.0, -inf)
@@ -283,7 +283,7 @@ def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float
 
 
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:
-    regime, price = planned.way.regime, _token_price(planned.way)
+    regime, price = planned.target.regime, _token_price(planned.target)
     lives = [life for ttl, life in regime.lifetimes.items() if getattr(usage, f"write_{ttl}", 0)]
     return CostComparison(
         planned=prompt_cost(usage, regime) * price,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tests.bench.compaction_metrics import Cut, Method
+from tests.bench.compaction_metrics import CompactedRange, Method
 from tests.fakes.dialogue import Message, words
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -24,28 +24,28 @@ _HEAD: Final = 300
 _LONG: Final = 240
 
 
-def raw(cut: Cut) -> Sequence[str]:
+def raw(cut: CompactedRange) -> Sequence[str]:
     """Everything."""
     return [words(message) for message in cut.part]
 
 
-def keep_last(cut: Cut) -> Sequence[str]:
+def keep_last(cut: CompactedRange) -> Sequence[str]:
     """Nothing of the part."""
     return []
 
 
-def users_only(cut: Cut) -> Sequence[str]:
+def users_only(cut: CompactedRange) -> Sequence[str]:
     """What users said."""
     turns = set(cut.dialogue.turns)
     return [words(message) for at, message in enumerate(cut.part, start=cut.start) if at in turns]
 
 
-def masked(cut: Cut) -> Sequence[str]:
+def masked(cut: CompactedRange) -> Sequence[str]:
     """All but tool results."""
     return _results(cut, lambda text: _MASK)
 
 
-def cropped(cut: Cut) -> Sequence[str]:
+def cropped(cut: CompactedRange) -> Sequence[str]:
     """Everything, tool results up to 300 characters."""
     return _results(cut, lambda text: text[:_HEAD])
 
@@ -53,7 +53,7 @@ def cropped(cut: Cut) -> Sequence[str]:
 def at_random(count: Callable[[str], int]) -> Method:
     """Sentences drawn by lot; the same ones in every run."""
 
-    def drawn(cut: Cut) -> Sequence[str]:
+    def drawn(cut: CompactedRange) -> Sequence[str]:
         them = sentences(cut.part)
         lot = random.Random(f"{cut.dialogue.name} {cut.end}")  # noqa: S311 - a lot, no secret
         return _quarter(them, [lot.random() for _ in them], count)
@@ -64,7 +64,7 @@ def at_random(count: Callable[[str], int]) -> Method:
 def text_rank(count: Callable[[str], int]) -> Method:
     """The sentences that share most words with sentences that do."""
 
-    def ranked(cut: Cut) -> Sequence[str]:
+    def ranked(cut: CompactedRange) -> Sequence[str]:
         them = sentences(cut.part)
         return _quarter(them, ranks([set(_WORD.findall(each.lower())) for each in them]), count)
 
@@ -126,7 +126,7 @@ def _quarter(
     return [each for at, each in enumerate(them) if at in taken]
 
 
-def _results(cut: Cut, said: Callable[[str], str]) -> Sequence[str]:
+def _results(cut: CompactedRange, said: Callable[[str], str]) -> Sequence[str]:
     return [
         said(words(message)) if at in cut.dialogue.results else words(message)
         for at, message in enumerate(cut.part, start=cut.start)

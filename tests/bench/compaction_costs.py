@@ -39,7 +39,7 @@ from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.compaction_policies import Played, Row, Way, priced, way
+from tests.bench.compaction_policies import PricedRoute, Row, SessionResult, priced, priced_route
 from tests.bench.compaction_recordings import RECORDINGS, RecordedConversation
 from tests.fakes.dialogue import words
 
@@ -153,7 +153,9 @@ def _sent(made: CompactedChat) -> Sent:
     return Sent(messages=made.messages, segments=last, reset=made.reset)
 
 
-def play(talk: RecordedConversation, sends: Sequence[Sent], here: Way, ids: Ids) -> Played:
+def play(
+    talk: RecordedConversation, sends: Sequence[Sent], here: PricedRoute, ids: Ids
+) -> SessionResult:
     """What a conversation costs on a route, sent so."""
     route = here.route
     least = route.min_cache_tokens
@@ -167,10 +169,10 @@ def play(talk: RecordedConversation, sends: Sequence[Sent], here: Way, ids: Ids)
         held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
         total += priced(served, ids.count(answer), here)
         before = ask.end
-    return Played(nanos=total, compactions=sum(sent.reset for sent in sends))
+    return SessionResult(nanos=total, compactions=sum(sent.reset for sent in sends))
 
 
-def asked(sends: Sequence[Sent], small: Way) -> int:
+def asked(sends: Sequence[Sent], small: PricedRoute) -> int:
     """What a small model takes to write what compactions put in place, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
     found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
@@ -178,7 +180,9 @@ def asked(sends: Sequence[Sent], small: Way) -> int:
     return found.list_nanos
 
 
-def _prompt(talk: RecordedConversation, sent: Sent, new: int, here: Way, ids: Ids) -> CachedPrompt:
+def _prompt(
+    talk: RecordedConversation, sent: Sent, new: int, here: PricedRoute, ids: Ids
+) -> CachedPrompt:
     """The prompt as the cache sees it, marked."""
     raws = [talk.tools, *sent.messages] if talk.tools else sent.messages
     shift = len(raws) - len(sent.messages)
@@ -205,10 +209,12 @@ class Bench:
     """All policies; what does not hang on prices is compacted once."""
 
     ids: Ids = field(default_factory=Ids)
-    small: Way = field(default_factory=lambda: way(SMALL, NOW))
+    small: PricedRoute = field(default_factory=lambda: priced_route(SMALL, NOW))
     _kept: dict[tuple[str, str], list[Sent]] = field(default_factory=dict)
 
-    def row(self, talks: Sequence[RecordedConversation], here: Way, names: Sequence[str]) -> Row:
+    def row(
+        self, talks: Sequence[RecordedConversation], here: PricedRoute, names: Sequence[str]
+    ) -> Row:
         """A set on a route."""
         found = Row()
         for talk in talks:
@@ -219,11 +225,11 @@ class Bench:
         return found
 
     def _played(
-        self, talk: RecordedConversation, here: Way, names: Sequence[str]
-    ) -> Mapping[str, Played]:
+        self, talk: RecordedConversation, here: PricedRoute, names: Sequence[str]
+    ) -> Mapping[str, SessionResult]:
         """Every policy; what is sent alike is played once."""
-        played: dict[str, Played] = {}
-        known: list[tuple[list[Sent], Played]] = []
+        played: dict[str, SessionResult] = {}
+        known: list[tuple[list[Sent], SessionResult]] = []
         for name in names:
             sends = self._sends(name.removesuffix(_ASKED), talk, here)
             made = next((made for them, made in known if _alike(them, sends)), None)
@@ -231,10 +237,10 @@ class Bench:
                 made = play(talk, sends, here, self.ids)
                 known.append((sends, made))
             more = asked(sends, self.small) if name.endswith(_ASKED) else 0
-            played[name] = Played(nanos=made.nanos + more, compactions=made.compactions)
+            played[name] = SessionResult(nanos=made.nanos + more, compactions=made.compactions)
         return played
 
-    def _sends(self, name: str, talk: RecordedConversation, here: Way) -> list[Sent]:
+    def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[Sent]:
         """What each call sends under a policy."""
         if name in _PRICED:
             return list(by(ours(here, _PRICED[name]), talk))
@@ -260,7 +266,7 @@ def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
     )
 
 
-def ours(here: Way, mode: CompactionMode = CompactionMode.FACTS) -> CompactionPolicy:
+def ours(here: PricedRoute, mode: CompactionMode = CompactionMode.FACTS) -> CompactionPolicy:
     """The gateway's own policy on a route."""
     return CompactionPolicy(mode=mode, prices=here.prices, window=here.route.window or 0)
 
@@ -285,7 +291,7 @@ def main() -> None:
         talks, bench = list(RECORDINGS[name]()), Bench()
         for route, safety in product(given.model, given.safety):
             cost_model.SAFETY_FACTOR = safety  # type: ignore[misc]
-            found = bench.row(talks, way(route, NOW), given.only)
+            found = bench.row(talks, priced_route(route, NOW), given.only)
             print(f"| {name} | {route} | {safety:g} | {_line(found, given.only)} |", flush=True)
 
 

@@ -37,7 +37,7 @@ from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from tests.bench.compaction_methods import ends, raws
-from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
+from tests.bench.compaction_metrics import CompactedRange, Tokens, at_risk, holds, plain
 from tests.bench.compaction_sets import dialogues, joined
 from tests.fakes.dialogue import Dialogue, Message, words
 
@@ -143,7 +143,7 @@ def outcome(case: Case, target: int, count: Count) -> Outcome:
     }
     lost = tuple(value for value in values if not holds(text, value))
     calls = tuple(at for at in case.dialogue.needs if at >= case.now)
-    needed = at_risk(Cut(case.dialogue, first, end, calls)).values if end > first else ()
+    needed = at_risk(CompactedRange(case.dialogue, first, end, calls)).values if end > first else ()
     return Outcome(
         made=made,
         before=_weight(said[: case.now], count),

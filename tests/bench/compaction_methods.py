@@ -14,7 +14,7 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.message import ParsedMessage as Read
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import MessageUnit, split_units
-from tests.bench.compaction_metrics import Cut, Method
+from tests.bench.compaction_metrics import CompactedRange, Method
 from tests.fakes.dialogue import Message, words
 
 Count = Callable[[str], int]
@@ -25,7 +25,10 @@ def raws(messages: Sequence[Message]) -> list[bytes]:
     return [orjson.dumps(message) for message in messages]
 
 
-def region(cut: Cut, read: Callable[[Cut], tuple[Sequence[Read], Sequence[MessageUnit]]]) -> Region:
+def region(
+    cut: CompactedRange,
+    read: Callable[[CompactedRange], tuple[Sequence[Read], Sequence[MessageUnit]]],
+) -> Region:
     """The cut's part, as the ladder takes it."""
     messages, parts = read(cut)
     return Region(messages=tuple(messages), units=tuple(parts), start=cut.start, end=cut.end)
@@ -39,10 +42,10 @@ def at_detail_level(level: DetailLevel, count: Count) -> Method:
         messages = ParsedMessageCache().messages(them, count)
         return messages, split_units(messages)
 
-    def read(cut: Cut) -> tuple[Sequence[Read], Sequence[MessageUnit]]:
+    def read(cut: CompactedRange) -> tuple[Sequence[Read], Sequence[MessageUnit]]:
         return whole(cut.dialogue.name, tuple(raws(cut.dialogue.messages[: cut.calls[0]])))
 
-    def lines(cut: Cut) -> Sequence[str]:
+    def lines(cut: CompactedRange) -> Sequence[str]:
         return segment_at(region(cut, read), level, count).text.split("\n")
 
     return lines
@@ -52,7 +55,7 @@ def compacted_part(policy: CompactionPolicy, count: Count) -> Method:
     """What ``compact`` sends where the part stood; a tail that is said shorter counts with it."""
     memory = CompactionMemory()
 
-    def lines(cut: Cut) -> Sequence[str]:
+    def lines(cut: CompactedRange) -> Sequence[str]:
         now = cut.calls[0]
         them = raws(cut.dialogue.messages[:now])
         try:

@@ -32,7 +32,7 @@ _PAIRS: Final = 400
 
 
 @dataclass(frozen=True)
-class Cut:
+class CompactedRange:
     """A part of a dialogue that is compacted, and the calls that are still to come.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cut:
 
 
 #: What is sent for the part that a cut compacts: lines, or messages where it leaves them whole.
-Method = Callable[[Cut], Sequence[str]]
+Method = Callable[[CompactedRange], Sequence[str]]
 
 
 @dataclass
@@ -132,7 +132,7 @@ def stands(text: str, value: str) -> bool:
     return any(spelling and holds(text, spelling) for spelling in value.split(SPELT))
 
 
-def last_turns(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
+def last_turns(dialogue: Dialogue, keep: int) -> Iterator[CompactedRange]:
     """At each turn with calls: all but the last ``keep`` turns compacted, that one counted."""
     turns = dialogue.turns
     first = _first(dialogue)
@@ -140,16 +140,16 @@ def last_turns(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
         after = turns[number + 1] if number + 1 < len(turns) else len(dialogue.messages)
         calls = tuple(at for at in range(turn, after) if at in dialogue.needs)
         if number >= keep and calls:
-            yield Cut(dialogue, first, turns[number + 1 - keep], calls)
+            yield CompactedRange(dialogue, first, turns[number + 1 - keep], calls)
 
 
-def last_steps(dialogue: Dialogue, keep: int) -> Iterator[Cut]:
+def last_steps(dialogue: Dialogue, keep: int) -> Iterator[CompactedRange]:
     """At each action of an agent: all but its task and last ``keep`` steps compacted."""
     steps = [at for at, said in enumerate(dialogue.messages) if said["role"] == "assistant"]
     first = _first(dialogue) + 1
     for number, step in enumerate(steps):
         if number >= keep and step in dialogue.needs and steps[number - keep] > first:
-            yield Cut(dialogue, first, steps[number - keep], (step,))
+            yield CompactedRange(dialogue, first, steps[number - keep], (step,))
 
 
 class Scale:
@@ -157,9 +157,9 @@ class Scale:
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self.count = count
-        self._risks: dict[int, tuple[Cut, Risk, int]] = {}
+        self._risks: dict[int, tuple[CompactedRange, Risk, int]] = {}
 
-    def weighed(self, cuts: Iterable[Cut], method: Method) -> Score:
+    def weighed(self, cuts: Iterable[CompactedRange], method: Method) -> Score:
         """What the method keeps, and at what size."""
         score = Score()
         for cut in cuts:
@@ -173,7 +173,7 @@ class Scale:
                 _pairs(score, risk, lines, cut)
         return score
 
-    def _at_risk(self, cut: Cut) -> tuple[Risk, int]:
+    def _at_risk(self, cut: CompactedRange) -> tuple[Risk, int]:
         if id(cut) not in self._risks:
             before = sum(self.count(words(message)) for message in cut.part)
             self._risks[id(cut)] = (cut, at_risk(cut), before)
@@ -181,7 +181,7 @@ class Scale:
         return risk, before
 
 
-def at_risk(cut: Cut) -> Risk:
+def at_risk(cut: CompactedRange) -> Risk:
     """What the cut's calls need of its part alone, a value once for each call."""
     messages = cut.dialogue.messages
     part = [plain(words(message)) for message in cut.part]
@@ -219,7 +219,7 @@ def beside(pairs: Iterable[Pair], lines: Sequence[str]) -> list[Pair]:
     return [(one, other) for one, other in pairs if where(one) & where(other)]
 
 
-def _values(score: Score, risk: Risk, text: str, cut: Cut) -> None:
+def _values(score: Score, risk: Risk, text: str, cut: CompactedRange) -> None:
     known: dict[str, bool] = {}
     for kind, value in risk.values:
         if value not in known:
@@ -230,7 +230,7 @@ def _values(score: Score, risk: Risk, text: str, cut: Cut) -> None:
             score.lost.append(f"{cut.dialogue.name}@{cut.end}: {kind} {value}")
 
 
-def _pairs(score: Score, risk: Risk, lines: Sequence[str], cut: Cut) -> None:
+def _pairs(score: Score, risk: Risk, lines: Sequence[str], cut: CompactedRange) -> None:
     for source, pairs in ((RECORD, risk.pairs), (SAID, risk.said)):
         bound = beside(pairs, lines)
         score.pairs[source] += len(pairs)
@@ -241,7 +241,7 @@ def _pairs(score: Score, risk: Risk, lines: Sequence[str], cut: Cut) -> None:
         score.parted += [f"{where} {one} | {other}" for one, other in apart]
 
 
-def _records(cut: Cut) -> Iterator[str]:
+def _records(cut: CompactedRange) -> Iterator[str]:
     """What users said, what was called and what came back: each call by itself."""
     for message in cut.part:
         if message["role"] != "assistant":

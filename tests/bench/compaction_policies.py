@@ -176,7 +176,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class SessionResult:
     """What came of a session.
 
     Attributes:
@@ -189,7 +189,7 @@ class Played:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class PricedRoute:
     """A route, and what the gate is told of it."""
 
     route: Route
@@ -199,7 +199,7 @@ class Way:
     ttl: Ttl | None
 
 
-def way(route_id: str, now: datetime) -> Way:
+def priced_route(route_id: str, now: datetime) -> PricedRoute:
     """The route of the shipped catalog, at today's prices."""
     text = (files("proxy") / "catalog/models.toml").read_text(encoding="utf8")
     model = load(text, None).find(route_id)
@@ -210,10 +210,12 @@ def way(route_id: str, now: datetime) -> Way:
     there = planned(route, route.model or "", at)
     paid = there.regime.writes
     ttl: Ttl | None = "5m" if "5m" in paid else "30m" if "30m" in paid else None
-    return Way(route=route, tariff=route.tariff, at=at, prices=relative_prices(there), ttl=ttl)
+    return PricedRoute(
+        route=route, tariff=route.tariff, at=at, prices=relative_prices(there), ttl=ttl
+    )
 
 
-def play(session: Session, here: Way, rule: CompactionRule) -> Played:
+def play(session: Session, here: PricedRoute, rule: CompactionRule) -> SessionResult:
     """What the session costs on the route if it is compacted so."""
     route = here.route
     unit = _UNIT if session.calls[-1].prompt > _LONG else 1
@@ -233,7 +235,7 @@ def play(session: Session, here: Way, rule: CompactionRule) -> Played:
         held.begin_answer(prompt, call.at + call.took / 2)
         held.finish_answer(prompt, (), call.at + call.took)
         nanos += priced(served, call.output, here, unit)
-    return Played(nanos=nanos, compactions=made)
+    return SessionResult(nanos=nanos, compactions=made)
 
 
 def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) -> CachedPrompt:
@@ -252,7 +254,7 @@ def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) ->
     )
 
 
-def priced(served: Served, output: int, here: Way, unit: int = 1) -> int:
+def priced(served: Served, output: int, here: PricedRoute, unit: int = 1) -> int:
     """What a call cost at list prices."""
     written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
     fresh, read = served.fresh * unit, served.read * unit
@@ -282,7 +284,7 @@ class Row:
     worst: dict[str, float] = field(default_factory=dict)
     costlier: dict[str, int] = field(default_factory=dict)
 
-    def add(self, name: str, played: Played, never: Played) -> None:
+    def add(self, name: str, played: SessionResult, never: SessionResult) -> None:
         """Count a session."""
         self.nanos[name] = self.nanos.get(name, 0) + played.nanos
         self.compacted[name] = self.compacted.get(name, 0) + (played.compactions > 0)
@@ -295,7 +297,7 @@ class Row:
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)
 
 
-def row(sessions: Iterable[Session], here: Way, trim: float = 0.0) -> Row:
+def row(sessions: Iterable[Session], here: PricedRoute, trim: float = 0.0) -> Row:
     """All policies over the sessions; for the gate, results were shortened when they came."""
     told = policies(here.prices)
     found = Row()
@@ -332,7 +334,7 @@ def main() -> None:
     if given.safety:
         sessions = [each for name in given.set for each in SETS[name](given.data)]
         played = list(ended_early(sessions)) if given.ends else sessions
-        _safeties(played, [way(route, now) for route in given.route], given.safety)
+        _safeties(played, [priced_route(route, now) for route in given.route], given.safety)
         return
     print(
         "dollars by policy; of the sessions compacted: dearer than never, and the dearest ÷ never"
@@ -343,11 +345,13 @@ def main() -> None:
         sessions = list(SETS[name](given.data))
         played = list(ended_early(sessions)) if given.ends else sessions
         for route in given.route:
-            found = row(played, way(route, now), given.trim)
+            found = row(played, priced_route(route, now), given.trim)
             print(f"{name:12} {route:18} {_line(found)}", flush=True)
 
 
-def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence[float]) -> None:
+def _safeties(
+    sessions: Sequence[Session], ways: Sequence[PricedRoute], values: Sequence[float]
+) -> None:
     """Print a line for each value: mean saving of the routes; compacted, dearer, the dearest."""
     names = list(dict.fromkeys(each.name for each in sessions))
     halves = {name: at % 2 for at, name in enumerate(names)}
@@ -371,7 +375,7 @@ def _safeties(sessions: Sequence[Session], ways: Sequence[Way], values: Sequence
 
 def _saved(
     keys: Sequence[tuple[str, Session]],
-    told: Mapping[tuple[str, Session], Played],
+    told: Mapping[tuple[str, Session], SessionResult],
     never: Mapping[tuple[str, Session], int],
 ) -> str:
     shares = []

@@ -39,7 +39,7 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
 from tests.bench.compaction_methods import raws
-from tests.bench.compaction_metrics import Cut, Tokens, at_risk, holds, plain
+from tests.bench.compaction_metrics import CompactedRange, Tokens, at_risk, holds, plain
 from tests.bench.compaction_sets import SETS, chained, dialogues
 from tests.fakes.dialogue import Dialogue, words
 
@@ -203,7 +203,7 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
         return 0, 0, 0
     marks = [first, *(inner[(at + 1) * len(inner) // times - 1] for at in range(times))]
     needs = tuple(at for at in dialogue.needs if at >= marks[-1])
-    needed = at_risk(Cut(dialogue, first, marks[-1], needs)).values
+    needed = at_risk(CompactedRange(dialogue, first, marks[-1], needs)).values
     made: list[Segment] = []
     for number, (start, end) in enumerate(pairwise(marks), start=1):
         region = Region(

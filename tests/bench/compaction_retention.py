@@ -18,7 +18,15 @@ from dataclasses import replace
 
 from tests.bench.compaction_baselines import baselines
 from tests.bench.compaction_methods import our_methods
-from tests.bench.compaction_metrics import RECORD, SAID, Cut, Method, Scale, Score, Tokens
+from tests.bench.compaction_metrics import (
+    RECORD,
+    SAID,
+    CompactedRange,
+    Method,
+    Scale,
+    Score,
+    Tokens,
+)
 from tests.bench.compaction_sets import TABLES, cuts
 from tests.fakes.dialogue import words
 
@@ -32,7 +40,7 @@ def methods(count: Tokens, keep: int) -> Mapping[str, Method]:
 
 
 def scores(
-    them: Sequence[Cut], ways: Mapping[str, Method], scale: Scale
+    them: Sequence[CompactedRange], ways: Mapping[str, Method], scale: Scale
 ) -> Iterator[tuple[str, Score]]:
     """What each way keeps of the same cuts."""
     for name, way in ways.items():
@@ -54,13 +62,13 @@ def row(name: str, score: Score) -> str:
     return f"| {name} | {' | '.join(f'{each:.1f}' for each in figures)} |"
 
 
-def taken(table: str, every: int, least: int, count: Tokens) -> list[Cut]:
+def taken(table: str, every: int, least: int, count: Tokens) -> list[CompactedRange]:
     """The cuts of a table that are looked at."""
     them = cuts(table, every)[:: _SPARSE.get(table, 1)]
     return [cut for cut in them if sum(count(words(said)) for said in cut.part) >= least]
 
 
-def further(cut: Cut) -> Cut:
+def further(cut: CompactedRange) -> CompactedRange:
     """The same with all calls that are still to come looked at, not the next ones alone."""
     return replace(cut, calls=tuple(at for at in cut.dialogue.needs if at >= cut.calls[0]))
 

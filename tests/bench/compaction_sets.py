@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.compaction_metrics import Cut, last_steps, last_turns
+from tests.bench.compaction_metrics import CompactedRange, last_steps, last_turns
 from tests.bench.recorded import pi_mono as pi_calls
 from tests.bench.recorded import swe_agent as swe_calls
 from tests.fakes.dialogue import (
@@ -130,7 +130,9 @@ SETS: Final[Mapping[str, tuple[Callable[[Path], Iterator[Dialogue]], Path]]] = {
 }
 
 #: Where each table cuts: the set, how, and how many turns (of agents: steps) stay.
-TABLES: Final[Mapping[str, tuple[str, Callable[[Dialogue, int], Iterator[Cut]], int]]] = {
+TABLES: Final[
+    Mapping[str, tuple[str, Callable[[Dialogue, int], Iterator[CompactedRange]], int]]
+] = {
     "tau, K=1": ("tau", last_turns, 1),
     "tau, K=3": ("tau", last_turns, 3),
     "sgd, K=3": ("sgd", last_turns, 3),
@@ -149,7 +151,7 @@ def dialogues(name: str, every: int = 1) -> list[Dialogue]:
     return list(islice(read(path), 0, None, every))
 
 
-def cuts(table: str, every: int = 1) -> list[Cut]:
+def cuts(table: str, every: int = 1) -> list[CompactedRange]:
     """Where a table's dialogues are cut."""
     name, cut, keep = TABLES[table]
     return [each for dialogue in dialogues(name, every) for each in cut(dialogue, keep)]

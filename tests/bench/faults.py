@@ -79,7 +79,7 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Met:
+class CaseResult:
     """What came of a case.
 
     Attributes:
@@ -123,44 +123,46 @@ def cases(endpoint: str = "chat/completions") -> list[Case]:
     ]
 
 
-def meet(here: GatewayFixture, chosen: Iterable[Case]) -> list[Met]:
+def meet(gateway: GatewayFixture, chosen: Iterable[Case]) -> list[CaseResult]:
     """Play the cases against a gateway, all at once; the ledger is asked once all are over."""
-    return asyncio.run(_meet(here, list(chosen)))
+    return asyncio.run(_meet(gateway, list(chosen)))
 
 
-async def _meet(here: GatewayFixture, chosen: list[Case]) -> list[Met]:
+async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]:
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=20, limits=limits, trust_env=False) as client:
         turns = asyncio.Semaphore(_AT_ONCE)
-        played = await asyncio.gather(*(_play(client, turns, here, case) for case in chosen))
-    kept = await asyncio.to_thread(_receipts, here, {case.mark for case in chosen})
+        played = await asyncio.gather(*(_play(client, turns, gateway, case) for case in chosen))
+    kept = await asyncio.to_thread(_receipts, gateway, {case.mark for case in chosen})
     met = []
     for case, (got, body) in zip(chosen, played, strict=True):
-        exchanges = [each for each in here.lab.exchanges if case.mark.encode() in each.body]
+        exchanges = [each for each in gateway.lab.exchanges if case.mark.encode() in each.body]
         said = _said(body, case)
         receipts = kept[case.mark]
         met.append(
-            Met(case=case, got=got, said=said, body=body, receipts=receipts, exchanges=exchanges)
+            CaseResult(
+                case=case, got=got, said=said, body=body, receipts=receipts, exchanges=exchanges
+            )
         )
     return met
 
 
 async def _play(
-    client: httpx.AsyncClient, turns: asyncio.Semaphore, here: GatewayFixture, case: Case
+    client: httpx.AsyncClient, turns: asyncio.Semaphore, gateway: GatewayFixture, case: Case
 ) -> tuple[str, bytes]:
     """What the caller got, in a few words and in bytes."""
     async with turns:
-        return await _got(client, here, case)
+        return await _got(client, gateway, case)
 
 
-async def _got(client: httpx.AsyncClient, here: GatewayFixture, case: Case) -> tuple[str, bytes]:
+async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -> tuple[str, bytes]:
     got = bytearray()
     request = client.build_request(
         "POST",
-        f"{here.url}/{case.endpoint}",
+        f"{gateway.url}/{case.endpoint}",
         content=case.body(),
         headers={
-            "authorization": f"Bearer {here.key}",
+            "authorization": f"Bearer {gateway.key}",
             "content-type": "application/json",
             "x-thriftgate-feature": case.mark,
         },
@@ -267,13 +269,13 @@ def _text(payload: dict[str, Any]) -> str:
     return "".join(each.get("content") or "" for each in said)
 
 
-def _receipts(here: GatewayFixture, marks: set[str]) -> dict[str, list[Receipt]]:
+def _receipts(gateway: GatewayFixture, marks: set[str]) -> dict[str, list[Receipt]]:
     """The ledger by case, once each has its final receipt; a caller who left does not wait."""
     until = time.monotonic() + 15
     kept: dict[str, list[Receipt]] = {}
     while time.monotonic() < until:
         kept = {mark: [] for mark in marks}
-        for receipt in here.all_receipts():
+        for receipt in gateway.all_receipts():
             kept.setdefault(receipt.feature, []).append(receipt)
         if all(any(receipt.final for receipt in each) for each in kept.values()):
             break
@@ -288,15 +290,18 @@ def main() -> None:
     options = parser.parse_args()
     endpoint = "responses" if options.responses else "chat/completions"
     os.environ["LAB_KEY"] = "lab-key"  # noqa: TID251 - read by the gateway; any key will do
-    with tempfile.TemporaryDirectory() as folder, running_gateway(Path(folder), **PATIENCE) as here:
-        met = meet(here, cases(endpoint))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_gateway(Path(folder), **PATIENCE) as gateway,
+    ):
+        met = meet(gateway, cases(endpoint))
     print("| cue | upstream | form | caller got | outcome | error | usage | attempts |")
     print("|---|---|---|---|---|---|---|---|")
     for cells in rows(met):
         print("| " + " | ".join(cells) + " |")
 
 
-def rows(met: Iterable[Met]) -> Iterator[tuple[str, ...]]:
+def rows(met: Iterable[CaseResult]) -> Iterator[tuple[str, ...]]:
     """The cells of the table; cases of one cue that came to the same share a row."""
     same: dict[tuple[str, ...], list[Case]] = {}
     for one in met:

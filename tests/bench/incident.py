@@ -44,7 +44,7 @@ _SIX_MINUTES = 360.0
 
 
 @dataclass(frozen=True)
-class Weather:
+class Incident:
     """An hour's.
 
     Attributes:
@@ -61,25 +61,25 @@ class Weather:
 
 
 ONCE, AGAIN = (900.0, 1500.0, SLOWER), (1980.0, 2580.0, SLOWER)
-INCIDENT = Weather(spells=(ONCE,))
+INCIDENT = Incident(spells=(ONCE,))
 WEATHERS = {
     "ten minutes, three times slower": INCIDENT,
-    "and again after eight minutes": Weather(spells=(ONCE, AGAIN)),
-    "the first at 3 calls/s": Weather(3.0, (ONCE,)),
-    "the first at 1 call/s": Weather(1.0, (ONCE,)),
-    "both at 1 call/s": Weather(1.0, (ONCE, AGAIN)),
-    "the first at 10 calls/min": Weather(1 / 6, (ONCE,)),
-    "ten minutes, 1.5 times slower": Weather(spells=((900.0, 1500.0, 1.5),)),
-    "45 minutes, 1.5 times slower": Weather(spells=((900.0, HOUR, 1.5),)),
-    "45 minutes, 1.5 times slower, 1 call/s": Weather(1.0, ((900.0, HOUR, 1.5),)),
-    "two of four minutes": Weather(
+    "and again after eight minutes": Incident(spells=(ONCE, AGAIN)),
+    "the first at 3 calls/s": Incident(3.0, (ONCE,)),
+    "the first at 1 call/s": Incident(1.0, (ONCE,)),
+    "both at 1 call/s": Incident(1.0, (ONCE, AGAIN)),
+    "the first at 10 calls/min": Incident(1 / 6, (ONCE,)),
+    "ten minutes, 1.5 times slower": Incident(spells=((900.0, 1500.0, 1.5),)),
+    "45 minutes, 1.5 times slower": Incident(spells=((900.0, HOUR, 1.5),)),
+    "45 minutes, 1.5 times slower, 1 call/s": Incident(1.0, ((900.0, HOUR, 1.5),)),
+    "two of four minutes": Incident(
         spells=tuple((at, at + 120.0, SLOWER) for at in range(900, 3600, 240))
     ),
-    "4 % slow": Weather(spells=((0.0, HOUR, 1.177),)),
-    "4 % slow, 10 calls/min": Weather(1 / 6, ((0.0, HOUR, 1.177),)),
-    "calm": Weather(),
-    "calm, 1 call/s": Weather(1.0),
-    "calm, 10 calls/min": Weather(1 / 6),
+    "4 % slow": Incident(spells=((0.0, HOUR, 1.177),)),
+    "4 % slow, 10 calls/min": Incident(1 / 6, ((0.0, HOUR, 1.177),)),
+    "calm": Incident(),
+    "calm, 1 call/s": Incident(1.0),
+    "calm, 10 calls/min": Incident(1 / 6),
 }
 
 
@@ -170,10 +170,10 @@ class Switch:
         return inf if self.down else max(self.moves, default=EPOCH)
 
 
-class Hour:
+class SimulatedHour:
     """An hour under a policy; the same seed has the same conversations, pauses and luck."""
 
-    def __init__(self, seed: int, policy: Policy, weather: Weather) -> None:
+    def __init__(self, seed: int, policy: Policy, weather: Incident) -> None:
         self.policy = policy
         self.weather = weather
         self.calls = self.slow = self.slow_meanwhile = self.lower = 0
@@ -251,9 +251,9 @@ class Outcome:
     settled: float
 
 
-def outcome(seed: int, policy: Controller | Switch, weather: Weather = INCIDENT) -> Outcome:
+def outcome(seed: int, policy: Controller | Switch, weather: Incident = INCIDENT) -> Outcome:
     """Let the policy live through the hour."""
-    hour = Hour(seed, policy, weather)
+    hour = SimulatedHour(seed, policy, weather)
     begin = EPOCH + min((begin for begin, _, _ in weather.spells), default=0.0)
     end = EPOCH + max((end for _, end, _ in weather.spells), default=0.0)
     return Outcome(

@@ -37,7 +37,7 @@ _MOVED = 'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"}'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hour:
+class IncidentPlan:
     """When what happens, in seconds.
 
     Attributes:
@@ -70,7 +70,7 @@ class Outcome:
         counted: What the metric says was moved.
     """
 
-    hour: Hour
+    hour: IncidentPlan
     heard: list[HttpAnswer]
     first: list[HttpAnswer]
     moves: list[tuple[float, str]]
@@ -110,7 +110,7 @@ class _Traffic:
     """Conversations that begin one after the other, and go on as their answers come."""
 
     world: VirtualGateway
-    hour: Hour
+    hour: IncidentPlan
     heard: list[HttpAnswer] = field(default_factory=list)
     first: list[HttpAnswer] = field(default_factory=list)
     number: int = 0
@@ -140,13 +140,13 @@ class _Traffic:
             await asyncio.sleep(luck.expovariate(1 / PAUSE))
 
 
-def outcome(hour: Hour) -> Outcome:
+def outcome(hour: IncidentPlan) -> Outcome:
     """Let the hour pass."""
     with tempfile.TemporaryDirectory() as folder:
         return run_in_virtual_time(lambda: _passed(Path(folder), hour))
 
 
-async def _passed(folder: Path, hour: Hour) -> Outcome:
+async def _passed(folder: Path, hour: IncidentPlan) -> Outcome:
     async with virtual_gateway(folder, PROMISE) as world:
         loop = asyncio.get_running_loop()
         loop.call_at(hour.begins, world.lab.inject_fault, "big", f"slow={SLOWER:g}")
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10.0)
     options = parser.parse_args()
     for seed in options.seeds:
-        print(told(outcome(Hour(seed=seed, rate=options.rate))))
+        print(told(outcome(IncidentPlan(seed=seed, rate=options.rate))))
 
 
 if __name__ == "__main__":

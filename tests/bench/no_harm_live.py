@@ -64,7 +64,7 @@ class _Answers:
 
 
 @dataclass(frozen=True)
-class Beside:
+class ComparedGateway:
     """A gateway before its simulator, and the other simulator.
 
     Attributes:
@@ -150,7 +150,7 @@ class Beside:
 
 
 @asynccontextmanager
-async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
+async def beside(folder: Path, **given: object) -> AsyncIterator[ComparedGateway]:
     """A running one, on a loop in virtual time.
 
     Args:
@@ -173,7 +173,7 @@ async def beside(folder: Path, **given: object) -> AsyncIterator[Beside]:
             serving(running.app) as own_url,
         ):
             asked = HttpCaller(direct_url, "sk-simulated"), HttpCaller(own_url, "none")
-            yield Beside(running.catalog, opened, *asked, (direct, behind), clock)
+            yield ComparedGateway(running.catalog, opened, *asked, (direct, behind), clock)
             for each in asked:
                 await each.close()
 

@@ -99,7 +99,7 @@ class OutageResult:
 
 
 @dataclass
-class Watched:
+class GatewaysUnderCalls:
     """Gateways under steady calls, phase by phase."""
 
     lab: Simulator
@@ -220,7 +220,9 @@ def said(gateway: ServeProcess) -> list[str]:
 
 
 @contextmanager
-def gateways(folder: Path, count: int, database_url: str = "", **more: str) -> Iterator[Watched]:
+def gateways(
+    folder: Path, count: int, database_url: str = "", **more: str
+) -> Iterator[GatewaysUnderCalls]:
     """So many gateways before one lab, on one database."""
     (folder / "policies.toml").write_text(PROMISE)
     settings = {"THRIFTGATE_POLICIES": f"{folder / 'policies.toml'}", "THRIFTGATE_PLANNING": "off"}
@@ -233,7 +235,7 @@ def gateways(folder: Path, count: int, database_url: str = "", **more: str) -> I
             stack.callback(made[-1].kill)
         for each in made:
             each.start(**settings, **more)
-        yield Watched(lab, made)
+        yield GatewaysUnderCalls(lab, made)
 
 
 @asynccontextmanager
@@ -259,7 +261,7 @@ def redis_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Outag
         seconds: How long each phase takes.
     """
 
-    async def story(watched: Watched) -> None:
+    async def story(watched: GatewaysUnderCalls) -> None:
         async with watched.calls():
             await watched.through("calm", seconds)
             await watched.until_degraded("slow")
@@ -279,7 +281,7 @@ def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Outa
     """Kill the one of two gateways that leads, and start it again."""
     epochs = []
 
-    async def story(watched: Watched) -> None:
+    async def story(watched: GatewaysUnderCalls) -> None:
         async with watched.calls():
             await watched.through("calm", seconds)
             await watched.until_degraded("slow")
@@ -307,7 +309,7 @@ def database_lost(folder: Path, database_url: str, *, seconds: float = 4.0) -> O
     host = urlsplit(database_url)
     user, _, _ = host.netloc.rpartition("@")
 
-    async def story(watched: Watched, wire: WireCut) -> None:
+    async def story(watched: GatewaysUnderCalls, wire: WireCut) -> None:
         async with watched.calls():
             await watched.through("calm", seconds)
             wire.cut()

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
-from tests.bench.prefix_traffic import Asking, traffic
+from tests.bench.prefix_traffic import TimedQuestion, traffic
 from tests.bench.prefix_ways import WAYS, Json, Way, variable_first, ways
 from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
@@ -47,8 +47,8 @@ class Row:
 
 
 def rows(
-    here: PrefixHarness,
-    calls: Sequence[Asking],
+    harness: PrefixHarness,
+    calls: Sequence[TimedQuestion],
     regimes: Iterable[str] = MODELS,
     chosen: Iterable[str] = (*WAYS, PLANNED),
 ) -> Iterator[Row]:
@@ -56,27 +56,27 @@ def rows(
     for regime in regimes:
         for way in chosen:
             if way in ways(regime):
-                yield played(here, calls, regime, way)
+                yield played(harness, calls, regime, way)
             elif way == PLANNED:
-                here.plan(f"{regime}/{way}", PlanningMode.AUTO)
-                learned(here, len(calls), regime)
-                yield played(here, calls, regime, way)
+                harness.plan(f"{regime}/{way}", PlanningMode.AUTO)
+                learned(harness, len(calls), regime)
+                yield played(harness, calls, regime, way)
 
 
-def learned(here: PrefixHarness, calls: int, regime: str) -> None:
+def learned(harness: PrefixHarness, calls: int, regime: str) -> None:
     """Let the gateway see so many calls of other users, the day before."""
-    here.turn()
+    harness.turn()
     before = traffic(calls, seed="0", first=_OTHERS)
-    play(here, before, regime, f"{regime}/{PLANNED}", variable_first)
+    play(harness, before, regime, f"{regime}/{PLANNED}", variable_first)
 
 
-def played(here: PrefixHarness, calls: Sequence[Asking], regime: str, way: str) -> Row:
+def played(harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str) -> Row:
     """What came of the calls built in this way."""
     feature = f"{regime}/{way}"
-    before = here.spent().get(feature)
-    here.turn()
-    play(here, calls, regime, feature, WAYS.get(way, variable_first))
-    spent = here.spent()[feature]
+    before = harness.spent().get(feature)
+    harness.turn()
+    play(harness, calls, regime, feature, WAYS.get(way, variable_first))
+    spent = harness.spent()[feature]
     assert spent.cost_nanos is not None
     assert (spent.errors, spent.estimated) == (0, 0)
     usage, nanos = spent.usage, spent.cost_nanos
@@ -92,13 +92,15 @@ def _less(usage: Usage, before: Usage) -> Usage:
     return Usage(**{bucket: tokens - then[bucket] for bucket, tokens in asdict(usage).items()})
 
 
-def play(here: PrefixHarness, calls: Iterable[Asking], regime: str, feature: str, way: Way) -> None:
+def play(
+    harness: PrefixHarness, calls: Iterable[TimedQuestion], regime: str, feature: str, way: Way
+) -> None:
     """Make the calls in order; each conversation goes on with the answers it got."""
     said: dict[int, list[Json]] = {}
     for call in calls:
         history = said.setdefault(call.user.number, [])
         body = {"model": MODELS[regime], **way(call, history, regime)}
-        answer = here.ask(body, at=call.at, feature=feature, words=_WORDS)
+        answer = harness.ask(body, at=call.at, feature=feature, words=_WORDS)
         content = answer["choices"][0]["message"]["content"]
         history += [
             {"role": "user", "content": call.question},
@@ -120,8 +122,8 @@ def main() -> None:
     print(f"{len(calls)} calls of {users} users in {calls[-1].at / 60:.0f} simulated minutes\n")
     print("| regime | model | way | hit rate | input | read | written | $ per 1,000 |")
     print("|---|---|---|--:|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as here:
-        for row in rows(here, calls, regimes, chosen):
+    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as harness:
+        for row in rows(harness, calls, regimes, chosen):
             used = row.usage
             cells = (
                 row.regime,

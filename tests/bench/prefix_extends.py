@@ -26,7 +26,7 @@ from tests.bench.prefix_planners import (
 )
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.wire_prefix import ROUTES, Moved, Onlooker
+from tests.fakes.wire_prefix import ROUTES, Moved, WireReader
 
 #: Makes the plans of one regime; they are given every call of the conversations, in order.
 MODES: Mapping[str, Callable[[str], Plans]] = {"as sent": sent_as_it_came, "marked": marked}
@@ -43,7 +43,7 @@ def moves(
     them: Iterable[Recorded],
     plans: Plans,
     regime: str,
-    onlooker: Onlooker,
+    onlooker: WireReader,
     built: Built = Recorded.bodies,
 ) -> Iterator[tuple[str, Moved]]:
     """Every step of the conversations at which a prefix moved."""
@@ -61,7 +61,7 @@ def learned(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning
 
 
 def figures(
-    them: list[Recorded], regime: str, onlooker: Onlooker, built: Built
+    them: list[Recorded], regime: str, onlooker: WireReader, built: Built
 ) -> Iterator[tuple[str, int]]:
     """At how many steps a prefix moved, by mode."""
     for mode, make in MODES.items():
@@ -94,7 +94,7 @@ def main() -> None:
         "--recorded", nargs=2, metavar=("KIND", "FOLDER"), help="as tests.bench.recorded"
     )
     options = parser.parse_args()
-    onlooker = Onlooker()
+    onlooker = WireReader()
     print("| set | built | mode | regime | steps | moved |\n|---|---|---|---|--:|--:|")
     if options.recorded is not None:
         kind, folder = options.recorded

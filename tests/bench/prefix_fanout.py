@@ -59,28 +59,28 @@ class Fan:
         return sum("held back" in note for note in self.notes)
 
 
-def pace(here: PrefixHarness, seconds: float) -> None:
+def pace(harness: PrefixHarness, seconds: float) -> None:
     """Let a simulated second take so many."""
-    here.lab.settings = replace(here.lab.settings, time_scale=seconds)
+    harness.lab.settings = replace(harness.lab.settings, time_scale=seconds)
 
 
-def fanned(here: PrefixHarness, regime: str, way: str, calls: int, sections: int) -> Fan:
+def fanned(harness: PrefixHarness, regime: str, way: str, calls: int, sections: int) -> Fan:
     """One conversation goes on in so many ways at once, after a call that shows the pace."""
     feature = f"{regime}/{way}/{calls}/{sections}"
-    here.turn()
-    here.plan(feature, WAYS[way])
-    here.lab.queue_directives(["words=5"] * (calls + 1))
+    harness.turn()
+    harness.plan(feature, WAYS[way])
+    harness.lab.queue_directives(["words=5"] * (calls + 1))
     bodies = [_body(regime, handbook(sections, feature), str(at)) for at in range(calls)]
-    _asked(here, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
-    before, alone = len(here.lab.exchanges), here.spent()[feature].cost_nanos or 0
+    _asked(harness, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
+    before, alone = len(harness.lab.exchanges), harness.spent()[feature].cost_nanos or 0
     with ThreadPoolExecutor(calls) as pool:
-        answers = list(pool.map(lambda body: _asked(here, body, feature), bodies))
-    charged = [each.usage for each in here.lab.exchanges][before:]
+        answers = list(pool.map(lambda body: _asked(harness, body, feature), bodies))
+    charged = [each.usage for each in harness.lab.exchanges][before:]
     return Fan(
         charged=[used for used in charged if used is not None],
         firsts=[first for first, _ in answers],
         notes=[note for _, note in answers],
-        dollars=((here.spent()[feature].cost_nanos or 0) - alone) / 1e9,
+        dollars=((harness.spent()[feature].cost_nanos or 0) - alone) / 1e9,
     )
 
 
@@ -98,17 +98,17 @@ def _body(regime: str, rules: str, said: str) -> Json:
     }
 
 
-def _asked(here: PrefixHarness, body: Json, feature: str) -> tuple[float, str]:
+def _asked(harness: PrefixHarness, body: Json, feature: str) -> tuple[float, str]:
     """Seconds to the first content byte of an answer, and the gateway's notes."""
     headers = {
-        "authorization": f"Bearer {here.key}",
+        "authorization": f"Bearer {harness.key}",
         "content-type": "application/json",
         "x-thriftgate-feature": feature,
     }
     began, first = time.perf_counter(), None
     content = orjson.dumps(body)
-    url = f"{here.url}/chat/completions"
-    with here.client.stream("POST", url, content=content, headers=headers) as answer:
+    url = f"{harness.url}/chat/completions"
+    with harness.client.stream("POST", url, content=content, headers=headers) as answer:
         for piece in answer.iter_bytes():
             if first is None and b'"content"' in piece:
                 first = time.perf_counter() - began
@@ -125,11 +125,11 @@ def main() -> None:
     options = parser.parse_args()
     print("| regime | way | prompt | wrote it | held back | read | written | $ | median TTFT s |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as here:
-        pace(here, 1.0)
+    with tempfile.TemporaryDirectory() as folder, prefix_harness(Path(folder)) as harness:
+        pace(harness, 1.0)
         for regime in MARKS:
             for way in WAYS:
-                fan = fanned(here, regime, way, options.calls, options.sections)
+                fan = fanned(harness, regime, way, options.calls, options.sections)
                 read = sum(used.cache_read for used in fan.charged)
                 written = sum(used.cache_write_tokens for used in fan.charged)
                 print(

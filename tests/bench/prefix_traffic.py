@@ -40,7 +40,7 @@ class User:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class TimedQuestion:
     """One question; ``at`` is in seconds since the traffic's beginning."""
 
     at: float
@@ -59,14 +59,14 @@ class Asking:
         return f"Current time: {when:%A, %d %B %Y, %H:%M:%S} UTC\n\n{passages(self.question)}"
 
 
-def traffic(calls: int, seed: str = "1", first: int = 0) -> Sequence[Asking]:
+def traffic(calls: int, seed: str = "1", first: int = 0) -> Sequence[TimedQuestion]:
     """The first so many calls, in order, of users numbered from ``first`` on.
 
     Three users in ten ask once, the others two to six times; somebody begins every 18 seconds or
     so, and from one question to the next it takes from eight seconds to seven minutes.
     """
     roll = dice("traffic", seed)
-    asked: list[Asking] = []
+    asked: list[TimedQuestion] = []
     at = 0.0
     for number in range(calls):
         asked += _visit(first + number, at, roll)
@@ -74,7 +74,7 @@ def traffic(calls: int, seed: str = "1", first: int = 0) -> Sequence[Asking]:
     return sorted(asked, key=lambda one: one.at)[:calls]
 
 
-def _visit(number: int, at: float, roll: Random) -> list[Asking]:
+def _visit(number: int, at: float, roll: Random) -> list[TimedQuestion]:
     user = User(
         number=number,
         name=f"{roll.choice(_NAMES)} {roll.choice(_SURNAMES)}",
@@ -85,7 +85,7 @@ def _visit(number: int, at: float, roll: Random) -> list[Asking]:
     turns = 1 if roll.random() < _ONCE else roll.randint(2, _MOST_TURNS)
     asked = []
     for turn in range(turns):
-        asked.append(Asking(at=at, user=user, turn=turn))
+        asked.append(TimedQuestion(at=at, user=user, turn=turn))
         at += _gap(roll)
     return asked
 

@@ -12,31 +12,31 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.bench.prefix_traffic import Asking
+from tests.bench.prefix_traffic import TimedQuestion
 from tests.fakes.handbook import handbook
 
 Json = dict[str, Any]
 #: Makes a body's fields of a call, its conversation so far, and a regime.
-Way = Callable[[Asking, Sequence[Json], str], Json]
+Way = Callable[[TimedQuestion, Sequence[Json], str], Json]
 
 _ANTHROPIC: Mapping[str, Json] = {"cache_control": {"type": "ephemeral"}}
 _OPENAI: Mapping[str, Json] = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 _MARKS = {"anthropic-breakpoint": _ANTHROPIC, "openai-breakpoint": _OPENAI}
 
 
-def variable_first(call: Asking, history: Sequence[Json], regime: str) -> Json:
+def variable_first(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
     """What changes comes first."""
     system = f"{call.context}\n\n{call.user.facts}\n\n{handbook()}"
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
 
 
-def unmarked(call: Asking, history: Sequence[Json], regime: str) -> Json:
+def unmarked(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
     """What never changes comes first."""
     system = [_part(handbook()), _part(f"{call.user.facts}\n\n{call.context}")]
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
 
 
-def stable_first(call: Asking, history: Sequence[Json], regime: str) -> Json:
+def stable_first(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
     """What never changes comes first, and the cache is told so where it must be."""
     mark = _MARKS.get(regime, {})
     system = [_part(handbook(), mark), _part(f"{call.user.facts}\n\n{call.context}")]
@@ -46,7 +46,7 @@ def stable_first(call: Asking, history: Sequence[Json], regime: str) -> Json:
     } | explicit
 
 
-def prefix_sharing(call: Asking, history: Sequence[Json], regime: str) -> Json:
+def prefix_sharing(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
     """Shared by all, then by the conversation, then by nothing."""
     mark = _MARKS.get(regime, {})
     messages = [

@@ -192,7 +192,7 @@ def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **told)
 
 
 @dataclass
-class Told:
+class SimulatedConversation:
     """A conversation under way: what was sent, and what it would have cost unmodified."""
 
     sent: float = 0.0
@@ -209,7 +209,7 @@ class Told:
 def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
     steps, trim, share, prices
 ):
-    told = Told()
+    told = SimulatedConversation()
     raw = sent = compacted = cut = last = 0
     for call, step in enumerate(steps, 1):
         new = int(step * (1 - trim))

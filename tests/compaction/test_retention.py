@@ -8,7 +8,7 @@ from tests.bench.compaction_baselines import baselines, ranks
 from tests.bench.compaction_methods import at_detail_level, compacted_part
 from tests.bench.compaction_metrics import (
     SAID,
-    Cut,
+    CompactedRange,
     Scale,
     Tokens,
     at_risk,
@@ -147,7 +147,7 @@ def test_values_that_stand_elsewhere_are_not_at_risk():
         results=frozenset({5}),
     )
 
-    risk = at_risk(Cut(dialogue, 0, 2, (4,)))
+    risk = at_risk(CompactedRange(dialogue, 0, 2, (4,)))
 
     assert [value for _, value in risk.values] == ["A-1", "C-3"]
     assert risk.pairs == (("A-1", "C-3"),)
@@ -159,7 +159,7 @@ def test_pairs_that_only_the_assistant_made_are_counted_apart():
                 asks("x", "go", one="A-1", two="C-3")]  # fmt: skip
     needs = {4: ((("value", "A-1"), ("value", "C-3")),)}
     dialogue = Dialogue(name="", messages=messages, needs=needs, results=frozenset({1}))
-    cut = Cut(dialogue, 0, 3, (4,))
+    cut = CompactedRange(dialogue, 0, 3, (4,))
 
     score = weighed([cut], lambda _: ["A-1", "C-3"])
 

@@ -7,7 +7,7 @@ from typing import Any
 from proxy.services.alerts.configured_sinks import ConfiguredSink, configured_sinks
 from slo.alert import Alert, Severity
 from slo.policies.sinks import Sink, SinkKind
-from tests.fakes.server import Got, Server
+from tests.fakes.server import ReceivedAnswer, Server
 
 NOW = 1_790_000_000.0
 SECRET = "s3cret"
@@ -47,7 +47,7 @@ def values(server: Server) -> Mapping[str, str]:
     return {"URL": f"http://127.0.0.1:{server.port}/hook", "SECRET": SECRET}
 
 
-def posted(got: Got) -> Any:
+def posted(got: ReceivedAnswer) -> Any:
     """The JSON of a post."""
     return json.loads(got.body)
 

@@ -11,7 +11,7 @@ from proxy.store.store import Store
 from slo.alert import Alert, Severity
 from slo.alerting import GROUPING_SLOT_S
 from tests.fakes.alerts import NOW, an_outlet, posted
-from tests.fakes.server import Got, Server, Step, head, serving
+from tests.fakes.server import ReceivedAnswer, Server, Step, head, serving
 
 OK = [head(200, "content-length: 0")]
 FAILS = [head(500, "content-length: 0")]
@@ -49,7 +49,7 @@ class DispatcherHarness:
         await self.after(GROUPING_SLOT_S)
 
     @property
-    def got(self) -> list[Got]:
+    def got(self) -> list[ReceivedAnswer]:
         return self.server.got
 
     def subjects(self) -> list[list[str]]:

@@ -40,7 +40,7 @@ def tracks(*objectives: Objective) -> dict[str, TrackedObjective]:
 class LosableObjectiveStore:
     """Counters that can be out of reach."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: "ReplicaGroup") -> None:
         self._world = world
         self.is_lost = False
 
@@ -55,7 +55,7 @@ class LosableObjectiveStore:
         return lost
 
 
-class Kept:
+class FakeStore:
     """The part of a store that steering reads: pins and open alerts."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Kept:
 class Replica:
     """One of the gateways."""
 
-    def __init__(self, world: "World", who: str) -> None:
+    def __init__(self, world: "ReplicaGroup", who: str) -> None:
         self._world = world
         self.said: list[Alert] = []
         self.counters = LosableObjectiveStore(world)
@@ -118,14 +118,14 @@ class Replica:
         self.wheel.tally.add(first.arm(level), good, bad, self._world.now)
 
 
-class World:
+class ReplicaGroup:
     """Replicas that share counters, a store and a clock."""
 
     def __init__(self, *objectives: Objective, counters: ObjectiveCounters | None = None) -> None:
         self.now = START
         self.tracks = tracks(*objectives)
         self.counters: ObjectiveCounters = counters or LocalCounters(lambda: self.now)
-        self.kept = Kept()
+        self.kept = FakeStore()
 
     def replica(self, who: str) -> Replica:
         return Replica(self, who)

@@ -28,14 +28,14 @@ def planned_call(
     return Planned(
         prompt=parse_prompt(body),
         draft=Draft(
-            asked=PlanningRequest(team="acme", feature="chat", key="key_1", body=body),
+            request=PlanningRequest(team="acme", feature="chat", key="key_1", body=body),
             prompt=parse_prompt(body),
             fingerprint=fingerprint,
             chain=ConversationChain((b"c",)),
             resolved=ResolvedConversation(name=b"c"),
             turns=0,
         ),
-        way=PlanningTarget(
+        target=PlanningTarget(
             **{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}
         ),
         plan=Plan(arm=arm),

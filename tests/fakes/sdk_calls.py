@@ -52,18 +52,18 @@ def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
     return lambda c: c.chat.completions.create(model=model, messages=user(text), **fields)
 
 
-def last(here: GatewayFixture) -> SimulatedExchange:
+def last(gateway: GatewayFixture) -> SimulatedExchange:
     """What the upstream saw last."""
-    return here.lab.exchanges[-1]
+    return gateway.lab.exchanges[-1]
 
 
-def received(here: GatewayFixture) -> dict[str, Any]:
-    body: dict[str, Any] = orjson.loads(last(here).body)
+def received(gateway: GatewayFixture) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(last(gateway).body)
     return body
 
 
-def kept(here: GatewayFixture, call_id: str) -> Receipt:
-    (receipt,) = here.receipts(call_id)
+def kept(gateway: GatewayFixture, call_id: str) -> Receipt:
+    (receipt,) = gateway.receipts(call_id)
     return receipt
 
 

@@ -18,7 +18,7 @@ _ROUNDS = 5
 
 
 @dataclass
-class Got:
+class ReceivedAnswer:
     """One request as it arrived."""
 
     line: str
@@ -33,7 +33,7 @@ class Server:
 
     answers: Sequence[Sequence[Step]]
     port: int = 0
-    got: list[Got] = field(default_factory=list)
+    got: list[ReceivedAnswer] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     _playing: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Server:
         headers = {n.lower(): v for n, _, v in (each.partition(": ") for each in fields)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         port = writer.get_extra_info("peername")[1]
-        self.got.append(Got(line, headers, body, port))
+        self.got.append(ReceivedAnswer(line, headers, body, port))
         self.asked.set()
         return True
 

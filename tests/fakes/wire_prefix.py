@@ -73,7 +73,7 @@ def route(regime: str) -> Route:
 ROUTES: Mapping[str, Route] = {regime: route(regime) for regime in sorted(REGIMES)}
 
 
-class Onlooker:
+class WireReader:
     """Reads what goes to an upstream as the simulator would; texts it has read are remembered."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ price = {{ input = "{}", output = "4" }}
 """
 
 
-class Room:
+class SnapshotFollower:
     """Follows snapshots, or refuses them."""
 
     def __init__(self, refuses: str = "") -> None:
@@ -60,7 +60,7 @@ def figure(found: Reloader, name: str, **labels: str) -> float | None:
 
 
 def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
-    rooms = Room(), Room()
+    rooms = SnapshotFollower(), SnapshotFollower()
 
     async def run() -> Reloader:
         made = reloader(settings, *(each.prepare for each in rooms))
@@ -89,7 +89,7 @@ def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
 def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
     settings, tmp_path, file, text, said, caplog
 ):
-    room = Room()
+    room = SnapshotFollower()
 
     async def run() -> tuple[Reloader, Snapshot]:
         made = reloader(settings, room.prepare)
@@ -113,7 +113,7 @@ def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
 
 
 def test_where_one_room_refuses_no_room_changes(settings):
-    willing, unwilling = Room(), Room("Another gateway counts.")
+    willing, unwilling = SnapshotFollower(), SnapshotFollower("Another gateway counts.")
 
     async def run() -> Reloader:
         made = reloader(settings, willing.prepare, unwilling.prepare)
@@ -133,7 +133,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 def test_a_changed_file_is_reloaded_once_it_holds_still_and_a_signal_reloads_at_once(
     settings, tmp_path
 ):
-    room = Room()
+    room = SnapshotFollower()
 
     async def run() -> None:
         made = reloader(settings, room.prepare)

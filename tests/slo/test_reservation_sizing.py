@@ -371,7 +371,7 @@ CHEAP = PriceQuote(
 )
 
 
-class Town:
+class SimulatedCallers:
     """Callers of several processes against one budget, each with what it heard last.
 
     Attributes:
@@ -386,13 +386,13 @@ class Town:
         self._heard = [CounterView()] * processes
         self._dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
 
-    def afternoon(self) -> None:
+    def learn_lengths(self) -> None:
         """One caller after the other, until something is learned."""
         for number in range(20):
             assert self._is_admitted(f"first-{number}", 0, 0.0)
             self._settle(f"first-{number}", 0.0)
 
-    def evening(self, callers: int) -> None:
+    def call_until_refused(self, callers: int) -> None:
         """Each caller calls again at once, until all are refused."""
         agenda = [(self._dice.random(), caller, "") for caller in range(callers)]
         heapq.heapify(agenda)
@@ -444,14 +444,14 @@ class TestAnswersThatMayBeAThousandTimesAsLong:
     def test_nothing_is_refused_while_half_is_unspent_once_twenty_answers_are_learned(
         self, callers: int, processes: int
     ) -> None:
-        town = Town(processes, seed=callers)
-        town.afternoon()
-        town.evening(callers)
-        expected = town.lengths.output_bounds("a", UNLIMITED)
+        simulated = SimulatedCallers(processes, seed=callers)
+        simulated.learn_lengths()
+        simulated.call_until_refused(callers)
+        expected = simulated.lengths.output_bounds("a", UNLIMITED)
         assert expected.worst > 1_000 * expected.typical
-        assert town.early == 0
-        assert 0.75 * overnight_traffic.LIMIT < town.spent <= overnight_traffic.LIMIT
-        assert town.most <= 576_007_500
+        assert simulated.early == 0
+        assert 0.75 * overnight_traffic.LIMIT < simulated.spent <= overnight_traffic.LIMIT
+        assert simulated.most <= 576_007_500
 
 
 def test_the_night_costs_what_the_tariff_says() -> None:

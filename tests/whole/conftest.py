@@ -13,7 +13,7 @@ from tests.fakes.sdk_calls import MODELS
 
 
 @pytest.fixture
-def found(
+def start_gateway(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., GatewayFixture]]:
     """Starts a gateway; its settings are the gateway's, as keyword arguments."""
@@ -23,7 +23,7 @@ def found(
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     """One gateway for all tests of a module, with the settings as they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_KEY", "lab-key")
@@ -32,9 +32,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
 
 
 @pytest.fixture(params=KINDS, scope="module")
-def sdk(request: pytest.FixtureRequest, here: GatewayFixture) -> Iterator[Sdk]:
+def sdk_client(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Sdk]:
     """The official SDK, of each kind in turn."""
-    client = KINDS[request.param](here.url, here.key)
+    client = KINDS[request.param](gateway.url, gateway.key)
     yield client
     client.close()
 
@@ -46,12 +46,12 @@ def model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=KINDS)
-def dial(request: pytest.FixtureRequest, here: GatewayFixture) -> Iterator[Dial]:
+def make_client(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Dial]:
     """Makes clients of each kind in turn."""
     made: list[Sdk] = []
 
-    def make(key: str = here.key, **options: Any) -> Sdk:
-        made.append(KINDS[request.param](here.url, key, **{"max_retries": 0, **options}))
+    def make(key: str = gateway.key, **options: Any) -> Sdk:
+        made.append(KINDS[request.param](gateway.url, key, **{"max_retries": 0, **options}))
         return made[-1]
 
     yield make

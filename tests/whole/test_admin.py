@@ -32,64 +32,64 @@ _SOON = 20.0
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
     """Models with others in their place, promises, and a token for the pages."""
     with fallback_gateway(tmp_path_factory.mktemp("admin"), PROMISES, admin_token=TOKEN) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def browser(here: FallbackGateway) -> Iterator[httpx.Client]:
+def browser(gateway: FallbackGateway) -> Iterator[httpx.Client]:
     """One that is signed in."""
-    with httpx.Client(base_url=here.url.removesuffix("/v1"), follow_redirects=True) as client:
+    with httpx.Client(base_url=gateway.url.removesuffix("/v1"), follow_redirects=True) as client:
         assert "Sign in" in client.get("/admin").text
         opened = client.post("/admin/sign-in", data={"token": TOKEN})
         assert opened.url.path == "/admin"
         yield client
 
 
-def page(here: FallbackGateway, browser: httpx.Client, path: str = "/admin") -> str:
+def page(gateway: FallbackGateway, browser: httpx.Client, path: str = "/admin") -> str:
     """A page, once the ledger has all calls."""
-    assert here.gateway.store.drain.flush(20)
+    assert gateway.gateway.store.drain.flush(20)
     got = browser.get(path)
     assert got.status_code == 200
     return got.text
 
 
-def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(here, browser):
-    here.lab.inject_fault("main", "503")
+def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(gateway, browser):
+    gateway.lab.inject_fault("main", "503")
     try:
-        answer = here.ask("main", extra_headers={"x-thriftgate-feature": "<script>x</script>"})
+        answer = gateway.ask("main", extra_headers={"x-thriftgate-feature": "<script>x</script>"})
     finally:
-        here.lab.inject_fault("main", "")
+        gateway.lab.inject_fault("main", "")
     moved, call_id = answer.headers["x-thriftgate-fallback"], answer.headers["x-request-id"]
 
-    html = page(here, browser)
+    html = page(gateway, browser)
     assert f'href="/admin/calls/{call_id}"' in html
     assert moved.startswith("fallback: ")
     for told in (moved, "acme", "lab/spare", "&lt;script&gt;x&lt;/script&gt;"):
         assert f">{told}</td>" in html
     assert "<script" not in html
-    call = page(here, browser, f"/admin/calls/{call_id}")
+    call = page(gateway, browser, f"/admin/calls/{call_id}")
     assert "Attempt 1" in call
     assert "Attempt 2" in call
     assert moved in call
     assert "Say something." not in call
 
 
-def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
+def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(gateway, browser):
     now = time.time()  # noqa: TID251 - a person's own
-    here.gateway.store.pins.set(
+    gateway.gateway.store.pins.set(
         PinRow(objective="chat-ttft", level=1, until=now + 600, why="a try", made=now, who="ann")
     )
     until, html = time.monotonic() + _SOON, ""
     while "Pinned to fallback level 1: a try" not in html:  # as a move of the controller
         assert time.monotonic() < until
-        html = page(here, browser)
-    answer = here.ask("main", stream=True, extra_headers={"x-thriftgate-feature": "chat"})
+        html = page(gateway, browser)
+    answer = gateway.ask("main", stream=True, extra_headers={"x-thriftgate-feature": "chat"})
     assert list(answer.parse())
 
-    html = page(here, browser)
+    html = page(gateway, browser)
     assert answer.headers["x-thriftgate-fallback"] == "chat-ttft: fallback level 1, pinned"
     assert ">chat-ttft: fallback level 1, pinned</td>" in html
     assert answer.headers["x-request-id"] in html
@@ -101,7 +101,7 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(here, browser):
     assert "not available" not in html
 
 
-def test_who_signs_out_sees_nothing_more(here, browser):
+def test_who_signs_out_sees_nothing_more(gateway, browser):
     left = browser.post("/admin/sign-out")
 
     assert left.url.path == "/admin/sign-in"

@@ -12,10 +12,10 @@ from tests.fakes.sdk_calls import kept, last, user
 
 
 @contextmanager
-def azure(here: GatewayFixture, **fields: Any) -> Iterator[openai.AzureOpenAI]:
+def azure(gateway: GatewayFixture, **fields: Any) -> Iterator[openai.AzureOpenAI]:
     made = openai.AzureOpenAI(
-        azure_endpoint=here.url.removesuffix("/v1"),
-        api_key=here.key,
+        azure_endpoint=gateway.url.removesuffix("/v1"),
+        api_key=gateway.key,
         api_version="2024-10-21",
         max_retries=0,
         **fields,
@@ -25,26 +25,28 @@ def azure(here: GatewayFixture, **fields: Any) -> Iterator[openai.AzureOpenAI]:
 
 
 @pytest.mark.parametrize("model", ["gpt-lab", "claude-lab"])
-def test_a_deployments_name_is_a_models_name(here: GatewayFixture, model: str) -> None:
-    with azure(here) as client:
+def test_a_deployments_name_is_a_models_name(gateway: GatewayFixture, model: str) -> None:
+    with azure(gateway) as client:
         create = client.chat.completions.with_raw_response.create
         answered = create(model=model, messages=user("Hello."))
 
     assert answered.parse().choices[0].message.content
-    receipt = kept(here, answered.headers["x-request-id"])
+    receipt = kept(gateway, answered.headers["x-request-id"])
     assert (receipt.model, receipt.endpoint) == (model, "chat/completions")
     assert receipt.cost_nanos
-    assert "api-version" not in last(here).path
+    assert "api-version" not in last(gateway).path
 
 
-def test_a_clients_own_deployment_goes_before_the_model_of_the_call(here: GatewayFixture) -> None:
-    with azure(here, azure_deployment="gpt-lab") as client:
+def test_a_clients_own_deployment_goes_before_the_model_of_the_call(
+    gateway: GatewayFixture,
+) -> None:
+    with azure(gateway, azure_deployment="gpt-lab") as client:
         create = client.chat.completions.with_raw_response.create
         answered = create(model="anything", messages=user("Hello."), stream=True)
         assert list(answered.parse())
         assert client.responses.create(model="claude-lab", input="Hello.").output_text
 
-    assert kept(here, answered.headers["x-request-id"]).model == "gpt-lab"
+    assert kept(gateway, answered.headers["x-request-id"]).model == "gpt-lab"
 
 
 @pytest.mark.parametrize(
@@ -60,28 +62,28 @@ def test_a_clients_own_deployment_goes_before_the_model_of_the_call(here: Gatewa
     ids=["embeddings", "completions", "responses", "model", "models", "files"],
 )
 def test_other_paths_of_the_client_work_too(
-    here: GatewayFixture, question: Callable[[Any], Any]
+    gateway: GatewayFixture, question: Callable[[Any], Any]
 ) -> None:
-    with azure(here) as client:
+    with azure(gateway) as client:
         assert question(client)
 
 
-def test_a_recording_goes_to_the_upstream_of_its_deployment(here: GatewayFixture) -> None:
+def test_a_recording_goes_to_the_upstream_of_its_deployment(gateway: GatewayFixture) -> None:
     with (
-        azure(here, azure_deployment="gpt-lab") as client,
+        azure(gateway, azure_deployment="gpt-lab") as client,
         pytest.raises(
             openai.NotFoundError, match="The simulator has no /v1/audio/transcriptions"
         ) as caught,
     ):
         client.audio.transcriptions.create(model="anything", file=("a.wav", b"RIFF"))
 
-    receipt = kept(here, caught.value.response.headers["x-request-id"])
+    receipt = kept(gateway, caught.value.response.headers["x-request-id"])
     assert (receipt.model, receipt.endpoint) == ("gpt-lab", "audio/transcriptions")
 
 
-def test_azures_v1_paths_work_with_the_plain_client(here: GatewayFixture) -> None:
-    url = here.url.removesuffix("/v1") + "/openai/v1"
-    headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), "api-key": here.key}
+def test_azures_v1_paths_work_with_the_plain_client(gateway: GatewayFixture) -> None:
+    url = gateway.url.removesuffix("/v1") + "/openai/v1"
+    headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), "api-key": gateway.key}
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
         create = client.chat.completions.create
         answered = create(model="gpt-lab", messages=user("Hello."), extra_headers=headers)
@@ -89,11 +91,14 @@ def test_azures_v1_paths_work_with_the_plain_client(here: GatewayFixture) -> Non
     assert answered.choices[0].message.content
 
 
-def test_a_deployment_that_nobody_knows_is_not_found(here: GatewayFixture) -> None:
-    with azure(here) as client, pytest.raises(openai.NotFoundError, match="Did you mean gpt-lab"):
+def test_a_deployment_that_nobody_knows_is_not_found(gateway: GatewayFixture) -> None:
+    with (
+        azure(gateway) as client,
+        pytest.raises(openai.NotFoundError, match="Did you mean gpt-lab"),
+    ):
         client.chat.completions.create(model="gpt-lap", messages=user("Hello."))
 
 
-def test_a_key_that_opens_nothing_is_an_authentication_error(here: GatewayFixture) -> None:
-    with azure(here) as client, pytest.raises(openai.AuthenticationError):
+def test_a_key_that_opens_nothing_is_an_authentication_error(gateway: GatewayFixture) -> None:
+    with azure(gateway) as client, pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="tg-wrong").models.list()

@@ -34,7 +34,7 @@ hold = "worst"
 
 
 @pytest.fixture
-def found(
+def start_gateway(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., BudgetGateway]]:
     """Starts a gateway with these policies."""
@@ -89,8 +89,8 @@ async def rush(fixture: BudgetGateway, calls: int) -> Counter[int]:
     return statuses
 
 
-def test_of_a_thousand_calls_at_once_of_ten_cents_five_dollars_admit_exactly_fifty(found):
-    fixture = found(FIVE)
+def test_of_a_thousand_calls_at_once_of_ten_cents_five_dollars_admit_exactly_fifty(start_gateway):
+    fixture = start_gateway(FIVE)
     fixture.gate.clear()
 
     assert asyncio.run(rush(fixture, 1000)) == {200: 50, 429: 950}
@@ -98,8 +98,8 @@ def test_of_a_thousand_calls_at_once_of_ten_cents_five_dollars_admit_exactly_fif
     assert 0 < fixture.costs() <= 5_000_000_000
 
 
-def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
-    fixture = found(SMALL)
+def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(start_gateway):
+    fixture = start_gateway(SMALL)
 
     answer = fixture.call(max_completion_tokens=1600)
 
@@ -120,8 +120,8 @@ def test_a_refused_call_is_told_what_was_spent_and_when_to_come_back(found):
     assert not fixture.lab.exchanges
 
 
-def test_a_call_waits_for_amounts_held_by_others_and_not_for_spent_ones(found):
-    fixture = found(SMALL)
+def test_a_call_waits_for_amounts_held_by_others_and_not_for_spent_ones(start_gateway):
+    fixture = start_gateway(SMALL)
     fixture.gate.clear()
     ended: list[httpx.Response] = []
     said = [{"role": "user", "content": "[[fault:words=400]] Go on."}]
@@ -141,16 +141,16 @@ def test_a_call_waits_for_amounts_held_by_others_and_not_for_spent_ones(found):
     assert float(spent["spent"]) > 0.01
 
 
-def test_two_teams_have_a_budget_each(found):
-    fixture = found(SMALL)
+def test_two_teams_have_a_budget_each(start_gateway):
+    fixture = start_gateway(SMALL)
     while fixture.call().status_code == 200:
         pass
 
     assert fixture.call("other").status_code == 200
 
 
-def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothing(found):
-    fixture = found(SMALL)
+def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothing(start_gateway):
+    fixture = start_gateway(SMALL)
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(
             f"{fixture.url}/chat/completions",
@@ -190,13 +190,13 @@ async def leave_in_turn(fixture: BudgetGateway, callers: int, calls: int) -> Cou
         async def one(first: int) -> list[int]:
             return [await leave(fixture, client, number) for number in range(first, calls, callers)]
 
-        found = await asyncio.gather(*map(one, range(callers)))
-    return Counter(status for statuses in found for status in statuses)
+        start_gateway = await asyncio.gather(*map(one, range(callers)))
+    return Counter(status for statuses in start_gateway for status in statuses)
 
 
-def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(found):
+def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(start_gateway):
     """Of $5 that hold the worst case, fifty calls of ten cents are taken, and no more."""
-    fixture = found(FIVE)
+    fixture = start_gateway(FIVE)
 
     statuses = asyncio.run(leave_in_turn(fixture, 25, 100))
 
@@ -207,9 +207,9 @@ def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(found):
     assert fixture.call().json()["error"]["spent"] == "5"
 
 
-def test_minutes_are_told_in_the_headers_that_clients_know(found):
+def test_minutes_are_told_in_the_headers_that_clients_know(start_gateway):
     within_a_minute()
-    fixture = found(RATES)
+    fixture = start_gateway(RATES)
     first, *_, last = [fixture.call() for _ in range(4)]
 
     assert first.status_code == 200
@@ -225,7 +225,7 @@ def test_minutes_are_told_in_the_headers_that_clients_know(found):
     assert "x-should-retry" not in last.headers
 
 
-def test_a_gateway_that_starts_again_knows_what_was_spent(found, tmp_path):
+def test_a_gateway_that_starts_again_knows_what_was_spent(start_gateway, tmp_path):
     with budget_gateway(tmp_path, SMALL) as before:
         while before.call().status_code == 200:
             pass

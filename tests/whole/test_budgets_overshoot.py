@@ -27,7 +27,7 @@ _ENOUGH = 4
 
 
 @dataclass
-class Evening:
+class UserCallers:
     """A user's callers, each calling again at once until refused for good.
 
     Attributes:
@@ -79,14 +79,14 @@ def words(dice: random.Random) -> int:
     return min(max(1, round(dice.lognormvariate(math.log(50), 0.78))), 500)
 
 
-async def evening(fixture: BudgetGateway, seed: int) -> Evening:
+async def simulate_callers(fixture: BudgetGateway, seed: int) -> UserCallers:
     """What became of one user's calls, once the lengths of such calls were learned of another's."""
     limits = httpx.Limits(max_connections=_CALLERS)
     async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
-        learned = Evening(fixture, f"first-{seed}", seed + 100)
+        learned = UserCallers(fixture, f"first-{seed}", seed + 100)
         await learned.calls(client, _LEARNERS, each=12)
         assert not learned.refusals
-        found = Evening(fixture, f"second-{seed}", seed)
+        found = UserCallers(fixture, f"second-{seed}", seed)
         await found.calls(client)
     return found
 
@@ -102,7 +102,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
             await asyncio.sleep(0.12)
 
         fixture.lab.sleep = slow
-        found = asyncio.run(evening(fixture, seed))
+        found = asyncio.run(simulate_callers(fixture, seed))
         fixture.costs()
         spent = fixture.gateway.store.spendings.from_receipts("user", 0, 2e10).by
 

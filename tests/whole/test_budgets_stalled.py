@@ -24,7 +24,7 @@ STALLS = 3
 
 
 @dataclass
-class Night:
+class GatewaysUnderLoad:
     """Two gateways under load.
 
     Attributes:
@@ -78,9 +78,9 @@ class Night:
 
 
 @contextmanager
-def night(
+def load(
     folder: Path, limits: dict[str, int], body: Callable[[int], bytes] = short_body
-) -> Iterator[Night]:
+) -> Iterator[GatewaysUnderLoad]:
     """Two gateways that teams of these names call, each with its own budget in dollars."""
     budgets = "".join(BUDGET.format(name=name, limit=limit) for name, limit in limits.items())
     with ExitStack() as stack:
@@ -90,11 +90,11 @@ def night(
         stack.callback(ledger.store.close, 5)
         known = {name: key for name, key in keys(ledger.store).items() if name in limits}
         caller_groups = [ConcurrentCallers(each.url, known, body) for each in made]
-        yield Night(made, redis, ledger, caller_groups)
+        yield GatewaysUnderLoad(made, redis, ledger, caller_groups)
 
 
 def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
-    with night(tmp_path, {"closed": 200}) as found:
+    with load(tmp_path, {"closed": 200}) as found:
         with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             found.until_leased()
             for _ in range(STALLS):
@@ -118,7 +118,7 @@ def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
 def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_path, body, statuses):
     """Of ten dollars no lease is given: a process would have to hold eight calls ahead."""
     limit = 10
-    with night(tmp_path, {"closed": limit}, body) as found:
+    with load(tmp_path, {"closed": limit}, body) as found:
         with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             time.sleep(1.0)
             found.stall()
@@ -141,7 +141,7 @@ def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_pa
 def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_path):
     """Most of the limit is leased for some time, all of it is spent, and nothing stays held."""
     limit = 20
-    with night(tmp_path, {"closed": limit}, long_body) as found:
+    with load(tmp_path, {"closed": limit}, long_body) as found:
         with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             end = time.monotonic() + 70
             while 429 not in found.statuses() and time.monotonic() < end:
@@ -160,7 +160,7 @@ def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_pat
 
 
 def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a_minute(tmp_path):
-    with night(tmp_path, {"closed": 200, "open": 200}) as found:
+    with load(tmp_path, {"closed": 200, "open": 200}) as found:
         with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             found.until_leased()
             found.redis.flush()

@@ -18,19 +18,19 @@ WORDS = ("the", "parcel", "was", "packed", "with", "care", "and", "left", "our",
 
 
 @pytest.fixture
-def compaction(found: Callable[..., GatewayFixture]) -> GatewayFixture:
+def compaction(start_gateway: Callable[..., GatewayFixture]) -> GatewayFixture:
     """A gateway that compacts every feature's conversations, none left to compare with."""
-    return found(compaction=CompactionMode.FACTS, control_share=0.0)
+    return start_gateway(compaction=CompactionMode.FACTS, control_share=0.0)
 
 
 @pytest.fixture
 def ask(compaction: GatewayFixture) -> Iterator[Callable[..., Any]]:
     with closing(
         openai.OpenAI(base_url=compaction.url, api_key=compaction.key, max_retries=0)
-    ) as sdk:
+    ) as sdk_client:
 
         def asked(messages: list[Any], model: str = "gpt-lab", header: str = "") -> Any:
-            return sdk.chat.completions.with_raw_response.create(
+            return sdk_client.chat.completions.with_raw_response.create(
                 model=model, messages=messages, extra_headers={ASKED: header} if header else {}
             )
 

@@ -25,7 +25,7 @@ def count():
     return Tokens()
 
 
-def here(name: str) -> None:
+def require_set(name: str) -> None:
     _, path = SETS[name]
     if not path.exists():
         pytest.skip(f"no recordings at {path}")
@@ -34,7 +34,7 @@ def here(name: str) -> None:
 @cache
 def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
-    here(name)
+    require_set(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
     return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(level, count))
 
@@ -83,7 +83,7 @@ def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
 
 @pytest.mark.parametrize("kind", ["desk", "clerk", "coder"])
 def test_twenty_turns_come_under_three_thousand_tokens(kind, count):
-    here({"desk": "tau", "clerk": "agentdojo", "coder": "pi-mono"}[kind])
+    require_set({"desk": "tau", "clerk": "agentdojo", "coder": "pi-mono"}[kind])
     found = [outcome(case, 3_000, count) for case in islice(KINDS[kind](count), 8)]
     roomy = [each for each in found if 2 * each.floor <= 3_000]
 
@@ -94,7 +94,7 @@ def test_twenty_turns_come_under_three_thousand_tokens(kind, count):
 
 
 def test_of_a_long_work_on_code_most_of_what_later_calls_name_stays(count):
-    here("pi-mono")
+    require_set("pi-mono")
     found = [outcome(case, 3_000, count).later for case in KINDS["coder"](count)]
     needed, kept = (sum(each) for each in zip(*found, strict=True))
 
@@ -105,7 +105,7 @@ def test_of_a_long_work_on_code_most_of_what_later_calls_name_stays(count):
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_probe_fails(name, policy, count):
-    here(name)
+    require_set(name)
     found = sum(
         (
             breaches(each, POLICIES[policy], count)
@@ -121,7 +121,7 @@ def test_no_probe_fails(name, policy, count):
 
 @pytest.mark.parametrize("name", ["tau", "mini-swe"])
 def test_ten_compactions_in_a_row_keep_what_one_keeps(name, count):
-    here(name)
+    require_set(name)
     rows = [ten_in_a_row(each, count) for each in dialogues(name, 4)]
     needed, once, ten = (sum(each) for each in zip(*rows, strict=True))
 

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.records.receipt import Outcome
 from proxy.tools.simulator.fault_directives import NAMES
-from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, Met, cases, meet
+from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, CaseResult, cases, meet
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 
 # cue                upstream  form   caller got                             outcome   usage
@@ -120,7 +120,7 @@ RIGHT = {**dict(rows(CHAT, "chat/completions")), **responses()}
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_KEY", "lab-key")
         with running_gateway(tmp_path_factory.mktemp("faults"), **PATIENCE) as standing:
@@ -128,9 +128,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
 
 
 @pytest.fixture(scope="module")
-def met(here: GatewayFixture) -> dict[Case, Met]:
+def met(gateway: GatewayFixture) -> dict[Case, CaseResult]:
     every = cases() + cases("responses")
-    return {one.case: one for one in meet(here, every)}
+    return {one.case: one for one in meet(gateway, every)}
 
 
 def test_the_table_has_every_fault_of_the_lab() -> None:
@@ -141,7 +141,7 @@ def test_the_table_has_every_fault_of_the_lab() -> None:
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.mark)
-def test_a_fault_is_met_as_the_table_says(met: dict[Case, Met], case: Case) -> None:
+def test_a_fault_is_met_as_the_table_says(met: dict[Case, CaseResult], case: Case) -> None:
     one = met[case]
     got, outcome, usage = RIGHT[case]
 
@@ -153,7 +153,7 @@ def test_a_fault_is_met_as_the_table_says(met: dict[Case, Met], case: Case) -> N
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.mark)
 def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
-    met: dict[Case, Met], case: Case
+    met: dict[Case, CaseResult], case: Case
 ) -> None:
     one = met[case]
     kept = one.final
@@ -168,13 +168,13 @@ def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
 
 
 def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
-    here: GatewayFixture, met: dict[Case, Met]
+    gateway: GatewayFixture, met: dict[Case, CaseResult]
 ) -> None:
     for one in met.values():
         if one.account != "estimated" or one.final.usage is None:
             continue
         counted, charged = one.final.usage, one.exchanges[-1].usage
-        delivered = len(here.lab.vocabulary.ids(one.said))
+        delivered = len(gateway.lab.vocabulary.ids(one.said))
 
         assert counted.prompt_tokens > 0, one.case
         assert charged is None or abs(counted.prompt_tokens - charged.prompt_tokens) <= 2, one.case
@@ -185,18 +185,20 @@ def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
         # Of a JSON body that breaks off, the caller gets nothing and the upstream charges its part.
         is_half = one.case.cue.startswith("death") and not one.case.streamed
         body = bytes(one.exchanges[-1].sent).decode() if is_half else one.said
-        received = len(here.lab.vocabulary.ids(body))
+        received = len(gateway.lab.vocabulary.ids(body))
         assert is_part or counted.generated_tokens <= received + 3, one.case
 
 
-def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, Met]) -> None:
+def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, CaseResult]) -> None:
     for one in met.values():
         sent = bytes(one.exchanges[-1].sent)
         if one.case.wire == "openai" and one.got.startswith("answer") and not one.case.streamed:
             assert one.body == sent, one.case
 
 
-def test_the_first_content_byte_is_timed_and_keep_alives_are_none(met: dict[Case, Met]) -> None:
+def test_the_first_content_byte_is_timed_and_keep_alives_are_none(
+    met: dict[Case, CaseResult],
+) -> None:
     for one in met.values():
         kept = one.final
         is_begun = one.exchanges[-1].usage is not None and kept.outcome is not Outcome.FAILED
@@ -206,7 +208,7 @@ def test_the_first_content_byte_is_timed_and_keep_alives_are_none(met: dict[Case
             assert 0.03 <= kept.ttft <= kept.duration, one.case
 
 
-def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, Met]) -> None:
+def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, CaseResult]) -> None:
     endless = {"hang", "silence", "keepalives", "stall", *LEAVES}
 
     for one in met.values():
@@ -215,9 +217,9 @@ def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, M
 
 
 def test_the_ledger_holds_each_call_once_and_no_other(
-    here: GatewayFixture, met: dict[Case, Met]
+    gateway: GatewayFixture, met: dict[Case, CaseResult]
 ) -> None:
-    every = here.all_receipts()
+    every = gateway.all_receipts()
 
     assert len({receipt.call_id for receipt in every}) == len(every) == len(met)
-    assert here.gateway.store.ledger.count_calls() == len(met)
+    assert gateway.gateway.store.ledger.count_calls() == len(met)

@@ -12,11 +12,11 @@ from typing import Any
 import openai
 import pytest
 
-from tests.bench.incident_http import LEVEL, PROMISE, Hour, Outcome, outcome
+from tests.bench.incident_http import LEVEL, PROMISE, IncidentPlan, Outcome, outcome
 from tests.fakes.alerts import posted
 from tests.fakes.fallback_gateway import LONG, FallbackGateway, fallback_gateway
 from tests.fakes.http_caller import HttpAnswer
-from tests.fakes.server import Got, head
+from tests.fakes.server import ReceivedAnswer, head
 from tests.fakes.server import serving as receiving
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import START, VirtualGateway, question, virtual_gateway
@@ -61,11 +61,11 @@ def came() -> Outcome:
 
     Delays scatter less than in the whole hour: chance is to decide nothing here.
     """
-    return outcome(Hour(rate=12.0, scatter=0.3, begins=60.0, ends=210.0, over=630.0))
+    return outcome(IncidentPlan(rate=12.0, scatter=0.3, begins=60.0, ends=210.0, over=630.0))
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
     """Models with others in their place, and ceilings."""
     with fallback_gateway(tmp_path_factory.mktemp("second"), CEILINGS) as made:
         yield made
@@ -117,27 +117,27 @@ def test_people_are_told_of_a_move_once_and_that_it_is_over(came):
 
 @pytest.mark.parametrize("cue", ["503", "429=30", "death-before-content"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_models_fallback_answers_where_its_upstream_fails(here, cue, streamed):
-    here.lab.inject_fault("main", cue)
+def test_a_models_fallback_answers_where_its_upstream_fails(gateway, cue, streamed):
+    gateway.lab.inject_fault("main", cue)
     try:
-        answer = here.ask("main", stream=streamed)
+        answer = gateway.ask("main", stream=streamed)
         assert list(answer.parse())
     finally:
-        here.lab.inject_fault("main", "")
+        gateway.lab.inject_fault("main", "")
 
     assert answer.headers["x-thriftgate-model"] == "spare"
-    (first, last) = here.receipts(answer.headers["x-request-id"])
+    (first, last) = gateway.receipts(answer.headers["x-request-id"])
     assert (first.route, first.final, first.moved) == ("lab/main", False, "")
     assert (last.route, last.final) == ("lab/spare", True)
     assert last.moved == answer.headers["x-thriftgate-fallback"] == f"fallback: {first.error}"
 
 
 @pytest.mark.parametrize("model", ["narrow", "narrow-claude"])
-def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(here, model):
-    answer = here.ask(model, LONG)
+def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(gateway, model):
+    answer = gateway.ask(model, LONG)
 
     assert answer.parse().choices[0].message.content
-    receipts = here.receipts(answer.headers["x-request-id"])
+    receipts = gateway.receipts(answer.headers["x-request-id"])
     assert [each.final for each in receipts] == [False] * (len(receipts) - 1) + [True]
     assert answer.headers["x-thriftgate-model"] == "spare"
     assert answer.headers["x-thriftgate-fallback"] == "fallback: context_length_exceeded"
@@ -145,19 +145,19 @@ def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(here, model):
     assert sum(each.cost_nanos or 0 for each in receipts) == receipts[-1].cost_nanos
 
 
-def test_without_a_model_with_room_the_caller_is_told_what_the_upstream_said(here):
+def test_without_a_model_with_room_the_caller_is_told_what_the_upstream_said(gateway):
     with pytest.raises(openai.BadRequestError) as refused:
-        here.ask("alone", LONG)
+        gateway.ask("alone", LONG)
 
     assert refused.value.code == "context_length_exceeded"
     assert "maximum context length is 50 tokens" in refused.value.message
 
 
-def test_a_call_that_is_wrong_in_itself_goes_nowhere_else(here):
+def test_a_call_that_is_wrong_in_itself_goes_nowhere_else(gateway):
     with pytest.raises(openai.BadRequestError) as refused:
-        here.ask("main", "[[fault:400]] Well?")
+        gateway.ask("main", "[[fault:400]] Well?")
 
-    (only,) = here.receipts(refused.value.response.headers["x-request-id"])
+    (only,) = gateway.receipts(refused.value.response.headers["x-request-id"])
     assert only.route == "lab/main"
 
 
@@ -165,8 +165,8 @@ def under(feature: str) -> dict[str, str]:
     return {"x-thriftgate-feature": feature}
 
 
-def test_a_ceiling_lowers_the_output_limit_and_says_so(here):
-    answer = here.ask(
+def test_a_ceiling_lowers_the_output_limit_and_says_so(gateway):
+    answer = gateway.ask(
         "main",
         "[[fault:words=400]] Well?",
         max_completion_tokens=300,
@@ -178,32 +178,32 @@ def test_a_ceiling_lowers_the_output_limit_and_says_so(here):
     assert answer.parse().usage.completion_tokens <= int(tokens) < 100
     assert answer.parse().choices[0].finish_reason == "length"
     assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.01
-    (only,) = here.receipts(answer.headers["x-request-id"])
+    (only,) = gateway.receipts(answer.headers["x-request-id"])
     assert only.notes == (f"lowered {name} to {tokens}: the ceiling cent of $0.01 a call",)
 
 
-def test_a_ceiling_sends_a_call_to_a_cheaper_model_and_says_so(here):
-    answer = here.ask("main", max_completion_tokens=1000, extra_headers=under("cheap"))
+def test_a_ceiling_sends_a_call_to_a_cheaper_model_and_says_so(gateway):
+    answer = gateway.ask("main", max_completion_tokens=1000, extra_headers=under("cheap"))
 
     moved = answer.headers["x-thriftgate-fallback"]
     assert answer.headers["x-thriftgate-model"] == "spare"
     assert moved.startswith("the ceiling mill of $0.002 a call")
     assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.002
-    (only,) = here.receipts(answer.headers["x-request-id"])
+    (only,) = gateway.receipts(answer.headers["x-request-id"])
     assert (only.route, only.moved) == ("lab/spare", moved)
 
 
-def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(here):
-    seen = len(here.lab.exchanges)
+def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(gateway):
+    seen = len(gateway.lab.exchanges)
     with pytest.raises(openai.RateLimitError) as refused:
-        here.ask("main", max_completion_tokens=1000, extra_headers=under("refused"))
+        gateway.ask("main", max_completion_tokens=1000, extra_headers=under("refused"))
 
     error: Any = refused.value.body
     assert error["code"] == "cost_ceiling"
     assert (error["ceiling"], error["limit"]) == ("nothing", "0.000001")
     assert float(error["predicted"]) > float(error["sure"]) > 0.000001
     assert refused.value.response.headers["x-should-retry"] == "false"
-    assert len(here.lab.exchanges) == seen
+    assert len(gateway.lab.exchanges) == seen
 
 
 def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, m
     assert len({each["id"] for each in told}) == len(told)
 
 
-async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Got]:
+async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[ReceivedAnswer]:
     """What a webhook got of an incident of one minute."""
     async with receiving([head(200, "content-length: 0")]) as server:
         monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
@@ -283,7 +283,7 @@ async def _called(world: VirtualGateway, seconds: float) -> None:
             await asyncio.sleep(0.25)
 
 
-def _check_signature(got: Got) -> None:
+def _check_signature(got: ReceivedAnswer) -> None:
     """Check it as a receiver would."""
     at = got.headers["x-thriftgate-timestamp"]
     signed = hmac.digest(SECRET.encode(), at.encode() + b"." + got.body, "sha256").hex()

@@ -23,19 +23,21 @@ from tests.fakes.sdk_calls import (
 )
 
 
-def test_a_chat_is_answered_metered_and_kept(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    raw = sdk.ask(
+def test_a_chat_is_answered_metered_and_kept(
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
+) -> None:
+    raw = sdk_client.ask(
         lambda c: c.chat.completions.with_raw_response.create(
             model=model, messages=user("Hello."), extra_headers={"x-thriftgate-feature": "greeter"}
         )
     )
     answer = raw.parse()
-    receipt = kept(here, raw.headers["x-request-id"])
+    receipt = kept(gateway, raw.headers["x-request-id"])
 
     assert answer.choices[0].message.content
     assert answer.choices[0].finish_reason == "stop"
     assert answer.model == model
-    assert receipt.usage == last(here).usage
+    assert receipt.usage == last(gateway).usage
     assert answer.usage.prompt_tokens == used(receipt).prompt_tokens
     assert answer.usage.completion_tokens == used(receipt).generated_tokens
     assert (receipt.feature, receipt.model, receipt.outcome) == (
@@ -54,25 +56,27 @@ def test_a_chat_is_answered_metered_and_kept(here: GatewayFixture, sdk: Sdk, mod
 
 
 def test_a_stream_without_include_usage_has_no_chunk_without_choices(
-    here: GatewayFixture, sdk: Sdk, model: str
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
 ) -> None:
-    chunks = sdk.all(
+    chunks = sdk_client.all(
         lambda c: c.chat.completions.create(model=model, messages=user("Stream."), stream=True)
     )
-    (receipt,) = [r for r in here.all_receipts() if r.upstream_id and r.upstream_id == chunks[0].id]
+    (receipt,) = [
+        r for r in gateway.all_receipts() if r.upstream_id and r.upstream_id == chunks[0].id
+    ]
 
     assert all(len(chunk.choices) == 1 for chunk in chunks)
     assert all(chunk.usage is None for chunk in chunks)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
     assert chunks[0].choices[0].delta.role == "assistant"
     assert [c.choices[0].finish_reason for c in chunks].count("stop") == 1
-    assert (receipt.usage, receipt.estimated) == (last(here).usage, False)
+    assert (receipt.usage, receipt.estimated) == (last(gateway).usage, False)
 
 
 def test_a_stream_with_include_usage_has_one_chunk_without_choices(
-    here: GatewayFixture, sdk: Sdk, model: str
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
 ) -> None:
-    chunks = sdk.all(
+    chunks = sdk_client.all(
         lambda c: c.chat.completions.create(
             model=model,
             messages=user("Stream and count."),
@@ -80,7 +84,7 @@ def test_a_stream_with_include_usage_has_one_chunk_without_choices(
             stream_options={"include_usage": True},
         )
     )
-    usage = last(here).usage
+    usage = last(gateway).usage
 
     assert [len(chunk.choices) for chunk in chunks].count(0) == 1
     assert not chunks[-1].choices
@@ -89,8 +93,10 @@ def test_a_stream_with_include_usage_has_one_chunk_without_choices(
     assert chunks[-1].usage.completion_tokens == usage.generated_tokens
 
 
-def test_the_stream_helper_puts_a_chat_together(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    events, final = sdk.events(
+def test_the_stream_helper_puts_a_chat_together(
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
+) -> None:
+    events, final = sdk_client.events(
         lambda c: c.chat.completions.stream(model=model, messages=user("Tell me."))
     )
     said = "".join(event.delta for event in events if event.type == "content.delta")
@@ -99,19 +105,19 @@ def test_the_stream_helper_puts_a_chat_together(here: GatewayFixture, sdk: Sdk, 
 
 
 def test_a_prompt_that_was_sent_before_is_read_from_the_cache(
-    here: GatewayFixture, sdk: Sdk
+    gateway: GatewayFixture, sdk_client: Sdk
 ) -> None:
-    key = type(sdk).__name__
+    key = type(sdk_client).__name__
     long: list[Any] = [{"role": "system", "content": f"{key} " + "The rules say much. " * 800}]
     raws = [
-        sdk.ask(
+        sdk_client.ask(
             lambda c: c.chat.completions.with_raw_response.create(
                 model="gpt-lab", messages=long + user("So?"), prompt_cache_key=key
             )
         )
         for _ in range(2)
     ]
-    read = used(kept(here, raws[1].headers["x-request-id"])).cache_read
+    read = used(kept(gateway, raws[1].headers["x-request-id"])).cache_read
 
     assert read > 1000
     assert raws[1].headers["x-thriftgate-cached-tokens"] == str(read)
@@ -119,30 +125,30 @@ def test_a_prompt_that_was_sent_before_is_read_from_the_cache(
 
 
 def test_a_marked_prompt_is_written_and_read_at_its_own_prices(
-    here: GatewayFixture, sdk: Sdk
+    gateway: GatewayFixture, sdk_client: Sdk
 ) -> None:
-    text = f"{type(sdk).__name__} " + "The rules say much. " * 800
+    text = f"{type(sdk_client).__name__} " + "The rules say much. " * 800
     marked = {"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     messages: list[Any] = [{"role": "system", "content": [marked]}, *user("So?")]
     ids = [
-        sdk.ask(
+        sdk_client.ask(
             lambda c: c.chat.completions.with_raw_response.create(
                 model="claude-lab", messages=messages
             )
         ).headers["x-request-id"]
         for _ in range(2)
     ]
-    first, second = (used(kept(here, call_id)) for call_id in ids)
+    first, second = (used(kept(gateway, call_id)) for call_id in ids)
 
     assert first.write_1h == second.cache_read > 2000
     assert first.cache_read == second.write_1h == first.write_5m == 0
 
 
 def test_tools_are_called_and_their_results_taken(
-    here: GatewayFixture, sdk: Sdk, model: str
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
 ) -> None:
     def ask(messages: list[Any]) -> Any:
-        return sdk.ask(
+        return sdk_client.ask(
             lambda c: c.chat.completions.create(model=model, messages=messages, tools=CHAT_TOOLS)
         )
 
@@ -160,19 +166,21 @@ def test_tools_are_called_and_their_results_taken(
     assert set(orjson.loads(calls[0].function.arguments)) == {"place"}
     assert answer.finish_reason == "stop"
     assert answer.message.content
-    sent = received(here)["messages"]
+    sent = received(gateway)["messages"]
     if model == "claude-lab":
         assert [block["tool_use_id"] for block in sent[-1]["content"]] == [c.id for c in calls]
     else:
         assert [each["tool_call_id"] for each in sent[-2:]] == [call.id for call in calls]
 
 
-def test_streamed_tool_calls_come_together(here: GatewayFixture, sdk: Sdk, model: str) -> None:
+def test_streamed_tool_calls_come_together(
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
+) -> None:
     messages = user("How is it in Ulm? [[fault:call=weather,call=clock]]")
-    whole = sdk.ask(
+    whole = sdk_client.ask(
         lambda c: c.chat.completions.create(model=model, messages=messages, tools=CHAT_TOOLS)
     )
-    _, final = sdk.events(
+    _, final = sdk_client.events(
         lambda c: c.chat.completions.stream(model=model, messages=messages, tools=CHAT_TOOLS)
     )
 
@@ -185,8 +193,8 @@ def test_streamed_tool_calls_come_together(here: GatewayFixture, sdk: Sdk, model
     assert final.choices[0].finish_reason == "tool_calls"
 
 
-def test_structured_output_is_parsed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    answer = sdk.ask(
+def test_structured_output_is_parsed(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
+    answer = sdk_client.ask(
         lambda c: c.chat.completions.parse(
             model=model, messages=user("Which city?"), response_format=City
         )
@@ -195,7 +203,7 @@ def test_structured_output_is_parsed(here: GatewayFixture, sdk: Sdk, model: str)
     assert isinstance(answer.choices[0].message.parsed, City)
 
 
-def test_images_and_files_arrive(here: GatewayFixture, sdk: Sdk, model: str) -> None:
+def test_images_and_files_arrive(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
     parts: list[Any] = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
@@ -204,12 +212,12 @@ def test_images_and_files_arrive(here: GatewayFixture, sdk: Sdk, model: str) -> 
             "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
         },
     ]
-    answer = sdk.ask(
+    answer = sdk_client.ask(
         lambda c: c.chat.completions.create(
             model=model, messages=[{"role": "user", "content": parts}]
         )
     )
-    (message,) = received(here)["messages"]
+    (message,) = received(gateway)["messages"]
 
     assert answer.choices[0].message.content
     if model == "gpt-lab":
@@ -220,9 +228,9 @@ def test_images_and_files_arrive(here: GatewayFixture, sdk: Sdk, model: str) -> 
     assert (document["type"], document["source"]["data"]) == ("document", PDF)
 
 
-def test_thinking_comes_back_signed_in_a_chat(here: GatewayFixture, sdk: Sdk) -> None:
+def test_thinking_comes_back_signed_in_a_chat(gateway: GatewayFixture, sdk_client: Sdk) -> None:
     def ask(messages: list[Any]) -> Any:
-        return sdk.ask(
+        return sdk_client.ask(
             lambda c: c.chat.completions.create(
                 model="claude-lab", messages=messages, tools=CHAT_TOOLS, reasoning_effort="low"
             )
@@ -233,27 +241,29 @@ def test_thinking_comes_back_signed_in_a_chat(here: GatewayFixture, sdk: Sdk) ->
     call_id = message["tool_calls"][0]["id"]
     result: Any = {"role": "tool", "tool_call_id": call_id, "content": "Rain."}
     ask([*messages, message, result])
-    blocks = received(here)["messages"][1]["content"]
+    blocks = received(gateway)["messages"][1]["content"]
 
     assert message["thinking_blocks"][0]["signature"]
     assert blocks[0] == message["thinking_blocks"][0]
     assert [block["type"] for block in blocks] == ["thinking", "tool_use"]
 
 
-def test_unknown_fields_arrive_byte_for_byte(here: GatewayFixture, sdk: Sdk) -> None:
+def test_unknown_fields_arrive_byte_for_byte(gateway: GatewayFixture, sdk_client: Sdk) -> None:
     odd = {"x_new": {"b": 1, "a": [1.50, None, "é"]}, "thinking_budget": 10**15}
-    raw = sdk.ask(
+    raw = sdk_client.ask(
         lambda c: c.chat.completions.with_raw_response.create(
             model="gpt-lab", messages=user("Héllo."), extra_body=odd, temperature=0.30
         )
     )
 
-    assert last(here).body == raw.http_request.content
-    assert received(here)["x_new"] == odd["x_new"]
+    assert last(gateway).body == raw.http_request.content
+    assert received(gateway)["x_new"] == odd["x_new"]
 
 
-def test_a_stream_can_be_left_open_and_read_line_by_line(here: GatewayFixture, model: str) -> None:
-    with openai.OpenAI(base_url=here.url, api_key=here.key) as client:
+def test_a_stream_can_be_left_open_and_read_line_by_line(
+    gateway: GatewayFixture, model: str
+) -> None:
+    with openai.OpenAI(base_url=gateway.url, api_key=gateway.key) as client:
         create = client.chat.completions.with_streaming_response.create
         with create(
             model=model,
@@ -262,7 +272,7 @@ def test_a_stream_can_be_left_open_and_read_line_by_line(here: GatewayFixture, m
             extra_headers={"x-thriftgate-trailer": "1"},
         ) as answer:
             lines = list(answer.iter_lines())
-            receipt = kept(here, answer.headers["x-request-id"])
+            receipt = kept(gateway, answer.headers["x-request-id"])
     (trailer,) = [line for line in lines if line.startswith(": thriftgate ")]
     account = orjson.loads(trailer.removeprefix(": thriftgate "))
 

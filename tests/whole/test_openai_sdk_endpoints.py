@@ -11,21 +11,23 @@ from tests.fakes.sdk import Sdk
 from tests.fakes.sdk_calls import MODELS, TOOLS, City, kept, last, received, used, user
 
 
-def test_a_response_is_created(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    raw = sdk.ask(lambda c: c.responses.with_raw_response.create(model=model, input="Hello."))
+def test_a_response_is_created(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
+    raw = sdk_client.ask(
+        lambda c: c.responses.with_raw_response.create(model=model, input="Hello.")
+    )
     answer = raw.parse()
-    receipt = kept(here, raw.headers["x-request-id"])
+    receipt = kept(gateway, raw.headers["x-request-id"])
 
     assert answer.status == "completed"
     assert answer.output_text
-    assert receipt.usage == last(here).usage
+    assert receipt.usage == last(gateway).usage
     assert answer.usage.input_tokens == used(receipt).prompt_tokens
     assert answer.usage.output_tokens == used(receipt).generated_tokens
     assert receipt.endpoint == "responses"
 
 
-def test_a_response_is_streamed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    events, final = sdk.events(lambda c: c.responses.stream(model=model, input="Stream."))
+def test_a_response_is_streamed(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
+    events, final = sdk_client.events(lambda c: c.responses.stream(model=model, input="Stream."))
     said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
 
     assert events[0].type == "response.created"
@@ -35,8 +37,8 @@ def test_a_response_is_streamed(here: GatewayFixture, sdk: Sdk, model: str) -> N
     assert [event.sequence_number for event in events if hasattr(event, "sequence_number")]
 
 
-def test_a_response_is_parsed(here: GatewayFixture, sdk: Sdk, model: str) -> None:
-    answer = sdk.ask(
+def test_a_response_is_parsed(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
+    answer = sdk_client.ask(
         lambda c: c.responses.parse(model=model, input="Which city?", text_format=City)
     )
 
@@ -44,10 +46,10 @@ def test_a_response_is_parsed(here: GatewayFixture, sdk: Sdk, model: str) -> Non
 
 
 def test_a_response_calls_tools_and_takes_their_results(
-    here: GatewayFixture, sdk: Sdk, model: str
+    gateway: GatewayFixture, sdk_client: Sdk, model: str
 ) -> None:
     first: list[Any] = user("How is it in Bonn? [[fault:call=weather,call=clock]]")
-    called = sdk.ask(
+    called = sdk_client.ask(
         lambda c: c.responses.create(model=model, input=first, tools=TOOLS, store=False)
     )
     calls = [item for item in called.output if item.type == "function_call"]
@@ -55,7 +57,7 @@ def test_a_response_calls_tools_and_takes_their_results(
         {"type": "function_call_output", "call_id": call.call_id, "output": "fine"}
         for call in calls
     ]
-    answer = sdk.ask(
+    answer = sdk_client.ask(
         lambda c: c.responses.create(
             model=model, input=[*first, *called.output, *results], tools=TOOLS, store=False
         )
@@ -67,8 +69,8 @@ def test_a_response_calls_tools_and_takes_their_results(
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_reasoning_items_bring_the_signatures_back(
-    here: GatewayFixture,
-    sdk: Sdk,
+    gateway: GatewayFixture,
+    sdk_client: Sdk,
     streamed: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     first: list[Any] = user("Think. [[fault:call=weather]]")
@@ -80,15 +82,15 @@ def test_reasoning_items_bring_the_signatures_back(
         "store": False,
     }
     if streamed:
-        _, called = sdk.events(lambda c: c.responses.stream(input=first, **asked))
+        _, called = sdk_client.events(lambda c: c.responses.stream(input=first, **asked))
     else:
-        called = sdk.ask(lambda c: c.responses.create(input=first, **asked))
-    said = bytes(last(here).sent)
+        called = sdk_client.ask(lambda c: c.responses.create(input=first, **asked))
+    said = bytes(last(gateway).sent)
     (call,) = [item for item in called.output if item.type == "function_call"]
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
     items = [item.model_dump(exclude_none=True) for item in called.output]
-    answer = sdk.ask(lambda c: c.responses.create(input=[*first, *items, result], **asked))
-    thinking, use = received(here)["messages"][1]["content"]
+    answer = sdk_client.ask(lambda c: c.responses.create(input=[*first, *items, result], **asked))
+    thinking, use = received(gateway)["messages"][1]["content"]
 
     assert answer.status == "completed"
     assert (thinking["type"], use["type"]) == ("thinking", "tool_use")
@@ -96,72 +98,76 @@ def test_reasoning_items_bring_the_signatures_back(
     assert thinking["thinking"] != ""
 
 
-def test_embeddings_are_given_and_counted(here: GatewayFixture, sdk: Sdk) -> None:
-    raw = sdk.ask(
+def test_embeddings_are_given_and_counted(gateway: GatewayFixture, sdk_client: Sdk) -> None:
+    raw = sdk_client.ask(
         lambda c: c.embeddings.with_raw_response.create(model="embed-lab", input=["one", "two"])
     )
     answer = raw.parse()
-    receipt = kept(here, raw.headers["x-request-id"])
+    receipt = kept(gateway, raw.headers["x-request-id"])
 
     assert [len(each.embedding) for each in answer.data] == [8, 8]
     assert receipt.usage == Usage(input=answer.usage.prompt_tokens)
     assert receipt.endpoint == "embeddings"
 
 
-def test_embeddings_of_a_model_that_gives_none_are_refused(here: GatewayFixture, sdk: Sdk) -> None:
-    before = len(here.lab.exchanges)
+def test_embeddings_of_a_model_that_gives_none_are_refused(
+    gateway: GatewayFixture, sdk_client: Sdk
+) -> None:
+    before = len(gateway.lab.exchanges)
     with pytest.raises(openai.BadRequestError) as caught:
-        sdk.ask(lambda c: c.embeddings.create(model="claude-lab", input="one"))
+        sdk_client.ask(lambda c: c.embeddings.create(model="claude-lab", input="one"))
 
     assert caught.value.code == "unsupported_endpoint"
     assert "embeddings" in str(caught.value)
-    assert len(here.lab.exchanges) == before
+    assert len(gateway.lab.exchanges) == before
 
 
-def test_older_completions_work(here: GatewayFixture, sdk: Sdk) -> None:
-    whole = sdk.ask(lambda c: c.completions.create(model="gpt-lab", prompt="Once"))
-    chunks = sdk.all(lambda c: c.completions.create(model="gpt-lab", prompt="Once", stream=True))
+def test_older_completions_work(gateway: GatewayFixture, sdk_client: Sdk) -> None:
+    whole = sdk_client.ask(lambda c: c.completions.create(model="gpt-lab", prompt="Once"))
+    chunks = sdk_client.all(
+        lambda c: c.completions.create(model="gpt-lab", prompt="Once", stream=True)
+    )
 
     assert whole.choices[0].text
     assert "".join(chunk.choices[0].text for chunk in chunks)
     assert all(chunk.choices for chunk in chunks)
 
 
-def test_models_are_listed_and_found(here: GatewayFixture, sdk: Sdk) -> None:
-    names = {found.id for found in sdk.all(lambda c: c.models.list())}
+def test_models_are_listed_and_found(gateway: GatewayFixture, sdk_client: Sdk) -> None:
+    names = {found.id for found in sdk_client.all(lambda c: c.models.list())}
 
     assert names >= {*MODELS, "embed-lab"}
-    assert sdk.ask(lambda c: c.models.retrieve("claude-lab")).id == "claude-lab"
+    assert sdk_client.ask(lambda c: c.models.retrieve("claude-lab")).id == "claude-lab"
     with pytest.raises(openai.NotFoundError):
-        sdk.ask(lambda c: c.models.retrieve("no-such-model"))
+        sdk_client.ask(lambda c: c.models.retrieve("no-such-model"))
 
 
 def test_an_endpoint_that_the_gateway_does_not_know_is_passed_through(
-    here: GatewayFixture, sdk: Sdk
+    gateway: GatewayFixture, sdk_client: Sdk
 ) -> None:
-    found = sdk.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
-    path = last(here).path
-    files = sdk.all(lambda c: c.files.list())
+    found = sdk_client.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
+    path = last(gateway).path
+    files = sdk_client.all(lambda c: c.files.list())
 
     assert found.results[0].flagged is False
     assert path == "/v1/moderations"
     assert files == []
-    assert last(here).path.startswith("/v1/files")
+    assert last(gateway).path.startswith("/v1/files")
 
 
 @pytest.mark.parametrize("name", ["lab/gpt-lab", "lab-anthropic/claude-lab"])
 def test_a_model_that_the_catalog_does_not_list_is_shown_by_its_upstream(
-    here: GatewayFixture, sdk: Sdk, name: str
+    gateway: GatewayFixture, sdk_client: Sdk, name: str
 ) -> None:
-    shown = sdk.ask(lambda c: c.models.retrieve(name))
+    shown = sdk_client.ask(lambda c: c.models.retrieve(name))
 
     assert (shown.id, shown.object) == (name.partition("/")[2], "model")
-    assert last(here).path.endswith(f"/models/{shown.id}")
+    assert last(gateway).path.endswith(f"/models/{shown.id}")
 
 
 @pytest.mark.parametrize("name", ["lab/none", "lab-anthropic/none"])
 def test_a_model_that_its_upstream_does_not_know_is_not_found(
-    here: GatewayFixture, sdk: Sdk, name: str
+    gateway: GatewayFixture, sdk_client: Sdk, name: str
 ) -> None:
     with pytest.raises(openai.NotFoundError, match="does not exist in this simulator"):
-        sdk.ask(lambda c: c.models.retrieve(name))
+        sdk_client.ask(lambda c: c.models.retrieve(name))

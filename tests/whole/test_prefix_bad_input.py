@@ -237,33 +237,33 @@ def test_features_without_number_are_forgotten() -> None:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path_factory.mktemp("bad")) as made:
         made.plan("planned", PlanningMode.AUTO)
         yield made
 
 
-def asked(here: PrefixHarness, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
+def asked(harness: PrefixHarness, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
     """The answer, and what arrived upstream; None where nothing did."""
-    here.lab.exchanges.clear()
-    answer = here.client.post(
-        f"{here.url}/chat/completions",
+    harness.lab.exchanges.clear()
+    answer = harness.client.post(
+        f"{harness.url}/chat/completions",
         content=body,
         headers={
-            "authorization": f"Bearer {here.key}",
+            "authorization": f"Bearer {harness.key}",
             "content-type": "application/json",
             "x-thriftgate-feature": feature,
         },
     )
-    return answer, here.lab.exchanges[-1].body if here.lab.exchanges else None
+    return answer, harness.lab.exchanges[-1].body if harness.lab.exchanges else None
 
 
 @pytest.mark.parametrize("name", sorted(LEFT.keys() - LONG))
 def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
-    here: PrefixHarness, name: str
+    harness: PrefixHarness, name: str
 ) -> None:
-    plain, came = asked(here, LEFT[name], "plain")
-    answer, sent = asked(here, LEFT[name], "planned")
+    plain, came = asked(harness, LEFT[name], "plain")
+    answer, sent = asked(harness, LEFT[name], "planned")
 
     assert answer.status_code == plain.status_code
     assert sent == came
@@ -272,9 +272,9 @@ def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if "MB" not in name])
-def test_the_gateway_loses_nothing_of_what_is_planned(here: PrefixHarness, name: str) -> None:
-    plain, came = asked(here, PLANNED[name], "plain")
-    answer, sent = asked(here, PLANNED[name], "planned")
+def test_the_gateway_loses_nothing_of_what_is_planned(harness: PrefixHarness, name: str) -> None:
+    plain, came = asked(harness, PLANNED[name], "plain")
+    answer, sent = asked(harness, PLANNED[name], "planned")
 
     assert answer.status_code == plain.status_code
     assert (sent is None) == (came is None)

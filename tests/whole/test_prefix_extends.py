@@ -16,7 +16,7 @@ from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.handbook import handbook
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.wire_prefix import ROUTES, Onlooker, Sent, as_sent
+from tests.fakes.wire_prefix import ROUTES, Sent, WireReader, as_sent
 
 #: Of each recorded set every so manieth conversation.
 EVERY = {"tau": 20, "agentdojo": 40, "lmcache": 10}
@@ -37,13 +37,15 @@ def with_a_tail(body: bytes, *, declared: bool) -> Sent:
 
 
 @pytest.fixture(scope="module")
-def onlooker() -> Onlooker:
-    return Onlooker()
+def onlooker() -> WireReader:
+    return WireReader()
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("regime", ROUTES)
-def test_a_conversation_extends_its_own_prefix(regime: str, mode: str, onlooker: Onlooker) -> None:
+def test_a_conversation_extends_its_own_prefix(
+    regime: str, mode: str, onlooker: WireReader
+) -> None:
     assert list(moves(CONVERSATIONS, MODES[mode](regime), regime, onlooker)) == []
 
 
@@ -51,7 +53,7 @@ def test_a_conversation_extends_its_own_prefix(regime: str, mode: str, onlooker:
 @pytest.mark.parametrize("regime", ROUTES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_recorded_conversation_extends_its_own_prefix(
-    kind: str, regime: str, mode: str, onlooker: Onlooker
+    kind: str, regime: str, mode: str, onlooker: WireReader
 ) -> None:
     assert list(moves(recorded(kind), MODES[mode](regime), regime, onlooker)) == []
 
@@ -60,7 +62,7 @@ def test_a_recorded_conversation_extends_its_own_prefix(
 @pytest.mark.parametrize("mode", LEARNING)
 @pytest.mark.parametrize("regime", ROUTES)
 def test_once_it_is_known_what_varies_a_conversation_built_badly_extends_its_own_prefix_too(
-    regime: str, mode: str, built: str, onlooker: Onlooker
+    regime: str, mode: str, built: str, onlooker: WireReader
 ) -> None:
     plans = learned(LEARNING[mode](regime), many(), BUILT[built])
 
@@ -77,7 +79,7 @@ def test_once_it_is_known_what_varies_a_conversation_built_badly_extends_its_own
     ],
 )
 def test_once_it_is_known_what_varies_a_recorded_conversation_extends_its_own_prefix(
-    regime: str, mode: str, onlooker: Onlooker
+    regime: str, mode: str, onlooker: WireReader
 ) -> None:
     them = recorded("tau")
     plans = learned(LEARNING[mode](regime), them, raw_bodies)
@@ -103,7 +105,7 @@ def many() -> Sequence[Recorded]:
 
 @pytest.mark.parametrize("regime", ROUTES)
 def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
-    regime: str, onlooker: Onlooker
+    regime: str, onlooker: WireReader
 ) -> None:
     for one in CONVERSATIONS:
         calls = sum(1 for _ in one.calls())
@@ -115,7 +117,7 @@ def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
 
 @pytest.mark.parametrize("regime", ROUTES)
 def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
-    regime: str, onlooker: Onlooker
+    regime: str, onlooker: WireReader
 ) -> None:
     def judged(*, declared: bool) -> int:
         def tailed(_one: Recorded, body: bytes) -> Sent:
@@ -128,7 +130,7 @@ def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
 
 
 @pytest.mark.parametrize("regime", ROUTES)
-def test_marks_move_nothing(regime: str, onlooker: Onlooker) -> None:
+def test_marks_move_nothing(regime: str, onlooker: WireReader) -> None:
     """They stand on other blocks with every call."""
 
     def marked(_one: Recorded, body: bytes) -> Sent:
@@ -142,7 +144,7 @@ def test_marks_move_nothing(regime: str, onlooker: Onlooker) -> None:
     assert list(moves(CONVERSATIONS, marked, regime, onlooker)) == []
 
 
-def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: Onlooker) -> None:
+def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: WireReader) -> None:
     one, two = ({"role": "user", "content": said} for said in ("One", "Two"))
     rules = {"role": "system", "content": "Be short."}
     said = ([one], [two], [rules, two])

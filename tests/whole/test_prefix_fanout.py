@@ -19,18 +19,18 @@ LONG, SHORT = 180, 8
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path_factory.mktemp("fans")) as made:
         yield made
 
 
 @pytest.fixture(scope="module", params=MARKS)
-def ways(request: pytest.FixtureRequest, here: PrefixHarness) -> tuple[Fan, Fan]:
+def ways(request: pytest.FixtureRequest, harness: PrefixHarness) -> tuple[Fan, Fan]:
     """As sent, and held back."""
     regime = request.param
-    pace(here, PACE)
-    sent = fanned(here, regime, "as sent", CALLS, LONG)
-    return sent, fanned(here, regime, "held back", CALLS, LONG)
+    pace(harness, PACE)
+    sent = fanned(harness, regime, "as sent", CALLS, LONG)
+    return sent, fanned(harness, regime, "held back", CALLS, LONG)
 
 
 def test_as_sent_every_call_writes_the_prefix(ways: tuple[Fan, Fan]) -> None:
@@ -56,8 +56,8 @@ def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]
     assert median(held.firsts) - median(sent.firsts) < PACE
 
 
-def test_a_pair_of_short_prompts_does_not_wait(here: PrefixHarness) -> None:
-    pace(here, 2.0)
-    pair = fanned(here, "anthropic-breakpoint", "held back", 2, SHORT)
+def test_a_pair_of_short_prompts_does_not_wait(harness: PrefixHarness) -> None:
+    pace(harness, 2.0)
+    pair = fanned(harness, "anthropic-breakpoint", "held back", 2, SHORT)
 
     assert (pair.writers, pair.held) == (2, 0)

@@ -23,7 +23,7 @@ DEARER: Final = {"metadata": {"thriftgate_slots": "0=variable"}}
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         yield made
 
@@ -39,20 +39,20 @@ def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
     return {"model": model, "messages": messages, **fields}
 
 
-def is_unmodified(here: PrefixHarness, sent: dict[str, Any]) -> bool:
+def is_unmodified(harness: PrefixHarness, sent: dict[str, Any]) -> bool:
     """True if the upstream got the prompt as its caller wrote it."""
-    got = orjson.loads(here.lab.exchanges[-1].body)
+    got = orjson.loads(harness.lab.exchanges[-1].body)
     return bool(got["messages"] == sent["messages"])
 
 
-def unmodified_after(here: PrefixHarness, model: str) -> int:
+def unmodified_after(harness: PrefixHarness, model: str) -> int:
     """Number of calls it takes until one is sent unmodified; as many as are made if none is."""
     for number in range(BEFORE):
-        here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
+        harness.ask(body(number, model), at=number * 10.0, feature=FEATURE)
     for number in range(AFTER):
         sent = body(BEFORE + number, model, **DEARER)
-        here.ask(sent, at=(BEFORE + number) * 10.0, feature=FEATURE)
-        if is_unmodified(here, sent):
+        harness.ask(sent, at=(BEFORE + number) * 10.0, feature=FEATURE)
+        if is_unmodified(harness, sent):
             return number
     return AFTER
 
@@ -65,38 +65,38 @@ def in_time(look: Callable[[], T]) -> T:
     return found
 
 
-def suspension(here: PrefixHarness, place: LayoutScope) -> str:
+def suspension(harness: PrefixHarness, place: LayoutScope) -> str:
     """Why planning is suspended there."""
 
     def look() -> str:
-        here.gateway.store.board.refresh()
-        return here.gateway.store.board.current.of(place).suspended
+        harness.gateway.store.board.refresh()
+        return harness.gateway.store.board.current.of(place).suspended
 
     return in_time(look)
 
 
 @pytest.mark.parametrize("regime", ["openai-breakpoint", "openai-interval"])
 def test_a_feature_made_dearer_passes_through_within_fifty_calls_and_people_are_notified(
-    here: PrefixHarness, regime: str
+    harness: PrefixHarness, regime: str
 ) -> None:
     model = MODELS[regime]
-    here.plan(FEATURE, PlanningMode.OBSERVE)
+    harness.plan(FEATURE, PlanningMode.OBSERVE)
 
-    assert unmodified_after(here, model) <= 50
-    place = LayoutScope(here.team, FEATURE, model.partition("-")[0])
-    assert "more than the same calls" in suspension(here, place)
-    store = here.gateway.store
+    assert unmodified_after(harness, model) <= 50
+    place = LayoutScope(harness.team, FEATURE, model.partition("-")[0])
+    assert "more than the same calls" in suspension(harness, place)
+    store = harness.gateway.store
     (alert,) = in_time(lambda: store.outbox.open_alerts(10))
     assert alert.kind == "planning"
-    assert f"thriftgate layout resume {here.team} {FEATURE}" in alert.fix
+    assert f"thriftgate layout resume {harness.team} {FEATURE}" in alert.fix
 
 
-def test_a_feature_that_is_no_dearer_stays_planned(here: PrefixHarness) -> None:
+def test_a_feature_that_is_no_dearer_stays_planned(harness: PrefixHarness) -> None:
     model = MODELS["openai-breakpoint"]
-    here.plan(FEATURE, PlanningMode.OBSERVE)
+    harness.plan(FEATURE, PlanningMode.OBSERVE)
     for number in range(BEFORE + AFTER):
-        here.ask(body(number, model), at=number * 10.0, feature=FEATURE)
+        harness.ask(body(number, model), at=number * 10.0, feature=FEATURE)
 
-    store = here.gateway.store
+    store = harness.gateway.store
     store.board.refresh()
     assert not any(each.suspended for each in store.board.current.places.values())

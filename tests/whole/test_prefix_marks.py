@@ -22,7 +22,7 @@ SHORT = "Answer in one word and in lower case, and never say why unless you are 
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         yield made
 
@@ -33,44 +33,46 @@ def body(regime: str, said: str = "So?", rules: str = RULES, **fields: Any) -> d
     return {"model": MODELS[regime], "messages": messages, **fields}
 
 
-def key_of(here: PrefixHarness, team: str) -> str:
+def key_of(harness: PrefixHarness, team: str) -> str:
     """A key of another team."""
-    made = here.gateway.store.teams.create(team, now=START)
-    return here.gateway.store.teams.create_key(made.id, "first", now=START)[1]
+    made = harness.gateway.store.teams.create(team, now=START)
+    return harness.gateway.store.teams.create_key(made.id, "first", now=START)[1]
 
 
-def asked(here: PrefixHarness, sent: dict[str, Any], key: str = "") -> tuple[Usage, httpx.Response]:
+def asked(
+    harness: PrefixHarness, sent: dict[str, Any], key: str = ""
+) -> tuple[Usage, httpx.Response]:
     """What the simulator charged for a call, and its answer."""
-    here.clock.past += 30.0
-    answer = here.client.post(
-        f"{here.url}/chat/completions",
+    harness.clock.past += 30.0
+    answer = harness.client.post(
+        f"{harness.url}/chat/completions",
         content=orjson.dumps(sent),
         headers={
-            "authorization": f"Bearer {key or here.key}",
+            "authorization": f"Bearer {key or harness.key}",
             "content-type": "application/json",
             "x-thriftgate-feature": "here",
         },
     )
     assert answer.status_code == 200, answer.text
-    charged = here.lab.exchanges[-1].usage
+    charged = harness.lab.exchanges[-1].usage
     assert charged is not None
     return charged, answer
 
 
-def received(here: PrefixHarness) -> Any:
+def received(harness: PrefixHarness) -> Any:
     """The body that the simulator got last."""
-    return orjson.loads(here.lab.exchanges[-1].body)
+    return orjson.loads(harness.lab.exchanges[-1].body)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("mark", [MARK, HOUR])
 def test_a_prefix_that_the_caller_marked_is_read_by_the_next_call(
-    here: PrefixHarness, regime: str, mark: dict[str, str]
+    harness: PrefixHarness, regime: str, mark: dict[str, str]
 ):
     marked = {"cache_control": mark}
-    first, _ = asked(here, body(regime, mark=marked))
-    same, _ = asked(here, body(regime, mark=marked))
-    other, _ = asked(here, body(regime, question("two"), mark=marked))
+    first, _ = asked(harness, body(regime, mark=marked))
+    same, _ = asked(harness, body(regime, mark=marked))
+    other, _ = asked(harness, body(regime, question("two"), mark=marked))
 
     assert first.cache_read == 0
     assert same.cache_read > 0.9 * same.prompt_tokens
@@ -78,30 +80,32 @@ def test_a_prefix_that_the_caller_marked_is_read_by_the_next_call(
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_prefix_marked_in_openais_form_is_read_on_every_route(here: PrefixHarness, regime: str):
+def test_a_prefix_marked_in_openais_form_is_read_on_every_route(
+    harness: PrefixHarness, regime: str
+):
     marked = {"prompt_cache_breakpoint": {"mode": "explicit"}}
-    asked(here, body(regime, mark=marked))
-    other, _ = asked(here, body(regime, question("two"), mark=marked))
+    asked(harness, body(regime, mark=marked))
+    other, _ = asked(harness, body(regime, question("two"), mark=marked))
 
     assert other.cache_read > 0.9 * (other.prompt_tokens - 60)
 
 
-def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(here: PrefixHarness):
-    hour, _ = asked(here, body("anthropic-breakpoint", mark={"cache_control": HOUR}))
-    half, answer = asked(here, body("openai-breakpoint", mark={"cache_control": HOUR}))
+def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(harness: PrefixHarness):
+    hour, _ = asked(harness, body("anthropic-breakpoint", mark={"cache_control": HOUR}))
+    half, answer = asked(harness, body("openai-breakpoint", mark={"cache_control": HOUR}))
 
     assert hour.write_1h > 1_000
     assert (half.write_12h, half.write_30m > 1_000) == (0, True)
     assert "breakpoints" in answer.headers["x-thriftgate-notes"]
 
 
-def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: PrefixHarness):
+def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(harness: PrefixHarness):
     mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     sent = body("openai-interval", mark=mark, prompt_cache_options={"mode": "explicit"})
-    _, answer = asked(here, sent)
+    _, answer = asked(harness, sent)
 
     assert "dropped 1 cache markers" in answer.headers["x-thriftgate-notes"]
-    assert received(here) == body("openai-interval")
+    assert received(harness) == body("openai-interval")
 
 
 @pytest.mark.parametrize("mode", [PlanningMode.OFF, PlanningMode.OBSERVE])
@@ -115,32 +119,32 @@ def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(here: 
     ],
 )
 def test_no_team_reads_or_warms_another_teams_cache(
-    here: PrefixHarness, regime: str, fields: dict[str, Any], mode: PlanningMode
+    harness: PrefixHarness, regime: str, fields: dict[str, Any], mode: PlanningMode
 ):
-    here.plan("here", mode)
-    other = key_of(here, "rival")
+    harness.plan("here", mode)
+    other = key_of(harness, "rival")
     sent = body(regime, mark={"cache_control": MARK}, **fields)
-    mine = [asked(here, sent)[0].cache_read for _ in range(2)]
-    theirs = [asked(here, sent, other)[0].cache_read for _ in range(2)]
-    again = asked(here, sent)[0].cache_read
+    mine = [asked(harness, sent)[0].cache_read for _ in range(2)]
+    theirs = [asked(harness, sent, other)[0].cache_read for _ in range(2)]
+    again = asked(harness, sent)[0].cache_read
 
     assert mine[0] == theirs[0] == 0
     assert mine[1] == theirs[1] == again > 1_000
 
 
-def test_a_prompt_too_short_to_plan_is_kept_apart_too(here: PrefixHarness):
-    other = key_of(here, "rival")
+def test_a_prompt_too_short_to_plan_is_kept_apart_too(harness: PrefixHarness):
+    other = key_of(harness, "rival")
     sent = body("block-chain", rules=SHORT)
-    asked(here, sent)
-    mine, theirs = asked(here, sent)[0], asked(here, sent, other)[0]
+    asked(harness, sent)
+    mine, theirs = asked(harness, sent)[0], asked(harness, sent, other)[0]
 
     assert (mine.cache_read > 0, theirs.cache_read) == (True, 0)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_team_alone_sends_what_it_sent(here: PrefixHarness, regime: str):
+def test_a_team_alone_sends_what_it_sent(harness: PrefixHarness, regime: str):
     sent = body(regime, prompt_cache_key="mine", cache_salt="mine")
-    asked(here, sent)
+    asked(harness, sent)
 
     if regime != "anthropic-breakpoint":
-        assert received(here) == sent
+        assert received(harness) == sent

@@ -17,7 +17,7 @@ from proxy.prefix.layouts.order import INTRODUCTION
 from proxy.prefix.planned import PlanningRequest, layout_place
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.layout_rows import Proposal
-from tests.bench.prefix_traffic import Asking, User
+from tests.bench.prefix_traffic import TimedQuestion, User
 from tests.bench.prefix_ways import variable_first
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS, TOOLS
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def here(
+def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Replicas]:
     folder = tmp_path_factory.mktemp("replicas")
@@ -74,7 +74,7 @@ def bare(came: tuple[str, bytes]) -> tuple[str, bytes]:
 @pytest.mark.parametrize("built", BUILT)
 @pytest.mark.parametrize("regime", MODELS)
 def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
-    here: Replicas, regime: str, built: str, mode: str
+    cluster: Replicas, regime: str, built: str, mode: str
 ) -> None:
     """A conversation begins at one of them; each in turn is the first to see a later call."""
     feature = f"{mode}/{built}/{regime}"
@@ -82,7 +82,7 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
         for step, raw in enumerate(BUILT[built](one)):
             body = named(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
-            came = [here.arrived(each, body, feature=feature, at=0.0) for each in turns]
+            came = [cluster.arrived(each, body, feature=feature, at=0.0) for each in turns]
 
             assert bare(came[0]) == bare(came[-1]), (one.name, step)
             assert mode != "as sent" or regime == "anthropic-breakpoint" or came[0][1] == body
@@ -90,12 +90,12 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
 
 @pytest.mark.parametrize("regime", MODELS)
 def test_a_conversation_that_begins_at_both_goes_on_alike_at_both(
-    here: Replicas, regime: str
+    cluster: Replicas, regime: str
 ) -> None:
     feature = f"auto/well/{regime}"
     bodies = (said(f"twice {regime}", turns, MODELS[regime]) for turns in range(4))
     calls = [
-        [here.arrived(each, body, feature=feature, at=0.0) for each in (0, 1)] for body in bodies
+        [cluster.arrived(each, body, feature=feature, at=0.0) for each in (0, 1)] for body in bodies
     ]
 
     assert all(bare(one) == bare(other) for one, other in calls[1:])
@@ -113,7 +113,7 @@ def said(seed: str, turns: int, model: str, **fields: Any) -> bytes:
 
 @pytest.mark.parametrize("regime", MODELS)
 def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
-    here: Replicas, regime: str
+    cluster: Replicas, regime: str
 ) -> None:
     """Tools come shuffled; the later of two new ones would come first by its name."""
     roll = dice("midway", regime)
@@ -123,7 +123,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     lists = []
     for step, (which, tools) in enumerate(zip((0, 1, 0, 1, 0, 1), brought, strict=True)):
         body = said(regime, step, MODELS[regime], tools=tools)
-        _, came = here.arrived(which, body, feature=f"{GROWN}/{regime}", at=0.0)
+        _, came = cluster.arrived(which, body, feature=f"{GROWN}/{regime}", at=0.0)
         lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
 
     order = [*map(name, brought[0]), name(sends), name(finds)]
@@ -138,47 +138,47 @@ def name(tool: Json) -> str:
     return str(tool.get("function", tool)["name"])
 
 
-def test_a_layout_that_is_approved_applies_to_new_conversations_alone(here: Replicas) -> None:
+def test_a_layout_that_is_approved_applies_to_new_conversations_alone(cluster: Replicas) -> None:
     users = count()
-    found = {regime: until(partial(proposed, here, regime, users)) for regime in MODELS}
-    old = begun(here, users, arranged=False)
+    found = {regime: until(partial(proposed, cluster, regime, users)) for regime in MODELS}
+    old = begun(cluster, users, arranged=False)
     for regime, proposal in found.items():
-        here.store.layouts.approve(where(here, regime), proposal.version, "ana", 0.0)
+        cluster.store.layouts.approve(where(cluster, regime), proposal.version, "ana", 0.0)
     for regime, which in product(MODELS, (0, 1)):  # Each hears of it by itself.
-        until(partial(heard, here, which, regime, users))
-    new = begun(here, users, arranged=True)
+        until(partial(heard, cluster, which, regime, users))
+    new = begun(cluster, users, arranged=True)
 
     for regime, (which, turn) in product(MODELS, ((1, 1), (0, 2), (1, 3))):
         for user in old[regime] + new[regime]:
             body = asks(user, turn, regime)
             turns = (which, 1 - which)
-            came = [here.arrived(each, body, feature=learnt(regime), at=0.0) for each in turns]
+            came = [cluster.arrived(each, body, feature=learnt(regime), at=0.0) for each in turns]
             assert bare(came[0]) == bare(came[1])
             assert (ARRIVED in came[0][1]) == (user in new[regime])
 
 
-def proposed(here: Replicas, regime: str, users: Iterator[int]) -> Proposal | None:
+def proposed(cluster: Replicas, regime: str, users: Iterator[int]) -> Proposal | None:
     """The layout that is proposed once another user was heard; None if there is none yet."""
     user = next(users)
-    assert not any(is_arranged(here, 0, regime, user, turn) for turn in range(3))
-    return next(iter(here.store.layouts.proposals(where(here, regime))), None)
+    assert not any(is_arranged(cluster, 0, regime, user, turn) for turn in range(3))
+    return next(iter(cluster.store.layouts.proposals(where(cluster, regime))), None)
 
 
-def begun(here: Replicas, users: Iterator[int], *, arranged: bool) -> dict[str, tuple[int, int]]:
+def begun(cluster: Replicas, users: Iterator[int], *, arranged: bool) -> dict[str, tuple[int, int]]:
     """For each regime a user whose conversation began at the one gateway, and one at the other."""
     found = {regime: (next(users), next(users)) for regime in MODELS}
     for regime, which in product(MODELS, (0, 1)):
-        assert is_arranged(here, which, regime, found[regime][which]) == arranged
+        assert is_arranged(cluster, which, regime, found[regime][which]) == arranged
     return found
 
 
-def heard(here: Replicas, which: int, regime: str, users: Iterator[int]) -> bool | None:
+def heard(cluster: Replicas, which: int, regime: str, users: Iterator[int]) -> bool | None:
     """True once the gateway arranges what another user says."""
-    return is_arranged(here, which, regime, next(users)) or None
+    return is_arranged(cluster, which, regime, next(users)) or None
 
 
-def is_arranged(here: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
-    _, came = here.arrived(which, asks(user, turn, regime), feature=learnt(regime), at=0.0)
+def is_arranged(cluster: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
+    _, came = cluster.arrived(which, asks(user, turn, regime), feature=learnt(regime), at=0.0)
     return ARRIVED in came
 
 
@@ -186,9 +186,9 @@ def learnt(regime: str) -> str:
     return f"learnt/{regime}"
 
 
-def where(here: Replicas, regime: str) -> LayoutScope:
+def where(cluster: Replicas, regime: str) -> LayoutScope:
     """Where the layouts of the feature that learns are."""
-    feature = here.place(learnt(regime))
+    feature = cluster.place(learnt(regime))
     asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
     return layout_place(asked, MODELS[regime])
 
@@ -196,10 +196,12 @@ def where(here: Replicas, regime: str) -> LayoutScope:
 def asks(number: int, turn: int, regime: str) -> bytes:
     """A call of a user who was never met before, built with what varies first."""
     user = User(number=number, name=f"User {number}", plan="plus", city="Porto", since=2020)
-    call = Asking(at=turn * 40.0 + number, user=user, turn=turn)
+    call = TimedQuestion(at=turn * 40.0 + number, user=user, turn=turn)
     history: list[Json] = []
     for before in range(turn):
-        history.append({"role": "user", "content": Asking(at=0.0, user=user, turn=before).question})
+        history.append(
+            {"role": "user", "content": TimedQuestion(at=0.0, user=user, turn=before).question}
+        )
         history.append({"role": "assistant", "content": f"Case {before} is with the floor lead."})
     return orjson.dumps({"model": MODELS[regime], **variable_first(call, history, regime)})
 
@@ -214,8 +216,8 @@ def until(found: Callable[[], T | None]) -> T:
     raise AssertionError("never found")
 
 
-def test_both_know_the_key_and_the_ledger_is_one(here: Replicas) -> None:
-    first, second = here.gateways
+def test_both_know_the_key_and_the_ledger_is_one(cluster: Replicas) -> None:
+    first, second = cluster.gateways
 
     assert first.database_url == second.database_url
     assert first.folder != second.folder

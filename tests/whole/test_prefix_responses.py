@@ -20,34 +20,36 @@ CALLS = 8
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
-def asked(here: PrefixHarness, feature: str = "desk", **sent: Any) -> tuple[Usage, httpx.Response]:
+def asked(
+    harness: PrefixHarness, feature: str = "desk", **sent: Any
+) -> tuple[Usage, httpx.Response]:
     """What the simulator charged for a call, and its answer."""
-    here.clock.past += 30.0
-    here.gateway.store.board.refresh()
-    here.lab.queue_directives(["words=20"])
-    answer = here.client.post(
-        f"{here.url}/responses",
+    harness.clock.past += 30.0
+    harness.gateway.store.board.refresh()
+    harness.lab.queue_directives(["words=20"])
+    answer = harness.client.post(
+        f"{harness.url}/responses",
         content=orjson.dumps({"model": NEWEST, **sent}),
         headers={
-            "authorization": f"Bearer {here.key}",
+            "authorization": f"Bearer {harness.key}",
             "content-type": "application/json",
             "x-thriftgate-feature": feature,
         },
     )
     assert answer.status_code == 200, answer.text
-    charged = here.lab.exchanges[-1].usage
+    charged = harness.lab.exchanges[-1].usage
     assert charged is not None
     return charged, answer
 
 
-def received(here: PrefixHarness) -> Any:
-    return orjson.loads(here.lab.exchanges[-1].body)
+def received(harness: PrefixHarness) -> Any:
+    return orjson.loads(harness.lab.exchanges[-1].body)
 
 
 def said(role: str, content: str) -> dict[str, Any]:
@@ -62,26 +64,26 @@ RULED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("how", RULED)
 def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
-    here: PrefixHarness, how: str
+    harness: PrefixHarness, how: str
 ):
     fields = RULED[how]
     charged = []
     for number in range(CALLS):
         items = [*fields["input"], said("user", question(f"one {number}"))]
-        charged.append(asked(here, **{**fields, "input": items})[0])
+        charged.append(asked(harness, **{**fields, "input": items})[0])
 
-    rules = len(here.lab.vocabulary.ids(RULES))
+    rules = len(harness.lab.vocabulary.ids(RULES))
     assert charged[0].cache_read == 0
     assert all(each.cache_read >= rules for each in charged[1:])
     assert sum(each.cache_write_tokens for each in charged) < 1.5 * charged[0].prompt_tokens
 
 
-def test_as_sent_none_of_them_is(here: PrefixHarness):
-    here.plan("plain", PlanningMode.OFF)
+def test_as_sent_none_of_them_is(harness: PrefixHarness):
+    harness.plan("plain", PlanningMode.OFF)
     charged = []
     for number in range(3):
         items = [said("developer", RULES), said("user", question(f"one {number}"))]
-        charged.append(asked(here, "plain", input=items)[0])
+        charged.append(asked(harness, "plain", input=items)[0])
 
     assert {each.cache_read for each in charged} == {0}
 
@@ -89,7 +91,7 @@ def test_as_sent_none_of_them_is(here: PrefixHarness):
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("model", [NEWEST, OLDER])
 def test_a_conversation_with_tools_reads_what_it_sent(
-    here: PrefixHarness, model: str, *, stored: bool
+    harness: PrefixHarness, model: str, *, stored: bool
 ):
     names = ["b", "a", "c"]
     items: list[dict[str, Any]] = [said("user", RULES)]
@@ -97,7 +99,7 @@ def test_a_conversation_with_tools_reads_what_it_sent(
     for turn in range(4):
         tools = [{"type": "function", "name": name, "parameters": {}} for name in names]
         fields: dict[str, Any] = {"tools": tools, "instructions": "Be kind.", "store": stored}
-        charged, answer = asked(here, model=model, input=items, **fields)
+        charged, answer = asked(harness, model=model, input=items, **fields)
         reads.append(charged.cache_read / charged.prompt_tokens)
         items += answer.json()["output"]
         call = {"type": "function_call", "call_id": f"call_{turn}", "name": "a", "arguments": "{}"}
@@ -113,32 +115,34 @@ def test_a_conversation_with_tools_reads_what_it_sent(
     assert min(reads[1:]) > (0.85 if model == OLDER else 0.9)  # the older reads whole intervals
 
 
-def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(here: PrefixHarness):
-    _, first = asked(here, input=RULES)
+def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(
+    harness: PrefixHarness,
+):
+    _, first = asked(harness, input=RULES)
     sent = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
-    _, answer = asked(here, **sent)
+    _, answer = asked(harness, **sent)
 
     assert "what its provider keeps" in answer.headers["x-thriftgate-notes"]
-    assert received(here) == {"model": NEWEST, **sent}
+    assert received(harness) == {"model": NEWEST, **sent}
 
 
-def test_tags_reach_no_model_planned_or_not(here: PrefixHarness):
-    here.plan("plain", PlanningMode.OFF)
+def test_tags_reach_no_model_planned_or_not(harness: PrefixHarness):
+    harness.plan("plain", PlanningMode.OFF)
     tagged = "<tg:stable>Be kind.</tg:stable> It is noon."
     for feature in ("plain", "desk"):
-        asked(here, feature, instructions=tagged, input=RULES)
+        asked(harness, feature, instructions=tagged, input=RULES)
 
-        assert received(here)["instructions"] == "Be kind. It is noon."
-        _, first = asked(here, feature, input=RULES)
+        assert received(harness)["instructions"] == "Be kind. It is noon."
+        _, first = asked(harness, feature, input=RULES)
         kept = {"previous_response_id": first.json()["id"]}
-        asked(here, feature, instructions=tagged, input="So? " * 600, **kept)
+        asked(harness, feature, instructions=tagged, input="So? " * 600, **kept)
 
-        assert received(here)["instructions"] == "Be kind. It is noon."
+        assert received(harness)["instructions"] == "Be kind. It is noon."
 
 
-def test_where_nothing_is_planned_it_goes_as_it_came(here: PrefixHarness):
+def test_where_nothing_is_planned_it_goes_as_it_came(harness: PrefixHarness):
     sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
-    here.plan("plain", PlanningMode.OFF)
-    asked(here, "plain", **sent)
+    harness.plan("plain", PlanningMode.OFF)
+    asked(harness, "plain", **sent)
 
-    assert received(here) == {"model": NEWEST, **sent}
+    assert received(harness) == {"model": NEWEST, **sent}

@@ -17,35 +17,35 @@ DEPARTMENTS = (0, 1, *[2] * 10)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         made.plan("planned", PlanningMode.OBSERVE)
         yield made
 
 
 def served(
-    here: PrefixHarness, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
+    harness: PrefixHarness, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
 ) -> list[Usage]:
     """What the simulator charged for each call of a feature."""
-    here.turn()
+    harness.turn()
     charged = []
     for department in departments:
-        here.clock.past += 30.0
+        harness.clock.past += 30.0
         messages = [
             {"role": "system", "content": f"Department {department} of {feature}.\n{RULES}"},
             {"role": "user", "content": "Hi"},
         ]
-        answer = here.client.post(
-            f"{here.url}/chat/completions",
+        answer = harness.client.post(
+            f"{harness.url}/chat/completions",
             content=orjson.dumps({"model": MODELS[regime], "messages": messages}),
             headers={
-                "authorization": f"Bearer {here.key}",
+                "authorization": f"Bearer {harness.key}",
                 "content-type": "application/json",
                 "x-thriftgate-feature": feature,
             },
         )
         assert answer.status_code == 200, answer.text
-        usage = here.lab.exchanges[-1].usage
+        usage = harness.lab.exchanges[-1].usage
         assert usage is not None
         charged.append(usage)
     return charged
@@ -57,9 +57,9 @@ def cost(charged: list[Usage]) -> float:
 
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
-def test_a_repeated_prompt_is_read_however_it_began(here: PrefixHarness, regime: str):
-    alone = served(here, regime, "unplanned")
-    planned = served(here, regime, "planned")
+def test_a_repeated_prompt_is_read_however_it_began(harness: PrefixHarness, regime: str):
+    alone = served(harness, regime, "unplanned")
+    planned = served(harness, regime, "planned")
 
     assert planned[-1].cache_read >= 0.9 * alone[-1].cache_read
     assert cost(planned) <= 1.02 * cost(alone)
@@ -67,10 +67,10 @@ def test_a_repeated_prompt_is_read_however_it_began(here: PrefixHarness, regime:
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
 def test_a_prompt_that_never_repeats_is_soon_written_without_a_fee(
-    here: PrefixHarness, regime: str
+    harness: PrefixHarness, regime: str
 ):
-    alone = served(here, regime, "unplanned", range(24))
-    planned = served(here, regime, "planned", range(24))
+    alone = served(harness, regime, "unplanned", range(24))
+    planned = served(harness, regime, "planned", range(24))
 
     assert cost(planned) <= 1.02 * cost(alone)
     if regime == "openai-breakpoint":

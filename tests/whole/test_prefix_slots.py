@@ -15,13 +15,13 @@ RULES = handbook(40, "rules")
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         made.plan("desk", PlanningMode.OBSERVE)
         yield made
 
 
-def sent(here: PrefixHarness, header: str = "", **fields: Any) -> tuple[list[str], str]:
+def sent(harness: PrefixHarness, header: str = "", **fields: Any) -> tuple[list[str], str]:
     """The texts that the simulator got, in order, and what the gateway says it left as it was."""
     body = {
         "model": MODELS["openai-interval"],
@@ -32,18 +32,18 @@ def sent(here: PrefixHarness, header: str = "", **fields: Any) -> tuple[list[str
         ],
         **fields,
     }
-    answer = here.client.post(
-        f"{here.url}/chat/completions",
+    answer = harness.client.post(
+        f"{harness.url}/chat/completions",
         content=orjson.dumps(body),
         headers={
-            "authorization": f"Bearer {here.key}",
+            "authorization": f"Bearer {harness.key}",
             "content-type": "application/json",
             "x-thriftgate-feature": "desk",
             **({"x-thriftgate-slots": header} if header else {}),
         },
     )
     assert answer.status_code == 200, answer.text
-    got = orjson.loads(here.lab.exchanges[-1].body)
+    got = orjson.loads(harness.lab.exchanges[-1].body)
     return [_words(one["content"]) for one in got["messages"]], answer.headers.get(
         "x-thriftgate-notes", ""
     )
@@ -53,22 +53,22 @@ def _words(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def test_text_that_a_header_names_variable_comes_last(here: PrefixHarness):
-    texts, notes = sent(here, "0=variable")
+def test_text_that_a_header_names_variable_comes_last(harness: PrefixHarness):
+    texts, notes = sent(harness, "0=variable")
 
     assert texts[:2] == [RULES, "So?"]
     assert texts[2].endswith("It is noon on the first day.")
     assert notes == ""
 
 
-def test_metadata_says_the_same(here: PrefixHarness):
-    texts, _ = sent(here, metadata={"thriftgate_slots": "0=variable"})
+def test_metadata_says_the_same(harness: PrefixHarness):
+    texts, _ = sent(harness, metadata={"thriftgate_slots": "0=variable"})
 
     assert texts[:2] == [RULES, "So?"]
 
 
-def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(here: PrefixHarness):
-    texts, notes = sent(here, "0=fickle")
+def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(harness: PrefixHarness):
+    texts, notes = sent(harness, "0=fickle")
 
     assert texts == ["It is noon on the first day.", RULES, "So?"]
     assert "'0=fickle' is passed over" in notes

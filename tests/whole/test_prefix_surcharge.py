@@ -24,32 +24,32 @@ def body(said: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[PrefixHarness]:
+def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path) as made:
         yield made
 
 
-def asked(here: PrefixHarness, mode: PlanningMode) -> list[Usage]:
+def asked(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
     """What the simulator charged for each of some calls, half a minute apart."""
-    here.turn()
-    here.plan(mode.value, mode)
+    harness.turn()
+    harness.plan(mode.value, mode)
     for number in range(CALLS):
-        here.ask(body(question(f"one {number}")), at=number * 30.0, feature=mode.value)
-    charged = [each.usage for each in here.lab.exchanges][-CALLS:]
+        harness.ask(body(question(f"one {number}")), at=number * 30.0, feature=mode.value)
+    charged = [each.usage for each in harness.lab.exchanges][-CALLS:]
     assert all(used is not None for used in charged)
     return [used for used in charged if used is not None]
 
 
-def stable(here: PrefixHarness) -> int:
+def stable(harness: PrefixHarness) -> int:
     """Tokens of the developer's message: its start, role, words and end."""
-    ids = here.lab.vocabulary.ids
+    ids = harness.lab.vocabulary.ids
     return len(ids("developer")) + len(ids(RULES)) + 3
 
 
 def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
-    here: PrefixHarness,
+    harness: PrefixHarness,
 ) -> None:
-    charged = asked(here, PlanningMode.OFF)
+    charged = asked(harness, PlanningMode.OFF)
 
     assert [used.cache_read for used in charged] == [0] * CALLS
     assert all(used.write_30m > 0.99 * used.prompt_tokens for used in charged)
@@ -57,32 +57,34 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
 
 @pytest.mark.parametrize("mode", MARKING)
 def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
-    here: PrefixHarness, mode: PlanningMode
+    harness: PrefixHarness, mode: PlanningMode
 ) -> None:
-    first, *others = asked(here, mode)
+    first, *others = asked(harness, mode)
 
     assert first.cache_read == 0
-    assert first.write_30m >= stable(here)
-    assert {used.cache_read for used in others} == {stable(here)}
+    assert first.write_30m >= stable(harness)
+    assert {used.cache_read for used in others} == {stable(harness)}
 
 
 @pytest.mark.parametrize("mode", MARKING)
-def test_planned_the_stable_part_is_written_once(here: PrefixHarness, mode: PlanningMode) -> None:
+def test_planned_the_stable_part_is_written_once(
+    harness: PrefixHarness, mode: PlanningMode
+) -> None:
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
-    first, *others = asked(here, mode)
+    first, *others = asked(harness, mode)
 
     assert first.cache_write_tokens <= first.prompt_tokens
-    assert all(used.cache_write_tokens <= used.prompt_tokens - stable(here) for used in others)
+    assert all(used.cache_write_tokens <= used.prompt_tokens - stable(harness) for used in others)
     assert sum(used.cache_write_tokens for used in others) < 0.12 * first.cache_write_tokens
 
 
 @pytest.mark.parametrize("mode", MARKING)
 def test_planned_it_costs_less_from_the_second_call_on(
-    here: PrefixHarness, mode: PlanningMode
+    harness: PrefixHarness, mode: PlanningMode
 ) -> None:
-    asked(here, PlanningMode.OFF)
-    asked(here, mode)
-    spent = here.spent()
+    asked(harness, PlanningMode.OFF)
+    asked(harness, mode)
+    spent = harness.spent()
     before, after = spent[PlanningMode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
 
     assert before is not None

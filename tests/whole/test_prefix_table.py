@@ -19,18 +19,18 @@ Table = dict[str, Row]
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
     with prefix_harness(tmp_path_factory.mktemp("hours")) as made:
         yield made
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def table(request: pytest.FixtureRequest, here: PrefixHarness) -> Table:
-    return {row.way: row for row in rows(here, traffic(CALLS), [request.param])}
+def table(request: pytest.FixtureRequest, harness: PrefixHarness) -> Table:
+    return {row.way: row for row in rows(harness, traffic(CALLS), [request.param])}
 
 
-def test_the_prompt_is_some_twelve_thousand_tokens(here: PrefixHarness) -> None:
-    assert 12_000 <= len(here.lab.vocabulary.ids(handbook())) <= 12_700
+def test_the_prompt_is_some_twelve_thousand_tokens(harness: PrefixHarness) -> None:
+    assert 12_000 <= len(harness.lab.vocabulary.ids(handbook())) <= 12_700
 
 
 def test_the_users_are_a_realistic_mix() -> None:

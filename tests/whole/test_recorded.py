@@ -30,7 +30,7 @@ needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at 
 
 
 @dataclass(frozen=True)
-class Played:
+class ReplayedRecording:
     """What came of a recording: the caller's answer, the upstream's request, and the receipt."""
 
     recording: RecordedCall
@@ -83,25 +83,25 @@ async def _play(
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> list[ReplayedRecording]:
     recorded = {str(number): recording for number, recording in enumerate(recorded_calls())}
     folder = tmp_path_factory.mktemp("recordings")
-    with running_in_thread(lambda: replay_gateway(folder, recorded)) as here:
-        answers = asyncio.run(_play(here.url, here.key, recorded))
+    with running_in_thread(lambda: replay_gateway(folder, recorded)) as gateway:
+        answers = asyncio.run(_play(gateway.url, gateway.key, recorded))
         came = []
         for number, answer in answers.items():
-            (receipt,) = here.receipts(answer.headers["x-request-id"])
-            came.append(Played(recorded[number], answer, here.heard[number], receipt))
+            (receipt,) = gateway.receipts(answer.headers["x-request-id"])
+            came.append(ReplayedRecording(recorded[number], answer, gateway.heard[number], receipt))
     return came
 
 
 @needs_tapes
-def test_all_recordings_are_played(played: list[Played]) -> None:
+def test_all_recordings_are_played(played: list[ReplayedRecording]) -> None:
     assert len(played) == len(recorded_calls()) == 904
 
 
 @needs_tapes
-def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
+def test_a_recorded_answer_arrives_byte_for_byte(played: list[ReplayedRecording]) -> None:
     changed = [
         one.recording.name
         for one in played
@@ -116,7 +116,7 @@ def test_a_recorded_answer_arrives_byte_for_byte(played: list[Played]) -> None:
 
 @needs_tapes
 def test_the_body_arrives_byte_for_byte_except_for_the_request_for_usage(
-    played: list[Played],
+    played: list[ReplayedRecording],
 ) -> None:
     changed = [one for one in played if one.heard != one.recording.asked]
 
@@ -129,7 +129,7 @@ def test_the_body_arrives_byte_for_byte_except_for_the_request_for_usage(
 
 
 @needs_tapes
-def test_the_ledger_holds_the_usage_that_was_recorded(played: list[Played]) -> None:
+def test_the_ledger_holds_the_usage_that_was_recorded(played: list[ReplayedRecording]) -> None:
     wrong = []
     for one in played:
         if one.recording.status != 200:
@@ -146,7 +146,9 @@ def test_the_ledger_holds_the_usage_that_was_recorded(played: list[Played]) -> N
 
 
 @needs_tapes
-def test_usage_that_the_provider_did_not_report_is_estimated(played: list[Played]) -> None:
+def test_usage_that_the_provider_did_not_report_is_estimated(
+    played: list[ReplayedRecording],
+) -> None:
     unsaid = [one for one in played if one.recording.status == 200 and usage(one.recording) is None]
 
     for one in unsaid:
@@ -156,7 +158,7 @@ def test_usage_that_the_provider_did_not_report_is_estimated(played: list[Played
 
 
 @dataclass(frozen=True)
-class Came:
+class StreamResult:
     """What the caller gets of a stream, and what is kept of it."""
 
     body: bytes
@@ -179,11 +181,11 @@ class Streamed:
     endpoint: str
     dies: bool = False
 
-    def delivered(self, pieces: list[bytes]) -> Came:
+    def delivered(self, pieces: list[bytes]) -> StreamResult:
         """What comes of it in these pieces."""
         return asyncio.run(self._delivered(pieces))
 
-    async def _delivered(self, pieces: list[bytes]) -> Came:
+    async def _delivered(self, pieces: list[bytes]) -> StreamResult:
         script = Scripted([*pieces, broken()] if self.dies else pieces, headers=EVENTS)
         set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
         caller, told = FakeCaller(), b""
@@ -195,7 +197,7 @@ class Streamed:
         body = caller.body
         if self.endpoint == "responses":  # A run that means nothing is a comment, if it is alone.
             body = body.replace(b": ping\n\n", b"")
-        return Came(
+        return StreamResult(
             body, told, kept.status, kept.error, kept.usage, kept.cost_nanos, kept.outcome,
             kept.estimated,
         )  # fmt: skip
@@ -249,15 +251,15 @@ def asked(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") 
     return f'{{"model":"{model}","stream":true,{said % text}{options}}}'.encode()
 
 
-def of_the_lab(here: GatewayFixture) -> Iterator[Streamed]:
-    headers = {"authorization": f"Bearer {here.key}"}
+def of_the_lab(gateway: GatewayFixture) -> Iterator[Streamed]:
+    headers = {"authorization": f"Bearer {gateway.key}"}
     wires = (("gpt-lab", "openai"), ("claude-lab", "anthropic"))
     for (model, kind), endpoint, fault in product(
         wires, ("chat/completions", "responses"), ("ok", "crlf", "words=90", "early-usage")
     ):
         body = asked(endpoint, model, f"Hé, [[fault:{fault}]]")
-        httpx.post(f"{here.url}/{endpoint}", content=body, headers=headers)
-        yield Streamed(bytes(here.lab.exchanges[-1].sent), asked(endpoint), kind, endpoint)
+        httpx.post(f"{gateway.url}/{endpoint}", content=body, headers=headers)
+        yield Streamed(bytes(gateway.lab.exchanges[-1].sent), asked(endpoint), kind, endpoint)
 
 
 def of_the_tapes() -> Iterator[Streamed]:
@@ -270,8 +272,8 @@ def of_the_tapes() -> Iterator[Streamed]:
 
 
 @pytest.fixture(scope="module")
-def streams(here: GatewayFixture) -> list[Streamed]:
-    return [*of_the_lab(here), *of_the_tapes()]
+def streams(gateway: GatewayFixture) -> list[Streamed]:
+    return [*of_the_lab(gateway), *of_the_tapes()]
 
 
 @settings(max_examples=300)

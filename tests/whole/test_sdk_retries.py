@@ -14,18 +14,18 @@ from tests.fakes.sdk_calls import chat
 
 
 @pytest.fixture
-def here(found: Callable[..., GatewayFixture]) -> GatewayFixture:
+def gateway(start_gateway: Callable[..., GatewayFixture]) -> GatewayFixture:
     """A gateway that has made nothing again so far."""
-    return found()
+    return start_gateway()
 
 
 def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
-    here: GatewayFixture, dial: Dial, model: str, feature: str
+    gateway: GatewayFixture, make_client: Dial, model: str, feature: str
 ) -> None:
-    here.lab.queue_directives(["500", "500", "ok"])
-    client = dial(max_retries=2, default_headers={"x-thriftgate-feature": feature})
+    gateway.lab.queue_directives(["500", "500", "ok"])
+    client = make_client(max_retries=2, default_headers={"x-thriftgate-feature": feature})
     answer = client.ask(chat(model, "Hello."))
-    receipts = here.of_feature(feature, calls=2)
+    receipts = gateway.of_feature(feature, calls=2)
     failed = [receipt for receipt in receipts if receipt.outcome is Outcome.FAILED]
     (answered,) = [receipt for receipt in receipts if receipt.outcome is Outcome.ANSWERED]
 
@@ -37,12 +37,12 @@ def test_a_call_the_sdk_makes_again_is_two_calls_in_the_ledger(
 
 
 def test_a_call_the_gateway_makes_again_is_one_call_in_the_ledger(
-    here: GatewayFixture, dial: Dial, model: str, feature: str
+    gateway: GatewayFixture, make_client: Dial, model: str, feature: str
 ) -> None:
-    here.lab.queue_directives(["529", "ok"])
-    client = dial(default_headers={"x-thriftgate-feature": feature})
+    gateway.lab.queue_directives(["529", "ok"])
+    client = make_client(default_headers={"x-thriftgate-feature": feature})
     client.ask(chat(model, "Hello."))
-    failed, answered = here.of_feature(feature)
+    failed, answered = gateway.of_feature(feature)
 
     assert failed.call_id == answered.call_id
     assert [(r.attempt, r.final) for r in (failed, answered)] == [(0, False), (1, True)]

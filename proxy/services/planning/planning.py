@@ -162,7 +162,7 @@ class PromptPlanning:
 
         Where it was asked about its cache besides, that is left alone first.
         """
-        upstream = planned.way.upstream
+        upstream = planned.target.upstream
         if self._diagnostics.record_refusal(planned, self._now()):
             _log.error("%s refused cache diagnostics and is not asked for them again", upstream)
             return
@@ -210,12 +210,12 @@ class PromptPlanning:
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settle_call(planned, usage, told=diagnostics.said)
+                found = self._planner.settle_call(planned, usage, reason=diagnostics.said)
             else:
-                found = find_miss(planned, usage, told=diagnostics.said)
+                found = find_miss(planned, usage, provider_reason=diagnostics.said)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("A call's cache usage could not be evaluated and is not learned from")
-            return provider_miss(diagnostics.said, usage, planned.way.rates)
+            return provider_miss(diagnostics.said, usage, planned.target.rates)
         finally:
             if is_free:
                 self._lock.release()

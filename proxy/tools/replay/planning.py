@@ -150,12 +150,12 @@ class PlannedVariant:
 
     def _beyond(self, planned: Planned) -> int:
         """The least tokens that the cache keeps, where moves would pay but for them; else 0."""
-        regime = planned.way.regime
+        regime = planned.target.regime
         if not regime.least:
             return 0
         keeping = msgspec.structs.replace(regime, least=0)
-        elsewhere = msgspec.structs.replace(planned.way, regime=keeping)
-        found = self._lessons.proposal(msgspec.structs.replace(planned, way=elsewhere))
+        elsewhere = msgspec.structs.replace(planned.target, regime=keeping)
+        found = self._lessons.proposal(msgspec.structs.replace(planned, target=elsewhere))
         return 0 if found is None else regime.least
 
     def _feature(self, at: LayoutScope) -> FeatureProgress:

@@ -6,7 +6,7 @@ from compaction.reading.text_analysis_cache import TextAnalysisCache, analyze_un
 TEXT = "an order that was looked through once already"
 
 
-class Looks:
+class CountingAnalyzer:
     """Looks that are counted."""
 
     def __init__(self):
@@ -22,7 +22,7 @@ class Looks:
 
 
 def test_a_text_is_looked_through_once_for_each_thing_that_is_sought():
-    looks, find = Looks(), TextAnalysisCache().analyzer_for(b"a")
+    looks, find = CountingAnalyzer(), TextAnalysisCache().analyzer_for(b"a")
     words, small = looks.words, looks.small
 
     assert find(words, TEXT) == find(words, TEXT) == analyze_uncached(words, TEXT)
@@ -31,7 +31,7 @@ def test_a_text_is_looked_through_once_for_each_thing_that_is_sought():
 
 
 def test_an_empty_analysis_is_cached_too():
-    looks, find = Looks(), TextAnalysisCache().analyzer_for(b"a")
+    looks, find = CountingAnalyzer(), TextAnalysisCache().analyzer_for(b"a")
     empty = looks.words
 
     assert find(empty, " " * 40) == find(empty, " " * 40) == ()
@@ -39,7 +39,7 @@ def test_an_empty_analysis_is_cached_too():
 
 
 def test_a_scopes_texts_are_not_cached_for_other_scopes():
-    looks, findings = Looks(), TextAnalysisCache()
+    looks, findings = CountingAnalyzer(), TextAnalysisCache()
     words = looks.words
     findings.analyzer_for(b"a")(words, TEXT)
     findings.analyzer_for(b"b")(words, TEXT)
@@ -73,7 +73,7 @@ def paired(text):
 @pytest.mark.parametrize("look", [told, paired])
 def test_nested_items_count_towards_an_entrys_bytes(look):
     alone, held = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
-    words = Looks().words
+    words = CountingAnalyzer().words
     for number in range(100):
         text = f"{'x ' * 60}{number}"
         alone.analyzer_for(b"a")(words, text)
@@ -86,7 +86,7 @@ def test_the_text_analysis_cache_is_bounded():
     few, light = TextAnalysisCache(max_entries=10), TextAnalysisCache(max_bytes=20_000)
     for number in range(100):
         few.analyzer_for(b"a")(str.upper, f"{TEXT} {number}")
-        light.analyzer_for(b"a")(Looks().words, f"{'x ' * 30}{number}")
+        light.analyzer_for(b"a")(CountingAnalyzer().words, f"{'x ' * 30}{number}")
 
     assert len(few) <= 10
     assert 0 < len(light) < 5

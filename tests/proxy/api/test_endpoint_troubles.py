@@ -61,7 +61,7 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     assert harness.receipts[0].upstream_request_id == "req_1"
 
 
-class Clumsy(FakeEstimator):
+class FailingEstimator(FakeEstimator):
     """Makes a mistake of ours once an answer is complete or begun."""
 
     def learn(self, *_: Any) -> None:
@@ -70,7 +70,7 @@ class Clumsy(FakeEstimator):
 
 def clumsy(*scripts: Scripted) -> EndpointHarness:
     harness = EndpointHarness(scripts)
-    table, ledger = fake_dependencies(harness.transport, estimator=Clumsy())
+    table, ledger = fake_dependencies(harness.transport, estimator=FailingEstimator())
     harness.front = Endpoint(nothing, table, harness.front._admission)
     harness.receipts = ledger.receipts
     return harness

@@ -321,7 +321,7 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
     assert turns > 2 * len(sent) // 65_536
 
 
-class Leaver(Connection):
+class DisconnectingCaller(Connection):
     """A caller that announces more and leaves."""
 
     async def receive(self):
@@ -329,7 +329,9 @@ class Leaver(Connection):
         return {**message, "more_body": True} if "body" in message else message
 
 
-@pytest.mark.parametrize("connection", [Connection([], leaves_after=0), Leaver(leaves_after=1)])
+@pytest.mark.parametrize(
+    "connection", [Connection([], leaves_after=0), DisconnectingCaller(leaves_after=1)]
+)
 def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
     with pytest.raises(ClientDisconnected):
         received(connection)

@@ -41,7 +41,7 @@ from tests.fakes.clock import played, ticks
 from tests.fakes.upstream import FakeTransport, broken
 
 
-class Rested(NoWatchdog):
+class FakeWatchdog(NoWatchdog):
     """A watch that knows whether it was told to rest."""
 
     def __init__(self) -> None:
@@ -51,9 +51,11 @@ class Rested(NoWatchdog):
         self.waits = None
 
 
-def opening(*, was_taken: bool = True, takes: float = 0.0) -> tuple[Attempt, FakeLedger, Rested]:
+def opening(
+    *, was_taken: bool = True, takes: float = 0.0
+) -> tuple[Attempt, FakeLedger, FakeWatchdog]:
     table, ledger = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(takes=takes))
-    watch = Rested()
+    watch = FakeWatchdog()
     line = CallContext(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
     made = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)
     made.was_accepted = was_taken

@@ -42,7 +42,7 @@ LONG = RetryPolicy(first_byte_s=100.0, retries=0)
 PATIENT = RetryPolicy(first_byte_s=600.0, retries=0)
 
 
-class Decided:
+class FixedDecision:
     """Decides the same of every call."""
 
     def __init__(self, decision: RoutingDecision) -> None:
@@ -65,7 +65,7 @@ class SlowPlanning(NoPlanning):
 
 
 @dataclass
-class Raced:
+class HedgedCall:
     """What came of a race."""
 
     caller: FakeCaller
@@ -92,13 +92,15 @@ def race(
     planned_in: float = 0.0,
     asking: Call | None = None,
     **caller: Any,
-) -> Raced:
-    async def work() -> Raced:
+) -> HedgedCall:
+    async def work() -> HedgedCall:
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(
             transport, *(each.route for each in choices), patience=patience
         )
-        table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=DEADLINE)))
+        table = replace(
+            table, router=FixedDecision(RoutingDecision(choices=choices, deadline=DEADLINE))
+        )
         table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
         before(table)
         for _ in range(calls_before):
@@ -115,7 +117,7 @@ def race(
         assert isinstance(table.planning, NoPlanning)
         told = table.planning.told
         assert told.count("planned") == told.count("ended")
-        return Raced(taker, transport, ledger.receipts, error, took, table)
+        return HedgedCall(taker, transport, ledger.receipts, error, took, table)
 
     done = played(work())
     assert sum(each.final for each in done.receipts) == 1
@@ -375,7 +377,7 @@ def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
 @pytest.mark.parametrize("calls_before", [1000, 0])
 @pytest.mark.parametrize("at", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
 def test_attempts_that_take_their_time_to_end_are_waited_for(at, calls_before, error, again):
-    limits = Lingering(error)
+    limits = SlowRefusal(error)
     receipts = stopped(at, again=again, calls_before=calls_before, limits=limits)
 
     assert [final for *_, final in receipts].count(True) == 1
@@ -397,7 +399,7 @@ def stopped(
         table, ledger = fake_dependencies(
             FakeTransport([SILENCE, SILENCE]), ONE, TWO, patience=LONG
         )
-        decided = Decided(RoutingDecision(choices=choices, deadline=DEADLINE))
+        decided = FixedDecision(RoutingDecision(choices=choices, deadline=DEADLINE))
         table = replace(table, router=decided, limits=limits)
         for _ in range(calls_before):
             table.route_health.hedges.record_call(1_000_000, ticks())
@@ -422,7 +424,7 @@ def stopped(
     return played(work())
 
 
-class Lingering(HoldsNothing):
+class SlowRefusal(HoldsNothing):
     """Admits nobody, and takes half a second to end when it is cancelled."""
 
     def __init__(self, error: UpstreamError | None) -> None:

@@ -42,7 +42,7 @@ PACES: dict[str, Pace] = {
 }
 
 
-class Paced(FakeTransport):
+class TimedTransport(FakeTransport):
     """Answers each call on each route after a time of its own, whoever else was asked."""
 
     def __init__(self, paces: dict[str, Pace]) -> None:
@@ -63,7 +63,7 @@ class Paced(FakeTransport):
 
 
 @dataclass
-class Took:
+class CallDurations:
     """Seconds that each call took, and the receipts of all."""
 
     seconds: list[float]
@@ -84,7 +84,7 @@ def calls(
     deadline: float | None,
     routes: tuple[Route, ...] = (ONE, TWO),
     failed_s: float | None = None,
-) -> Took:
+) -> CallDurations:
     """So many calls, one after the other, on routes with these paces.
 
     Args:
@@ -94,19 +94,21 @@ def calls(
         failed_s: Seconds since the first route's breaker opened; None where it is closed.
     """
 
-    async def work() -> Took:
-        transport = Paced(
+    async def work() -> CallDurations:
+        transport = TimedTransport(
             {each.upstream.name: PACES[pace] for each, pace in zip(routes, paces, strict=True)}
         )
         table, ledger = fake_dependencies(transport, *routes, patience=PATIENCE)
         choices = tuple(RouteChoice(each, "m") for each in routes)
-        table = replace(table, router=Decided(RoutingDecision(choices=choices, deadline=deadline)))
+        table = replace(
+            table, router=FixedDecision(RoutingDecision(choices=choices, deadline=deadline))
+        )
         for _ in range(100):
             table.route_health.hedges.record_call(1_000_000, ticks())
         for _ in range(0 if failed_s is None else CONSECUTIVE_FAILURES):
             breaker = table.route_health.health_of(routes[0]).breaker
             breaker.record_outcome(ticks() - (failed_s or 0.0), ok=False)
-        took = Took([], 0, ledger.receipts)
+        took = CallDurations([], 0, ledger.receipts)
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()
             try:
@@ -121,7 +123,7 @@ def calls(
     return played(work())
 
 
-class Decided:
+class FixedDecision:
     """Decides the same of every call."""
 
     def __init__(self, decision: RoutingDecision) -> None:

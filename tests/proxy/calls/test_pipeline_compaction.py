@@ -69,7 +69,7 @@ class FakeCompaction:
         self.refusals += 1
 
 
-class Hears(NoPlanning):
+class RecordingPlanner(NoPlanning):
     """Remembers the calls it was to plan, and changes them if it is to."""
 
     def __init__(self, *, changes: bool = False) -> None:
@@ -87,7 +87,7 @@ class Hears(NoPlanning):
 
 
 @dataclass
-class Done:
+class FinishedCall:
     receipts: list[Receipt]
     sent: Sequence[bytes]
     caller: FakeCaller
@@ -99,8 +99,8 @@ def serve(
     *scripts: Scripted | Piece,
     planning: NoPlanning | None = None,
     **fields: Any,
-) -> Done:
-    async def work() -> Done:
+) -> FinishedCall:
+    async def work() -> FinishedCall:
         transport, caller, estimator = FakeTransport(scripts), FakeCaller(), FakeEstimator()
         table, ledger = fake_dependencies(
             transport, *fields.get("routes", (ONE,)), estimator=estimator
@@ -109,13 +109,13 @@ def serve(
         with suppress(ProxyError):
             await serve_call(call(ASKED), caller, table, Timeline(ticks))
         sent = [each.body for _, each in transport.sent]
-        return Done(ledger.receipts, sent, caller, estimator)
+        return FinishedCall(ledger.receipts, sent, caller, estimator)
 
     return played(work())
 
 
 def test_the_shorter_prompt_is_planned_sent_and_told():
-    planning = Hears()
+    planning = RecordingPlanner()
     done = serve(FakeCompaction(), Scripted([COMPLETION]), planning=planning)
     (kept,) = done.receipts
 
@@ -180,7 +180,7 @@ def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
 def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_refusal_recorded(
     status,
 ):
-    compacts, planning = FakeCompaction(), Hears(changes=True)
+    compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
     done = serve(compacts, failing(status), Scripted([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" "]
@@ -197,7 +197,7 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
 
 
 def test_where_planning_was_at_fault_compaction_is_not_blamed():
-    compacts, planning = FakeCompaction(), Hears(changes=True)
+    compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
     done = serve(compacts, failing(400), failing(400), Scripted([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" ", ASKED]

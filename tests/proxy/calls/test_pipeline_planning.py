@@ -115,7 +115,7 @@ def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
     assert "refused" not in told
 
 
-class Asking(NoPlanning):
+class QuestioningPlanner(NoPlanning):
     """Asks every upstream a question, which it may not take."""
 
     async def plan(self, call: Call, route: Route) -> Any:
@@ -128,7 +128,9 @@ class Asking(NoPlanning):
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
 def test_a_question_that_is_refused_is_asked_once(status: int):
-    kept, transport, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+    kept, transport, told = arranged(
+        failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner()
+    )
 
     assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
     assert [each.outcome for each in kept] == [Outcome.FAILED, Outcome.ANSWERED]
@@ -137,7 +139,7 @@ def test_a_question_that_is_refused_is_asked_once(status: int):
 
 @pytest.mark.parametrize("status", [401, 429, 500])
 def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
-    _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=Asking())
+    _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner())
 
     assert "refused" not in told
 

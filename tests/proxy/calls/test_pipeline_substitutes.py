@@ -37,7 +37,7 @@ def known(**small: Any) -> Catalog:
     return replace(made, models={**made.models, "small": other})
 
 
-class Decided:
+class FixedDecision:
     def __init__(self, decision: RoutingDecision) -> None:
         self._decision = decision
 
@@ -56,7 +56,7 @@ class TooDear(HoldsNothing):
         return CheaperRoute("small", "ceiling")
 
 
-class Played:
+class PlayedCall:
     def __init__(self) -> None:
         self.caller = FakeCaller()
         self.error: ProxyError | None = None
@@ -75,15 +75,15 @@ def play(
     decision: Callable[[tuple[RouteChoice, ...], tuple[RouteChoice, ...]], RoutingDecision]
     | None = None,
     limits: TooDear | None = None,
-) -> Played:
-    async def work() -> Played:
-        done, transport, there = Played(), FakeTransport(scripts), catalog or known()
+) -> PlayedCall:
+    async def work() -> PlayedCall:
+        done, transport, there = PlayedCall(), FakeTransport(scripts), catalog or known()
         table, _ = fake_dependencies(transport, patience=RetryPolicy(retries=0))
         here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
         if decision is not None:
             small = substitute_routes(there.models["small"], "slow: fallback level 1")
-            table = replace(table, router=Decided(decision(here, small)))
+            table = replace(table, router=FixedDecision(decision(here, small)))
         try:
             await serve_call(call(body), done.caller, table, Timeline(ticks))
         except ProxyError as error:
@@ -99,7 +99,7 @@ def said(body: bytes) -> dict[str, Any]:
     return {name: read[name] for name in read if name.endswith("tokens") or name == "temperature"}
 
 
-def is_translated(done: Played, attempt: int) -> bool:
+def is_translated(done: PlayedCall, attempt: int) -> bool:
     """True if an attempt went to the other model in its words, and all before it unmodified."""
     own = [body for name, body in done.sent if name != "small"]
     name, body = done.sent[attempt]

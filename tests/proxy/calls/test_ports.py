@@ -33,7 +33,7 @@ from tests.fakes.upstream import FakeTransport
 HEAD = Head(200, {"content-type": "application/json"}, "m", ())
 
 
-class Taken:
+class PortCase:
     """A caller and what it has got so far."""
 
     def __init__(self, caller: FakeCaller | Relay, connection: Connection | None = None) -> None:
@@ -56,18 +56,18 @@ class Taken:
         return self._fake.is_ended
 
 
-def fake() -> Taken:
-    return Taken(FakeCaller(leaves_after=1.0))
+def fake() -> PortCase:
+    return PortCase(FakeCaller(leaves_after=1.0))
 
 
-def real() -> Taken:
+def real() -> PortCase:
     connection = Connection(leaves_after=1.0)
-    return Taken(Relay("call_1", connection.receive, connection.send), connection)
+    return PortCase(Relay("call_1", connection.receive, connection.send), connection)
 
 
 @pytest.fixture(params=[fake, real], ids=["fake", "relay"])
-def taken(request: pytest.FixtureRequest) -> Taken:
-    made: Taken = request.param()
+def taken(request: pytest.FixtureRequest) -> PortCase:
+    made: PortCase = request.param()
     return made
 
 

@@ -191,7 +191,7 @@ def test_a_gateway_that_serves_known_keys_without_its_database_is_ready_and_says
     ]
 
 
-class Troubled(Store):
+class UnavailableStore(Store):
     """One whose database is away, and whose journal may be broken, too."""
 
     def trouble(self) -> list[str]:
@@ -201,7 +201,9 @@ class Troubled(Store):
 def test_where_known_keys_are_served_the_journal_alone_makes_a_gateway_unready(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    opened = Troubled.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
+    opened = UnavailableStore.open(
+        migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal"
+    )
 
     async def run() -> list[tuple[int, dict[str, Any]]]:
         async with gateway(serving_known(settings), opened) as running:

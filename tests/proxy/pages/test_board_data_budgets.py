@@ -47,7 +47,7 @@ def test_counters_say_what_is_held(store: Store) -> None:
     assert (found.spent, found.held) == (0, 7)
 
 
-class Away(LocalBudgetStore):
+class UnavailableBudgetStore(LocalBudgetStore):
     """Counters that nobody can ask, or that take their time over it."""
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -61,7 +61,7 @@ class Away(LocalBudgetStore):
         raise AssertionError
 
 
-@pytest.mark.parametrize("away", [Away(), Away(30.0)])
+@pytest.mark.parametrize("away", [UnavailableBudgetStore(), UnavailableBudgetStore(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
     (found,) = asked(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()

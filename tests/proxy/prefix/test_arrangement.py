@@ -143,7 +143,7 @@ def test_a_prompt_that_came_in_order_stays_as_it_is():
 
     assert found.prompt == one.prompt
     assert (found.plan, found.notes, found.given) == (Plan(), (), {})
-    assert mark_prompt(one, PLAIN, found, BreakpointPolicy()).body is one.asked.body
+    assert mark_prompt(one, PLAIN, found, BreakpointPolicy()).body is one.request.body
 
 
 def test_declared_slots_move_without_a_layout():
@@ -151,7 +151,7 @@ def test_declared_slots_move_without_a_layout():
     found = arrange_prompt(one, Plan(), None, late=True)
     body_sent = mark_prompt(one, PLAIN, found, BreakpointPolicy()).body
 
-    assert_nothing_lost(one.asked.body, body_sent)
+    assert_nothing_lost(one.request.body, body_sent)
     assert found.prompt.tail == 1
     assert b"<tg:" not in body_sent
     assert "It is noon." in read(body_sent)["messages"][-1]["content"]
@@ -226,7 +226,7 @@ def test_marks_are_added_where_the_policy_wants_them():
     one = draft(body(*conversation_messages(1)))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert_nothing_lost(one.asked.body, found.body)
+    assert_nothing_lost(one.request.body, found.body)
     assert set(found.marks.values()) == {"5m"}
     assert found.body.count(b'"cache_control"') == len(found.marks) == 2
     assert b"cache_control" not in found.prompt.render()
@@ -238,7 +238,7 @@ def test_the_callers_own_marks_stay_and_count():
     found = arrange_prompt(one, Plan(), None, late=True)
     marked = mark_prompt(one, ANTHROPIC, found, EVERYWHERE)
 
-    assert_nothing_lost(one.asked.body, marked.body)
+    assert_nothing_lost(one.request.body, marked.body)
     assert set(found.given) == {0}
     assert 0 in marked.marks
     assert len(marked.marks) == 2
@@ -249,7 +249,7 @@ def test_marks_without_room_are_noted():
     one = draft(body(chat_message("system", parts), *conversation_messages(1)[1:]))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert found.body is one.asked.body
+    assert found.body is one.request.body
     assert any("marks are in use" in note for note in found.notes)
 
 
@@ -258,7 +258,7 @@ def test_marks_that_share_a_message_each_take_room():
     one = draft(body(chat_message("system", RULES), chat_message("user", parts)))
     found = mark_prompt(one, ANTHROPIC, arrange_prompt(one, Plan(), None, late=True), EVERYWHERE)
 
-    assert found.body is one.asked.body
+    assert found.body is one.request.body
 
 
 def test_behind_a_mark_of_five_minutes_none_lives_for_an_hour():

@@ -95,7 +95,7 @@ def test_interval_steps_of_a_cache_are_no_miss():
 def test_a_provider_that_agrees_makes_the_reason_certain():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.PROVIDER_SIDE, "it was evicted")
-    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
+    found = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
 
     assert found is not None
     assert (found.reason, found.confidence) == (MissReason.PROVIDER_SIDE, ReasonConfidence.CERTAIN)
@@ -104,7 +104,7 @@ def test_a_provider_that_agrees_makes_the_reason_certain():
 def test_the_reason_of_a_provider_that_knows_better_holds():
     call = users(VLLM, ("a", 1_600))
     told = ProviderReason(MissReason.DIVERGED, "the tools changed")
-    found = explain_miss(evidence(call, call), Usage(input=1_600), told=told)
+    found = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=told)
 
     assert found is not None
     assert found.reason is MissReason.DIVERGED
@@ -116,19 +116,21 @@ SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 1_200)
 
 def test_a_loss_that_only_the_provider_knows_is_a_miss():
     call = users(VLLM, ("a", 1_600))
-    unread = explain_miss(evidence(call), Usage(input=1_600), RATES, told=SAID)
+    unread = explain_miss(evidence(call), Usage(input=1_600), RATES, provider_reason=SAID)
     read = Usage(input=1_500, cache_read=100)
 
     assert unread is not None
     assert (unread.reason, unread.tokens) == (MissReason.PARAMETER_CHANGED, 1_200)
     assert unread.nanos == 1_200 * 1_800
-    assert explain_miss(evidence(call), read, RATES, told=SAID) == provider_miss(SAID, read, RATES)
+    assert explain_miss(evidence(call), read, RATES, provider_reason=SAID) == provider_miss(
+        SAID, read, RATES
+    )
 
 
 def test_a_providers_lost_tokens_are_a_minimum_up_to_all_unread_ones():
     call = users(VLLM, ("a", 1_600))
-    ours = explain_miss(evidence(call, call), Usage(input=1_600), told=SAID)
-    capped = explain_miss(evidence(call), Usage(input=900), told=SAID)
+    ours = explain_miss(evidence(call, call), Usage(input=1_600), provider_reason=SAID)
+    capped = explain_miss(evidence(call), Usage(input=900), provider_reason=SAID)
 
     assert ours is not None
     assert capped is not None
@@ -194,9 +196,9 @@ def test_a_miss_shows_our_reason_beside_the_providers():
     call, other = users(VLLM, ("a", 1_600)), users(VLLM, ("b", 1_600))
     ours = explain_miss(evidence(other, call), Usage(input=1_600))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-    theirs = explain_miss(evidence(other, call), Usage(input=1_600), told=told)
+    theirs = explain_miss(evidence(other, call), Usage(input=1_600), provider_reason=told)
     same = ProviderReason(ours.reason, "the input changed") if ours is not None else told
-    agreed = explain_miss(evidence(other, call), Usage(input=1_600), told=same)
+    agreed = explain_miss(evidence(other, call), Usage(input=1_600), provider_reason=same)
 
     assert ours is not None
     assert theirs is not None

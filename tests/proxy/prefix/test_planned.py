@@ -61,4 +61,4 @@ def test_a_draft_without_its_words_is_of_the_same_conversation():
     found = draft.without_words()
 
     assert (found.conversation, found.fingerprint) == (draft.conversation, draft.fingerprint)
-    assert (found.asked.body, found.prompt.messages) == (b"", ())
+    assert (found.request.body, found.prompt.messages) == (b"", ())

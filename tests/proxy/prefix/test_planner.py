@@ -254,7 +254,7 @@ def test_the_providers_own_reason_is_believed():
     process.answered(planning_request(body(*conversation_messages(0))))
     found = process.planned(planning_request(body(*conversation_messages(1))))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
-    miss = process.planner.settle_call(found, a_usage(found), told=told)
+    miss = process.planner.settle_call(found, a_usage(found), reason=told)
 
     assert miss is not None
     assert (miss.reason, miss.detail) == (
@@ -269,14 +269,14 @@ def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
         process.answered(planning_request(body(chat_message("user", f"{number} {RULES}"))))
     found = process.planned(planning_request(body(chat_message("user", f"last {RULES}"))))
 
-    assert found.body is found.draft.asked.body
+    assert found.body is found.draft.request.body
 
 
 def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
     found = PlanningProcess(unknown).planned(planning_request(body(*conversation_messages(1))))
 
-    assert found.body is found.draft.asked.body
+    assert found.body is found.draft.request.body
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.wire_prefix import ROUTES, Onlooker
+from tests.fakes.wire_prefix import ROUTES, WireReader
 from tests.proxy.prefix.planning_requests import (
     RULES,
     TARGETS,
@@ -40,8 +40,8 @@ def names(raw: bytes) -> list[str]:
 
 
 @cache
-def onlooker() -> Onlooker:
-    return Onlooker()
+def onlooker() -> WireReader:
+    return WireReader()
 
 
 @cache

@@ -105,7 +105,7 @@ def test_a_read_lost_by_the_provider_is_no_harm_of_planning(regime):
                 planning_request(body(*conversation_messages(turns, rules, f"Parcel {name}?")))
             )
             total = planned.evidence.sent.estimate
-            ttl = next(iter(planned.way.regime.writes), "")
+            ttl = next(iter(planned.target.regime.writes), "")
             process.planner.settle_call(
                 planned, Usage(**{f"write_{ttl}" if ttl else "input": total})
             )

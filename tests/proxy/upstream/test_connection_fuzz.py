@@ -50,7 +50,7 @@ CUTS = st.lists(st.integers(0, 400), max_size=6)
 
 
 @dataclass
-class Heard:
+class ReadAnswer:
     """What came of an answer."""
 
     status: int
@@ -77,12 +77,12 @@ def cut(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
     return [raw[a:b] for a, b in pairwise(edges)]
 
 
-async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> Heard:
+async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAnswer:
     """What a reader makes of these bytes and the connection's end; our own error at worst."""
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
     socket = FakeSocket(loop, connection)
-    found = Heard(0, {}, b"", "", 0)
+    found = ReadAnswer(0, {}, b"", "", 0)
 
     async def read() -> None:
         try:

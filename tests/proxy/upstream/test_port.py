@@ -31,7 +31,7 @@ def test_the_providers_request_id_is_read_from_either_header(headers, named):
     assert request_id(headers) == named
 
 
-class Stage:
+class StreamingUpstream:
     """One upstream that answers in pieces, and a transport to it."""
 
     def __init__(self, transport: Transport, base_url: str) -> None:
@@ -42,19 +42,25 @@ class Stage:
         return await self._transport.open(self._upstream, PREPARED)
 
 
-Staged = Callable[..., AbstractAsyncContextManager[Stage]]
+Staged = Callable[..., AbstractAsyncContextManager[StreamingUpstream]]
 
 
 @asynccontextmanager
-async def fake(*pieces: bytes, breaks: bool = False, waits: bool = False) -> AsyncIterator[Stage]:
+async def fake(
+    *pieces: bytes, breaks: bool = False, waits: bool = False
+) -> AsyncIterator[StreamingUpstream]:
     script: list[Piece] = list(pieces)
     script += [broken()] if breaks else []
     script += [SILENCE] if waits else []
-    yield Stage(FakeTransport([Scripted(script, headers={"content-type": "text/plain"})]), "x")
+    yield StreamingUpstream(
+        FakeTransport([Scripted(script, headers={"content-type": "text/plain"})]), "x"
+    )
 
 
 @asynccontextmanager
-async def real(*pieces: bytes, breaks: bool = False, waits: bool = False) -> AsyncIterator[Stage]:
+async def real(
+    *pieces: bytes, breaks: bool = False, waits: bool = False
+) -> AsyncIterator[StreamingUpstream]:
     is_ended = not breaks and not waits
     steps: Sequence[Step] = [HEAD, chunked(*pieces, ends=is_ended)]
     steps = [*steps, WAIT] if waits else [*steps, CLOSE] if breaks else steps
@@ -62,7 +68,7 @@ async def real(*pieces: bytes, breaks: bool = False, waits: bool = False) -> Asy
         serving(steps) as server,
         open_transport({}, connections=4, connect_timeout=5.0) as opened,
     ):
-        yield Stage(opened, server.base_url)
+        yield StreamingUpstream(opened, server.base_url)
 
 
 @pytest.fixture(params=[fake, real], ids=["fake", "http"])
@@ -159,16 +165,16 @@ def test_reading_can_be_cancelled(staged):
 
 
 @asynccontextmanager
-async def fake_without_anybody() -> AsyncIterator[Stage]:
-    yield Stage(FakeTransport([unreachable()]), "x")
+async def fake_without_anybody() -> AsyncIterator[StreamingUpstream]:
+    yield StreamingUpstream(FakeTransport([unreachable()]), "x")
 
 
 @asynccontextmanager
-async def real_without_anybody() -> AsyncIterator[Stage]:
+async def real_without_anybody() -> AsyncIterator[StreamingUpstream]:
     async with serving([]) as server:
         url = server.base_url
     async with open_transport({}, connections=4, connect_timeout=5.0) as opened:
-        yield Stage(opened, url)
+        yield StreamingUpstream(opened, url)
 
 
 @pytest.mark.parametrize("empty", [fake_without_anybody, real_without_anybody])
@@ -190,7 +196,7 @@ def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
             open_transport({}, connections=4, connect_timeout=5.0) as opened,
         ):
             with pytest.raises(UpstreamError) as caught:
-                await Stage(opened, server.base_url).open()
+                await StreamingUpstream(opened, server.base_url).open()
             assert caught.value.code == "upstream_connection_broken"
 
     asyncio.run(work())

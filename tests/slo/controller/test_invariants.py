@@ -59,7 +59,7 @@ def canaries(primary: LevelCounts, before: ControllerSnapshot) -> GoodBadCounts:
     return found
 
 
-class Looked(RuleBasedStateMachine):
+class ControllerMachine(RuleBasedStateMachine):
     """One objective's standing. Automatic moves are held to the rules; people may do anything."""
 
     def __init__(self) -> None:
@@ -166,5 +166,5 @@ class Looked(RuleBasedStateMachine):
         assert json.decode(json.encode(self.standing), type=ControllerSnapshot) == self.standing
 
 
-TestLooked = Looked.TestCase
+TestLooked = ControllerMachine.TestCase
 TestLooked.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

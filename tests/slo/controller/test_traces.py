@@ -22,7 +22,7 @@ Bad = Callable[[int, int], float]
 """The part of a level's calls that are bad, by level and second."""
 
 
-class Story:
+class SteadyTraffic:
     """Calls without luck: every level gets and spoils exactly its part of them."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Story:
         self.jump = 0.0
         self.second = 0
 
-    def tell(self, seconds: int, *, counting: bool = True) -> "Story":
+    def tell(self, seconds: int, *, counting: bool = True) -> "SteadyTraffic":
         for _ in range(seconds):
             now = EPOCH + self.second + self.jump
             if counting:
@@ -236,12 +236,14 @@ def ten(second: int) -> float:
     ],
 )
 def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, told):
-    assert Story(bad, rate).tell(seconds).told == told
+    assert SteadyTraffic(bad, rate).tell(seconds).told == told
 
 
 @pytest.mark.parametrize("gap", [10, 20, 30])
 def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls_there_are(gap):
-    story = Story(primary(lambda second: float(second >= 600)), lambda second: 1 / gap).tell(1800)
+    story = SteadyTraffic(
+        primary(lambda second: float(second >= 600)), lambda second: 1 / gap
+    ).tell(1800)
     degraded = story.second - int(story.told[0].partition(":")[0])
 
     spoiled, shares = story.bad_in_all[0], set()
@@ -257,7 +259,9 @@ def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls
 
 @pytest.mark.parametrize("rate", [1, 2, 4, 6])
 def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate):
-    story = Story(lambda level, second: float(level < 2 and second >= 600), lambda second: rate)
+    story = SteadyTraffic(
+        lambda level, second: float(level < 2 and second >= 600), lambda second: rate
+    )
 
     down, on = (int(each.partition(":")[0]) for each in story.tell(3600).told)
 
@@ -266,14 +270,16 @@ def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate)
 
 
 def test_a_level_that_turns_bad_within_the_dwell_is_passed_over_before_its_end():
-    story = Story(lambda level, second: float(second >= (600, 640, 10**9)[level]), lambda second: 2)
+    story = SteadyTraffic(
+        lambda level, second: float(second >= (600, 640, 10**9)[level]), lambda second: 2
+    )
 
     assert story.tell(3600).told == ["614: healthy 0 > degraded 1", "652: degraded 1 > degraded 2"]
 
 
 @pytest.mark.parametrize("rate", [1, 2, 6])
 def test_a_spike_of_five_seconds_on_a_level_that_was_good_does_not_pass_it_over(rate):
-    story = Story(
+    story = SteadyTraffic(
         lambda level, second: float(640 <= second < 645 if level else second >= 600),
         lambda second: rate,
     )
@@ -305,7 +311,7 @@ def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, 
     """Level 0 is bad; of those below it any may be, all the time."""
     bad = (True, *is_bad)
     rules = ControllerRules(target=0.95, fallback_levels=len(is_bad))
-    story = Story(
+    story = SteadyTraffic(
         lambda level, second: float(bad[level]) if second >= 600 and bad[level] else luck,
         lambda second: rate,
         rules,
@@ -321,7 +327,9 @@ def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, 
 
 
 def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longer():
-    story = Story(primary(lambda second: AWFUL if 600 <= second < 700 or second >= 900 else FINE))
+    story = SteadyTraffic(
+        primary(lambda second: AWFUL if 600 <= second < 700 or second >= 900 else FINE)
+    )
 
     story.tell(1500)
 
@@ -334,7 +342,7 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
 
 
 def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
-    story = Story(primary(during(600, 1200))).tell(700)
+    story = SteadyTraffic(primary(during(600, 1200))).tell(700)
 
     story.stand(freeze_state(story.standing, story.now, "the clock jumped"))
     story.jump = 3600.0
@@ -352,7 +360,7 @@ def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
 
 @pytest.mark.parametrize("jump", [-3600.0, -30.0, 3600.0])
 def test_a_clock_that_jumps_without_anybody_noticing_changes_no_move_by_more_than_a_window(jump):
-    story = Story(primary(during(600, 1200))).tell(700)
+    story = SteadyTraffic(primary(during(600, 1200))).tell(700)
 
     story.jump = jump
     story.tell(2000)
@@ -366,7 +374,7 @@ def test_a_clock_that_jumps_without_anybody_noticing_changes_no_move_by_more_tha
 
 
 def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_back():
-    story = Story(primary(during(600, 1200))).tell(1350)
+    story = SteadyTraffic(primary(during(600, 1200))).tell(1350)
     at_first_step = story.standing.share
 
     story.stand(freeze_state(story.standing, story.now, "the store is lost"))
@@ -385,7 +393,10 @@ def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_bac
 
 
 def test_another_that_goes_on_from_the_stored_standing_moves_as_the_first_would_have():
-    one, other = Story(primary(during(600, 1200))), Story(primary(during(600, 1200)))
+    one, other = (
+        SteadyTraffic(primary(during(600, 1200))),
+        SteadyTraffic(primary(during(600, 1200))),
+    )
 
     for _ in range(900):
         one.tell(2)

@@ -81,14 +81,14 @@ def test_no_excerpt_of_removed_unknown_or_private_text():
     assert change_excerpt(SentCall(regime=VLLM, blocks=blocks), line(0), None) == ""
 
 
-class House:
+class CallHistory:
     """Calls that went before, and what is found for the next."""
 
     def __init__(self) -> None:
         self.chains = PrefixChainIndex()
         self.traces = CallTraces()
 
-    def went(self, call: SentCall, now: float = 0, usage: Usage | None = None) -> "House":
+    def record(self, call: SentCall, now: float = 0, usage: Usage | None = None) -> "CallHistory":
         self.chains.record_call(call, usage, now)
         self.traces.record_call(call, now)
         return self
@@ -120,7 +120,7 @@ def told(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | N
 
 
 def test_a_prompt_without_predecessor_is_first_seen():
-    found = House().missed(call(VLLM, *ALONE))
+    found = CallHistory().missed(call(VLLM, *ALONE))
 
     assert told(found) == (
         MissReason.FIRST_SEEN,
@@ -132,18 +132,18 @@ def test_a_prompt_without_predecessor_is_first_seen():
 
 
 def test_a_prompt_unlike_the_features_last_call_is_first_seen():
-    house = House().went(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
+    history = CallHistory().record(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
 
-    found = house.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
+    found = history.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
 
     assert told(found)[0] is MissReason.FIRST_SEEN
     assert told(found)[2] is ReasonConfidence.LIKELY
 
 
 def test_a_short_prompt_is_below_the_minimum():
-    house = House().went(users(GEMINI, ("a", 500)))
+    history = CallHistory().record(users(GEMINI, ("a", 500)))
 
-    assert told(house.missed(users(GEMINI, ("a", 500)))) == (
+    assert told(history.missed(users(GEMINI, ("a", 500)))) == (
         MissReason.BELOW_MINIMUM,
         "500 tokens; nothing below 4,096 is cached",
         ReasonConfidence.CERTAIN,
@@ -151,9 +151,9 @@ def test_a_short_prompt_is_below_the_minimum():
 
 
 def test_a_short_repeated_part_is_below_the_minimum():
-    house = House().went(users(GEMINI, ("a", 500), ("b", 9_000)))
+    history = CallHistory().record(users(GEMINI, ("a", 500), ("b", 9_000)))
 
-    assert told(house.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
+    assert told(history.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
         MissReason.BELOW_MINIMUM,
         "500 tokens are repeated; nothing below 4,096 is cached",
         ReasonConfidence.LIKELY,
@@ -161,9 +161,9 @@ def test_a_short_repeated_part_is_below_the_minimum():
 
 
 def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
-    house = House().went(call(GEMINI, *ALONE))
+    history = CallHistory().record(call(GEMINI, *ALONE))
 
-    assert told(house.missed(call(GEMINI, *ON), now=612)) == (
+    assert told(history.missed(call(GEMINI, *ON), now=612)) == (
         MissReason.EXPIRED,
         "idle for 612 s; entries live 240 s",
         ReasonConfidence.CERTAIN,
@@ -171,9 +171,9 @@ def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
 
 
 def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
-    house = House().went(call(GEMINI, *ALONE))
+    history = CallHistory().record(call(GEMINI, *ALONE))
 
-    assert told(house.missed(call(GEMINI, *ON), now=300)) == (
+    assert told(history.missed(call(GEMINI, *ON), now=300)) == (
         MissReason.EXPIRED,
         "idle for 300 s; entries live 240 s",
         ReasonConfidence.LIKELY,
@@ -181,9 +181,9 @@ def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
 
 
 def test_an_expired_finding_names_the_lifetime_that_would_have_held():
-    house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
+    history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
 
-    assert told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
+    assert told(history.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
         MissReason.EXPIRED,
         "idle for 700 s; entries live 300 s",
         ReasonConfidence.CERTAIN,
@@ -191,10 +191,12 @@ def test_an_expired_finding_names_the_lifetime_that_would_have_held():
 
 
 def test_a_changed_line_is_a_divergence():
-    house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
+    history = CallHistory().record(
+        call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello"))
+    )
     later = call(VLLM, ("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
 
-    found = house.missed(later)
+    found = history.missed(later)
 
     assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.CERTAIN)
     assert found is not None
@@ -202,38 +204,42 @@ def test_a_changed_line_is_a_divergence():
 
 
 def test_a_divergence_quotes_words_only_where_they_may_be_shown():
-    house = House().went(call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello")))
+    history = CallHistory().record(
+        call(VLLM, ("system", f"Time: 12:00\n{RULES}"), ("user", "Hello"))
+    )
     messages = (("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
     prompt, _ = body(*messages)
 
-    found = house.missed(call(VLLM, *messages), shown=prompt)
+    found = history.missed(call(VLLM, *messages), shown=prompt)
 
     assert told(found)[1] == "system line 1: `Time: 12:01` changed"
-    assert "12:01" not in told(house.missed(call(VLLM, *messages)))[1]
+    assert "12:01" not in told(history.missed(call(VLLM, *messages)))[1]
 
 
 def test_moved_tools_are_a_divergence():
-    house = House().went(call(VLLM, *ALONE, tools=("a", "b", "c")))
+    history = CallHistory().record(call(VLLM, *ALONE, tools=("a", "b", "c")))
 
-    assert told(house.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
+    assert told(history.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
         MissReason.DIVERGED,
         "tools[0] moved",
     )
 
 
 def test_a_reason_found_by_another_conversation_is_likely():
-    house = House().went(call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f"))
+    history = CallHistory().record(
+        call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f")
+    )
 
-    found = house.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
+    found = history.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
 
     assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
 
 
 def test_a_changed_prefix_parameter_is_the_reason():
-    house = House().went(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
+    history = CallHistory().record(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
     later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
 
-    assert told(house.missed(later)) == (
+    assert told(history.missed(later)) == (
         MissReason.PARAMETER_CHANGED,
         "reasoning_effort and verbosity changed",
         ReasonConfidence.CERTAIN,
@@ -244,36 +250,36 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
     long = (*ALONE, ("user", "x" * 40_000))
     marks = {0: "5m", 2: "5m"}
     late = {"tool_choice": b"x"}
-    house = House().went(call(ANTHROPIC, *long, marks=marks))
+    history = CallHistory().record(call(ANTHROPIC, *long, marks=marks))
 
-    found = house.missed(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
+    found = history.missed(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
     assert told(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
-    found = house.missed(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
+    found = history.missed(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
     assert told(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
 
 
 def test_another_cache_key_is_elsewhere():
-    house = House().went(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
+    history = CallHistory().record(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
 
-    assert told(house.missed(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
+    assert told(history.missed(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
         MissReason.ELSEWHERE,
         "prompt_cache_key changed",
     )
 
 
 def test_another_place_is_elsewhere():
-    house = House().went(call(VLLM, *ALONE, place=b"a"))
+    history = CallHistory().record(call(VLLM, *ALONE, place=b"a"))
 
-    assert told(house.missed(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
+    assert told(history.missed(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
 
 
 TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
 
 
 def test_a_conversation_that_the_caller_shortened_was_compacted():
-    house = House().went(call(VLLM, ("system", "a"), *TALK))
+    history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
 
-    assert told(house.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
+    assert told(history.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
         MissReason.COMPACTED,
         "messages[1] removed: 6 messages gone",
         ReasonConfidence.LIKELY,
@@ -281,10 +287,10 @@ def test_a_conversation_that_the_caller_shortened_was_compacted():
 
 
 def test_a_conversation_that_we_shortened_was_compacted_for_certain():
-    house = House().went(call(VLLM, ("system", "a"), *TALK))
+    history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
     later = call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True)
 
-    assert told(house.missed(later)) == (
+    assert told(history.missed(later)) == (
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
         ReasonConfidence.CERTAIN,
@@ -294,24 +300,24 @@ def test_a_conversation_that_we_shortened_was_compacted_for_certain():
 @pytest.mark.parametrize("kept", [(("system", "a"),), ()])
 @pytest.mark.parametrize("facts", [RULES, "x"])
 def test_a_short_prompt_after_a_compaction_is_compacted_and_not_below_the_minimum(kept, facts):
-    house = House().went(call(ANTHROPIC, *kept, *TALK))
+    history = CallHistory().record(call(ANTHROPIC, *kept, *TALK))
     after = (*kept, ("user", f"In short: {facts}"))
 
-    assert told(house.missed(call(ANTHROPIC, *after, compacted=True))) == (
+    assert told(history.missed(call(ANTHROPIC, *after, compacted=True))) == (
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
         ReasonConfidence.CERTAIN,
     )
-    assert told(house.missed(call(ANTHROPIC, *after)))[0] is not MissReason.COMPACTED
-    alone = told(House().missed(call(ANTHROPIC, *after, compacted=True)))[0]
+    assert told(history.missed(call(ANTHROPIC, *after)))[0] is not MissReason.COMPACTED
+    alone = told(CallHistory().missed(call(ANTHROPIC, *after, compacted=True)))[0]
     assert alone is (MissReason.FIRST_SEEN if facts == RULES else MissReason.BELOW_MINIMUM)
 
 
 def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
-    house = House().went(call(VLLM, *ALONE))
-    house.chains = PrefixChainIndex()
+    history = CallHistory().record(call(VLLM, *ALONE))
+    history.chains = PrefixChainIndex()
 
-    assert told(house.missed(call(VLLM, *ON))) == (
+    assert told(history.missed(call(VLLM, *ON))) == (
         MissReason.PROVIDER_SIDE,
         "no difference was found to the call before",
         ReasonConfidence.POSSIBLE,
@@ -319,9 +325,9 @@ def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
 
 
 def test_a_missing_mark_is_the_reason():
-    house = House().went(call(ANTHROPIC, *ALONE))
+    history = CallHistory().record(call(ANTHROPIC, *ALONE))
 
-    reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON)))
+    reason, detail, sure = told(history.missed(call(ANTHROPIC, *ON)))
 
     assert (reason, sure) == (MissReason.UNMARKED, ReasonConfidence.CERTAIN)
     assert detail.startswith("no mark; ")
@@ -329,38 +335,38 @@ def test_a_missing_mark_is_the_reason():
 
 def test_marks_that_stand_too_early_are_the_reason():
     talk = (("system", RULES), *TALK)
-    house = House().went(call(ANTHROPIC, *talk, marks={0: "5m"}))
+    history = CallHistory().record(call(ANTHROPIC, *talk, marks={0: "5m"}))
     later = call(ANTHROPIC, *talk, ("user", "x"), marks={0: "5m"})
 
-    reason, detail, _ = told(house.missed(later, read=later.blocks[0].size // 4))
+    reason, detail, _ = told(history.missed(later, read=later.blocks[0].size // 4))
 
     assert reason is MissReason.UNMARKED
     assert detail.startswith("nothing was stored beyond ")
 
 
 def test_an_entry_that_no_mark_reaches_is_the_reason():
-    house = House().went(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
+    history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
     many = (*ALONE, *[("user", f"{n}") for n in range(40)])
 
-    reason, detail, _ = told(house.missed(call(ANTHROPIC, *many, marks={41: "5m"})))
+    reason, detail, _ = told(history.missed(call(ANTHROPIC, *many, marks={41: "5m"})))
 
     assert reason is MissReason.UNMARKED
     assert detail.endswith("are stored; no mark of this call looks there")
 
 
 def test_more_marks_than_are_taken_are_the_reason():
-    house = House().went(call(ANTHROPIC, *ALONE))
+    history = CallHistory().record(call(ANTHROPIC, *ALONE))
     marks = dict.fromkeys(range(5), "5m")
 
-    found = house.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
+    found = history.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
 
     assert told(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
 
 
 def test_text_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
-    house = House().went(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
+    history = CallHistory().record(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
 
-    assert told(house.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
+    assert told(history.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
         MissReason.PROVIDER_SIDE,
         "what calls share is kept from its second use on",
         ReasonConfidence.LIKELY,
@@ -368,11 +374,11 @@ def test_text_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
 
 
 def test_too_many_calls_in_a_minute_go_elsewhere():
-    house = House()
+    history = CallHistory()
     for second in range(20):
-        house.went(users(INTERVAL, ("a", 9_000)), second)
+        history.record(users(INTERVAL, ("a", 9_000)), second)
 
-    assert told(house.missed(users(INTERVAL, ("a", 9_000)), now=20)) == (
+    assert told(history.missed(users(INTERVAL, ("a", 9_000)), now=20)) == (
         MissReason.ELSEWHERE,
         "21 calls in a minute began alike; 15 fit one machine",
         ReasonConfidence.LIKELY,
@@ -381,22 +387,22 @@ def test_too_many_calls_in_a_minute_go_elsewhere():
 
 def test_a_shortfall_without_other_reason_is_the_providers():
     marked = call(ANTHROPIC, *ALONE, marks={1: "5m"})
-    house = House().went(marked)
+    history = CallHistory().record(marked)
 
-    reason, detail, sure = told(house.missed(call(ANTHROPIC, *ON, marks={3: "5m"})))
+    reason, detail, sure = told(history.missed(call(ANTHROPIC, *ON, marks={3: "5m"})))
 
     assert (reason, sure) == (MissReason.PROVIDER_SIDE, ReasonConfidence.LIKELY)
     assert detail.endswith("tokens should have been there")
-    house = House().went(call(INTERVAL, *ALONE))
-    assert told(house.missed(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
-    house = House().went(call(VLLM, *ALONE))
-    assert told(house.missed(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
+    history = CallHistory().record(call(INTERVAL, *ALONE))
+    assert told(history.missed(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
+    history = CallHistory().record(call(VLLM, *ALONE))
+    assert told(history.missed(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
 
 
 def test_a_prompt_estimated_just_above_the_minimum_may_be_below_it():
-    house = House().went(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
+    history = CallHistory().record(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
 
-    assert told(house.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
+    assert told(history.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
         MissReason.BELOW_MINIMUM,
         "about 1,100 tokens; nothing below 1,024 is cached",
         ReasonConfidence.POSSIBLE,
@@ -404,8 +410,8 @@ def test_a_prompt_estimated_just_above_the_minimum_may_be_below_it():
 
 
 def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
-    house = House().went(users(INTERVAL, ("a", 12_000)))
-    evidence = house.evidence(users(INTERVAL, ("a", 12_000)), 3)
+    history = CallHistory().record(users(INTERVAL, ("a", 12_000)))
+    evidence = history.evidence(users(INTERVAL, ("a", 12_000)), 3)
 
     found = explain_miss(evidence, Usage(input=10_800))
 
@@ -413,6 +419,6 @@ def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
 
 
 def test_evidence_can_be_kept_until_the_answer_ends():
-    kept = House().evidence(call(VLLM, *ALONE), 5)
+    kept = CallHistory().evidence(call(VLLM, *ALONE), 5)
 
     assert msgspec.structs.replace(kept, now=6).now == 6

@@ -39,7 +39,7 @@ FUNCTION = {"type": "function", "name": "find", "parameters": {"type": "object"}
 SEARCH = {"type": "web_search"}
 
 
-class Press:
+class CountingConverter:
     """Converts by putting a sign before a piece, and counts how often."""
 
     def __init__(self, room: int = 2**16) -> None:
@@ -56,63 +56,65 @@ class Press:
 
 
 def test_a_conversation_that_grows_converts_only_what_is_new():
-    press = Press()
+    converter = CountingConverter()
     for turns in range(1, 20):
         pieces = [b"piece %d" % turn for turn in range(turns)]
-        made = [press.forms.convert(piece) for piece in pieces]
+        made = [converter.forms.convert(piece) for piece in pieces]
 
-        assert [press.forms.restore(one) for one in made] == pieces
+        assert [converter.forms.restore(one) for one in made] == pieces
 
-    assert (press.there, press.back) == (19, 0)
+    assert (converter.there, converter.back) == (19, 0)
 
 
 def test_a_converted_piece_that_was_changed_is_converted_back():
-    press = Press()
-    made = press.forms.convert(b"a")
+    converter = CountingConverter()
+    made = converter.forms.convert(b"a")
 
-    assert press.forms.restore(made + b", marked") == b"a, marked"
-    assert press.back == 1
+    assert converter.forms.restore(made + b", marked") == b"a, marked"
+    assert converter.back == 1
 
 
 def test_a_piece_that_looks_like_anothers_form_is_still_a_piece():
-    press = Press()
-    made = press.forms.convert(b"a")
+    converter = CountingConverter()
+    made = converter.forms.convert(b"a")
 
-    assert press.forms.convert(made) == b"++a"
+    assert converter.forms.convert(made) == b"++a"
 
 
 def test_a_piece_that_stays_as_it_is_comes_back_as_it_is():
-    press = Press()
+    converter = CountingConverter()
 
-    assert press.forms.restore(press.forms.convert(b"=a")) == b"=a"
-    assert press.back == 0
+    assert converter.forms.restore(converter.forms.convert(b"=a")) == b"=a"
+    assert converter.back == 0
 
 
 def test_a_large_piece_is_not_kept():
-    press = Press()
+    converter = CountingConverter()
     large = b"a" * 2**13
     for _ in range(2):
-        assert press.forms.convert(large) == b"+" + large
+        assert converter.forms.convert(large) == b"+" + large
 
-    assert press.there == 2
-    assert press.forms.size == 0
+    assert converter.there == 2
+    assert converter.forms.size == 0
 
 
 def test_the_conversion_cache_keeps_used_pieces():
-    press = Press()
+    converter = CountingConverter()
     for number in range(1_000):
-        press.forms.convert(b"used again and again")
-        press.forms.convert(b"once %d" % number)
+        converter.forms.convert(b"used again and again")
+        converter.forms.convert(b"once %d" % number)
 
-    assert press.there == 1_001
+    assert converter.there == 1_001
 
 
 @given(st.lists(st.binary(max_size=400), max_size=200))
 def test_the_conversion_cache_never_exceeds_its_room(pieces: list[bytes]):
-    press = Press(4_096)
+    converter = CountingConverter(4_096)
     for piece in pieces:
-        assert press.forms.restore(press.forms.convert(piece)) == press._back(press._there(piece))
-        assert press.forms.size <= 4_096
+        assert converter.forms.restore(converter.forms.convert(piece)) == converter._back(
+            converter._there(piece)
+        )
+        assert converter.forms.size <= 4_096
 
 
 def body(said: object, **fields: object) -> bytes:

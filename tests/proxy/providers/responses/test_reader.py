@@ -32,7 +32,7 @@ USAGE = {
 TOOLS: list[Any] = [{"type": "function", "name": "f", "parameters": {}, "strict": False}]
 
 
-class Same:
+class UnchangedReader:
     """Chat bytes come as they are, some of them only at the end."""
 
     def __init__(self, last: bytes = b"") -> None:
@@ -97,12 +97,12 @@ WHOLE = orjson.dumps(
 
 
 def streamed(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
-    reader = responses_reader(Same(last), body, streamed=True, created=1.0)
+    reader = responses_reader(UnchangedReader(last), body, streamed=True, created=1.0)
     return b"".join([reader.feed(piece) for piece in pieces]) + reader.end()
 
 
 def whole(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
-    reader = responses_reader(Same(last), body, streamed=False, created=1.0)
+    reader = responses_reader(UnchangedReader(last), body, streamed=False, created=1.0)
     return b"".join([reader.feed(piece) for piece in pieces]) + reader.end()
 
 
@@ -246,7 +246,7 @@ def test_a_whole_answer_that_is_not_chat_is_an_error_of_the_upstream(answer: byt
 
 
 def test_a_stream_is_kept_awake_by_comments_alone() -> None:
-    reader = responses_reader(Same(), BODY, streamed=True, created=1.0)
+    reader = responses_reader(UnchangedReader(), BODY, streamed=True, created=1.0)
 
     assert reader.feed(b": thinking\n\n") == b": ping\n\n"
     assert reader.feed(b"") == b""

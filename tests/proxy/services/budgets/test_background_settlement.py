@@ -14,7 +14,7 @@ HELD = CounterClaim("team", 60, 100, hard=True, ends=1e6)
 OUTAGE_S = 30.0
 
 
-class Scene:
+class StalledCounters:
     """Counters that stall, and a settlement that has to do with them."""
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ class Scene:
         return found
 
 
-def told(story: Callable[[Scene], Awaitable[None]]) -> None:
+def told(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
     async def run() -> None:
-        await story(Scene())
+        await story(StalledCounters())
 
     played(run())
 
 
 def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         await scene.hold()
         scene.settlement.settle("a", {"team": 25}, ticks())
         assert await scene.level() == CounterLevel(0, 60)
@@ -49,7 +49,7 @@ def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
 
 
 def test_nobody_waits_long_for_counters_that_are_lost():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         await scene.hold()
         scene.store.is_lost = True
         scene.settlement.settle("a", {"team": 25}, ticks())
@@ -63,7 +63,7 @@ def test_nobody_waits_long_for_counters_that_are_lost():
 
 
 def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         await scene.hold()
         scene.store.is_lost = True
         scene.settlement.settle("a", {"team": 25}, ticks())
@@ -78,7 +78,7 @@ def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_not
 
 
 def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long_the_stall():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         scene.store.is_lost = True
         scene.settlement.release("a", ["team"])
         await asyncio.sleep(100 * OUTAGE_S)
@@ -91,7 +91,7 @@ def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long
 
 
 def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_the_next_stall():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         for _ in range(2):
             scene.store.is_lost = True
             for number in range(50):
@@ -107,7 +107,7 @@ def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_t
 
 
 def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         scene.store.is_lost = True
         for number in range(10_001):
             scene.settlement.release(f"{number}", ["team"])
@@ -122,7 +122,7 @@ def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
 
 
 def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         await scene.hold()
         scene.settlement.settle("a", {"team": 25}, ticks())
         scene.settlement.release("b", ["team"])
@@ -139,7 +139,7 @@ def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
 
 
 def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
-    async def story(scene: Scene) -> None:
+    async def story(scene: StalledCounters) -> None:
         await scene.settlement.drain()
         scene.store.is_lost = True
         scene.settlement.release("a", ["team"])

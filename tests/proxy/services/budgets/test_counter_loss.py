@@ -18,7 +18,7 @@ NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
 
 
-class Silent:
+class SilentCounters:
     """Counters that say nothing until told to.
 
     Attributes:
@@ -35,16 +35,16 @@ class Silent:
             raise StoreUnavailable("it does not answer")
 
 
-def told(story: Callable[[CounterStalls, Silent], Awaitable[None]]) -> None:
+def told(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> None:
     async def run() -> None:
-        silent = Silent()
+        silent = SilentCounters()
         await story(CounterStalls(silent.probe, LoopTasks()), silent)
 
     played(run())
 
 
 def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
-    async def story(stalls: CounterStalls, silent: Silent) -> None:
+    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         began = ticks()
         stalls.note_loss()
         assert stalls.is_stalled
@@ -60,7 +60,7 @@ def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
 
 
 def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
-    async def story(stalls: CounterStalls, silent: Silent) -> None:
+    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         began = ticks()
         stalls.note_loss()
         await asyncio.sleep(2.0)
@@ -79,7 +79,7 @@ def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
 
 
 def test_a_call_waits_until_its_own_deadline():
-    async def story(stalls: CounterStalls, silent: Silent) -> None:
+    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         began = ticks()
         stalls.note_loss()
         assert not await stalls.wait(began + 1.0)
@@ -89,7 +89,7 @@ def test_a_call_waits_until_its_own_deadline():
 
 
 def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own():
-    async def story(stalls: CounterStalls, silent: Silent) -> None:
+    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         stalls.note_loss()
         await asyncio.sleep(4.0)
         assert not stalls.is_stalled
@@ -105,7 +105,7 @@ def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own(
 
 
 def test_no_more_than_a_thousand_calls_wait():
-    async def story(stalls: CounterStalls, silent: Silent) -> None:
+    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         stalls.note_loss()
         deadline = ticks() + STALL_WAIT_S
         waiting = [asyncio.ensure_future(stalls.wait(deadline)) for _ in range(1_000)]

@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.close(5)
 
 
-class Away(LocalBudgetStore):
+class UnavailableBudgetStore(LocalBudgetStore):
     """Counters that nobody can ask."""
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
@@ -161,7 +161,9 @@ def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
 
 def test_counters_that_are_away_say_so() -> None:
     with pytest.raises(StoreUnavailable):
-        asyncio.run(all_counter_rows(Away(), budget(), [CounterRow("acme", SPENT)], NOW))
+        asyncio.run(
+            all_counter_rows(UnavailableBudgetStore(), budget(), [CounterRow("acme", SPENT)], NOW)
+        )
 
 
 def test_those_come_first_of_whom_most_is_spent_then_held() -> None:

@@ -29,7 +29,7 @@ from tests.fakes.receipts import a_receipt
 COUNTER = "b/team/usd/2026-09-21/acme"
 
 
-class Away(LosableBudgetStore):
+class UnavailableBudgetStore(LosableBudgetStore):
     """Counters of all processes, which can be away, and forget everything.
 
     Attributes:
@@ -80,13 +80,13 @@ class Away(LosableBudgetStore):
         return True
 
 
-class Books:
+class ReconciliationHarness:
     """A ledger, counters, and who compares them."""
 
     def __init__(self, folder: Path, *budgets: Budget) -> None:
         self.store = Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
         self.team = self.store.teams.create("acme", now=NOW).id
-        self.counters = Away()
+        self.counters = UnavailableBudgetStore()
         self.now = NOW
         self.reconciler = Reconciler(
             budgets or (budget(),), self.counters, self.store, lambda: self.now
@@ -123,76 +123,76 @@ class Books:
 
 @pytest.fixture
 def made(tmp_path, request):
-    books: list[Books] = []
+    harness: list[ReconciliationHarness] = []
 
-    def make(*budgets: Budget) -> Books:
-        books.append(Books(tmp_path, *budgets))
-        return books[0]
+    def make(*budgets: Budget) -> ReconciliationHarness:
+        harness.append(ReconciliationHarness(tmp_path, *budgets))
+        return harness[0]
 
     yield make
-    for each in books:
+    for each in harness:
         each.store.close(5)
 
 
 def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(made):
-    async def story(books: Books) -> None:
-        books.keep(3, 4)
-        await books.reconciler.begin()
-        assert await books.level() == CounterLevel(7, 0)
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(3, 4)
+        await harness.reconciler.begin()
+        assert await harness.level() == CounterLevel(7, 0)
 
     asyncio.run(story(made()))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_shared):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = is_shared
-        books.keep(3, 4)
-        assert not await books.counters.passes("before")
-        await books.reconciler.begin()
-        assert await books.level() == CounterLevel(7, 0)
-        assert await books.counters.passes("after")
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = is_shared
+        harness.keep(3, 4)
+        assert not await harness.counters.passes("before")
+        await harness.reconciler.begin()
+        assert await harness.level() == CounterLevel(7, 0)
+        assert await harness.counters.passes("after")
 
     asyncio.run(story(made()))
 
 
 def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        books.keep(7)
-        await books.counters.change_condition(
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        harness.keep(7)
+        await harness.counters.change_condition(
             CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW
         )
-        await books.reconciler.begin()
-        assert not await books.counters.passes("begun")
+        await harness.reconciler.begin()
+        assert not await harness.counters.passes("begun")
 
-        running = asyncio.ensure_future(books.reconciler.run())
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(SETTLED_AFTER_S)
-        assert not await books.counters.passes("soon")
+        assert not await harness.counters.passes("soon")
         await asyncio.sleep(1)
-        assert await books.counters.passes("where nobody else did")
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.counters.passes("where nobody else did")
+        assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
 
 
 def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        books.keep(7)
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        harness.keep(7)
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         for wait in (20, SETTLED_AFTER_S - 2):
             await asyncio.sleep(wait)
-            books.counters.forget()
+            harness.counters.forget()
         await asyncio.sleep(SETTLED_AFTER_S - 1)
-        assert not await books.counters.passes("soon")
+        assert not await harness.counters.passes("soon")
         await asyncio.sleep(2)
-        assert await books.counters.passes("then")
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.counters.passes("then")
+        assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
@@ -200,48 +200,50 @@ def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(
 
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(made, is_shared):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = is_shared
-        books.passing()
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = is_shared
+        harness.passing()
         knows = False
 
         def flush(timeout: float) -> bool:
             assert timeout > 0
             return knows
 
-        books.store.drain.flush = flush  # type: ignore[method-assign]
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+        harness.store.drain.flush = flush  # type: ignore[method-assign]
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(100)
-        assert not await books.counters.passes("before")
+        assert not await harness.counters.passes("before")
         knows = True
-        books.keep(7)
+        harness.keep(7)
         await asyncio.sleep(1.5)
-        assert await books.counters.passes("after")
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.counters.passes("after")
+        assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
 
 
 def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(made):
-    async def story(books: Books) -> None:
+    async def story(harness: ReconciliationHarness) -> None:
         turns: list[float] = []
 
         async def turn(before: CountersCondition, after: CountersCondition, now: float) -> bool:
             turns.append(now)
-            return await Away.change_condition(books.counters, before, after, now)
+            return await UnavailableBudgetStore.change_condition(
+                harness.counters, before, after, now
+            )
 
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
-        books.counters.change_condition = turn  # type: ignore[method-assign]
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
+        harness.counters.change_condition = turn  # type: ignore[method-assign]
 
         async def ask(*_: object) -> None:
             await asyncio.Event().wait()
 
-        books.store.ask = ask  # type: ignore[assignment,method-assign]
+        harness.store.ask = ask  # type: ignore[assignment,method-assign]
         await asyncio.sleep(200)
         assert len(turns) > 200 / MARKED
         assert max(after - before for before, after in pairwise(turns)) < MARKED / 3
@@ -251,42 +253,42 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
 
 
 def test_spending_still_missing_a_minute_later_is_added_once(made):
-    async def story(books: Books) -> None:
-        books.keep(1_000_000_000, 500_000_000)
-        await books.reconciler.compare()
-        assert await books.level() == CounterLevel(0, 0)
-        assert 'thriftgate_budget_drift{budget="b",unit="usd"} 1.5' in books.page()
-        books.now += 60
-        await books.reconciler.compare()
-        books.now += 60
-        await books.reconciler.compare()
-        assert await books.level() == CounterLevel(1_500_000_000, 0)
-        assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in books.page()
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(1_000_000_000, 500_000_000)
+        await harness.reconciler.compare()
+        assert await harness.level() == CounterLevel(0, 0)
+        assert 'thriftgate_budget_drift{budget="b",unit="usd"} 1.5' in harness.page()
+        harness.now += 60
+        await harness.reconciler.compare()
+        harness.now += 60
+        await harness.reconciler.compare()
+        assert await harness.level() == CounterLevel(1_500_000_000, 0)
+        assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in harness.page()
 
     asyncio.run(story(made()))
 
 
 def test_spending_settled_in_between_is_not_added_again(made):
-    async def story(books: Books) -> None:
-        books.keep(7)
-        await books.reconciler.compare()
-        await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
-        books.now += 60
-        await books.reconciler.compare()
-        assert await books.level() == CounterLevel(7, 0)
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(7)
+        await harness.reconciler.compare()
+        await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+        harness.now += 60
+        await harness.reconciler.compare()
+        assert await harness.level() == CounterLevel(7, 0)
 
     asyncio.run(story(made()))
 
 
 def test_nothing_is_ever_taken_off(made):
-    async def story(books: Books) -> None:
-        await books.counters.settle("call_1/0", {COUNTER: 70}, NOW)
-        books.keep(7)
+    async def story(harness: ReconciliationHarness) -> None:
+        await harness.counters.settle("call_1/0", {COUNTER: 70}, NOW)
+        harness.keep(7)
         for _ in range(3):
-            await books.reconciler.compare()
-            books.now += 60
-        assert await books.level() == CounterLevel(70, 0)
-        assert '"} -6.3e-08' in books.page()
+            await harness.reconciler.compare()
+            harness.now += 60
+        assert await harness.level() == CounterLevel(70, 0)
+        assert '"} -6.3e-08' in harness.page()
 
     asyncio.run(story(made()))
 
@@ -304,21 +306,21 @@ def test_nothing_is_ever_taken_off(made):
 def test_every_scope_that_rollups_know_is_compared_with_them(
     made, fields: dict[str, Any], counter: str
 ):
-    async def story(books: Books) -> None:
-        books.keep(7)
-        await books.reconciler.begin()
-        assert await books.level(counter) == CounterLevel(7, 0)
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(7)
+        await harness.reconciler.begin()
+        assert await harness.level(counter) == CounterLevel(7, 0)
 
     asyncio.run(story(made(budget(**fields))))
 
 
 def test_tokens_are_compared_too(made):
-    async def story(books: Books) -> None:
-        books.keep(7)
-        usage = books.receipt(0, 7).usage
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(7)
+        usage = harness.receipt(0, 7).usage
         assert usage is not None
-        await books.reconciler.begin()
-        assert await books.level("b/team/tokens/2026-09-21/acme") == CounterLevel(
+        await harness.reconciler.begin()
+        assert await harness.level("b/team/tokens/2026-09-21/acme") == CounterLevel(
             usage.prompt_tokens + usage.generated_tokens, 0
         )
 
@@ -340,19 +342,19 @@ def test_tokens_are_compared_too(made):
     ],
 )
 def test_counters_known_only_from_receipts_are_compared_with_them(made, fields, counter, amount):
-    async def story(books: Books) -> None:
-        books.keep(3, 4)
-        await books.reconciler.begin()
-        assert await books.level(counter) == CounterLevel(amount, 0)
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(3, 4)
+        await harness.reconciler.begin()
+        assert await harness.level(counter) == CounterLevel(amount, 0)
 
     asyncio.run(story(made(budget(**fields))))
 
 
 def test_counters_that_the_ledger_does_not_hold_are_left_alone(made):
-    async def story(books: Books) -> None:
-        books.keep(7)
-        await books.reconciler.begin()
-        assert not books.reconciler.drifts
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(7)
+        await harness.reconciler.begin()
+        assert not harness.reconciler.drifts
 
     asyncio.run(story(made(budget(scope="label:project"))))
 
@@ -360,94 +362,96 @@ def test_counters_that_the_ledger_does_not_hold_are_left_alone(made):
 def test_a_ledger_that_holds_more_than_is_read_fills_counters_and_reports_no_drift(
     made,
 ):
-    async def story(books: Books) -> None:
-        books.keep(3, 4, 5)
-        books.store.spendings._most_calls = 2
-        await books.reconciler.begin()
-        assert await books.level("b/user/usd/2026-09-21/" + "5f" * 16) == CounterLevel(7, 0)
-        assert not books.reconciler.drifts
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(3, 4, 5)
+        harness.store.spendings._most_calls = 2
+        await harness.reconciler.begin()
+        assert await harness.level("b/user/usd/2026-09-21/" + "5f" * 16) == CounterLevel(7, 0)
+        assert not harness.reconciler.drifts
 
     asyncio.run(story(made(budget(scope="user"))))
 
 
 def test_of_many_counters_each_is_given_its_own(made):
-    async def story(books: Books) -> None:
-        inserter(books.store._engine)(
-            [a_receipt(n, team=books.team, cost_nanos=n, feature=f"f{n}") for n in range(250)]
+    async def story(harness: ReconciliationHarness) -> None:
+        inserter(harness.store._engine)(
+            [a_receipt(n, team=harness.team, cost_nanos=n, feature=f"f{n}") for n in range(250)]
         )
-        await books.reconciler.begin()
+        await harness.reconciler.begin()
         names = [f"b/feature/usd/2026-09-21/f{n}" for n in range(250)]
-        said = await levels(books.counters, names, NOW)
+        said = await levels(harness.counters, names, NOW)
         assert [level.spent for level in said] == list(range(250))
 
     asyncio.run(story(made(budget(scope="feature"))))
 
 
 def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        books.keep(7)
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        harness.keep(7)
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(20)
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.level() == CounterLevel(7, 0)
 
-        assert await books.counters.passes("before")
-        books.counters.forget()
-        assert not await books.counters.passes("at once")
-        inserter(books.store._engine)([books.receipt(25, 5)])
+        assert await harness.counters.passes("before")
+        harness.counters.forget()
+        assert not await harness.counters.passes("at once")
+        inserter(harness.store._engine)([harness.receipt(25, 5)])
         await asyncio.sleep(1.5)
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.level() == CounterLevel(7, 0)
         await asyncio.sleep(SETTLED_AFTER_S - 2)
-        assert not await books.counters.passes("soon")
+        assert not await harness.counters.passes("soon")
         await asyncio.sleep(2)
-        assert await books.counters.passes("then")
-        assert await books.level() == CounterLevel(12, 0)
+        assert await harness.counters.passes("then")
+        assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
     played(story(made()))
 
 
 def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(40)
-        await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
-        books.keep(7)
-        books.counters.is_lost = True
+        await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+        harness.keep(7)
+        harness.counters.is_lost = True
         await asyncio.sleep(3)
-        inserter(books.store._engine)([books.receipt(25, 5)])
-        books.counters.forget()
-        books.counters.is_lost = False
+        inserter(harness.store._engine)([harness.receipt(25, 5)])
+        harness.counters.forget()
+        harness.counters.is_lost = False
         await asyncio.sleep(1.5)
-        assert await books.level() == CounterLevel(7, 0)
-        await books.counters.settle("call_50/0", {COUNTER: 5}, NOW)
+        assert await harness.level() == CounterLevel(7, 0)
+        await harness.counters.settle("call_50/0", {COUNTER: 5}, NOW)
         await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert await books.level() == CounterLevel(12, 0)
+        assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
     played(story(made()))
 
 
-async def called(books: Books, number: int, heard: float, settles: float) -> None:
+async def called(harness: ReconciliationHarness, number: int, heard: float, settles: float) -> None:
     """A call of 10 ends; the ledger hears of it, and the counter, so much later."""
-    now = books.reconciler._now
+    now = harness.reconciler._now
     ended = round(now(), 6)
-    receipt = msgspec.structs.replace(books.receipt(number, 10), started=ended - 1.5)
+    receipt = msgspec.structs.replace(harness.receipt(number, 10), started=ended - 1.5)
 
     async def settle() -> None:
         await asyncio.sleep(settles)
         with suppress(StoreUnavailable):
-            await books.counters.settle(f"call_{number}/0", {COUNTER: 10}, now(), ended_at(receipt))
+            await harness.counters.settle(
+                f"call_{number}/0", {COUNTER: 10}, now(), ended_at(receipt)
+            )
 
     async with asyncio.TaskGroup() as both:
         both.create_task(settle())
         await asyncio.sleep(heard)
-        inserter(books.store._engine)([receipt])
+        inserter(harness.store._engine)([receipt])
 
 
 @pytest.mark.parametrize("heard", [0.3, 3.0])
@@ -456,138 +460,138 @@ async def called(books: Books, number: int, heard: float, settles: float) -> Non
 def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard, settles, loss):
     """Four calls a second."""
 
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         async with asyncio.TaskGroup() as calls:
             for number in range(440):
-                calls.create_task(called(books, number, heard, settles))
+                calls.create_task(called(harness, number, heard, settles))
                 await asyncio.sleep(0.25)
                 if number == 160 and loss == "emptied":
-                    books.counters.forget()
-                books.counters.is_lost = loss == "away" and 160 < number < 190
-        assert await books.counters.passes("then")
-        assert books.counters.unseen(COUNTER) == 4400
+                    harness.counters.forget()
+                harness.counters.is_lost = loss == "away" and 160 < number < 190
+        assert await harness.counters.passes("then")
+        assert harness.counters.unseen(COUNTER) == 4400
         await asyncio.sleep(120)
-        assert books.counters.unseen(COUNTER) == 4400
+        assert harness.counters.unseen(COUNTER) == 4400
         running.cancel()
 
     played(story(made()))
 
 
 def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(30)
-        books.counters.is_lost = True
+        harness.counters.is_lost = True
         await asyncio.sleep(10)
-        begin = books.counters.begin_checkpoint
+        begin = harness.counters.begin_checkpoint
 
         async def begin_later(now: float, within: float) -> int:
-            books.counters.begin_checkpoint = begin  # type: ignore[method-assign]
+            harness.counters.begin_checkpoint = begin  # type: ignore[method-assign]
             raise StoreUnavailable("once more")
 
-        books.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
-        books.counters.is_lost = False
+        harness.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
+        harness.counters.is_lost = False
         await asyncio.sleep(1)
-        books.keep(7)
+        harness.keep(7)
         await asyncio.sleep(SETTLED_AFTER_S + 2)
-        assert books.counters.unseen(COUNTER) == 7
+        assert harness.counters.unseen(COUNTER) == 7
         running.cancel()
 
     played(story(made()))
 
 
 def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(30)
-        books.counters.forget()
+        harness.counters.forget()
         for _ in range(3):
             await asyncio.sleep(3)
-            books.counters.is_lost = True
+            harness.counters.is_lost = True
             await asyncio.sleep(0.8)
-            books.counters.is_lost = False
+            harness.counters.is_lost = False
         await asyncio.sleep(SETTLED_AFTER_S - 3 * 3.8 + 1.5)
-        assert await books.counters.passes("then")
+        assert await harness.counters.passes("then")
         running.cancel()
 
     played(story(made()))
 
 
 def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(20)
-        books.keep(7)
-        books.counters.forget()
+        harness.keep(7)
+        harness.counters.forget()
         await asyncio.sleep(SETTLED_AFTER_S - 2)
-        await books.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+        await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
         await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert books.counters.unseen(COUNTER) == 7
+        assert harness.counters.unseen(COUNTER) == 7
         running.cancel()
 
     played(story(made()))
 
 
 def test_spending_during_an_outage_is_added_when_counters_are_back(made):
-    async def story(books: Books) -> None:
-        books.counters.is_shared = True
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.counters.is_shared = True
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(100)
-        books.counters.is_lost = True
-        books.keep(7)
+        harness.counters.is_lost = True
+        harness.keep(7)
         await asyncio.sleep(40)
-        assert books.counters.unseen(COUNTER) == 0
-        books.counters.is_lost = False
+        assert harness.counters.unseen(COUNTER) == 0
+        harness.counters.is_lost = False
         await asyncio.sleep(1.5)
-        assert await books.level() == CounterLevel(7, 0)
+        assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
     played(story(made()))
 
 
 def test_local_counters_are_compared_every_minute_and_not_in_between(made):
-    async def story(books: Books) -> None:
-        books.passing()
-        await books.reconciler.begin()
-        running = asyncio.ensure_future(books.reconciler.run())
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.passing()
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(SETTLED_AFTER_S + 1)
-        books.counters.is_lost = True
+        harness.counters.is_lost = True
         await asyncio.sleep(58)
-        books.counters.is_lost = False
-        books.keep(7)
+        harness.counters.is_lost = False
+        harness.keep(7)
         await asyncio.sleep(3)
-        assert books.reconciler.drifts == {budget(): 7}
+        assert harness.reconciler.drifts == {budget(): 7}
         running.cancel()
 
     played(story(made()))
 
 
 def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):
-    async def story(books: Books) -> None:
-        books.keep(7)
-        books.counters.is_lost = True
-        await books.reconciler.begin()
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.keep(7)
+        harness.counters.is_lost = True
+        await harness.reconciler.begin()
 
         async def ask(*_: object) -> None:
             raise OperationalError("SELECT", {}, OSError("away"))
 
-        books.store.ask = ask  # type: ignore[assignment,method-assign]
-        await books.reconciler.begin()
+        harness.store.ask = ask  # type: ignore[assignment,method-assign]
+        await harness.reconciler.begin()
 
     asyncio.run(story(made()))
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [

@@ -49,7 +49,7 @@ def answer(*lines: str, finish: str = "stop", **fields: Any) -> bytes:
     return orjson.dumps({"id": "chatcmpl-1", "choices": [choice], **fields})
 
 
-class Taker:
+class FakeNotesGateway:
     """A gateway that answers every question with these lines, or fails.
 
     Attributes:
@@ -78,7 +78,7 @@ class Taker:
         await caller.send_whole(Head(200, {}, "small", ()), self._body, a_receipt())
 
 
-class Stage:
+class SummariserHarness:
     """A notebook at work.
 
     Attributes:
@@ -86,7 +86,7 @@ class Stage:
         taker: The model behind it.
     """
 
-    def __init__(self, store: Store, taker: Taker, **fields: Any) -> None:
+    def __init__(self, store: Store, taker: FakeNotesGateway, **fields: Any) -> None:
         self.tasks = LoopTasks()
         given: dict[str, Any] = {"model": "small", "now": lambda: NOW}
         self.book = Summariser(store, self.tasks, **(given | fields))
@@ -117,13 +117,15 @@ class Stage:
 
 
 def play(
-    folder: Path, work: Callable[[Stage, Store], Awaitable[None]], taker: Taker | None = None
-) -> Stage:
+    folder: Path,
+    work: Callable[[SummariserHarness, Store], Awaitable[None]],
+    taker: FakeNotesGateway | None = None,
+) -> SummariserHarness:
     """Let a notebook over a store of its own work."""
     store = opened(folder)
 
-    async def run() -> Stage:
-        stage = Stage(store, taker or Taker())
+    async def run() -> SummariserHarness:
+        stage = SummariserHarness(store, taker or FakeNotesGateway())
         try:
             await work(stage, store)
         finally:

@@ -24,7 +24,7 @@ from tests.proxy.services.compaction.compaction_fixtures import (
     room,
     talk,
 )
-from tests.proxy.services.compaction.summariser_fixtures import Taker, visit
+from tests.proxy.services.compaction.summariser_fixtures import FakeNotesGateway, visit
 
 LARGE = chat(*talk(80))
 ASKS = {"role": "user", "content": "/compact"}
@@ -288,7 +288,7 @@ def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp
 
 
 def test_notes_are_asked_for_where_a_part_was_compacted_and_sent_and_the_mode_wants_them(tmp_path):
-    taker = Taker()
+    taker = FakeNotesGateway()
 
     async def work():
         with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (made, _):
@@ -322,7 +322,7 @@ def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
         with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (made, _):
             book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
             made.use_summariser(book)
-            book.serve = Taker()
+            book.serve = FakeNotesGateway()
             found = await made.compact(chat(*visit(11), compaction="force"), ROUTE)
             await book.stop()
             return found, book

@@ -21,8 +21,8 @@ from tests.fakes.call_dependencies import route
 from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, opened
 from tests.proxy.services.compaction.summariser_fixtures import (
     POLICY,
-    Stage,
-    Taker,
+    FakeNotesGateway,
+    SummariserHarness,
     answer,
     note,
     play,
@@ -56,7 +56,10 @@ def test_notes_join_the_next_segment_and_what_was_sent_stays_as_it_was(tmp_path)
 def test_every_replica_and_every_restart_sends_the_same_whichever_compacts_first(tmp_path):
     async def work(first, store):
         await first.call(3)
-        second, third = Stage(store, Taker()), Stage(store, Taker())
+        second, third = (
+            SummariserHarness(store, FakeNotesGateway()),
+            SummariserHarness(store, FakeNotesGateway()),
+        )
         found = [await asyncio.to_thread(each.compact, 6) for each in (second, first, third)]
 
         assert noted(found[0]) == [0, 1]
@@ -67,7 +70,7 @@ def test_every_replica_and_every_restart_sends_the_same_whichever_compacts_first
 
 def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path):
     async def work(first, store):
-        other = Stage(store, Taker())
+        other = SummariserHarness(store, FakeNotesGateway())
         early = await asyncio.to_thread(other.compact, 6)
         part = await first.call(3)
         late = await asyncio.to_thread(first.compact, 6)
@@ -93,7 +96,7 @@ def test_another_model_moves_nothing_that_was_sent(tmp_path):
     async def work(stage, store):
         await stage.call(3)
         sent = await stage.call(6)
-        other = Stage(store, Taker(), model="another")
+        other = SummariserHarness(store, FakeNotesGateway(), model="another")
 
         assert (await asyncio.to_thread(other.compact, 6)).messages == sent.messages
 
@@ -141,7 +144,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         clock.now += 11
         assert noted(await stage.call(12)) == [0, 0, 0, 1]
 
-    play(tmp_path, work, Taker(note(1), note(4), note(7)))
+    play(tmp_path, work, FakeNotesGateway(note(1), note(4), note(7)))
     assert "The store did not return notes; compactions go without for 10 s" in caplog.text
 
 
@@ -163,7 +166,7 @@ def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, bod
         await stage.call(3)
         assert noted(await stage.call(6)) == [0, 0]
 
-    play(tmp_path, work, Taker(body=body))
+    play(tmp_path, work, FakeNotesGateway(body=body))
     assert said in caplog.text
 
 
@@ -185,7 +188,7 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
         await stage.call(3)
         assert noted(await stage.call(6)) == [0, 0]
 
-    play(tmp_path, work, Taker(error=error))
+    play(tmp_path, work, FakeNotesGateway(error=error))
     lines = [each for each in caplog.records if "A request for notes failed" in each.getMessage()]
     assert {each.levelname for each in lines} == {level}
 
@@ -205,7 +208,7 @@ def test_a_part_is_asked_about_once(tmp_path):
     async def work(stage, store):
         found = await stage.call(3)
         stage.book.request_notes(chat(), found)
-        other = Stage(store, Taker())
+        other = SummariserHarness(store, FakeNotesGateway())
         await other.call(3)
         await stage.rest()
         assert (len(stage.taker.asked), len(other.taker.asked)) == (1, 0)
@@ -216,11 +219,11 @@ def test_a_part_is_asked_about_once(tmp_path):
 def test_a_part_of_which_nothing_is_worth_a_note_is_not_asked_about_again(tmp_path):
     async def work(stage, store):
         await stage.call(3)
-        other = Stage(store, Taker())
+        other = SummariserHarness(store, FakeNotesGateway())
         await other.call(3)
         assert other.taker.asked == []
 
-    play(tmp_path, work, Taker(""))
+    play(tmp_path, work, FakeNotesGateway(""))
 
 
 async def flooded(stage, count):

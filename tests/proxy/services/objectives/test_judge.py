@@ -15,7 +15,7 @@ TRACK = track_objective(objective())
 BARE = track_objective(objective(name="bare", ladder=(), enforce=Enforce.ALERT))
 
 
-class Day:
+class JudgedTraffic:
     """A judge, and the time in which calls are counted."""
 
     def __init__(self, *tracks: TrackedObjective) -> None:
@@ -23,7 +23,9 @@ class Day:
         self.now = START
         self.moves: list[StateChange] = []
 
-    def goes_on(self, seconds: int, good: int = 0, bad: int = 0, pins: object = None) -> "Day":
+    def goes_on(
+        self, seconds: int, good: int = 0, bad: int = 0, pins: object = None
+    ) -> "JudgedTraffic":
         for _ in range(seconds):
             self.now += 1.0
             if good or bad:
@@ -42,7 +44,7 @@ def pinned(level: int, until: float, made: float = START) -> dict[str, ActivePin
 
 
 def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
-    day = Day().goes_on(60, good=1, bad=1).goes_on(600, good=10)
+    day = JudgedTraffic().goes_on(60, good=1, bad=1).goes_on(600, good=10)
 
     assert [move.after for move in day.moves] == [
         ControllerState.DEGRADED, ControllerState.RECOVERING, ControllerState.HEALTHY,
@@ -56,7 +58,7 @@ def test_every_level_is_counted_by_itself():
 
 
 def test_an_objective_without_a_ladder_never_moves():
-    day = Day(BARE)
+    day = JudgedTraffic(BARE)
     for second in range(300):
         day.judge.add_counts({("bare#0", int((START + second) // 10)): (0, 9)})
         assert day.judge.judge({}, START + second) == []
@@ -74,7 +76,7 @@ def test_counts_reach_back_as_far_as_alerts_look(seconds):
 
 
 def test_forgetting_clears_short_windows_only():
-    day = Day().goes_on(10, good=5)
+    day = JudgedTraffic().goes_on(10, good=5)
     day.judge.forget()
 
     assert day.judge.counts(TRACK, day.now, 60).n == 0
@@ -82,15 +84,15 @@ def test_forgetting_clears_short_windows_only():
 
 
 def test_silence_freezes_what_is_not_healthy_and_a_call_thaws_it():
-    day = Day().goes_on(60, good=1, bad=1).goes_on(1900)
+    day = JudgedTraffic().goes_on(60, good=1, bad=1).goes_on(1900)
     states = [day.state, day.goes_on(5, good=1).state]
     assert states == [ControllerState.FROZEN, ControllerState.DEGRADED]
-    assert Day().goes_on(3000).state is ControllerState.HEALTHY
+    assert JudgedTraffic().goes_on(3000).state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize("by", [3600.0, -3600.0])
 def test_a_clock_that_jumps_freezes_for_a_minute(by):
-    day = Day().goes_on(60, good=1, bad=1)
+    day = JudgedTraffic().goes_on(60, good=1, bad=1)
     day.now += by
     day.goes_on(1, good=1)
     assert day.state is ControllerState.FROZEN
@@ -99,7 +101,7 @@ def test_a_clock_that_jumps_freezes_for_a_minute(by):
 
 
 def test_a_clock_that_jumps_there_and_back_freezes_for_a_minute_too():
-    day = Day().goes_on(60, good=1, bad=1)
+    day = JudgedTraffic().goes_on(60, good=1, bad=1)
     day.now += 86_400
     day.goes_on(1, good=1)
     day.now -= 86_400
@@ -109,7 +111,7 @@ def test_a_clock_that_jumps_there_and_back_freezes_for_a_minute_too():
 
 
 def test_a_jump_means_nothing_to_what_is_healthy():
-    day = Day().goes_on(10, good=5)
+    day = JudgedTraffic().goes_on(10, good=5)
     day.now += 3600
     day.goes_on(5, good=5)
 
@@ -117,7 +119,7 @@ def test_a_jump_means_nothing_to_what_is_healthy():
 
 
 def test_a_pin_holds_until_it_ends():
-    day = Day()
+    day = JudgedTraffic()
     pins = pinned(2, START + 50)
     day.goes_on(10, pins=pins)
     assert (day.state, day.judge.standings["chat-ttft"].level) == (ControllerState.PINNED, 2)
@@ -128,14 +130,14 @@ def test_a_pin_holds_until_it_ends():
 
 @pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
 def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
-    day = Day().goes_on(2, pins=pinned(1, START + 1000, START + made))
+    day = JudgedTraffic().goes_on(2, pins=pinned(1, START + 1000, START + made))
 
     assert day.judge.standings["chat-ttft"].since == START + since
 
 
 @pytest.mark.parametrize(("made", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
 def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
-    day = Day()
+    day = JudgedTraffic()
     said = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START + 3.2, until=START + 600
     )
@@ -147,20 +149,24 @@ def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since
 
 
 def test_a_pin_that_is_released_ends_at_once():
-    day = Day().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
+    day = JudgedTraffic().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
 
     assert day.state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize(("level", "held"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
 def test_a_pin_is_to_a_level_that_there_is(level, held):
-    day = Day().goes_on(2, pins=pinned(level, START + 100))
+    day = JudgedTraffic().goes_on(2, pins=pinned(level, START + 100))
 
     assert day.judge.standings["chat-ttft"].level == held
 
 
 def test_another_level_until_the_same_time_is_another_pin():
-    day = Day().goes_on(2, pins=pinned(1, START + 100)).goes_on(2, pins=pinned(2, START + 100))
+    day = (
+        JudgedTraffic()
+        .goes_on(2, pins=pinned(1, START + 100))
+        .goes_on(2, pins=pinned(2, START + 100))
+    )
 
     assert day.judge.standings["chat-ttft"].level == 2
     assert [move.level for move in day.moves] == [1, 2]
@@ -170,7 +176,7 @@ def test_a_new_judge_continues_the_published_states_without_a_jump():
     said = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START - 10, until=START + 100
     )
-    day = Day().goes_on(5)
+    day = JudgedTraffic().goes_on(5)
     day.now += 500
     day.judge.take_over_states({"chat-ttft": said, "gone": said}, day.now)
     day.goes_on(1, good=1)

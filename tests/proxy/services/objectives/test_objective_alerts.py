@@ -32,7 +32,7 @@ def move(after: ControllerState, level: int = 0, at: float = START, before: int 
     )
 
 
-class Story:
+class ObjectiveHistory:
     """News of one objective as its counts go on."""
 
     def __init__(self, about: TrackedObjective = TRACK) -> None:
@@ -56,7 +56,7 @@ class Story:
 
 
 def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
-    story = Story()
+    story = ObjectiveHistory()
     assert story.goes_on(60, good=10) == []
     (began,) = story.goes_on(600, good=1, bad=9)
     (ended,) = story.goes_on(1800, good=100)
@@ -69,7 +69,7 @@ def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
 
 
 def test_a_second_burn_is_another_alert():
-    story = Story()
+    story = ObjectiveHistory()
     first = story.goes_on(600, bad=9)
     story.goes_on(3600, good=100)
     again = story.goes_on(600, bad=999)
@@ -78,14 +78,14 @@ def test_a_second_burn_is_another_alert():
 
 
 def test_an_observed_objective_notifies_nobody():
-    story = Story(track_objective(objective(enforce=Enforce.OBSERVE)))
+    story = ObjectiveHistory(track_objective(objective(enforce=Enforce.OBSERVE)))
 
     assert story.goes_on(600, bad=9) == []
     assert story.news.alerts_of_move(story.track, move(ControllerState.DEGRADED, 1), 0) == []
 
 
 def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
-    story = Story(FLOOR)
+    story = ObjectiveHistory(FLOOR)
     (began,) = story.goes_on(600, good=10_000, bad=90_000)
     (ended,) = story.goes_on(1200, good=95_000, bad=5_000)
 
@@ -149,7 +149,7 @@ def test_a_pin_to_what_is_asked_for_is_told():
 
 
 def test_another_process_goes_on_with_what_was_told():
-    story, heir = Story(), Story()
+    story, heir = ObjectiveHistory(), ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
     (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
     heir.now = story.now
@@ -166,7 +166,7 @@ def test_another_process_goes_on_with_what_was_told():
 
 
 def test_a_reported_alert_stays_open_until_its_end_is_known():
-    story = Story()
+    story = ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
 
     assert story.news.resume([TRACK], [], (), story.now) == []
@@ -191,9 +191,9 @@ def test_of_what_several_processes_told_the_oldest_goes_on_and_the_others_end():
 
 
 def test_a_move_that_nobody_ended_ends_when_all_is_well():
-    story = Story()
+    story = ObjectiveHistory()
     (moved,) = story.news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 0)
-    anew = Story()
+    anew = ObjectiveHistory()
     anew.news.resume([TRACK], [moved], (), anew.now)
     anew.judge.standings = {TRACK.name: ControllerSnapshot(since=START)}
     (ended,) = anew.goes_on(30, good=1)
@@ -202,7 +202,7 @@ def test_a_move_that_nobody_ended_ends_when_all_is_well():
 
 
 def test_others_alerts_are_none_of_ours():
-    story = Story()
+    story = ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
     heir = ObjectiveAlerts()
     heir.resume([FLOOR], [burnt], (), story.now)
@@ -219,7 +219,7 @@ def test_others_alerts_are_none_of_ours():
     st.sampled_from([TRACK, FLOOR]),
 )
 def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
-    story, told = Story(about), []
+    story, told = ObjectiveHistory(about), []
     for seconds, good, bad in phases:
         told += story.goes_on(seconds, good * 1000, bad * 1000)
 
@@ -232,7 +232,7 @@ def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
 
 
 def test_a_gateway_that_is_a_minute_old_says_nothing_of_three_days():
-    story = Story()
+    story = ObjectiveHistory()
     told = story.goes_on(900, bad=9)
 
     assert told

@@ -13,7 +13,7 @@ from slo.objective import Enforce
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
 from tests.fakes.objective_process import open_counters
-from tests.fakes.objective_replicas import START, Replica, World, objective, tracks
+from tests.fakes.objective_replicas import START, Replica, ReplicaGroup, objective, tracks
 
 DOWN = (ControllerState.DEGRADED, 1)
 FROZEN = (ControllerState.FROZEN, 1)
@@ -22,7 +22,7 @@ WELL = (ControllerState.HEALTHY, 0)
 
 def two(story: Any) -> None:
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         first, second = world.replica("first"), world.replica("second")
         await world.goes_on(1, first, second)
         await story(world, first, second)
@@ -35,7 +35,7 @@ def pin(level: int, until: float, name: str = "chat-ttft") -> PinRow:
 
 
 def test_one_leads_and_the_other_hears_what_both_counted():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=3, bad=1)
 
         assert first.state == second.state == DOWN
@@ -47,7 +47,7 @@ def test_one_leads_and_the_other_hears_what_both_counted():
 
 
 def test_few_calls_of_each_are_enough_calls_of_both():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         for _ in range(12):
             await world.goes_on(5, first, second)
             first.answers(2, 1)
@@ -60,7 +60,7 @@ def test_few_calls_of_each_are_enough_calls_of_both():
 
 
 def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         began = first.wheel.standings["chat-ttft"].since
         await world.goes_on(10, second)
@@ -74,7 +74,7 @@ def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
 
 
 def test_who_takes_over_knows_what_was_counted_before():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(200, first, second, good=20)
         await world.goes_on(6, second, good=20)
 
@@ -85,7 +85,7 @@ def test_who_takes_over_knows_what_was_counted_before():
 
 
 def test_a_leader_that_was_stopped_for_a_while_hears_who_leads_now():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(10, second)
         await world.goes_on(60, second, good=1, bad=1)
         await world.goes_on(1, first, second)
@@ -97,7 +97,7 @@ def test_a_leader_that_was_stopped_for_a_while_hears_who_leads_now():
 
 
 def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         await world.goes_on(100, second, good=1, bad=1)
         await world.goes_on(10, first, good=1, bad=1)
@@ -109,7 +109,7 @@ def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
 
 
 def test_a_state_published_before_a_long_stop_counts_as_healthy():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         world.now += 601
         anew = world.replica("anew")
@@ -120,7 +120,7 @@ def test_a_state_published_before_a_long_stop_counts_as_healthy():
 
 
 def test_counters_that_forgot_all_know_less_than_a_replica_does():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         world.forget()
         await second.steering.sync_once()
@@ -133,7 +133,7 @@ def test_counters_that_forgot_all_know_less_than_a_replica_does():
 
 def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         first = world.replica("first")
         await world.goes_on(60, first, good=1, bad=1)
         began = [alert.id for alert in first.said]
@@ -154,7 +154,7 @@ def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
 
 
 def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_counts_do():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         first.counters.is_lost = second.counters.is_lost = True
         await world.goes_on(290, second, good=10)
@@ -176,7 +176,7 @@ def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_co
 
 def test_a_replica_that_never_reached_its_counters_judges_by_itself():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         alone = world.replica("alone")
         alone.counters.is_lost = True
         await world.goes_on(299, alone, good=1, bad=1)
@@ -188,7 +188,7 @@ def test_a_replica_that_never_reached_its_counters_judges_by_itself():
 
 
 def test_pins_are_followed_without_counters():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         first.counters.is_lost = second.counters.is_lost = True
         await world.goes_on(5, first, second)
@@ -206,7 +206,7 @@ def test_pins_are_followed_without_counters():
 
 
 def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(caplog):
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(30, first, second, good=9)
         for times in (1, 2):
             first.counters.is_lost = second.counters.is_lost = True
@@ -227,7 +227,7 @@ def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(cap
 @pytest.mark.parametrize("bad", [0, 3])
 def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad, is_database_away):
     async def play() -> None:
-        world = World(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
+        world = ReplicaGroup(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
         replicas = [world.replica(str(n)) for n in range(4)]
         await world.goes_on(60, *replicas, good=9, bad=bad)
         before = set(world.kept.alerts)
@@ -246,7 +246,7 @@ def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad
 
 def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         first = world.replica("first")
         await world.goes_on(600, first, good=1, bad=1)
         told = set(world.kept.alerts)
@@ -264,7 +264,7 @@ def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
 
 
 def test_a_level_that_was_told_is_kept_without_telling_again():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         first.counters.is_lost = second.counters.is_lost = True
         await world.goes_on(100, first, second, good=1, bad=1)
@@ -279,7 +279,7 @@ def test_a_level_that_was_told_is_kept_without_telling_again():
 
 
 def test_counters_that_come_back_empty_thaw_what_froze_without_them():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=1, bad=1)
         began = first.wheel.standings["chat-ttft"].level
         first.counters.is_lost = second.counters.is_lost = True
@@ -293,7 +293,7 @@ def test_counters_that_come_back_empty_thaw_what_froze_without_them():
 
 
 def test_five_minutes_without_counters_end_the_freeze_and_not_the_alert():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(30, first, second, good=9)
         second.counters.is_lost = True
         await world.goes_on(299, second, good=9)
@@ -306,7 +306,7 @@ def test_five_minutes_without_counters_end_the_freeze_and_not_the_alert():
 
 
 def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, good=1, bad=1)
         world.now += 4000
         await world.goes_on(3, first, good=1, bad=1)
@@ -320,7 +320,7 @@ def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
 
 
 def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         world.kept.pinned = {"chat-ttft": pin(9, world.now + 100)}
         await world.goes_on(5, first, second)
         assert first.state == second.state == (ControllerState.PINNED, 2)  # there is no ninth
@@ -335,7 +335,7 @@ def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
 
 def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         before = world.replica("before")
         world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
         await world.goes_on(30, before)
@@ -354,7 +354,7 @@ def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
 
 
 def test_pins_that_cannot_be_read_hold_as_they_were():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
         await world.goes_on(5, first)
         world.kept.is_away = True
@@ -368,7 +368,7 @@ def test_pins_that_cannot_be_read_hold_as_they_were():
 
 def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
     async def play() -> None:
-        world = World(objective(ladder=(), enforce=Enforce.ALERT))
+        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
         one = world.replica("one")
         world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
         await world.goes_on(5, one)
@@ -379,7 +379,7 @@ def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
 
 def test_without_its_database_a_new_leader_leads_all_the_same():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         world.kept.is_away = True
         one = world.replica("one")
         await world.goes_on(60, one, good=1, bad=1)
@@ -390,7 +390,7 @@ def test_without_its_database_a_new_leader_leads_all_the_same():
 
 def test_a_state_published_by_another_version_is_judged_anew(caplog):
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         epoch = await world.counters.lead("another", 1.0)
         assert epoch
         await world.counters.publish(epoch, {"chat-ttft": b"{}", "gone": b"{}"})
@@ -407,7 +407,7 @@ def test_a_state_published_by_another_version_is_judged_anew(caplog):
 def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
     async def play() -> None:
         many = (objective(name=f"o{n}") for n in range(MAX_KEYS // 2))
-        world = World(*many)
+        world = ReplicaGroup(*many)
         one = world.replica("one")
         assert len(one.steering._judge.arms) > MAX_KEYS
         await world.goes_on(60, one, good=1, bad=1)
@@ -418,7 +418,7 @@ def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
 
 def test_more_than_can_be_added_at_once_is_added_in_proportion():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         one = world.replica("one")
         one.answers(3 * MAX_INCREMENT, MAX_INCREMENT)
         await world.goes_on(2, one)
@@ -430,7 +430,7 @@ def test_more_than_can_be_added_at_once_is_added_in_proportion():
 
 
 def test_a_state_published_after_the_leaders_lease_is_ignored():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         epoch = await world.counters.lead("first", 5.0)
         assert epoch
 
@@ -448,7 +448,7 @@ def test_a_state_published_after_the_leaders_lease_is_ignored():
 
 def test_it_turns_every_second():
     async def play() -> None:
-        world = World()
+        world = ReplicaGroup()
         one = world.replica("one")
         task = asyncio.get_running_loop().create_task(one.steering.run())
         await asyncio.sleep(2.5)
@@ -465,7 +465,7 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
         together = open_counters(redis_prefix)
         try:
             seconds, _ = await together._redis.time()
-            world = World(counters=together)
+            world = ReplicaGroup(counters=together)
             world.now = float(seconds)
             world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
             first, second = world.replica("first"), world.replica("second")
@@ -484,7 +484,7 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
 
 
 def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
-    async def story(world: World, first: Replica, second: Replica) -> None:
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=3, bad=1)
         since = first.wheel.standings["chat-ttft"].since
         counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n

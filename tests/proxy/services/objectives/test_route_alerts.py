@@ -40,7 +40,7 @@ def test_limits_are_shown_of_routes_that_adapt_alone():
     assert 'thriftgate_route_limit{route="one/m"}' not in text
 
 
-class Watched:
+class WatchedRoute:
     """A route whose breaker people hear of."""
 
     def __init__(self, *others, fallbacks=()):
@@ -65,7 +65,7 @@ class Watched:
 
 
 def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_a_minute():
-    watched = Watched(route("two"))
+    watched = WatchedRoute(route("two"))
     watched.after(5, *[broken()] * 5)
     watched.after(5)
     watched.after(30, None)
@@ -81,7 +81,7 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
 
 def failing(*others, fallbacks=()):
     """The alert of a route that fails, beside others of its model."""
-    watched = Watched(*others, fallbacks=fallbacks)
+    watched = WatchedRoute(*others, fallbacks=fallbacks)
     watched.after(5, *[broken()] * 5)
     (alert,) = watched.told
     return alert
@@ -110,7 +110,7 @@ def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
 
 
 def test_another_catalog_holds_for_the_alerts_to_come():
-    watched = Watched()
+    watched = WatchedRoute()
     new = Snapshot(catalog(watched.one, route("two")), Policies())
     asyncio.run(watched.news.prepare(new))()
     watched.after(5, *[broken()] * 5)
@@ -119,7 +119,7 @@ def test_another_catalog_holds_for_the_alerts_to_come():
 
 
 def test_a_relapse_is_the_same_trouble():
-    watched = Watched()
+    watched = WatchedRoute()
     watched.after(5, *[broken()] * 5)
     watched.after(35, None)
     watched.after(5, *[broken()] * 5)

@@ -16,7 +16,7 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
-from tests.fakes.objective_replicas import START, Kept, objective, tracks
+from tests.fakes.objective_replicas import START, FakeStore, objective, tracks
 from tests.fakes.redis_keys import SERVER
 
 
@@ -25,7 +25,7 @@ def surroundings(
 ) -> tuple[AppContext, list[Collector]]:
     published: list[Collector] = []
     followed = [] if followed is None else followed
-    kept: Any = Kept()
+    kept: Any = FakeStore()
     kept.secret = b"secret"
     around = AppContext(
         settings=cast(

@@ -129,7 +129,7 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
     assert len(caplog.records) == 2
 
 
-class Watched(Planner):
+class ThreadRecordingPlanner(Planner):
     """Remembers which thread read a call."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Watched(Planner):
 
 
 def test_only_large_prompts_go_to_a_thread(store):
-    planner = Watched()
+    planner = ThreadRecordingPlanner()
 
     async def work(planning: PromptPlanning) -> None:
         for asked in (chat(), call(body(chat_message("user", LARGE)))):
@@ -154,7 +154,7 @@ def test_only_large_prompts_go_to_a_thread(store):
 
 
 def test_a_prompt_that_comes_while_another_is_planned_waits_in_a_thread(store):
-    planner = Watched()
+    planner = ThreadRecordingPlanner()
 
     async def work(planning: PromptPlanning) -> Planned | Passthrough:
         async with asyncio.TaskGroup() as group:

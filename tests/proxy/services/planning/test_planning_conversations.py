@@ -198,7 +198,7 @@ def test_plans_waiting_for_the_store_hold_no_prompt_text(tmp_path):
         draft = played(work(planning))
     store.close(5)
 
-    assert (draft.asked.body, draft.prompt.messages) == (b"", ())
+    assert (draft.request.body, draft.prompt.messages) == (b"", ())
 
 
 #: What an agent says at the beginning of each of its sessions.

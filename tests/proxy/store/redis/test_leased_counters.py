@@ -105,7 +105,7 @@ class Wired(RedisBudgetStore):
         await self.late.pop(which)(now)
 
 
-class Fleet:
+class LeasingProcesses:
     """Some processes that lease from the same counters, whose time is set.
 
     Attributes:
@@ -181,11 +181,11 @@ class Fleet:
 
 
 @pytest.fixture
-def played(redis_prefix: str) -> Callable[[Callable[[Fleet], Awaitable[None]]], None]:
+def played(redis_prefix: str) -> Callable[[Callable[[LeasingProcesses], Awaitable[None]]], None]:
     """Plays a story of two processes."""
 
-    async def play(story: Callable[[Fleet], Awaitable[None]]) -> None:
-        fleet = Fleet(redis_prefix)
+    async def play(story: Callable[[LeasingProcesses], Awaitable[None]]) -> None:
+        fleet = LeasingProcesses(redis_prefix)
         await fleet.begin()
         try:
             await story(fleet)
@@ -196,7 +196,7 @@ def played(redis_prefix: str) -> Callable[[Callable[[Fleet], Awaitable[None]]], 
 
 
 def test_once_a_counter_is_leased_calls_ask_redis_nothing(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased()
         asked = fleet.wires[0].asked
         names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
@@ -212,7 +212,7 @@ def test_once_a_counter_is_leased_calls_ask_redis_nothing(played):
 
 
 def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased()
         fleet.wires[0].wire = Wire.UNSENT
         for _ in range(int(VALID_S * 2) - 1):
@@ -234,7 +234,7 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
 
 
 def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased()
         assert MIN_LEASED_CALLS * COST <= (await fleet.level()).held <= LIMIT // MAX_LEASE_DIVISOR
         await fleet.processes[1].settle("much", {"team": LIMIT - 1000}, fleet.now)
@@ -247,7 +247,7 @@ def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_call
 
 
 def test_all_of_a_budget_can_be_spent_to_the_last_call(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         for _ in range(3):
             for which in (0, 1):
                 await fleet.leased(which)
@@ -264,7 +264,7 @@ def test_all_of_a_budget_can_be_spent_to_the_last_call(played):
 
 
 def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased(0)
         await fleet.leased(1)
         fleet.now += IDLE_S
@@ -280,7 +280,7 @@ def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(pla
 
 def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
     async def story() -> CounterLevel:
-        fleet = Fleet(redis_prefix, processes=2)
+        fleet = LeasingProcesses(redis_prefix, processes=2)
         await fleet.begin()
         await fleet.leased(1)
         for wire in (Wire.UNANSWERED, Wire.FINE):
@@ -300,7 +300,7 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
 
 
 def test_the_lease_of_a_dead_process_counts_until_it_expires(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased(0)
         held = (await fleet.level()).held
         assert held > 0
@@ -315,7 +315,7 @@ def test_the_lease_of_a_dead_process_counts_until_it_expires(played):
 def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_lease_no_more(
     played,
 ):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased()
         ended, goes_on = await fleet.call(), await fleet.call()
         assert ended is not None
@@ -339,7 +339,7 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
 
 
 def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased()
         early, late = await fleet.call(), await fleet.call()
         assert early is not None
@@ -357,7 +357,7 @@ def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(playe
 
 
 def test_counters_asked_for_once_in_a_while_are_not_leased(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         for _ in range(4):
             assert await fleet.call() is not None
             fleet.now += IDLE_S
@@ -367,7 +367,7 @@ def test_counters_asked_for_once_in_a_while_are_not_leased(played):
 
 
 def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         process = fleet.processes[0]
         claims = [claim()]
         fleet.wires[0].wire = Wire.UNANSWERED
@@ -382,7 +382,7 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
 
 
 def test_running_calls_are_told_leased_ones_included(played):
-    async def story(fleet: Fleet) -> None:
+    async def story(fleet: LeasingProcesses) -> None:
         await fleet.leased(0)
         for _ in range(5):
             assert await fleet.call(0) is not None
@@ -411,7 +411,7 @@ class LifeOfLeases(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.fleet = Fleet(f"{self._prefix}_{id(self)}")
+        self.fleet = LeasingProcesses(f"{self._prefix}_{id(self)}")
         self.ask(self.fleet.begin())
         for which in (0, 1):
             self.ask(self.fleet.leased(which))

@@ -409,7 +409,7 @@ ASKED = st.one_of(
 )
 
 
-class Asking:
+class StoreDriver:
     """Asks one store what it is told to, and keeps the epochs it was given to speak under."""
 
     def __init__(self, pair: Pair) -> None:
@@ -447,7 +447,7 @@ def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list
     async def story(pair: Pair) -> None:
         watch = ManualClock(NOW)
         alone = LocalCounters(watch)
-        here, there = Asking(Pair(alone, alone, watch)), Asking(pair)
+        here, there = StoreDriver(Pair(alone, alone, watch)), StoreDriver(pair)
         for each in asked:
             assert await here.said(each) == await there.said(each)
 

@@ -79,7 +79,7 @@ def test_both_teams_are_shown(played: tuple[DemoResult, str]) -> None:
     assert f"{COUNT}/{COUNT}" in text
 
 
-class Impatient(Console):
+class InterruptingConsole(Console):
     """Somebody who stops it at the first word."""
 
     def print(self, *objects: Any, **style: Any) -> None:
@@ -105,7 +105,7 @@ def test_a_termination_ends_it_with_status_0_once_the_result_is_told() -> None:
 def test_a_demo_stopped_before_its_result_is_no_success() -> None:
     told: list[DemoResult] = []
 
-    assert status(Impatient(file=StringIO()), told.append) == 130
+    assert status(InterruptingConsole(file=StringIO()), told.append) == 130
     assert told == []
 
 

@@ -142,23 +142,23 @@ def test_a_call_that_cannot_be_planned_goes_unmodified_and_teaches_nothing(vocab
     assert len(variant._lessons) == 0
 
 
-class Clumsy(Planner):
+class FailingPlanner(Planner):
     """Makes a mistake with prompts that say before or after what."""
 
     def plan_call(self, draft: Draft, *rest: Any) -> Planned:
-        if b"before" in draft.asked.body:
+        if b"before" in draft.request.body:
             raise TypeError("of planning")
         return super().plan_call(draft, *rest)
 
     def settle_call(self, planned: Planned, *rest: Any, **more: Any) -> CacheMiss | None:
-        if b"after" in planned.draft.asked.body:
+        if b"after" in planned.draft.request.body:
             raise TypeError("of learning")
         return super().settle_call(planned, *rest, **more)
 
 
 def clumsy(vocabulary) -> PlannedVariant:
     variant = planning(vocabulary)
-    variant._planner = Clumsy(b"clumsy", share=0.0)
+    variant._planner = FailingPlanner(b"clumsy", share=0.0)
     return variant
 
 

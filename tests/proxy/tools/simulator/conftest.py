@@ -5,7 +5,7 @@ import pytest
 from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.proxy.tools.simulator.scene import Scene
+from tests.proxy.tools.simulator.scene import SimulatorHarness
 
 
 @pytest.fixture(scope="session")
@@ -14,8 +14,8 @@ def vocabulary() -> Vocabulary:
 
 
 @pytest.fixture
-def scene(vocabulary: Vocabulary) -> Scene:
-    return Scene(vocabulary)
+def scene(vocabulary: Vocabulary) -> SimulatorHarness:
+    return SimulatorHarness(vocabulary)
 
 
 @pytest.fixture

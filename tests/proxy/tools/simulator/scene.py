@@ -48,7 +48,7 @@ class Clock:
         await anyio.lowlevel.checkpoint()
 
 
-class Scene:
+class SimulatorHarness:
     """One lab and its callers."""
 
     def __init__(

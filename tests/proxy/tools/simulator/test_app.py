@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.tools.simulator.rendering import Vocabulary
-from tests.proxy.tools.simulator.scene import Json, Scene, events, user
+from tests.proxy.tools.simulator.scene import Json, SimulatorHarness, events, user
 
 BEARER = {"authorization": "Bearer sk"}
 CLAUDE = {"x-api-key": "sk", "anthropic-version": "2023-06-01"}
@@ -33,7 +33,7 @@ STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504
     ],
 )
 def test_each_endpoint_answers_and_says_that_it_is_simulated(
-    scene: Scene, method: str, path: str, body: Json | None
+    scene: SimulatorHarness, method: str, path: str, body: Json | None
 ) -> None:
     answer = scene.send(method, path, body, headers=BEARER)
 
@@ -48,7 +48,7 @@ def test_each_endpoint_answers_and_says_that_it_is_simulated(
 
 
 @pytest.mark.parametrize("path", ["messages", "messages/count_tokens"])
-def test_the_other_wire_answers_too(scene: Scene, path: str) -> None:
+def test_the_other_wire_answers_too(scene: SimulatorHarness, path: str) -> None:
     answer = scene.send("POST", path, MESSAGE, headers=CLAUDE)
 
     assert answer.status_code == 200
@@ -57,7 +57,7 @@ def test_the_other_wire_answers_too(scene: Scene, path: str) -> None:
     assert answer.headers["x-lab"] == "simulated"
 
 
-def test_models_are_listed_as_each_wire_lists_them(scene: Scene) -> None:
+def test_models_are_listed_as_each_wire_lists_them(scene: SimulatorHarness) -> None:
     openai = scene.send("GET", "models", headers=BEARER).json()
     claude = scene.send("GET", "models", headers=CLAUDE).json()
 
@@ -69,13 +69,13 @@ def test_models_are_listed_as_each_wire_lists_them(scene: Scene) -> None:
 
 
 def test_a_lab_without_such_models_lists_none(vocabulary: Vocabulary) -> None:
-    assert Scene(vocabulary, {}).send("GET", "models", headers=CLAUDE).json() == {
+    assert SimulatorHarness(vocabulary, {}).send("GET", "models", headers=CLAUDE).json() == {
         "data": [],
         "has_more": False,
     }
 
 
-def test_the_header_cues_what_reads_no_body_too(scene: Scene) -> None:
+def test_the_header_cues_what_reads_no_body_too(scene: SimulatorHarness) -> None:
     scene.lab.queue_directives(["500"])
 
     assert scene.send("GET", "models", headers=BEARER).status_code == 200
@@ -93,7 +93,7 @@ def test_the_header_cues_what_reads_no_body_too(scene: Scene) -> None:
         ("DELETE", "models/gpt-5.5"),
     ],
 )
-def test_an_unknown_path_is_not_found(scene: Scene, method: str, path: str) -> None:
+def test_an_unknown_path_is_not_found(scene: SimulatorHarness, method: str, path: str) -> None:
     answer = scene.send(method, path, headers=BEARER)
 
     assert answer.status_code == 404
@@ -101,12 +101,14 @@ def test_an_unknown_path_is_not_found(scene: Scene, method: str, path: str) -> N
 
 
 @pytest.mark.parametrize("headers", [BEARER, {"api-key": "sk"}, BEARER | {"api-key": "other"}])
-def test_a_key_comes_in_either_header(scene: Scene, headers: Mapping[str, str]) -> None:
+def test_a_key_comes_in_either_header(scene: SimulatorHarness, headers: Mapping[str, str]) -> None:
     assert scene.send("POST", "chat/completions", CHAT, headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer "}, {"x-api-key": "sk"}])
-def test_without_a_key_nothing_is_answered(scene: Scene, headers: Mapping[str, str]) -> None:
+def test_without_a_key_nothing_is_answered(
+    scene: SimulatorHarness, headers: Mapping[str, str]
+) -> None:
     answer = scene.send("POST", "chat/completions", CHAT, headers=headers)
 
     assert answer.status_code == 401
@@ -114,7 +116,7 @@ def test_without_a_key_nothing_is_answered(scene: Scene, headers: Mapping[str, s
 
 
 def test_a_lab_with_a_key_takes_no_other(vocabulary: Vocabulary) -> None:
-    scene = Scene(vocabulary, key="right")
+    scene = SimulatorHarness(vocabulary, key="right")
 
     def status(key: str) -> int:
         headers = {"authorization": f"Bearer {key}"}
@@ -123,7 +125,7 @@ def test_a_lab_with_a_key_takes_no_other(vocabulary: Vocabulary) -> None:
     assert (status("right"), status("wrong")) == (200, 401)
 
 
-def test_anthropic_wants_its_version_and_a_key(scene: Scene) -> None:
+def test_anthropic_wants_its_version_and_a_key(scene: SimulatorHarness) -> None:
     versionless = scene.send("POST", "messages", MESSAGE, headers={"x-api-key": "sk"})
     keyless = scene.send("POST", "messages", MESSAGE, headers={"anthropic-version": "2023-06-01"})
     bearer = scene.send(
@@ -136,7 +138,7 @@ def test_anthropic_wants_its_version_and_a_key(scene: Scene) -> None:
     assert bearer.status_code == 200
 
 
-def test_requests_are_recorded_byte_for_byte(scene: Scene) -> None:
+def test_requests_are_recorded_byte_for_byte(scene: SimulatorHarness) -> None:
     raw = b'{ "model":"gpt-6.1-sol",  "messages":[{"role":"user","content":"a"}], "x":1.0 }'
     headers = BEARER | {"X-Trace": "7"}
     answer = scene.send("POST", "chat/completions?beta=1", raw, headers=headers)
@@ -153,7 +155,7 @@ def test_requests_are_recorded_byte_for_byte(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_each_status_can_be_cued_on_both_wires(scene: Scene, status: int) -> None:
+def test_each_status_can_be_cued_on_both_wires(scene: SimulatorHarness, status: int) -> None:
     openai = scene.openai("chat/completions", CHAT, cues=str(status))
     claude = scene.anthropic({"messages": [user("a")]}, cues=str(status))
 
@@ -163,7 +165,7 @@ def test_each_status_can_be_cued_on_both_wires(scene: Scene, status: int) -> Non
     assert scene.lab.exchanges[-1].usage is None
 
 
-def test_a_429_says_when_to_come_back_as_each_provider_does(scene: Scene) -> None:
+def test_a_429_says_when_to_come_back_as_each_provider_does(scene: SimulatorHarness) -> None:
     openai = scene.openai("chat/completions", CHAT, cues="429=0.25")
     claude = scene.anthropic({"messages": [user("a")]}, cues="429=3")
 
@@ -172,7 +174,7 @@ def test_a_429_says_when_to_come_back_as_each_provider_does(scene: Scene) -> Non
     assert "retry-after-ms" not in claude.headers
 
 
-def test_a_spent_quota_is_not_to_be_retried(scene: Scene) -> None:
+def test_a_spent_quota_is_not_to_be_retried(scene: SimulatorHarness) -> None:
     answer = scene.openai("chat/completions", CHAT, cues="quota")
 
     assert answer.status_code == 429
@@ -180,40 +182,40 @@ def test_a_spent_quota_is_not_to_be_retried(scene: Scene) -> None:
     assert "retry-after" not in answer.headers
 
 
-def test_a_proxy_before_the_provider_answers_in_html(scene: Scene) -> None:
+def test_a_proxy_before_the_provider_answers_in_html(scene: SimulatorHarness) -> None:
     answer = scene.openai("chat/completions", CHAT, cues="html")
 
     assert (answer.status_code, answer.headers["content-type"]) == (502, "text/html")
 
 
-def test_cues_come_from_the_text_the_model_and_the_script(scene: Scene) -> None:
+def test_cues_come_from_the_text_the_model_and_the_script(scene: SimulatorHarness) -> None:
     assert scene.chat("Hello [[fault:503]]").status_code == 503
     assert scene.chat(model="gpt-6.1-sol+418").status_code == 418
     scene.lab.queue_directives(["429", "ok", "500"])
     assert [scene.chat().status_code for _ in range(4)] == [429, 200, 500, 200]
 
 
-def test_a_call_with_cues_of_its_own_leaves_the_script_alone(scene: Scene) -> None:
+def test_a_call_with_cues_of_its_own_leaves_the_script_alone(scene: SimulatorHarness) -> None:
     scene.lab.queue_directives(["429"])
 
     assert [scene.chat(cues="ok").status_code, scene.chat().status_code] == [200, 429]
 
 
 @pytest.mark.parametrize("fields", [{"cues": "dearth"}, {"text": "[[fault:dearth]]"}])
-def test_an_unknown_cue_is_refused(scene: Scene, fields: Any) -> None:
+def test_an_unknown_cue_is_refused(scene: SimulatorHarness, fields: Any) -> None:
     answer = scene.chat(**fields)
 
     assert answer.status_code == 400
     assert "dearth" in answer.json()["error"]["message"]
 
 
-def test_bad_json_is_refused(scene: Scene) -> None:
+def test_bad_json_is_refused(scene: SimulatorHarness) -> None:
     answer = scene.send("POST", "chat/completions", b"{", headers=BEARER)
 
     assert answer.status_code == 400
 
 
-def test_cues_work_on_answers_that_no_model_gave(scene: Scene) -> None:
+def test_cues_work_on_answers_that_no_model_gave(scene: SimulatorHarness) -> None:
     body = {"model": "text-embedding-3-small", "input": "a"}
 
     assert scene.openai("moderations", {"input": "a"}, cues="500").status_code == 500
@@ -222,14 +224,14 @@ def test_cues_work_on_answers_that_no_model_gave(scene: Scene) -> None:
     assert "usage" not in scene.openai("embeddings", body, cues="no-usage").json()
 
 
-def test_a_stream_split_anywhere_is_the_same_stream(scene: Scene) -> None:
+def test_a_stream_split_anywhere_is_the_same_stream(scene: SimulatorHarness) -> None:
     usual = [data for _, data in events(scene.chat(stream=True)) if data]
     split = [data for _, data in events(scene.chat(stream=True, cues="split=4")) if data]
 
     assert [each["choices"] for each in split] == [each["choices"] for each in usual]
 
 
-def test_line_ends_of_two_characters_are_all_that_changes(scene: Scene) -> None:
+def test_line_ends_of_two_characters_are_all_that_changes(scene: SimulatorHarness) -> None:
     answer = scene.chat(stream=True, cues="crlf")
 
     assert b"\r\n\r\n" in answer.content

@@ -18,7 +18,7 @@ from tests.proxy.tools.simulator.scene import (
     NOTES,
     TOOL,
     Json,
-    Scene,
+    SimulatorHarness,
     events,
     user,
 )
@@ -53,7 +53,7 @@ def cached(answer: Json) -> int:
 
 
 @pytest.mark.parametrize("model", OPENAI)
-def test_the_cached_prefix_grows_with_the_conversation(scene: Scene, model: str) -> None:
+def test_the_cached_prefix_grows_with_the_conversation(scene: SimulatorHarness, model: str) -> None:
     found = []
     for messages in turns(8):
         found.append(cached(scene.chat(model=model, messages=messages).json()))
@@ -65,7 +65,7 @@ def test_the_cached_prefix_grows_with_the_conversation(scene: Scene, model: str)
 
 
 def test_anthropic_reads_up_to_the_last_mark_and_writes_what_is_new(vocabulary: Vocabulary) -> None:
-    scene = Scene(vocabulary, SMALL)
+    scene = SimulatorHarness(vocabulary, SMALL)
     usages = []
     for messages in turns(4):
         body = {
@@ -82,7 +82,7 @@ def test_anthropic_reads_up_to_the_last_mark_and_writes_what_is_new(vocabulary: 
     assert usages[0]["cache_read_input_tokens"] == 0
 
 
-def test_the_first_token_waits_for_what_is_not_cached(scene: Scene) -> None:
+def test_the_first_token_waits_for_what_is_not_cached(scene: SimulatorHarness) -> None:
     waits = []
     for messages in turns(2):
         scene.clock.slept.clear()
@@ -97,7 +97,7 @@ def test_the_first_token_waits_for_what_is_not_cached(scene: Scene) -> None:
 
 
 def test_a_stream_takes_its_time_for_each_token_and_a_whole_answer_all_at_once(
-    scene: Scene,
+    scene: SimulatorHarness,
 ) -> None:
     streamed = scene.chat(stream=True)
     spread = list(scene.clock.slept)
@@ -110,7 +110,7 @@ def test_a_stream_takes_its_time_for_each_token_and_a_whole_answer_all_at_once(
     assert scene.clock.slept[0] > spread[0]
 
 
-def test_slow_is_slower(scene: Scene) -> None:
+def test_slow_is_slower(scene: SimulatorHarness) -> None:
     scene.chat()
     usual = scene.clock.slept.pop()
     scene.chat(cues="slow=4")
@@ -118,7 +118,7 @@ def test_slow_is_slower(scene: Scene) -> None:
     assert scene.clock.slept == [pytest.approx(4 * usual)]
 
 
-def test_slow_twice_is_slower_still(scene: Scene) -> None:
+def test_slow_twice_is_slower_still(scene: SimulatorHarness) -> None:
     scene.chat()
     scene.lab.inject_fault("gpt-6.1-sol", "slow=3")
     scene.chat(cues="slow=4")
@@ -130,7 +130,7 @@ def test_slow_twice_is_slower_still(scene: Scene) -> None:
 def test_a_prompt_beyond_the_window_is_refused_as_each_provider_does(
     vocabulary: Vocabulary,
 ) -> None:
-    scene = Scene(
+    scene = SimulatorHarness(
         vocabulary,
         {
             "gpt-6.1-sol": SimulatedModel(window=20),
@@ -156,7 +156,7 @@ def test_a_catalogs_window_is_kept_to_in_chat_and_responses_streamed_or_not(
 ) -> None:
     lab = Upstream(name="lab", kind="openai", base_url="http://lab/v1")
     route = Route(name="lab/m", upstream=lab, window=20)
-    scene = Scene(vocabulary, of_models([Model(id="m", routes=(route,))]))
+    scene = SimulatorHarness(vocabulary, of_models([Model(id="m", routes=(route,))]))
     long = "Hello there. " * 20
     calls: list[tuple[str, Json]] = [
         ("chat/completions", {"messages": [user(long)]}),
@@ -178,13 +178,13 @@ def test_a_catalogs_window_is_kept_to_in_chat_and_responses_streamed_or_not(
 
 
 def test_a_scale_of_nothing_never_waits(vocabulary: Vocabulary) -> None:
-    scene = Scene(vocabulary, time_scale=0)
+    scene = SimulatorHarness(vocabulary, time_scale=0)
     scene.chat(stream=True)
 
     assert scene.clock.slept == []
 
 
-def test_a_cached_answer_is_not_visible_before_it_begins(scene: Scene) -> None:
+def test_a_cached_answer_is_not_visible_before_it_begins(scene: SimulatorHarness) -> None:
     """A call that fails stores nothing."""
     messages = turns(1)[0]
     with pytest.raises(ConnectionResetError):
@@ -194,7 +194,7 @@ def test_a_cached_answer_is_not_visible_before_it_begins(scene: Scene) -> None:
     assert cached(scene.chat(messages=messages).json()) > 0
 
 
-def test_usage_adds_up_and_is_what_is_recorded(scene: Scene) -> None:
+def test_usage_adds_up_and_is_what_is_recorded(scene: SimulatorHarness) -> None:
     usage = scene.chat(reasoning_effort="low").json()["usage"]
     recorded = scene.lab.exchanges[-1].usage
 
@@ -205,14 +205,14 @@ def test_usage_adds_up_and_is_what_is_recorded(scene: Scene) -> None:
     assert usage["total_tokens"] == recorded.prompt_tokens + recorded.generated_tokens
 
 
-def test_completion_tokens_are_those_of_the_text(scene: Scene) -> None:
+def test_completion_tokens_are_those_of_the_text(scene: SimulatorHarness) -> None:
     answer = scene.chat().json()
     text = answer["choices"][0]["message"]["content"]
 
     assert answer["usage"]["completion_tokens"] == len(scene.lab.vocabulary.ids(text))
 
 
-def test_a_structured_answer_satisfies_its_schema(scene: Scene) -> None:
+def test_a_structured_answer_satisfies_its_schema(scene: SimulatorHarness) -> None:
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     said = scene.chat(response_format=form).json()["choices"][0]["message"]["content"]
@@ -220,7 +220,7 @@ def test_a_structured_answer_satisfies_its_schema(scene: Scene) -> None:
     assert isinstance(orjson.loads(said)["ok"], bool)
 
 
-def test_tools_are_called_when_the_text_says_so_and_not_again(scene: Scene) -> None:
+def test_tools_are_called_when_the_text_says_so_and_not_again(scene: SimulatorHarness) -> None:
     first = scene.chat("Read it. [[fault:call]]", tools=[TOOL]).json()["choices"][0]["message"]
     messages = [
         user("Read it. [[fault:call]]"),
@@ -233,7 +233,7 @@ def test_tools_are_called_when_the_text_says_so_and_not_again(scene: Scene) -> N
     assert second["finish_reason"] == "stop"
 
 
-def test_a_tool_round_trip_on_the_other_wire(scene: Scene) -> None:
+def test_a_tool_round_trip_on_the_other_wire(scene: SimulatorHarness) -> None:
     body: Json = {"tools": [CLAUDE_TOOL], "messages": [user("Go [[fault:call]]")]}
     first = scene.anthropic(body).json()
     result = {"type": "tool_result", "tool_use_id": first["content"][0]["id"], "content": "x"}
@@ -246,7 +246,7 @@ def test_a_tool_round_trip_on_the_other_wire(scene: Scene) -> None:
     assert scene.anthropic(body).json()["stop_reason"] == "end_turn"
 
 
-def test_thinking_goes_back_as_it_came(scene: Scene) -> None:
+def test_thinking_goes_back_as_it_came(scene: SimulatorHarness) -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     first = scene.anthropic({"thinking": thinking, "messages": [user("a")]}).json()
     said = {"role": "assistant", "content": first["content"]}
@@ -258,7 +258,7 @@ def test_thinking_goes_back_as_it_came(scene: Scene) -> None:
     assert scene.anthropic(after).status_code == 400
 
 
-def test_tokens_are_counted_without_an_answer(scene: Scene) -> None:
+def test_tokens_are_counted_without_an_answer(scene: SimulatorHarness) -> None:
     body: Json = {"messages": [user("Hello")]}
     counted = scene.anthropic(body, path="messages/count_tokens").json()["input_tokens"]
 
@@ -266,7 +266,7 @@ def test_tokens_are_counted_without_an_answer(scene: Scene) -> None:
 
 
 def test_a_prompt_can_be_cached_without_an_answer(vocabulary: Vocabulary) -> None:
-    scene = Scene(vocabulary, SMALL)
+    scene = SimulatorHarness(vocabulary, SMALL)
     body = {"max_tokens": 0, "messages": [user(NOTES)], "cache_control": {"type": "ephemeral"}}
     answer = scene.anthropic(body).json()
 
@@ -274,7 +274,7 @@ def test_a_prompt_can_be_cached_without_an_answer(vocabulary: Vocabulary) -> Non
     assert answer["usage"]["cache_creation_input_tokens"] > 512
 
 
-def test_a_conversation_goes_on_from_its_last_response(scene: Scene) -> None:
+def test_a_conversation_goes_on_from_its_last_response(scene: SimulatorHarness) -> None:
     first = scene.openai("responses", {"model": "gpt-6.1-sol", "input": NOTES}).json()
     after = {"model": "gpt-6.1-sol", "input": "And?", "previous_response_id": first["id"]}
     second = scene.openai("responses", after).json()
@@ -284,7 +284,7 @@ def test_a_conversation_goes_on_from_its_last_response(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("previous", ["resp_unknown", 5])
-def test_an_unknown_conversation_cannot_go_on(scene: Scene, previous: object) -> None:
+def test_an_unknown_conversation_cannot_go_on(scene: SimulatorHarness, previous: object) -> None:
     after = {"model": "gpt-6.1-sol", "input": "And?", "previous_response_id": previous}
     answer = scene.openai("responses", after)
 
@@ -292,13 +292,13 @@ def test_an_unknown_conversation_cannot_go_on(scene: Scene, previous: object) ->
     assert answer.json()["error"]["code"] == "previous_response_not_found"
 
 
-def test_a_response_that_is_not_stored_is_not_kept(scene: Scene) -> None:
+def test_a_response_that_is_not_stored_is_not_kept(scene: SimulatorHarness) -> None:
     scene.openai("responses", {"model": "gpt-6.1-sol", "input": "a", "store": False})
 
     assert not scene.lab.responses
 
 
-def test_a_response_calls_its_tools(scene: Scene) -> None:
+def test_a_response_calls_its_tools(scene: SimulatorHarness) -> None:
     body = {"model": "gpt-6.1-sol", "input": "a", "tools": [FLAT_TOOL], "tool_choice": "required"}
     first = scene.openai("responses", body).json()
     output = {
@@ -311,7 +311,7 @@ def test_a_response_calls_its_tools(scene: Scene) -> None:
     assert scene.openai("responses", after).json()["output"][0]["type"] == "message"
 
 
-def test_sealed_reasoning_goes_back_as_it_came(scene: Scene) -> None:
+def test_sealed_reasoning_goes_back_as_it_came(scene: SimulatorHarness) -> None:
     body: Json = {
         "model": "gpt-6.1-sol",
         "input": [user("a")],
@@ -327,7 +327,7 @@ def test_sealed_reasoning_goes_back_as_it_came(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-nope", "claude-haiku-4-5"])
-def test_a_model_of_no_or_another_wire_does_not_exist(scene: Scene, model: str) -> None:
+def test_a_model_of_no_or_another_wire_does_not_exist(scene: SimulatorHarness, model: str) -> None:
     answer = scene.chat(model=model)
 
     assert answer.status_code == 404
@@ -351,7 +351,7 @@ def test_a_model_of_no_or_another_wire_does_not_exist(scene: Scene, model: str) 
     ],
 )
 def test_a_body_of_the_wrong_shape_is_refused_and_no_bug(
-    scene: Scene, fields: dict[str, Any]
+    scene: SimulatorHarness, fields: dict[str, Any]
 ) -> None:
     answer = scene.chat(**fields)
 
@@ -410,7 +410,9 @@ BODIES: dict[str, Json] = {
 @pytest.mark.parametrize("path", BODIES)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
-def test_no_body_however_odd_is_a_bug(scene: Scene, path: str, choice: st.DataObject) -> None:
+def test_no_body_however_odd_is_a_bug(
+    scene: SimulatorHarness, path: str, choice: st.DataObject
+) -> None:
     body = BODIES[path]
     field = choice.draw(st.sampled_from(sorted(body)))
     place: Json = body | {field: choice.draw(JUNK)}
@@ -425,7 +427,7 @@ def test_no_body_however_odd_is_a_bug(scene: Scene, path: str, choice: st.DataOb
 
 
 def test_limits_are_kept(vocabulary: Vocabulary) -> None:
-    scene = Scene(vocabulary, requests_per_minute=2, time_scale=0)
+    scene = SimulatorHarness(vocabulary, requests_per_minute=2, time_scale=0)
     statuses = [scene.chat().status_code for _ in range(3)]
     refused = scene.chat()
 
@@ -438,18 +440,18 @@ def test_limits_are_kept(vocabulary: Vocabulary) -> None:
 def test_anthropics_cache_reads_do_not_count_against_the_rate_limit(
     vocabulary: Vocabulary,
 ) -> None:
-    scene = Scene(vocabulary, SMALL, tokens_per_minute=4000, time_scale=0)
+    scene = SimulatorHarness(vocabulary, SMALL, tokens_per_minute=4000, time_scale=0)
     body = {"messages": [user(NOTES)], "cache_control": {"type": "ephemeral"}}
 
     assert [scene.anthropic(body).status_code for _ in range(5)] == [200] * 5
 
 
-def chat_usages(scene: Scene, cues: str) -> list[Json]:
+def chat_usages(scene: SimulatorHarness, cues: str) -> list[Json]:
     answer = scene.chat(cues=cues, stream=True, stream_options={"include_usage": True})
     return [data["usage"] for _, data in events(answer) if data and data.get("usage")]
 
 
-def test_a_stream_says_its_usage_as_cued(scene: Scene) -> None:
+def test_a_stream_says_its_usage_as_cued(scene: SimulatorHarness) -> None:
     (usual,) = chat_usages(scene, "")
 
     assert chat_usages(scene, "no-usage") == []
@@ -460,13 +462,13 @@ def test_a_stream_says_its_usage_as_cued(scene: Scene) -> None:
     assert chat_usages(scene, "zero-usage")[0]["total_tokens"] == 0
 
 
-def claude_usages(scene: Scene, cues: str) -> list[Json]:
+def claude_usages(scene: SimulatorHarness, cues: str) -> list[Json]:
     answer = scene.anthropic({"messages": [user("a")], "stream": True}, cues=cues)
     held = [data.get("message", data) for _, data in events(answer)]
     return [data["usage"] for data in held if "usage" in data]
 
 
-def test_a_stream_of_the_other_wire_says_its_usage_as_cued(scene: Scene) -> None:
+def test_a_stream_of_the_other_wire_says_its_usage_as_cued(scene: SimulatorHarness) -> None:
     start, end = claude_usages(scene, "")
 
     assert claude_usages(scene, "no-usage") == []
@@ -476,7 +478,7 @@ def test_a_stream_of_the_other_wire_says_its_usage_as_cued(scene: Scene) -> None
     assert claude_usages(scene, "zero-usage")[1]["output_tokens"] == 0
 
 
-def test_a_json_answer_can_hold_no_usage_or_nothing(scene: Scene) -> None:
+def test_a_json_answer_can_hold_no_usage_or_nothing(scene: SimulatorHarness) -> None:
     assert "usage" not in scene.chat(cues="no-usage").json()
     assert scene.chat(cues="zero-usage").json()["usage"]["prompt_tokens"] == 0
     recorded = scene.lab.exchanges[-1].usage
@@ -485,7 +487,7 @@ def test_a_json_answer_can_hold_no_usage_or_nothing(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("cues", ["malformed", "short"])
-def test_a_json_answer_can_be_broken_and_yet_complete(scene: Scene, cues: str) -> None:
+def test_a_json_answer_can_be_broken_and_yet_complete(scene: SimulatorHarness, cues: str) -> None:
     answer = scene.chat(cues=cues)
 
     assert answer.headers["content-length"] == str(len(answer.content))
@@ -493,7 +495,7 @@ def test_a_json_answer_can_be_broken_and_yet_complete(scene: Scene, cues: str) -
         orjson.loads(answer.content)
 
 
-def test_keep_alives_come_before_the_answer(scene: Scene) -> None:
+def test_keep_alives_come_before_the_answer(scene: SimulatorHarness) -> None:
     streamed = scene.chat(cues="keepalives=3", stream=True)
     whole = scene.chat(cues="keepalives=3")
     claude = scene.anthropic({"messages": [user("a")], "stream": True}, cues="keepalives=2")
@@ -512,7 +514,9 @@ def test_keep_alives_come_before_the_answer(scene: Scene) -> None:
         ("responses", {"input": "a"}, {"type", "sequence_number", "message", "param", "code"}),
     ],
 )
-def test_an_error_can_end_a_stream(scene: Scene, path: str, body: Json, last: set[str]) -> None:
+def test_an_error_can_end_a_stream(
+    scene: SimulatorHarness, path: str, body: Json, last: set[str]
+) -> None:
     answer = scene.openai(
         path, {"model": "gpt-6.1-sol", "stream": True} | body, cues="error-event=1"
     )
@@ -520,7 +524,7 @@ def test_an_error_can_end_a_stream(scene: Scene, path: str, body: Json, last: se
     assert set(events(answer)[-1][1]) == last
 
 
-def test_an_overload_can_end_a_stream_of_the_other_wire(scene: Scene) -> None:
+def test_an_overload_can_end_a_stream_of_the_other_wire(scene: SimulatorHarness) -> None:
     answer = scene.anthropic({"messages": [user("a")], "stream": True}, cues="error-event")
     name, data = events(answer)[-1]
 
@@ -528,7 +532,7 @@ def test_an_overload_can_end_a_stream_of_the_other_wire(scene: Scene) -> None:
     assert data["error"]["type"] == "overloaded_error"
 
 
-def test_vectors_are_charged_as_input(scene: Scene) -> None:
+def test_vectors_are_charged_as_input(scene: SimulatorHarness) -> None:
     body = {"model": "text-embedding-3-small", "input": "Hello world"}
     answer = scene.openai("embeddings", body).json()
 

@@ -19,7 +19,7 @@ from proxy.tools.simulator.clearing import (
 )
 from proxy.tools.simulator.refusals import SimulatedRefusal
 from tests.fakes.call_dependencies import call
-from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, Scene, events, user
+from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, SimulatorHarness, events, user
 
 EVENT: TypeAdapter[Any] = TypeAdapter(BetaRawMessageStreamEvent)
 CLEAR: dict[str, Any] = {"type": "clear_tool_uses_20250919"}
@@ -127,7 +127,7 @@ def test_edits_without_their_beta_or_out_of_order_are_refused(
         check_edits(given, betas)
 
 
-def test_edits_of_the_wrong_shape_are_refused(scene: Scene) -> None:
+def test_edits_of_the_wrong_shape_are_refused(scene: SimulatorHarness) -> None:
     assert scene.anthropic({"messages": talk(0), "context_management": 5}).status_code == 400
 
 
@@ -144,7 +144,9 @@ def _chat(results: int) -> bytes:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_requested_clearing_is_done_and_reported(scene: Scene, *, streamed: bool) -> None:
+def test_requested_clearing_is_done_and_reported(
+    scene: SimulatorHarness, *, streamed: bool
+) -> None:
     upstream = Upstream(name="a", kind="anthropic", base_url="", provider="anthropic")
     claude = Route(name="a/m", upstream=upstream, model="claude-haiku-4-5")
     came = orjson.loads(_chat(8)) | {"stream": streamed, "stream_options": {"include_usage": True}}
@@ -173,7 +175,7 @@ def _prompt(read: bytes, *, streamed: bool) -> int:
     return int(orjson.loads(last)["usage"]["prompt_tokens"])
 
 
-def test_the_official_client_reads_what_was_cleared(scene: Scene) -> None:
+def test_the_official_client_reads_what_was_cleared(scene: SimulatorHarness) -> None:
     given = body(above(300, keep={"type": "tool_uses", "value": 1})) | {
         "model": "claude-haiku-4-5",
         "max_tokens": 100,

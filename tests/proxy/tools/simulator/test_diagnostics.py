@@ -5,13 +5,13 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.proxy.tools.simulator.scene import FLAT_TOOL, NOTES, Scene
+from tests.proxy.tools.simulator.scene import FLAT_TOOL, NOTES, SimulatorHarness
 
 CLAUDE = "claude-sonnet-5-5"
 NEWEST = "gpt-6.1-sol"
 
 
-def message(scene: Scene, previous: str | None = None, **fields: Any) -> Any:
+def message(scene: SimulatorHarness, previous: str | None = None, **fields: Any) -> Any:
     body = {
         "model": CLAUDE,
         "max_tokens": 20,
@@ -24,7 +24,7 @@ def message(scene: Scene, previous: str | None = None, **fields: Any) -> Any:
     return scene.send("POST", "messages", body, headers=headers).json()
 
 
-def respond(scene: Scene, previous: str | None = None, **fields: Any) -> Any:
+def respond(scene: SimulatorHarness, previous: str | None = None, **fields: Any) -> Any:
     options = {} if previous is None else {"comparison_response_id": previous}
     body = {"model": NEWEST, "instructions": NOTES, "input": "Hello.", **fields}
     sent = {**body, **({"prompt_cache_options": options} if options else {})}
@@ -39,7 +39,7 @@ MORE = [
 ]
 
 
-def test_anthropic_finds_no_difference_where_a_conversation_goes_on(scene: Scene):
+def test_anthropic_finds_no_difference_where_a_conversation_goes_on(scene: SimulatorHarness):
     first = message(scene)
 
     assert first["diagnostics"] is None
@@ -55,14 +55,16 @@ def test_anthropic_finds_no_difference_where_a_conversation_goes_on(scene: Scene
         ({"tools": [{"name": "find", "input_schema": {"type": "object"}}]}, "system_changed"),
     ],
 )
-def test_anthropic_names_the_first_difference(scene: Scene, changed: dict[str, Any], reason: str):
+def test_anthropic_names_the_first_difference(
+    scene: SimulatorHarness, changed: dict[str, Any], reason: str
+):
     found = message(scene, message(scene)["id"], **changed)["diagnostics"]["cache_miss_reason"]
 
     assert found["type"] == reason
     assert found["cache_missed_input_tokens"] > 0
 
 
-def test_anthropic_keeps_nothing_of_a_call_that_did_not_ask(scene: Scene):
+def test_anthropic_keeps_nothing_of_a_call_that_did_not_ask(scene: SimulatorHarness):
     silent = message(scene, diagnostics=None)
     found = message(scene, silent["id"])["diagnostics"]
 
@@ -70,7 +72,7 @@ def test_anthropic_keeps_nothing_of_a_call_that_did_not_ask(scene: Scene):
     assert found == {"cache_miss_reason": {"type": "previous_message_not_found"}}
 
 
-def test_a_stream_tells_it_at_its_start(scene: Scene):
+def test_a_stream_tells_it_at_its_start(scene: SimulatorHarness):
     first = message(scene)["id"]
     body = {"model": CLAUDE, "max_tokens": 20, "system": "Be brief.", "stream": True}
     body |= {"messages": MORE, "diagnostics": {"previous_message_id": first}}
@@ -94,7 +96,9 @@ def test_a_stream_tells_it_at_its_start(scene: Scene):
         ({"service_tier": "flex"}, ("cache_miss", "service_tier_changed")),
     ],
 )
-def test_openai_compares_with_the_response_that_is_named(scene: Scene, changed: Any, found: Any):
+def test_openai_compares_with_the_response_that_is_named(
+    scene: SimulatorHarness, changed: Any, found: Any
+):
     answer = respond(scene, respond(scene)["id"], **changed)
     said = answer["prompt_cache_diagnostics"]
 
@@ -102,14 +106,14 @@ def test_openai_compares_with_the_response_that_is_named(scene: Scene, changed: 
     assert answer["prompt_cache_options"]["comparison_response_id"]
 
 
-def test_openai_says_where_it_knows_no_such_response(scene: Scene):
+def test_openai_says_where_it_knows_no_such_response(scene: SimulatorHarness):
     said = respond(scene, "resp_nobody")["prompt_cache_diagnostics"]
 
     assert said == {"type": "comparison_response_not_found"}
     assert "prompt_cache_diagnostics" not in respond(scene)
 
 
-def test_earlier_models_refuse_what_they_do_not_know(scene: Scene):
+def test_earlier_models_refuse_what_they_do_not_know(scene: SimulatorHarness):
     old = {"model": "gpt-5.5", "input": MORE, "prompt_cache_options": {"mode": "explicit"}}
     headers = {"authorization": "Bearer sk"}
 
@@ -117,7 +121,7 @@ def test_earlier_models_refuse_what_they_do_not_know(scene: Scene):
 
 
 def test_prompts_kept_for_diagnostics_are_bounded(vocabulary):
-    scene = Scene(vocabulary, kept=2)
+    scene = SimulatorHarness(vocabulary, kept=2)
     first = respond(scene)["id"]
     for _ in range(2):
         last = respond(scene)["id"]

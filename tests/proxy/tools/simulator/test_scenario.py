@@ -8,7 +8,7 @@ from proxy.tools.simulator.fault_directives import FaultDirectives, parse_direct
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scenario import Scenario, ScenarioPhase, read
 from slo.toml.problems import InvalidFile
-from tests.proxy.tools.simulator.scene import Scene
+from tests.proxy.tools.simulator.scene import SimulatorHarness
 
 MODELS = ("big", "small")
 WHOLE = """
@@ -123,7 +123,7 @@ def test_calls_beyond_a_rate_limit_are_told_when_to_come_back():
 
 
 def test_the_simulator_plays_its_phases(vocabulary: Vocabulary):
-    scene = Scene(vocabulary)
+    scene = SimulatorHarness(vocabulary)
     scene.lab._scenario = Scenario((ScenarioPhase(at=0, until=60, fault="503"),), scene.lab.clock())
 
     assert scene.chat().status_code == 503

@@ -16,15 +16,15 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
-from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, NOTES, TOOL, Scene, user
+from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, NOTES, TOOL, SimulatorHarness, user
 
 MODEL = "gpt-6.1-sol"
 HEADERS = {"authorization": "Bearer sk"}
 
 
 @pytest.fixture
-def scene(vocabulary: Vocabulary) -> Scene:
-    return Scene(vocabulary, time_scale=0)
+def scene(vocabulary: Vocabulary) -> SimulatorHarness:
+    return SimulatorHarness(vocabulary, time_scale=0)
 
 
 async def streamed(base: str, cues: str, **fields: Any) -> tuple[bytes, str]:
@@ -59,7 +59,12 @@ def loops() -> list[Any]:
     ],
 )
 def test_a_stream_breaks_as_cued_and_nothing_is_logged(
-    scene: Scene, caplog: pytest.LogCaptureFixture, run: Any, cues: str, events: int, error: str
+    scene: SimulatorHarness,
+    caplog: pytest.LogCaptureFixture,
+    run: Any,
+    cues: str,
+    events: int,
+    error: str,
 ) -> None:
     caplog.set_level(logging.WARNING)
 
@@ -80,7 +85,7 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
     ("cues", "error"),
     [("death", "ReadError"), ("death-before-content", "ReadError"), ("stall", "ReadTimeout")],
 )
-def test_a_json_answer_breaks_as_cued(scene: Scene, cues: str, error: str) -> None:
+def test_a_json_answer_breaks_as_cued(scene: SimulatorHarness, cues: str, error: str) -> None:
     async def act(base: str) -> None:
         arrived, found = await streamed(base, cues, stream=False)
         assert found == error
@@ -89,7 +94,7 @@ def test_a_json_answer_breaks_as_cued(scene: Scene, cues: str, error: str) -> No
     scene.on_a_port(act)
 
 
-def test_keep_alives_go_on_until_the_client_leaves(scene: Scene) -> None:
+def test_keep_alives_go_on_until_the_client_leaves(scene: SimulatorHarness) -> None:
     async def act(base: str) -> None:
         body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
         headers = HEADERS | {"x-lab-fault": "keepalives"}
@@ -128,7 +133,7 @@ def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
     asyncio.run(act())
 
 
-def test_leaving_the_server_cuts_who_still_waits(scene: Scene) -> None:
+def test_leaving_the_server_cuts_who_still_waits(scene: SimulatorHarness) -> None:
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
     headers = HEADERS | {"x-lab-fault": "silence"}
 
@@ -149,7 +154,7 @@ class Verdict(BaseModel):
     reason: str
 
 
-def test_the_openai_sdk_works_against_it(scene: Scene) -> None:
+def test_the_openai_sdk_works_against_it(scene: SimulatorHarness) -> None:
     async def act(base: str) -> None:
         client = openai.AsyncOpenAI(base_url=base, api_key="sk")
         answer = await client.chat.completions.create(model=MODEL, messages=[user(NOTES)])
@@ -180,7 +185,7 @@ def test_the_openai_sdk_works_against_it(scene: Scene) -> None:
     scene.on_a_port(act)
 
 
-def test_the_openai_sdk_streams_tools_and_responses(scene: Scene) -> None:
+def test_the_openai_sdk_streams_tools_and_responses(scene: SimulatorHarness) -> None:
     async def act(base: str) -> None:
         client = openai.AsyncOpenAI(base_url=base, api_key="sk")
         async with client.chat.completions.stream(
@@ -203,7 +208,7 @@ def test_the_openai_sdk_streams_tools_and_responses(scene: Scene) -> None:
     scene.on_a_port(act)
 
 
-def test_the_openai_sdk_works_without_a_loop(scene: Scene) -> None:
+def test_the_openai_sdk_works_without_a_loop(scene: SimulatorHarness) -> None:
     def calls(base: str) -> None:
         with openai.OpenAI(base_url=base, api_key="sk") as client:
             vectors = client.embeddings.create(model="text-embedding-3-small", input=["a", "b"])
@@ -224,7 +229,9 @@ def test_the_openai_sdk_works_without_a_loop(scene: Scene) -> None:
     scene.on_a_port(act)
 
 
-def test_the_openai_sdk_retries_what_may_pass_and_raises_what_does_not(scene: Scene) -> None:
+def test_the_openai_sdk_retries_what_may_pass_and_raises_what_does_not(
+    scene: SimulatorHarness,
+) -> None:
     async def act(base: str) -> None:
         client = openai.AsyncOpenAI(base_url=base, api_key="sk", max_retries=1)
         scene.lab.queue_directives(["429=0.01"])
@@ -242,7 +249,7 @@ def test_the_openai_sdk_retries_what_may_pass_and_raises_what_does_not(scene: Sc
     scene.on_a_port(act)
 
 
-def test_the_anthropic_sdk_works_against_it(scene: Scene) -> None:
+def test_the_anthropic_sdk_works_against_it(scene: SimulatorHarness) -> None:
     anthropic = pytest.importorskip("anthropic", reason="the Anthropic SDK is not installed")
 
     async def act(base: str) -> None:

@@ -7,12 +7,12 @@ from proxy.tools.simulator.fault_directives import FaultDirectives, parse_direct
 from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.upstream import SimulatedExchange, Uncached, cache_of
-from tests.proxy.tools.simulator.scene import Scene
+from tests.proxy.tools.simulator.scene import SimulatorHarness
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=tuple(range(3000)), message=0),))
 
 
-def test_a_script_is_played_once_in_order(scene: Scene) -> None:
+def test_a_script_is_played_once_in_order(scene: SimulatorHarness) -> None:
     scene.lab.queue_directives(["429", "", "death,crlf"])
 
     played = [scene.lab.next_scripted() for _ in range(4)]
@@ -25,14 +25,14 @@ def test_a_script_is_played_once_in_order(scene: Scene) -> None:
     ]
 
 
-def test_a_script_with_an_unknown_cue_is_refused_whole(scene: Scene) -> None:
+def test_a_script_with_an_unknown_cue_is_refused_whole(scene: SimulatorHarness) -> None:
     with pytest.raises(ValueError, match="dearth"):
         scene.lab.queue_directives(["429", "dearth"])
 
     assert scene.lab.next_scripted() == FaultDirectives()
 
 
-def test_a_models_fault_lasts_until_it_is_cleared(scene: Scene) -> None:
+def test_a_models_fault_lasts_until_it_is_cleared(scene: SimulatorHarness) -> None:
     scene.lab.inject_fault("gpt-6.1-sol", "503")
 
     statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
@@ -44,19 +44,19 @@ def test_a_models_fault_lasts_until_it_is_cleared(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("model", "cue"), [("gpt-6.1-sol", "dearth"), ("gpt-0", "503")])
-def test_nobody_suffers_what_is_unknown(scene: Scene, model: str, cue: str) -> None:
+def test_nobody_suffers_what_is_unknown(scene: SimulatorHarness, model: str, cue: str) -> None:
     with pytest.raises(ValueError, match=r"dearth|gpt-0"):
         scene.lab.inject_fault(model, cue)
 
     assert scene.lab.injected_fault(model) == FaultDirectives()
 
 
-def test_no_number_is_given_twice(scene: Scene) -> None:
+def test_no_number_is_given_twice(scene: SimulatorHarness) -> None:
     assert len({scene.lab.number() for _ in range(50)}) == 50
 
 
 def test_remembered_exchanges_are_bounded(vocabulary: Vocabulary) -> None:
-    lab = Scene(vocabulary, kept=2).lab
+    lab = SimulatorHarness(vocabulary, kept=2).lab
     for number in range(4):
         lab.store(f"resp_{number}", [])
         lab.exchanges.append(
@@ -86,6 +86,6 @@ def test_a_model_without_a_regime_caches_nothing() -> None:
     assert isinstance(cache, Uncached)
 
 
-def test_each_model_has_a_cache_of_its_own(scene: Scene) -> None:
+def test_each_model_has_a_cache_of_its_own(scene: SimulatorHarness) -> None:
     assert scene.lab.cache("gpt-6.1-sol") is not scene.lab.cache("gpt-5.6-luna")
     assert scene.lab.cache("gpt-5.5") is scene.lab.cache("gpt-5.5")
