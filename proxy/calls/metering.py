@@ -142,6 +142,13 @@ class Meter:
         ):
             self._note_run(run)
 
+    def feed_part(self, run: bytes) -> None:
+        """Take note of a part of an event that is too large to be read: of its text alone."""
+        if len(run) <= self._room:
+            self._room -= len(run)
+            self._kept.append(run)
+        self.is_unreadable = self.has_begun = True
+
     def feed_ends(self, body: bytes) -> None:
         """Take note of a body that takes too long to parse: of its id and usage alone."""
         ends = ends_of(body)

@@ -15,7 +15,7 @@ from proxy.providers.lenient import (
     to_strict_json,
 )
 from proxy.providers.port import Reader, Wire
-from proxy.providers.sse import EventFramer, begins_stream, is_idle
+from proxy.providers.sse import BLANK_LINES, EventFramer, begins_stream, is_idle
 from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import UpstreamExchange
@@ -28,6 +28,8 @@ _MAX_OPENING_BYTES: Final = 1024 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
 #: Most bytes of what is nearly JSON that are read again at once.
 _MAX_INLINE_REPAIR_BYTES: Final = 64 * 1024
+#: Bytes of a run of events that takes milliseconds to look through.
+_MAX_INLINE_RUN_BYTES: Final = 1024 * 1024
 #: Bytes that are read to tell whether an answer without a stream's label is one nevertheless.
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
 
@@ -142,9 +144,18 @@ class UpstreamAnswer:
             return b"" if self.is_whole else await self._read()
         while chunk := await self._read():
             if run := self._frames.feed(chunk):
-                self.meter.feed(run)
+                await self._meter_run(run)
                 return run
         return self._unfinished_bytes(self._frames)
+
+    async def _meter_run(self, run: bytes) -> None:
+        """Meter a run of a stream; other calls run before a large one is looked through."""
+        if len(run) > _MAX_INLINE_RUN_BYTES:
+            await asyncio.sleep(0)
+            if not run.endswith(BLANK_LINES):
+                self.meter.feed_part(run)
+                return
+        self.meter.feed(run)
 
     async def _sniff(self) -> None:
         """Read until it is known whether this is a stream; it is read again from its first byte.

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
+BLANK_LINES: Final = (b"\n\n", b"\n\r\n", b"\r\r")
 _PAIRS = (b"\n\n", b"\n\r", b"\r\r")
 _LONE = (b"\n", b"\r", b"\r\n")
 #: A run longer than this says more than that the upstream is alive.
@@ -33,7 +33,7 @@ class EventFramer:
         An event that outgrows the bound is passed on in pieces, so memory stays bounded.
         """
         tail = self._tail
-        if not tail and chunk.endswith(_ENDS):
+        if not tail and chunk.endswith(BLANK_LINES):
             return chunk
         seen = max(len(tail) - 2, 0)
         tail += chunk

@@ -96,3 +96,12 @@ def test_embeddings_have_no_text_to_look_for():
 
     assert text.has_implausible_usage
     assert not embeddings.has_implausible_usage
+
+
+def test_a_part_of_an_event_begins_the_answer_and_is_not_parsed(allocated):
+    meter = Meter(openai_usage, streamed=True, bound=1000)
+    part = b"data: {%b," % KEYS
+
+    assert allocated(lambda: meter.feed_part(part)) < len(part) // 2
+    assert (meter.has_begun, meter.is_unreadable, meter.is_finished) == (True, True, False)
+    assert meter.delivered_text() == ""

@@ -346,6 +346,30 @@ def test_a_mark_before_an_answer_with_too_many_keys_leaves_it_one():
     assert not answer.meter.is_broken
 
 
+def test_an_event_too_large_to_be_read_passes_and_others_run_before_it_is_looked_through():
+    large = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (
+        b"a" * (9 << 20)
+    )
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work() -> tuple[UpstreamAnswer, list[bytes]]:
+        running = asyncio.ensure_future(others())
+        found = await passed(stream(large, DONE))
+        running.cancel()
+        return found
+
+    answer, pieces = played(work())
+    assert b"".join(pieces) == large + DONE
+    assert (answer.meter.has_begun, answer.meter.is_finished) == (True, True)
+    assert turns > 0
+
+
 def test_a_stream_that_no_client_can_read_is_not_asked_for_again():
     events = (chunk("a") + DONE).decode().encode("utf-16")
     with pytest.raises(UpstreamError) as caught:
