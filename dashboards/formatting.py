@@ -88,4 +88,4 @@ def objective_reason(status: ObjectiveStatus) -> str:
     if status.why or status.state != "healthy" or not status.counted:
         return status.why
     is_within = status.burn is not None and status.burn <= 1
-    return "within its error budget" if is_within else "not surely missed"
+    return "within its error budget" if is_within else "not missed beyond chance"

@@ -98,9 +98,9 @@ class Settings(BaseModel):
     body_limit: int = Field(default=32 * 1024 * 1024, gt=0)
     """Largest request body, in bytes."""
     bodies_limit: int = Field(default=1024 * 1024 * 1024, gt=0)
-    """Bytes of all request bodies in flight; one that goes beyond is told to come back."""
+    """Bytes of all request bodies in flight; a call beyond it gets 503."""
     max_calls: int = Field(default=2000, gt=0)
-    """Calls in flight at once; one more is told to come back."""
+    """Calls in flight at once; one more gets 503."""
     connections_per_address: int = Field(default=4096, gt=0)
     """Connections that one client address may hold open; a load balancer is one address."""
     header_timeout: float = Field(default=10.0, gt=0)

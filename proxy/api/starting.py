@@ -10,10 +10,11 @@ from proxy.api.passthrough import error_headers
 from proxy.errors import Unready, envelope
 
 #: The trouble that ``/readyz`` names until the gateway is ready.
-STARTING: Final = "the database is away since the gateway started; its log says why"
+STARTING: Final = "the database has not been reached since the gateway started; its log says why"
 #: Note of ``/readyz`` while known keys are served until the database is available.
 OFFLINE: Final = (
-    "the database is away since the gateway started: calls of the keys known last are answered,"
+    "the database has not been reached since the gateway started: calls of the keys known last are"
+    " answered,"
     " neither planned nor compacted; calls of other keys are refused"
 )
 _RETRY_AFTER_S: Final = 5.0

@@ -25,7 +25,7 @@ def models(files: list[TableReader]) -> Table:
     merged: Table = {}
     for file in files:
         seen: Table = {}
-        for node in file.elements("models"):
+        for node in file.elements("models", named_by="id"):
             name = _name(node, file.problems)
             if name in seen:
                 what = f"is here twice, first on line {seen[name].line}"

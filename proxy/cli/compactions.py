@@ -27,7 +27,7 @@ _FIGURES = (
     "tokens saved",
     "saved",
     "lost",
-    "lost untreated",
+    "lost in control",
 )
 
 _Row: TypeAlias = "tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]"
@@ -61,7 +61,7 @@ class _Commands:
 
         `compacted` counts calls in which facts stood for messages; `trimmed` counts calls in which
         only tool results were shortened. `lost` is the share of values that tool calls needed of
-        compacted text and that were not sent. `lost untreated` is the same share of conversations
+        compacted text and that were not sent. `lost in control` is the same share of conversations
         that were sent unmodified, for comparison; it tells more, because a model that is not shown
         a value can hardly ask for it.
         """
@@ -160,7 +160,7 @@ def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
         return ("0", "0", "0", "0", "0", saved, "none", "none")
     lost = (
         _share(found.lost, found.needed),
-        _share(found.untreated_lost, found.untreated_needed),
+        _share(found.control_lost, found.control_needed),
     )
     counts = (found.calls, found.compacted, found.trimmed, found.resets, found.tokens_saved)
     return (*(f"{each:,}" for each in counts), saved, *lost)

@@ -176,7 +176,7 @@ def _compaction_sums(found: CompactionTotals | None) -> Document:
     if found is None:
         counts = ("calls", "compacted", "trimmed", "resets", "tokens_saved")
         return dict.fromkeys(counts, 0) | dict.fromkeys(
-            ("saved_usd", "notes_usd", "lost_share", "untreated_lost_share")
+            ("saved_usd", "notes_usd", "lost_share", "control_lost_share")
         )
     return {
         "calls": found.calls,
@@ -187,7 +187,7 @@ def _compaction_sums(found: CompactionTotals | None) -> Document:
         "saved_usd": usd(found.net_nanos),
         "notes_usd": usd(found.notes_nanos),
         "lost_share": _rate(found.lost, found.needed),
-        "untreated_lost_share": _rate(found.untreated_lost, found.untreated_needed),
+        "control_lost_share": _rate(found.control_lost, found.control_needed),
     }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SENTENCE_DECIMALS: Final = 2
 _COUNTS = ("planned", "control")
 _FIGURES = (
-    *_COUNTS, "estimated USD", "saved per token", "hit rate", "without", "saved USD"
+    *_COUNTS, "saved, estimated", "saved per token", "hit rate", "control hit rate", "saved USD"
 )  # fmt: skip
 _MISSES = ("calls", "tokens", "USD")
 
@@ -35,7 +35,8 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         """Show what planning saved by feature, against conversations sent unmodified.
 
         The estimate is there from the first call: what calls should have cost unmodified, by what
-        caches should hold, less what they should have cost as they were sent. The measured figure
+        caches should hold, less what they should have cost as they were sent. Planned and control
+        are conversations; those of control are sent unmodified. The measured figure
         needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
         reports. Below it stand moves of text that wait for somebody's approval, and what
         compaction saved, beside the same prompts unmodified, its resets and notes paid for.

@@ -103,7 +103,7 @@ def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) 
     except OperatorError as error:
         refuse(str(error))
     except SQLAlchemyError as error:
-        refuse(folder_problem(chosen.folder) or f"The database is away: {reason(error)}")
+        refuse(folder_problem(chosen.folder) or f"The database cannot be reached: {reason(error)}")
     except OSError as error:
         refuse(folder_problem(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
 

@@ -26,6 +26,7 @@ def policy_warnings(policies: Policies, known: Catalog, teams: Collection[str] |
         teams: The names of all teams; None where they cannot be told.
     """
     return [
+        *_upstreams_without_models(known),
         *_models_without_price(known),
         *_ladders_without_routes(policies, known),
         *_undescribed_models(policies, known),
@@ -117,6 +118,18 @@ def assumptions(known: Catalog) -> Iterator[str]:
 
 def _default_upstream(known: Catalog) -> set[str]:
     return {known.passing.default.name} if known.passing.default is not None else set()
+
+
+def _upstreams_without_models(known: Catalog) -> Iterator[str]:
+    """Upstreams that no listed model, no family and no default goes to."""
+    used = {route.upstream.name for model in known.models.values() for route in model.routes}
+    used |= {each.upstream.name for each in known.passing.families} | _default_upstream(known)
+    used.add(known.default.upstream.name)
+    for name in sorted(known.upstreams.keys() - used):
+        yield (
+            f"no model goes to the upstream {name}, only calls that ask for {name}/MODEL;"
+            f' write [[models]] with an id and upstream = "{name}" in the catalog'
+        )
 
 
 def _models_without_price(known: Catalog) -> Iterator[str]:

@@ -69,8 +69,19 @@ class TableReader:
         value = self.get(key, bool)
         return default if value is None else value
 
-    def elements(self, key: str) -> list[Node]:
-        """The elements of the array of this key; [] if there is none."""
+    def elements(self, key: str, named_by: str = "") -> list[Node]:
+        """The elements of the array of this key; [] if there is none.
+
+        Args:
+            key: The array's key.
+            named_by: The field in which an element says its name, for who writes a table by name.
+        """
+        node = self.nodes.get(key)
+        if named_by and node is not None and isinstance(node.value, dict):
+            name = _preview(next(iter(node.value), "NAME"))
+            fix = f'write [[{key}]] before each, and {named_by} = "{name}" in it'
+            self.problems.append(node.problem("is a table", fix))
+            return []
         return self.get(key, list) or []
 
     def entries(self, key: str) -> dict[str, Node]:

@@ -80,8 +80,8 @@ def test_an_unknown_price_is_not_shown_as_free():
     ("fields", "said"),
     [
         ({"burn": 1.0}, "within its error budget"),
-        ({"burn": 1.5}, "not surely missed"),
-        ({"burn": None}, "not surely missed"),  # a floor has no error budget
+        ({"burn": 1.5}, "not missed beyond chance"),
+        ({"burn": None}, "not missed beyond chance"),  # a floor has no error budget
         ({"counted": 0}, ""),
         (
             {"why": "The pin to fallback level 1 has ended."},

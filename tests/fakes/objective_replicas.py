@@ -88,7 +88,7 @@ class Replica:
         self._world = world
         self.said: list[Alert] = []
         self.counters = LosableObjectiveStore(world)
-        self.wheel = ObjectiveRouter(world.tracks, two_model_catalog())
+        self.wheel = ObjectiveRouter({}, two_model_catalog())  # as a gateway begins
         self.steering = ReplicaSync(
             self.wheel,
             cast(ObjectiveCounters, self.counters),
@@ -97,6 +97,7 @@ class Replica:
             send_alert=self._say,
             replica=who,
         )
+        self.steering.update(world.tracks, two_model_catalog())
 
     def _say(self, alert: Alert) -> bool:
         self.said.append(alert)

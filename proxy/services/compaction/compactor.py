@@ -210,7 +210,7 @@ class Compactor:
             return
         self._live_quality.add(receipt, setting.measured_from)
         sums = self._live_quality.sums(place, self._now(), setting.measured_from)
-        for found in (sums.untreated, sums.treated):
+        for found in (sums.control, sums.treated):
             gentler = next_mode(mode, found)
             if gentler is not mode:
                 self._stepping_back.add(place)

@@ -40,7 +40,7 @@ class CompactionSums(msgspec.Struct):
             taken off.
         paid: Cost in all in 1e-9 US dollars, the same calls' answers and the notes included.
         treated: Evidence of what the newest tool calls needed of the compacted part.
-        untreated: The same of calls sent unmodified, and of what would have been compacted: a model
+        control: The same of calls sent unmodified, and of what would have been compacted: a model
             that was shown all can need what it would not have been shown.
     """
 
@@ -49,7 +49,7 @@ class CompactionSums(msgspec.Struct):
     nanos: int = 0
     paid: int = 0
     treated: QualityEvidence = QualityEvidence()
-    untreated: QualityEvidence = QualityEvidence()
+    control: QualityEvidence = QualityEvidence()
 
     @property
     def is_dearer(self) -> bool:
@@ -64,7 +64,7 @@ class CompactionSums(msgspec.Struct):
         self.nanos += other.nanos
         self.paid += other.paid
         self.treated += other.treated
-        self.untreated += other.untreated
+        self.control += other.control
 
 
 class LiveQuality:
@@ -140,7 +140,7 @@ def _receipt_sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
     found = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
     if not receipt.compacted:
-        return CompactionSums(untreated=found)
+        return CompactionSums(control=found)
     saved = receipt.compaction_nanos
     return CompactionSums(
         compacted=1,

@@ -27,11 +27,15 @@ class CountersOutage:
     def __init__(
         self, tracks: Iterable[TrackedObjective], send_alert: Callable[[Alert], bool]
     ) -> None:
-        self._tracks = [t for t in tracks if t.objective.enforce is not Enforce.OBSERVE]
+        self.update(tracks)
         self._send_alert = send_alert
         self._lost_since: float | None = None
         self._last_loss = float("-inf")
         self._open: Alert | None = None
+
+    def update(self, tracks: Iterable[TrackedObjective]) -> None:
+        """Use these objectives from now on; an open alert stays open until the counters answer."""
+        self._tracks = [t for t in tracks if t.objective.enforce is not Enforce.OBSERVE]
 
     def resume(self, sent: Iterable[Alert], now: float) -> None:
         """Continue with an alert that another process left open."""

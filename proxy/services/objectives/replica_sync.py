@@ -117,6 +117,7 @@ class ReplicaSync:
             self._send_alert(alert)
         self._router.update(tracks, catalog)
         self._judge.update(tracks.values(), now)
+        self._outage.update(tracks.values())
         kept = self._router.standings
         self._router.standings = {name: each for name, each in kept.items() if name in tracks}
 

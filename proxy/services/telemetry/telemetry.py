@@ -197,8 +197,7 @@ class Telemetry(Collector):
         self._traffic.series_of((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
         self._overhead.add(receipt.overhead)
         if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
-            loggable = msgspec.structs.replace(receipt, prompt=None)
-            _log.info("%s", msgspec.json.encode(loggable).decode())
+            _log.info("%s", msgspec.json.encode(_loggable(receipt)).decode())
 
     def register(self, *collectors: Collector) -> None:
         """Let Prometheus read these, too."""
@@ -342,3 +341,15 @@ class Telemetry(Collector):
         if len(self._series) >= _MOST_SERIES:
             labels = (_OTHER, _OTHER)
         return self._series.setdefault(labels, AttemptCounts())
+
+
+def _loggable(receipt: Receipt) -> Receipt:
+    """The receipt without its prompt, its times to the microsecond."""
+    return msgspec.structs.replace(
+        receipt,
+        prompt=None,
+        started=round(receipt.started, 6),
+        duration=round(receipt.duration, 6),
+        overhead=round(receipt.overhead, 6),
+        ttft=None if receipt.ttft is None else round(receipt.ttft, 6),
+    )

@@ -54,7 +54,7 @@ class ChangePoller:
         try:
             self._look()
         except SQLAlchemyError as error:
-            self._miss("the database is away", error)
+            self._miss("the database cannot be reached", error)
         except (ValueError, msgspec.DecodeError) as error:
             self._miss("a row cannot be read", error)
         else:

@@ -40,9 +40,9 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
         notes_nanos: Cost of a model's notes in 1e-9 US dollars, which ``nanos`` does not hold.
         needed: Values that the compacted calls' newest tool calls took from compacted text.
         lost: Number of them that were not sent.
-        untreated_needed: The same of those that went unmodified, and of what would have been
+        control_needed: The same of those that went unmodified, and of what would have been
             compacted: a model that was shown all can need what it would not have been shown.
-        untreated_lost: Number of them that would not have been sent.
+        control_lost: Number of them that would not have been sent.
     """
 
     team: str
@@ -55,8 +55,8 @@ class CompactionTotals(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int | None
     needed: int
     lost: int
-    untreated_needed: int = 0
-    untreated_lost: int = 0
+    control_needed: int = 0
+    control_lost: int = 0
     notes_nanos: int = 0
     trimmed: int = 0
 
@@ -95,8 +95,8 @@ class CompactionReceipts:
                 cast(func.sum(calls.compaction_nanos), BigInteger).label("nanos"),
                 _sum(case((is_shorter, calls.needed)), "needed"),
                 _sum(case((is_shorter, calls.lost)), "lost"),
-                _sum(case((calls.folded.is_(None), calls.needed)), "untreated_needed"),
-                _sum(case((calls.folded.is_(None), calls.lost)), "untreated_lost"),
+                _sum(case((calls.folded.is_(None), calls.needed)), "control_needed"),
+                _sum(case((calls.folded.is_(None), calls.lost)), "control_lost"),
             )
             .where(
                 calls.call_id >= id_floor(since),

@@ -28,7 +28,13 @@ from sqlalchemy import (
     select,
     table,
 )  # fmt: skip
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from proxy.errors import OperatorError
 from proxy.store.sql.timestamps import micros
@@ -97,7 +103,9 @@ class ConnectionGate:
     def _connect(self, dialect: Dialect, *_: object) -> None:
         """None, at which the engine connects."""
         if not self.is_open:
-            raise dialect.loaded_dbapi.OperationalError("it is away since the gateway started")
+            raise dialect.loaded_dbapi.OperationalError(
+                "it has not been reached since the gateway started"
+            )
 
 
 def is_outage(error: SQLAlchemyError) -> bool:
@@ -251,7 +259,12 @@ def _migrating(engine: Engine) -> "Iterator[Config]":
 
 
 def _normal(url: str) -> URL:
-    where = make_url(url)
+    try:
+        where = make_url(url)
+    except ArgumentError:
+        raise ValueError(
+            "it is no URL: give sqlite:///path/to/file or postgresql://user:password@host/database"
+        ) from None
     if where.drivername in {"postgres", "postgresql", "postgresql+psycopg"}:
         return where.set(drivername="postgresql+psycopg")
     if where.drivername == "sqlite" and where.database and where.database != ":memory:":

@@ -92,7 +92,7 @@ async def is_available(check: Callable[[], object], silence: float = _SILENCE_S)
 
 def _log_outage(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool:
     """Log what becomes of calls until the database is available; True."""
-    _log.warning("The database is away: %s. %s until it is available", why, meanwhile)
+    _log.warning("The database cannot be reached: %s. %s until it is available", why, meanwhile)
     on_wait()
     return True
 

@@ -159,7 +159,7 @@ def test_a_url_that_names_no_database_ends_every_command(command, url, said):
 def test_a_database_that_is_away_ends_commands_other_than_serve(command):
     message = refused(*command, database_url="postgresql://me:secret@127.0.0.1:1/ledger")
 
-    assert message.startswith("The database is away: connection failed")
+    assert message.startswith("The database cannot be reached: connection failed")
     assert "secret" not in message
 
 

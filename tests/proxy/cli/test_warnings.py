@@ -44,6 +44,19 @@ def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
     assert policy_warnings(promises, catalog(m=(KNOWN, KNOWN)), None) == []
 
 
+def test_an_upstream_to_which_no_model_goes_is_noted():
+    idle = route("gpu").upstream
+    made = replace(catalog(m=(KNOWN,)), upstreams={"gpu": idle, "one": KNOWN.upstream})
+
+    assert policy_warnings(Policies(), made, None) == [
+        (
+            "no model goes to the upstream gpu, only calls that ask for gpu/MODEL;"
+            ' write [[models]] with an id and upstream = "gpu" in the catalog'
+        )
+    ]
+    assert policy_warnings(Policies(), replace(made, default=route("gpu")), None) == []
+
+
 def test_models_that_are_sold_at_no_known_price_are_listed_once():
     sold = replace(KNOWN, tariff=None, upstream=replace(KNOWN.upstream, key_env="KEY"))
     own = replace(KNOWN, tariff=None)

@@ -62,6 +62,15 @@ def test_values_of_another_type_are_said_with_their_fix(
     assert table.problems[0].fix.startswith(fix)
 
 
+def test_an_array_written_as_tables_by_name_is_said_with_how_to_name_them() -> None:
+    table = fields('[list."house-llm"]\nupstream = "gpu"')
+
+    assert table.elements("list", named_by="id") == []
+    assert str(table.problems[0]).endswith(
+        'list: is a table; write [[list]] before each, and id = "house-llm" in it'
+    )
+
+
 def test_an_unknown_key_is_said_with_what_was_meant() -> None:
     assert (
         str(fields('\ntxet = "a"').problems[0])

@@ -67,7 +67,7 @@ def test_a_features_calls_add_up():
     found = proofs.sums(PLACE, START)
     assert (found.compacted, found.tokens, found.nanos) == (3, 180, 21)
     assert found.treated == QualityEvidence(needed=12, lost=3)
-    assert found.untreated == QualityEvidence(needed=2)
+    assert found.control == QualityEvidence(needed=2)
     assert proofs.sums(("t", "other"), START) == CompactionSums()
 
 

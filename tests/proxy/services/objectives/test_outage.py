@@ -32,6 +32,18 @@ def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_
     assert (ended.id, ended.ended) == (begun.id, START + 24)
 
 
+def test_an_outage_is_told_of_objectives_that_came_with_a_reload():
+    said = Notified()
+    out = CountersOutage((), said)
+    for second in range(20):
+        out.record_loss(START + second)
+    assert said == []
+
+    out.update(BOTH)
+    out.record_loss(START + 20)
+    assert [alert.kind for alert in said] == ["store"]
+
+
 def test_one_late_answer_is_no_outage():
     out, said = outage()
     for minute in range(10):

@@ -170,6 +170,18 @@ def test_failures_are_always_logged_and_answers_if_wanted(caplog, outcome, log_c
     assert len(caplog.records) == lines
 
 
+def test_times_are_logged_to_the_microsecond(caplog):
+    long = msgspec.structs.replace(
+        CALL, started=1.1234567890123, duration=0.30000000000000004, overhead=1e-9, ttft=2 / 3
+    )
+    with caplog.at_level(logging.INFO, "thriftgate.calls"):
+        observed(long, log_calls=True)
+
+    line = json.loads(caplog.records[0].getMessage())
+    assert [line[name] for name in ("started", "duration", "ttft")] == [1.123457, 0.3, 0.666667]
+    assert line.get("overhead", 0.0) == 0.0
+
+
 def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
     with caplog.at_level(logging.INFO, "thriftgate.calls"):
         observed(a_receipt(outcome=Outcome.FAILED, error="busy", prompt="the secret plan"))

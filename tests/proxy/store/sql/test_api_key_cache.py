@@ -124,7 +124,7 @@ def test_with_the_database_away_known_keys_hold_and_others_wait(
     keyring.refresh()
 
     assert well is None
-    assert keyring.trouble == "changes to keys go unnoticed: the database is away"
+    assert keyring.trouble == "changes to keys go unnoticed: the database cannot be reached"
     assert keyring.find(known) is not None
     with pytest.raises(Unready, match="cannot check this key") as refusal:
         look(keyring, unseen)

@@ -37,7 +37,7 @@ def test_a_database_that_is_away_is_logged_once_and_forgotten_when_it_is_back(ca
     lookout = ChangePoller("keys", look)
     lookout.poll()
     lookout.poll()
-    assert lookout.trouble == "changes to keys go unnoticed: the database is away"
+    assert lookout.trouble == "changes to keys go unnoticed: the database cannot be reached"
     assert len(caplog.records) == 1
 
     lookout.poll()

@@ -46,7 +46,7 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
             nanos=-4,
             needed=6,
             lost=1,
-            untreated_needed=4,
+            control_needed=4,
         ),
         CompactionTotals(
             team="t",

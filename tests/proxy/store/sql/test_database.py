@@ -189,6 +189,11 @@ def test_postgresql_goes_by_all_its_names(scheme: str) -> None:
     )
 
 
+def test_what_is_no_url_is_refused_with_what_to_give() -> None:
+    with pytest.raises(ValueError, match="it is no URL: give sqlite:///"):
+        open_database("foo")
+
+
 @pytest.mark.parametrize("url", ["mysql://u:hidden@h/d", "sqlite://", "sqlite:///:memory:"])
 def test_a_database_that_cannot_keep_a_ledger_is_refused_without_telling_the_password(
     url: str,
@@ -341,7 +346,7 @@ def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(
 ) -> None:
     engine = open_database(empty_url)
     gate = ConnectionGate(engine)
-    with pytest.raises(OperationalError, match="away since the gateway started"):
+    with pytest.raises(OperationalError, match="not been reached since the gateway started"):
         revision(engine)
     gate.is_open = True
     found = revision(engine)

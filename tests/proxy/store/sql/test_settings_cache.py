@@ -45,7 +45,7 @@ def test_with_the_database_away_the_last_known_holds(engine: Engine) -> None:
     rename(engine, "meta", "away")
     for _ in range(2):
         board.refresh()
-        assert board.trouble == "changes to layouts go unnoticed: the database is away"
+        assert board.trouble == "changes to layouts go unnoticed: the database cannot be reached"
         assert board.current.of(PLACE).mode is PlanningMode.AUTO
     rename(engine, "away", "meta")
     board.refresh()
@@ -150,5 +150,5 @@ def test_with_the_database_away_the_last_known_compaction_modes_hold(engine: Eng
         connection.exec_driver_sql("ALTER TABLE away RENAME TO meta")
     board.close()
 
-    assert trouble == "changes to compactions go unnoticed: the database is away"
+    assert trouble == "changes to compactions go unnoticed: the database cannot be reached"
     assert board.current.of(*FEATURE).mode is CompactionMode.FACTS

@@ -56,7 +56,7 @@ def test_an_outage_is_retried_and_logged_once_when_it_begins_and_once_when_it_en
     assert _opened(attempts) == "the store"
     assert (attempts.made, attempts.waits) == (5, [1])
     assert len(caplog.messages) == 2
-    assert caplog.messages[0].startswith("The database is away: refused 0. Calls get 503")
+    assert caplog.messages[0].startswith("The database cannot be reached: refused 0. Calls get 503")
     assert caplog.messages[1].startswith("The database is available after")
 
 
@@ -139,5 +139,5 @@ def test_the_log_says_what_becomes_of_calls_meanwhile(caplog: pytest.LogCaptureF
     asyncio.run(work)
 
     assert caplog.messages[0] == (
-        "The database is away: refused. Some get 200 until it is available"
+        "The database cannot be reached: refused. Some get 200 until it is available"
     )
