@@ -9,7 +9,6 @@ from proxy.calls.requirements import missing_capability
 from proxy.calls.route_choice import (
     RouteChoice,
     RoutingDecision,
-    Untranslatable,
     fallback_models,
     is_overflow,
     skipped_header,
@@ -116,8 +115,8 @@ class RouteSequence:
     def pause_after_failure(self, attempt: Attempt, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._open_attempts = 0
-        if isinstance(failure, Untranslatable):
-            self.skipped[attempt.choice.model] = failure.why
+        if failure.untranslatable:
+            self.skipped[attempt.choice.model] = failure.untranslatable
         else:
             self._upstream_failure = failure
         refused_compaction = attempt.refused_compaction(failure)
@@ -144,8 +143,7 @@ class RouteSequence:
 
     def final_failure(self, failure: UpstreamError) -> UpstreamError:
         """Why the call failed: what an upstream said, before what could not be sent to another."""
-        is_ours = isinstance(failure, Untranslatable) and self._upstream_failure is not None
-        return self._upstream_failure if is_ours and self._upstream_failure is not None else failure
+        return (self._upstream_failure or failure) if failure.untranslatable else failure
 
     def add_skipped_header(self, error: ProxyError) -> None:
         """Say in the error's headers which models cannot take the call."""

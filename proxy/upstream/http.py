@@ -20,7 +20,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost
-from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.origin import ConnectionPool
 from proxy.upstream.port import UpstreamExchange
@@ -64,7 +64,7 @@ class HttpExchange:
             if self._decoder is None:
                 return await self._connection.read()
             return await self._decoder.read(self._connection.read)
-        except (ConnectionBroken, zlib.error) as error:
+        except zlib.error as error:
             raise connection_lost() from error
 
     async def read_all(self, limit: int) -> bytes:
@@ -151,8 +151,6 @@ class HttpTransport:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
             )
-        except ConnectionBroken as error:
-            raise connection_lost() from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.", error) from error
         except ssl.SSLCertVerificationError as error:
