@@ -7,11 +7,10 @@ from typing import Final
 from compaction.facts.fact import Fact, FactKind
 from compaction.planner import CompactionPlanner, CompactionState
 from compaction.quality_evidence import QualityEvidence
-from compaction.reading.message import CalledTool, ParsedMessage
+from compaction.reading.message import CalledTool, CannotCompactError, ParsedMessage
 from compaction.reading.message_parser import parse_message
 from compaction.reading.redaction import redact_secrets
 from compaction.recall import contains_name, spaced_ids
-from compaction.results.json_values import UnreadableValue
 from compaction.results.lossless_compression import parse_result
 from compaction.results.value_leaves import leaf_strings
 from compaction.value_tokens import TokenIndex, Tokens, named_values
@@ -113,7 +112,7 @@ def _json_leaves(text: str) -> Sequence[str]:
     """The strings and numbers of a text that is JSON; any other by itself."""
     try:
         return leaf_strings(parse_result(text))
-    except UnreadableValue:
+    except CannotCompactError:
         return (text,)
 
 

@@ -4,11 +4,17 @@
 
     ProxyError                  carries status, code, type, param; its message is for the caller
      ├─ CallerError             4xx: the caller fixes it
+     ├─ ClientDisconnected      the caller left: nobody fixes it (proxy.calls.deadlines)
      ├─ UpstreamError           what an upstream answered or failed to; `retryable` elsewhere
      └─ Unready                 503 we cannot take calls just now
     OperatorError               whoever runs the gateway or a command fixes it; no call is at stake
+    InvalidFile                 the same of a TOML file: each problem with line and fix (slo.toml)
+    StoreUnavailable            the shared counters do not answer (proxy.store.redis)
+    Unplannable                 a body that planning leaves unmodified (proxy.prefix)
+    CannotCompactError          a conversation that compaction leaves unmodified (compaction)
 
-Anything else is our own bug: a bare 500, and a traceback in the log.
+Anything else is our own bug: a bare 500, and a traceback in the log. A class that is raised and
+caught within one module is private to it.
 A message says what was wrong and how to fix it; it never holds a secret or an upstream's raw body.
 """
 
@@ -113,10 +119,13 @@ class UpstreamError(ProxyError):
             log and never to the caller.
         received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: True if a good answer came of which not even the head could be read.
+        untranslatable: What of the call cannot be said to a substitute model, to which it was not
+            sent, as a header takes it; "" where it was sent.
     """
 
     detail = ""
     is_billed = False
+    untranslatable = ""
     received = b""
     should_retry: bool | None = None
 

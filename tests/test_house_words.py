@@ -4,6 +4,7 @@ What is left of older names is counted, too: each number may only fall, and ends
 """
 
 import ast
+import builtins
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -14,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
 MAX_LOOSE_MODULES = 6
 MAX_RANKS = 14
+#: Exception classes by who can fix what they say; ``proxy/errors.py`` lists them.
+MAX_PUBLIC_EXCEPTIONS = 10
 #: Folders with a most of their own, by path.
 MAX_FILES = {"proxy/prefix": 45, "compaction/facts": 14}
 MAX_DOCSTRING_WORDS = 25
@@ -224,6 +227,48 @@ def test_files_that_documents_name_exist() -> None:
     ]
 
     assert gone == []
+
+
+def exception_classes(modules: Trees) -> dict[str, str]:
+    """The path of each exception class by its name."""
+    bases = {
+        node.name: (path, {ast.unparse(base).rpartition(".")[2] for base in node.bases})
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"CancelledError", *(name for name in vars(builtins) if is_builtin_exception(name))}
+    while more := {name for name, (_, own) in bases.items() if own & found} - found:
+        found |= more
+    return {name: path for name, (path, _) in bases.items() if name in found}
+
+
+def is_builtin_exception(name: str) -> bool:
+    """True if Python has an exception of this name."""
+    value = getattr(builtins, name)
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def test_public_exceptions_stay_few_and_are_listed(modules: Trees) -> None:
+    public = sorted(name for name in exception_classes(modules) if not name.startswith("_"))
+    listed = ast.get_docstring(modules["proxy/errors.py"]) or ""
+
+    assert len(public) <= MAX_PUBLIC_EXCEPTIONS, public
+    assert [name for name in public if f"{name} " not in listed] == []
+
+
+def test_private_exceptions_are_used_in_one_module_only(modules: Trees) -> None:
+    private = {name for name in exception_classes(modules) if name.startswith("_")}
+    shared = [
+        f"{path}: {each.name}"
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if each.name in private
+    ]
+
+    assert shared == []
 
 
 def room_documents(room: str) -> list[Path]:

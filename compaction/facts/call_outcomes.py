@@ -7,8 +7,9 @@ from typing import Final
 
 from compaction.facts.region_contents import ToolExchange
 from compaction.facts.rendering import flatten_text, text_head
+from compaction.reading.message import CannotCompactError
 from compaction.reading.redaction import redact_secrets
-from compaction.results.json_values import Number, UnreadableValue, Value
+from compaction.results.json_values import Number, Value
 from compaction.results.lossless_compression import parse_result
 from compaction.results.rereadable_results import MAX_FAULT_LINES, fault_lines
 
@@ -226,7 +227,7 @@ def action_outcome(exchange: ToolExchange) -> str:
         return UNKNOWN
     try:
         found = _value_outcome(parse_result(text))
-    except UnreadableValue:
+    except CannotCompactError:
         found = _call_outcome(exchange, text)
     if (
         found == OK

@@ -12,10 +12,9 @@ from compaction.facts.fact import Fact, FactKind
 from compaction.facts.region_contents import RegionContents, ToolExchange
 from compaction.facts.rendering import sentences, text_head
 from compaction.facts.statements import settled_kind
-from compaction.reading.message import Voice
+from compaction.reading.message import CannotCompactError, Voice
 from compaction.reading.redaction import REDACTED, redact_secrets
 from compaction.reading.token_estimate import estimate_tokens
-from compaction.results.json_values import UnreadableValue
 from compaction.results.rereadable_results import (
     MAX_FAULT_LINES,
     PATH_RANK,
@@ -256,7 +255,7 @@ def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str
     read = parse_arguments(exchange.called)
     try:
         asked = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
-    except UnreadableValue:
+    except CannotCompactError:
         asked = exchange.called.arguments
     yield redact_secrets(asked)
 

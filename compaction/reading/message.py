@@ -10,7 +10,7 @@ Count = Callable[[str], int]
 
 
 class CannotCompactError(ValueError):
-    """A conversation that is sent unmodified; says why."""
+    """A value, message or conversation that is left unmodified; says why."""
 
 
 class Voice(StrEnum):

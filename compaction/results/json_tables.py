@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH, Number, Value
 
 #: Objects are alike when this share of all cells of their table would be filled.
 MIN_FILLED_SHARE: Final = 0.6
@@ -35,23 +36,29 @@ class _Absence:
 _NONE: Final = _Absence()
 
 
-class AlreadyTabular(ValueError):
+class _AlreadyTabular(ValueError):
     """A value that has columns of its own: a table of ours could be taken for them."""
 
 
-def table_json(value: Value, depth: int = 0) -> str:
-    """The value as JSON, like objects as tables.
+def table_json(value: Value) -> str:
+    """The value as JSON, like objects as tables; "" if an object has a key ``columns``.
 
     Raises:
-        AlreadyTabular: If it holds an object with a key ``columns``.
-        UnreadableValue: If it is nested too deep.
+        CannotCompactError: If it is nested too deep.
     """
+    try:
+        return _value_json(value, 0)
+    except _AlreadyTabular:
+        return ""
+
+
+def _value_json(value: Value, depth: int) -> str:
     if isinstance(value, str):
         return str(value) if isinstance(value, Number) else quoted(value)
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     if depth > MAX_DEPTH:
-        raise UnreadableValue("nested too deep")
+        raise CannotCompactError("nested too deep")
     return (
         _list_json(value, depth + 1) if isinstance(value, list) else _object_json(value, depth + 1)
     )
@@ -61,14 +68,14 @@ def compact_json(value: Value, depth: int = 0) -> str:
     """The value as JSON without white space.
 
     Raises:
-        UnreadableValue: If it is nested too deep.
+        CannotCompactError: If it is nested too deep.
     """
     if isinstance(value, str):
         return str(value) if isinstance(value, Number) else quoted(value)
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     if depth > MAX_DEPTH:
-        raise UnreadableValue("nested too deep")
+        raise CannotCompactError("nested too deep")
     if isinstance(value, list):
         return "[" + ",".join([compact_json(held, depth + 1) for held in value]) + "]"
     inner = [f"{quoted(key)}:{compact_json(held, depth + 1)}" for key, held in value.items()]
@@ -83,19 +90,19 @@ def _list_json(items: list[Value], depth: int) -> str:
     groups = [item for item in items if isinstance(item, list)]
     if len(items) > 1 and len(groups) == len(items) and (columns := _group_columns(groups)):
         return _grouped_json(groups, _Rows(columns, depth))
-    return "[" + ",".join([table_json(item, depth) for item in items]) + "]"
+    return "[" + ",".join([_value_json(item, depth) for item in items]) + "]"
 
 
 def _object_json(members: dict[str, Value], depth: int) -> str:
     if "columns" in members:
-        raise AlreadyTabular
+        raise _AlreadyTabular
     like = [item for item in members.values() if isinstance(item, dict) and item]
     keys = list(members)
     if len(members) > 1 and len(like) == len(members) and (columns := _table_columns(like, keys)):
         rows = _Rows(columns, depth, keys)
         pairs = [f"{quoted(key)}:{row}" for key, row in zip(members, rows.rows, strict=True)]
         return rows.with_frame('"entries":{' + ",".join(pairs) + "}")
-    inner = [f"{quoted(key)}:{table_json(held, depth)}" for key, held in members.items()]
+    inner = [f"{quoted(key)}:{_value_json(held, depth)}" for key, held in members.items()]
     return "{" + ",".join(inner) + "}"
 
 
@@ -128,7 +135,7 @@ def _table_columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) 
 def _flattened_columns(items: Sequence[dict[str, Value]], levels: int) -> Columns | None:
     names = dict.fromkeys(chain.from_iterable(items))
     if "columns" in names:
-        raise AlreadyTabular
+        raise _AlreadyTabular
     room = len(items) * len(names)
     if not 0 < len(names) <= _MAX_COLUMNS or sum(map(len, items)) < MIN_FILLED_SHARE * room:
         return None
@@ -182,7 +189,7 @@ class _Rows:
         columns = {name: cells for name, cells in columns.items() if name != key}
         told = {
             name: [
-                None if isinstance(cell, _Absence) else table_json(cell, depth) for cell in cells
+                None if isinstance(cell, _Absence) else _value_json(cell, depth) for cell in cells
             ]
             for name, cells in columns.items()
         }

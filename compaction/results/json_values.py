@@ -3,12 +3,10 @@
 import json
 from typing import Final, TypeAlias
 
+from compaction.reading.message import CannotCompactError
+
 #: Most levels of nesting of a result that is still looked into.
 MAX_DEPTH: Final = 48
-
-
-class UnreadableValue(ValueError):
-    """A text that is no JSON, or JSON that could not be said again without loss."""
 
 
 class Number(str):
@@ -24,30 +22,30 @@ def parse_json(text: str) -> Value:
     """The value that a text is.
 
     Raises:
-        UnreadableValue: If it is none, is nested out of bounds, or has a key twice in one object.
+        CannotCompactError: If it is none, is nested too deep, or has a key twice in one object.
     """
     try:
         return _decoder.decode(text)  # type: ignore[no-any-return]
     except (ValueError, RecursionError) as error:
-        raise UnreadableValue(str(error)) from None
+        raise CannotCompactError(str(error)) from None
 
 
 def parse_json_at(text: str, at: int) -> tuple[Value, int]:
     """The value that begins there, and where it ends.
 
     Raises:
-        UnreadableValue: As above.
+        CannotCompactError: As above.
     """
     try:
         return _decoder.raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        raise UnreadableValue(str(error)) from None
+        raise CannotCompactError(str(error)) from None
 
 
 def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise UnreadableValue("a key stands twice")
+        raise CannotCompactError("a key stands twice")
     return found
 
 

@@ -3,9 +3,10 @@
 import re
 from typing import Final
 
+from compaction.reading.message import CannotCompactError
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
-from compaction.results.json_tables import AlreadyTabular, compact_json, table_json
-from compaction.results.json_values import UnreadableValue, Value, parse_json, parse_json_at
+from compaction.results.json_tables import compact_json, table_json
+from compaction.results.json_values import Value, parse_json, parse_json_at
 from compaction.results.log_text import compress_log
 
 #: The share of a text that a shorter saying leaves at most; else it stays unmodified.
@@ -38,7 +39,7 @@ def compact_json_of(text: str) -> str:
     """The value that a text is as short JSON on one line; "" where it is none."""
     try:
         return one_line_json(parse_result(text))
-    except UnreadableValue:
+    except CannotCompactError:
         return ""
 
 
@@ -51,19 +52,19 @@ def parse_result(text: str) -> Value:
     """The value that a text is, and the list of them where each line is an object.
 
     Raises:
-        UnreadableValue: If it is neither.
+        CannotCompactError: If it is neither.
     """
     first = text.lstrip(" \t\r\n")[:1]
     if first not in {"{", "["}:
-        raise UnreadableValue("plain text")
+        raise CannotCompactError("plain text")
     try:
         return parse_json(text)
-    except UnreadableValue:
+    except CannotCompactError:
         if first == "[":
             raise
     lines = [parse_json(line) for line in text.split("\n") if line.strip()]
     if not all(isinstance(line, dict) for line in lines):
-        raise UnreadableValue("not a list of objects")
+        raise CannotCompactError("not a list of objects")
     return lines
 
 
@@ -71,12 +72,9 @@ def one_line_json(value: Value) -> str:
     """The value as short JSON on one line.
 
     Raises:
-        UnreadableValue: If it is nested too deep.
+        CannotCompactError: If it is nested too deep.
     """
-    try:
-        told = table_json(value)
-    except AlreadyTabular:
-        told = compact_json(value)
+    told = table_json(value) or compact_json(value)
     return told if told.isascii() else _escape_line_ends(told)
 
 
@@ -99,6 +97,6 @@ def _compress_embedded_json(text: str) -> str:
             if end - found.end() >= _MIN_EMBEDDED_CHARS:
                 pieces += (text[done : found.end()], one_line_json(value))
                 done = end
-        except UnreadableValue:
+        except CannotCompactError:
             continue
     return "".join(pieces) + text[done:] if pieces else text

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH, Number, Value
 from compaction.results.value_leaves import is_identifier, leaf_strings, value_leaves
 
 #: The words that were spoken.
@@ -91,7 +92,7 @@ def telling_values(
         detail: Amount of detail that stays.
 
     Raises:
-        UnreadableValue: If it is nested too deep.
+        CannotCompactError: If it is nested too deep.
     """
     columns: dict[_Path, list[str]] = {}
     _gather_cells(value, (), columns, 0)
@@ -123,7 +124,7 @@ class _MemberFormat(msgspec.Struct, frozen=True):
 def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], depth: int) -> None:
     """The strings and numbers of a value by the names on the way to them."""
     if depth > MAX_DEPTH:
-        raise UnreadableValue("nested too deep")
+        raise CannotCompactError("nested too deep")
     if isinstance(value, str):
         columns.setdefault(path, []).append(value)
     elif isinstance(value, list):

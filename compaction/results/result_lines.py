@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from compaction.reading.message import CannotCompactError
 from compaction.reading.text_analysis_cache import TextAnalyzer, analyze_uncached
-from compaction.results.json_values import UnreadableValue, Value
+from compaction.results.json_values import Value
 from compaction.results.lossless_compression import (
     compact_json_of,
     compress_fully,
@@ -45,7 +46,7 @@ def _plain_text_line(text: str) -> str:
     """The same of a text that is no JSON: whole where it is an outline."""
     try:
         return one_line_json(parse_outline(text))
-    except UnreadableValue:
+    except CannotCompactError:
         pass
     if _is_structured(text):
         return _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS)
@@ -58,7 +59,7 @@ def pruned_result_line(
     """The same by what tells in it, or was spoken of; without empty members and long prose."""
     try:
         return one_line_json(telling_values(_parse_value(text), mentioned, _prose_line, detail))
-    except UnreadableValue:
+    except CannotCompactError:
         pass
     if _is_structured(text):
         return _head_and_tail(_empty("", text), MAX_STRUCTURED_CHARS // 2)
@@ -69,11 +70,11 @@ def _parse_value(text: str) -> Value:
     """The value that a text is, as JSON or as an outline.
 
     Raises:
-        UnreadableValue: If it is neither.
+        CannotCompactError: If it is neither.
     """
     try:
         return parse_result(text)
-    except UnreadableValue:
+    except CannotCompactError:
         return parse_outline(text)
 
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from compaction.results.json_values import MAX_DEPTH, UnreadableValue, Value
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH, Value
 from compaction.results.lossless_compression import parse_result
 
 #: A string of JSON up to this long is one value; of a longer one, the values in it count.
@@ -79,7 +80,7 @@ def value_leaves(text: str) -> tuple[str, ...]:
     """The values of a text, by first appearance: all of JSON, what can be told of plain words."""
     try:
         held = dict.fromkeys(leaf_strings(parse_result(text)))
-    except UnreadableValue:
+    except CannotCompactError:
         return tuple(dict.fromkeys(_prose_values(text)))
     found: dict[str, None] = {}
     for value in held:
@@ -95,7 +96,7 @@ def find_ids(text: str) -> tuple[str, ...]:
     """The identifiers of a text, by first appearance: no words, years, dates or measures."""
     try:
         text = "\n".join(dict.fromkeys(leaf_strings(parse_result(text))))
-    except UnreadableValue:
+    except CannotCompactError:
         text = _no_values(" ", text) if text[:1] == "{" else text
     if not _may_identify(text):
         return ()
@@ -114,7 +115,7 @@ def leaf_strings(value: Value) -> list[str]:
     """Every string and number of a value, in order, and the keys that are values themselves.
 
     Raises:
-        UnreadableValue: If it is nested too deep.
+        CannotCompactError: If it is nested too deep.
     """
     found: list[str] = []
     _gather_leaves(value, found, 0)
@@ -123,7 +124,7 @@ def leaf_strings(value: Value) -> list[str]:
 
 def _gather_leaves(value: Value, found: list[str], depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise UnreadableValue("nested too deep")
+        raise CannotCompactError("nested too deep")
     if isinstance(value, str):
         found.append(value)
     elif isinstance(value, list):

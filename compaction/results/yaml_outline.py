@@ -7,7 +7,8 @@ import json
 import re
 from typing import Final
 
-from compaction.results.json_values import MAX_DEPTH, Number, UnreadableValue, Value
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH, Number, Value
 
 #: Fewer lines are a sentence with a colon in it as likely as an outline.
 _MIN_LINES: Final = 3
@@ -34,17 +35,17 @@ def parse_outline(text: str) -> Value:
     """The value that an outline is.
 
     Raises:
-        UnreadableValue: If it is none, or one that could not be read with certainty.
+        CannotCompactError: If it is none, or one that could not be read with certainty.
     """
     if len(text) > _MAX_TEXT_CHARS or not _begins(text):
-        raise UnreadableValue("plain text")
+        raise CannotCompactError("plain text")
     lines = text.rstrip().split("\n")
     if len(lines) < _MIN_LINES:
-        raise UnreadableValue("too short for an outline")
+        raise CannotCompactError("too short for an outline")
     reader = _Reader(lines)
     value = reader.read_block(0, 0)
     if not reader.is_done:
-        raise UnreadableValue("lines that belong to nothing")
+        raise CannotCompactError("lines that belong to nothing")
     return value
 
 
@@ -64,7 +65,7 @@ class _Reader:
     def read_block(self, indent: int, depth: int) -> Value:
         """The list or the object whose lines begin there."""
         if depth > MAX_DEPTH:
-            raise UnreadableValue("nested too deep")
+            raise CannotCompactError("nested too deep")
         return (
             self._read_list(indent, depth)
             if self._is_item(indent)
@@ -100,7 +101,7 @@ class _Reader:
             member = _member(self._lines[self._at][indent:])
             name = member[1].strip("'") if member else None
             if member is None or name is None or name in found:
-                raise UnreadableValue("no name of a value")
+                raise CannotCompactError("no name of a value")
             self._at += 1
             found[name] = (
                 self._read_nested(indent, depth)
@@ -131,7 +132,7 @@ class _Reader:
         if _number(whole):
             return Number(whole)
         if not _plain(whole):
-            raise UnreadableValue("no plain words")
+            raise CannotCompactError("no plain words")
         return whole
 
     def _next_line(self) -> str:
@@ -174,10 +175,10 @@ def _quoted_value(text: str) -> Value:
         try:
             return str(json.loads(_escape(_unescape_blank, text.replace("\n", "\\n"))))
         except ValueError:
-            raise UnreadableValue("an escape") from None
+            raise CannotCompactError("an escape") from None
     found = _single(text)
     if found is None:
-        raise UnreadableValue("a quote")
+        raise CannotCompactError("a quote")
     return found[1].replace("''", "'")
 
 

@@ -18,7 +18,7 @@ from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.route_choice import RouteChoice, Untranslatable, is_overflow, skipped_header
+from proxy.calls.route_choice import RouteChoice, is_overflow, skipped_header, untranslatable_call
 from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
@@ -28,7 +28,7 @@ from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
-from proxy.upstream.port import REQUEST_ID_HEADER, CancelledBeforeSend, UpstreamExchange, request_id
+from proxy.upstream.port import REQUEST_ID_HEADER, UpstreamExchange, request_id, was_never_sent
 
 #: The longest error body that is read; it may hold what the model generated.
 _MAX_FAILURE_BODY_BYTES: Final = 256 * 1024
@@ -134,14 +134,14 @@ class Attempt:
             self.planned = await planning.plan(self.info.sent_call, self.choice.route)
             self._is_planned = True
 
-    async def translate(self) -> PreparedRequest | Untranslatable:
+    async def translate(self) -> PreparedRequest | UpstreamError:
         """The request for the route's upstream; or why a substitute model cannot take it.
 
         Raises:
             CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         prepared = await self._prepare()
-        if isinstance(prepared, Untranslatable):
+        if isinstance(prepared, UpstreamError):
             return prepared
         self.reader = prepared.reader
         self.info = msgspec.structs.replace(
@@ -191,8 +191,8 @@ class Attempt:
         except UpstreamError as error:
             self.was_accepted = error.is_billed
             raise
-        except CancelledBeforeSend:
-            self.was_accepted = False
+        except asyncio.CancelledError as error:
+            self.was_accepted = not was_never_sent(error)
             raise
         self._note_head(exchange)
         if not self.was_accepted:
@@ -335,7 +335,7 @@ class Attempt:
             headers = {**self.info.headers, **skipped_header(self._skipped)}
             self.info = msgspec.structs.replace(self.info, headers=headers)
 
-    async def _prepare(self) -> PreparedRequest | Untranslatable:
+    async def _prepare(self) -> PreparedRequest | UpstreamError:
         """The request; for a substitute model, why it cannot be translated.
 
         Raises:
@@ -352,7 +352,7 @@ class Attempt:
         except CallerError as error:
             if not is_substitute:
                 raise
-            return Untranslatable(error)
+            return untranslatable_call(error)
 
     def _note_head(self, exchange: UpstreamExchange) -> None:
         """Note what the head of the upstream's answer says."""

@@ -31,7 +31,7 @@ from proxy.calls.failed_attempts import (
 )
 from proxy.calls.hedging import HedgedAttempts
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
-from proxy.calls.route_choice import RoutingDecision, Untranslatable, requested_routes
+from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.errors import ProxyError, UpstreamError
@@ -131,7 +131,7 @@ async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
     await attempt.compact()
     await attempt.plan()
     prepared = await attempt.translate()
-    if isinstance(prepared, Untranslatable):
+    if isinstance(prepared, UpstreamError):
         return prepared
     reserved = await attempt.reserve(prepared)
     if isinstance(reserved, CheaperRoute):

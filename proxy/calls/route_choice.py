@@ -29,21 +29,16 @@ _OVERFLOW_MESSAGE = re.compile(
 _MAX_SKIPPED_CHARS = 512
 
 
-class Untranslatable(UpstreamError):
-    """A call cannot be translated for the substitute model.
-
-    Attributes:
-        why: Error that names what of it cannot be said, as a header takes it.
-    """
-
-    def __init__(self, why: ProxyError) -> None:
-        self.why = " ".join(why.message.encode("ascii", "replace").decode().split())
-        super().__init__(
-            f"The call could not be translated for another model. {why.message}",
-            status=400,
-            code="not_carried",
-            retryable=False,
-        )
+def untranslatable_call(why: ProxyError) -> UpstreamError:
+    """The failure of a route whose substitute model the call cannot be translated for."""
+    error = UpstreamError(
+        f"The call could not be translated for another model. {why.message}",
+        status=400,
+        code="not_carried",
+        retryable=False,
+    )
+    error.untranslatable = " ".join(why.message.encode("ascii", "replace").decode().split())
+    return error
 
 
 class RouteChoice(msgspec.Struct, frozen=True):

@@ -9,7 +9,6 @@ from proxy.calls.requirements import missing_capability
 from proxy.calls.route_choice import (
     RouteChoice,
     RoutingDecision,
-    Untranslatable,
     fallback_models,
     is_overflow,
     skipped_header,
@@ -121,8 +120,8 @@ class RouteSequence:
     def pause_after_failure(self, attempt: Attempt, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._open_attempts = 0
-        if isinstance(failure, Untranslatable):
-            self.skipped[attempt.choice.model] = failure.why
+        if failure.untranslatable:
+            self.skipped[attempt.choice.model] = failure.untranslatable
         elif self._upstream_failure is None or not _is_refused_by_substitute(attempt, failure):
             self._upstream_failure = failure
         refused_compaction = attempt.refused_compaction(failure)
@@ -153,9 +152,7 @@ class RouteSequence:
         What the model asked for said goes before what could not be sent to another, or what
         another refused: its caller may try again, and has written nothing wrong.
         """
-        is_aside = isinstance(failure, Untranslatable) or _is_refused_by_substitute(
-            attempt, failure
-        )
+        is_aside = failure.untranslatable or _is_refused_by_substitute(attempt, failure)
         return (self._upstream_failure or failure) if is_aside else failure
 
     def add_skipped_header(self, error: ProxyError) -> None:

@@ -13,6 +13,7 @@ from proxy.cli.terminal import Terminal, empty_table, format_time
 
 if TYPE_CHECKING:
     from proxy.services.alerts.configured_sinks import ConfiguredSink
+    from proxy.services.alerts.http_sender import DeliveryFailure
     from proxy.settings import Settings
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
@@ -46,14 +47,11 @@ def alerts(
         It is marked as a test, and no alert for its end follows.
         """
         sinks = policies(settings()).sinks
-        from proxy.services.alerts.http_sender import DeliveryFailed
-
         outlet = _find_sink(terminal, sinks, sink)
-        try:
-            asyncio.run(_send_test(outlet, terminal.now()))
-        except DeliveryFailed as why:
-            said = f" It was said: {why.detail}" if why.detail else ""
-            terminal.fail(f"The sink {sink} did not take the message: {why}.{said}")
+        failure = asyncio.run(_send_test(outlet, terminal.now()))
+        if failure is not None:
+            said = f" It was said: {failure.detail}" if failure.detail else ""
+            terminal.fail(f"The sink {sink} did not take the message: {failure.reason}.{said}")
         terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
 
     return commands
@@ -105,7 +103,7 @@ def _find_sink(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Config
     return found[0]
 
 
-async def _send_test(outlet: ConfiguredSink, now: float) -> None:
+async def _send_test(outlet: ConfiguredSink, now: float) -> DeliveryFailure | None:
     """Send a test as an alert that goes on, as it is then that people have to be reached.
 
     It is as urgent as an alert has to be for the sink to be told of it.
@@ -125,4 +123,4 @@ async def _send_test(outlet: ConfiguredSink, now: float) -> None:
     )
     letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
     async with HttpSender() as post:
-        await post.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))
+        return await post.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))

@@ -29,7 +29,6 @@ from proxy.configuration import Snapshot
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
-from proxy.store.sql.database import OtherInstallation
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.known_keys import (
     FILE_NAME,
@@ -52,6 +51,11 @@ _MAX_COMPARED_CALLS: Final = 100_000
 #: Log text about calls while known keys are served.
 _MEANWHILE_TEXT: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
+)
+#: Why the gateway stops where the database is not the one whose keys were served meanwhile.
+_OTHER_INSTALLATION: Final = (
+    "The database holds another installation than when its keys were last read: it was"
+    " replaced, or restored without its tables. Start again to serve what it holds now."
 )
 
 
@@ -162,20 +166,22 @@ def _known_keys(settings: Settings, policies: Policies) -> tuple[KnownKeys | Non
 
 async def _is_available(settings: Settings, secret: bytes) -> bool:
     """True if the database can be used now."""
-    with suppress(OtherInstallation):  # it is there, and its own keys are read
-        return await is_available(partial(check_database, settings.ledger_url, secret))
-    return True
+    # One of another installation is there, too, and its own keys are read.
+    return await is_available(partial(check_database, settings.ledger_url, secret))
 
 
 async def _go_online(settings: Settings, opened: Store, running: "_RunningServer") -> None:
     """Connect the store once its database can be used; stop the server if it never can be."""
-    check = partial(check_database, settings.ledger_url, opened.secret)
+
+    def check() -> None:
+        if not check_database(settings.ledger_url, opened.secret):
+            remove_known_keys(settings.folder / FILE_NAME)
+            raise OperatorError(_OTHER_INSTALLATION)
+
     try:
         with session.explain_unopened_store(settings, _refuse_start):
             await open_when_available(check, lambda: None, meanwhile=_MEANWHILE_TEXT)
     except _StartRefused as refused:
-        if isinstance(refused.__context__, OtherInstallation):
-            remove_known_keys(settings.folder / FILE_NAME)
         running.fail(str(refused))
     else:
         opened.go_online()

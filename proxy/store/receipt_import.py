@@ -6,7 +6,6 @@ from typing import BinaryIO, Final
 from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt
 from proxy.store.journal.logged_receipts import MARKER, receipt_from_log
-from proxy.store.sql.inserts import UnfitBatch
 from proxy.store.store import Store
 
 #: Receipts that are booked at once, and bytes of a line that are read at most.
@@ -85,11 +84,11 @@ class ReceiptImport:
         waiting, self._waiting = self._waiting, []
         try:
             self.booked += self._store.book([receipt for _, receipt in waiting])
-        except UnfitBatch:
+        except OperatorError:
             for where, receipt in waiting:
                 try:
                     self.booked += self._store.book([receipt])
-                except UnfitBatch as why:
+                except OperatorError as why:
                     self._refuse(where, f"the database does not take it: {why}")
 
     def _refuse(self, where: str, why: str) -> None:

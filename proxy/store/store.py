@@ -19,6 +19,7 @@ from typing import ParamSpec, Self, TypeVar
 from sqlalchemy import Engine, select, text
 
 from compaction.policy import CompactionMode as Compaction
+from proxy.errors import OperatorError
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.records.feature_mode import FeatureStates, PlanningMode
 from proxy.records.receipt import Receipt
@@ -32,7 +33,6 @@ from proxy.store.sql.compaction_receipts import CompactionReceipts
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import (
     ConnectionGate,
-    OtherInstallation,
     migrate,
     open_database,
     revision,
@@ -183,12 +183,13 @@ class Store:
         """Put receipts into the ledger at once, each once; how many it lacked; blocks.
 
         Raises:
-            UnfitBatch: The database will never take one of them, and takes none now.
+            OperatorError: The database will never take one of them, and takes none now.
             SQLAlchemyError: The database is away.
         """
         receipts = [decode(encode(each)) for each in receipts]
         known = self.ledger.recorded_attempts(receipts)
-        self._insert(receipts)
+        if (why := self._insert(receipts)) is not None:
+            raise OperatorError(why)
         return len({(each.call_id, each.attempt) for each in receipts} - known)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -239,21 +240,21 @@ def open_store(settings: Settings) -> Store:
     return Store.open(settings.ledger_url, settings.folder / "journal", settings.planning)
 
 
-def check_database(url: str, secret: bytes) -> None:
-    """Migrate the database at ``url``, if it is the installation with this secret; blocks.
+def check_database(url: str, secret: bytes) -> bool:
+    """Migrate the database at ``url``; False if it is not the installation with this secret.
+
+    It blocks, and leaves the database of another installation as it is.
 
     Raises:
-        OtherInstallation: It is another one.
         SQLAlchemyError: The database is away.
         OperatorError: A newer version has migrated its tables.
     """
     engine = open_database(url)
     try:
         if revision(engine) is None:
-            raise OtherInstallation
+            return False
         migrate(engine)
-        if _secret(engine) != secret:
-            raise OtherInstallation
+        return _secret(engine) == secret
     finally:
         engine.dispose()
 

@@ -10,6 +10,8 @@ from typing import Final, cast
 
 import httptools
 
+from proxy.errors import UpstreamError
+from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
 from proxy.upstream.head_repair import repair_head, status_in
 
 #: Unread bytes at which the upstream is told to wait until they are read.
@@ -25,21 +27,6 @@ _MAX_CACHED_NAMES: Final = 256
 _STALE_MESSAGES: Final = 1.0
 
 
-class ConnectionBroken(OSError):
-    """The connection ended before the answer did, or the answer is not HTTP.
-
-    Attributes:
-        is_stale: True if nothing at all came back on a connection that had been used before, and it
-            ended as soon as it was used again.
-        is_paid: True if a good answer came and is not HTTP: it was generated, and is billed.
-    """
-
-    def __init__(self, message: str, *, is_stale: bool = False, is_paid: bool = False) -> None:
-        super().__init__(message)
-        self.is_stale = is_stale
-        self.is_paid = is_paid
-
-
 class Connection(asyncio.Protocol):
     """A connection that carries one exchange at a time.
 
@@ -47,19 +34,24 @@ class Connection(asyncio.Protocol):
         headers: Of the answer that has begun, names in lower case; equal names are joined.
         status: Its status; 0 until it has begun.
         idle_since: Time at which it last became idle, by the loop's clock.
+        is_stale: True if nothing at all came back on a connection that had been used before, and
+            it ended as soon as it was used again.
     """
 
     __slots__ = (
-        "_buffer", "_closes", "_complete", "_delimited", "_error", "_head", "_is_bodiless",
-        "_is_repairing", "_loop", "_parser", "_paused", "_received", "_sent_at", "_size",
-        "_transport", "_useless", "_uses", "_waiter", "headers", "idle_since", "status",
+        "_buffer", "_closes", "_complete", "_delimited", "_fault", "_head", "_is_bodiless",
+        "_is_fault_paid", "_is_repairing", "_loop", "_parser", "_paused", "_received", "_sent_at",
+        "_size", "_transport", "_useless", "_uses", "_waiter", "headers", "idle_since", "is_stale",
+        "status",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._uses = 0
         self._parser = httptools.HttpResponseParser(self)
-        self._error: ConnectionBroken | None = None
+        self._fault = ""
+        self._is_fault_paid = False
+        self.is_stale = False
         self._waiter: asyncio.Future[None] | None = None
         self._paused = self._is_bodiless = False
         self._buffer: list[bytes] = []
@@ -78,7 +70,7 @@ class Connection(asyncio.Protocol):
         return (
             self._complete
             and not self._closes
-            and self._error is None
+            and not self._fault
             and self._waiter is None
             and not self._paused
             and not self._transport.is_closing()
@@ -99,10 +91,9 @@ class Connection(asyncio.Protocol):
             is_bodiless: True if the answer has no body, whatever its headers say (HEAD).
 
         Raises:
-            ConnectionBroken: If the connection ends before.
+            UpstreamError: If the connection ends before, or the answer is not HTTP.
         """
-        if self._error is not None:
-            raise self._error
+        self._check_open()
         self._begin()
         self._is_bodiless = is_bodiless
         self._uses += 1
@@ -119,7 +110,7 @@ class Connection(asyncio.Protocol):
         """All bytes of the body that are here; waits for the first; b"" at its end.
 
         Raises:
-            ConnectionBroken: If the connection ends before the body does.
+            UpstreamError: If the connection ends before the body does, or it is not HTTP.
         """
         while not self._buffer and not self._complete:
             await self._wait_for_data()
@@ -173,16 +164,17 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio; an answer without a length ends here, unless we hung up."""
-        if self.status and not self._delimited and exc is None and self._error is None:
+        if self.status and not self._delimited and exc is None and not self._fault:
             self.on_message_complete()
         is_soon = self._loop.time() - self._sent_at < _STALE_MESSAGES
-        is_stale = self._uses > 1 and not self._received and is_soon
-        self._fail(ConnectionBroken("the connection ended", is_stale=is_stale))
+        if not self._fault:
+            self.is_stale = self._uses > 1 and not self._received and is_soon
+        self._fail("the connection ended")
 
     def on_message_begin(self) -> None:
         """Called by httptools, which reads on after an answer's end."""
         if self._complete:
-            raise ConnectionBroken("bytes came after the answer that nobody asked for")
+            raise ValueError("bytes came after the answer that nobody asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools; what trails the body is for nobody."""
@@ -190,7 +182,7 @@ class Connection(asyncio.Protocol):
             return
         self._size += len(name) + len(value)
         if self._size > _MAX_HEAD_BYTES:
-            raise ConnectionBroken("the answer's head is too large")
+            raise ValueError("the answer's head is too large")
         headers, key, text = self.headers, _name(name), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -214,7 +206,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, piece: bytes) -> None:
         """Called by httptools."""
         if self._complete:
-            raise ConnectionBroken("a body came that cannot be")
+            raise ValueError("a body came that cannot be")
         self._buffer.append(piece)
         self._size += len(piece)
         self._useless = 0
@@ -234,12 +226,20 @@ class Connection(asyncio.Protocol):
         """Done once something came.
 
         Raises:
-            ConnectionBroken: If nothing can come any more.
+            UpstreamError: If nothing can come any more.
         """
-        if self._error is not None:
-            raise self._error
+        self._check_open()
         self._waiter = self._loop.create_future()
         return self._waiter
+
+    def _check_open(self) -> None:
+        """Nothing, unless the connection has broken.
+
+        Raises:
+            UpstreamError: It has; ``detail`` says why.
+        """
+        if self._fault:
+            raise _connection_error(self._fault, is_paid=self._is_fault_paid)
 
     def _wake_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -282,13 +282,21 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(found.body)
 
     def _refuse(self, why: str, *, is_paid: bool = False) -> None:
-        self._fail(ConnectionBroken(why, is_paid=is_paid))
+        self._fail(why, is_paid=is_paid)
         self._transport.abort()
 
-    def _fail(self, error: ConnectionBroken) -> None:
-        if self._error is None:
-            self._error = error
+    def _fail(self, why: str, *, is_paid: bool = False) -> None:
+        if not self._fault:
+            self._fault, self._is_fault_paid = why, is_paid
         self._wake_reader()
+
+
+def _connection_error(why: str, *, is_paid: bool) -> UpstreamError:
+    """The error of a connection that broke; what was paid for is not asked for again."""
+    error = unreadable_paid_answer() if is_paid else connection_lost()
+    error.is_billed = is_paid
+    error.detail = why
+    return error
 
 
 @lru_cache(maxsize=_MAX_CACHED_NAMES)

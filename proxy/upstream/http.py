@@ -20,7 +20,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
-from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import GzipDecoder, UnsupportedCoding, decoder_for
 from proxy.upstream.origin import ConnectionPool
 from proxy.upstream.port import UpstreamExchange
@@ -66,8 +66,6 @@ class HttpExchange:
             return await self._decoder.read(self._connection.read)
         except zlib.error as error:
             raise unreadable_paid_answer() from error
-        except ConnectionBroken as error:
-            raise _connection_failure(error) from error
 
     async def read_all(self, limit: int) -> bytes:
         """The rest of the body, in one piece."""
@@ -153,8 +151,6 @@ class HttpTransport:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
             )
-        except ConnectionBroken as error:
-            raise _connection_failure(error) from error
         except TimeoutError as error:
             raise _unreachable("The upstream could not be reached in time.", error) from error
         except ssl.SSLCertVerificationError as error:
@@ -275,14 +271,6 @@ def _length(prepared: PreparedRequest) -> bytes:
     if prepared.body or prepared.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
         return b"content-length: %d\r\n\r\n" % len(prepared.body)
     return b"\r\n"
-
-
-def _connection_failure(cause: ConnectionBroken) -> UpstreamError:
-    """The error of a connection that broke; what was paid for is not asked for again."""
-    error = unreadable_paid_answer() if cause.is_paid else connection_lost()
-    error.is_billed = cause.is_paid
-    error.detail = str(cause)
-    return error
 
 
 def _unreachable(message: str, cause: Exception) -> UpstreamError:

@@ -9,7 +9,8 @@ from urllib.parse import SplitResult
 
 from aiohappyeyeballs import start_connection
 
-from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.errors import UpstreamError
+from proxy.upstream.connection import Connection
 from proxy.upstream.pool_limit import UNSENT_IF_CANCELLED, PoolLimit
 
 #: Seconds an idle connection is kept; the providers' load balancers keep theirs for longer.
@@ -55,9 +56,9 @@ class ConnectionPool:
         A kept connection that the upstream has closed meanwhile is replaced by a new one, once.
 
         Raises:
-            ConnectionBroken: If the answer did not begin.
+            UpstreamError: If the answer did not begin.
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
-            CancelledBeforeSend: If it was cancelled while it waited for a connection.
+            CancelledError: If it was cancelled; ``was_never_sent`` where it waited to connect.
         """
         if not self._limit.try_acquire():
             await self._limit.wait_for_turn()
@@ -66,8 +67,8 @@ class ConnectionPool:
             connection = self._idle_connection() or await self._connect()
             try:
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
-            except ConnectionBroken as error:
-                if not error.is_stale:
+            except UpstreamError:
+                if not connection.is_stale:
                     raise
                 connection = await self._connect()
                 await connection.exchange(head, body, is_bodiless=is_bodiless)
@@ -119,7 +120,7 @@ class ConnectionPool:
 
         Raises:
             OSError: If none does; its ``TimeoutError`` if not in time.
-            CancelledBeforeSend: If it was cancelled meanwhile.
+            CancelledError: If it was cancelled meanwhile, and nothing was sent.
         """
         loop = asyncio.get_running_loop()
         with UNSENT_IF_CANCELLED:

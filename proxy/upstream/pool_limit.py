@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from proxy.upstream.port import CancelledBeforeSend
+from proxy.upstream.port import cancellation_before_send
 
 
 class PoolLimit:
@@ -26,14 +26,14 @@ class PoolLimit:
         """Wait for a slot that is released, and acquire it.
 
         Raises:
-            CancelledBeforeSend: If it was cancelled meanwhile.
+            CancelledError: It was cancelled meanwhile, and nothing was sent.
         """
         turn = asyncio.get_running_loop().create_future()
         self._queue[turn] = None
         try:
             with UNSENT_IF_CANCELLED:
                 await turn
-        except CancelledBeforeSend:
+        except asyncio.CancelledError:
             if not turn.cancelled():  # the slot was given just now
                 self.release()
             raise
@@ -58,7 +58,7 @@ class _UnsentIfCancelled:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, asyncio.CancelledError):
-            raise CancelledBeforeSend from error
+            raise cancellation_before_send() from error
 
 
 UNSENT_IF_CANCELLED: Final = _UnsentIfCancelled()

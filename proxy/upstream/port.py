@@ -28,8 +28,18 @@ def request_id(headers: Mapping[str, str]) -> str:
     return ""
 
 
-class CancelledBeforeSend(asyncio.CancelledError):
+class _CancelledBeforeSend(asyncio.CancelledError):
     """Cancelled before anything of the request was sent: nobody works on it."""
+
+
+def cancellation_before_send() -> asyncio.CancelledError:
+    """A cancellation that ``was_never_sent`` is true of."""
+    return _CancelledBeforeSend()
+
+
+def was_never_sent(error: BaseException) -> bool:
+    """True if the request was cancelled before anything of it was sent."""
+    return isinstance(error, _CancelledBeforeSend)
 
 
 class UpstreamExchange(Protocol):
@@ -71,10 +81,10 @@ class Transport(Protocol):
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> UpstreamExchange:
         """Send the request and wait for the answer's headers.
 
-        Cancelling hangs up.
+        Cancelling hangs up; ``was_never_sent`` knows of the cancellation whether it came before
+        anything was sent.
 
         Raises:
-            CancelledBeforeSend: If it was cancelled before anything was sent.
             UpstreamError: If the upstream cannot be reached, or closes without an answer.
         """
         ...

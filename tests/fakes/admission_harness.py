@@ -99,7 +99,7 @@ class LosableBudgetStore(LocalBudgetStore):
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         self.asked += 1
         await self._found()
         if self.stalls:

@@ -8,7 +8,7 @@ from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import unreadable_paid_answer
-from proxy.upstream.port import CancelledBeforeSend
+from proxy.upstream.port import cancellation_before_send
 
 JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
@@ -123,7 +123,7 @@ class FakeTransport:
             try:
                 await _never()
             except asyncio.CancelledError as cancelled:
-                raise CancelledBeforeSend from cancelled
+                raise cancellation_before_send() from cancelled
         assert isinstance(script, Scripted)
         exchange = FakeExchange(script)
         self.exchanges.append(exchange)

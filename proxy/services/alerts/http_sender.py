@@ -56,10 +56,11 @@ class HttpMessage(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
 
 
-class DeliveryFailed(Exception):
-    """The sink did not take a message; says why without its address.
+class DeliveryFailure(msgspec.Struct, frozen=True):
+    """The sink did not take a message.
 
     Attributes:
+        reason: Why, without its address.
         detail: Message of the sink or the network about it, without addresses and secrets, in at
             most 200 characters; "" where nothing was said. It is for whoever tests the sink:
             neither logs nor the outbox hold it.
@@ -67,18 +68,10 @@ class DeliveryFailed(Exception):
         retry_after: Seconds that the sink asks for; None where it does not say.
     """
 
-    def __init__(
-        self,
-        why: str,
-        *,
-        is_refused: bool = False,
-        retry_after: float | None = None,
-        detail: str = "",
-    ) -> None:
-        super().__init__(why)
-        self.detail = detail
-        self.is_refused = is_refused
-        self.retry_after = retry_after
+    reason: str
+    detail: str = ""
+    is_refused: bool = False
+    retry_after: float | None = None
 
 
 class HttpSender:
@@ -105,23 +98,16 @@ class HttpSender:
         self._notices.close()
         await self._client.aclose()
 
-    async def send(self, url: str, message: HttpMessage | AppriseNotice) -> None:
-        """Send a message or a notice.
-
-        Raises:
-            DeliveryFailed: If the sink did not take it.
-        """
+    async def send(self, url: str, message: HttpMessage | AppriseNotice) -> DeliveryFailure | None:
+        """Send a message or a notice: None, or why the sink did not take it."""
         if isinstance(message, HttpMessage):
-            await self._post(url, message)
-        elif why := await self._notices.send(url, message):
-            raise DeliveryFailed(why, detail="`apprise -vv` with the same URL says more")
+            return await self._post(url, message)
+        if why := await self._notices.send(url, message):
+            return DeliveryFailure(why, detail="`apprise -vv` with the same URL says more")
+        return None
 
-    async def _post(self, url: str, message: HttpMessage) -> None:
-        """Post a message; of what the sink says, only a refusal's beginning is read.
-
-        Raises:
-            DeliveryFailed: If the sink did not take it.
-        """
+    async def _post(self, url: str, message: HttpMessage) -> DeliveryFailure | None:
+        """Post a message; of what the sink says, only a refusal's beginning is read."""
         headers = {"user-agent": "thriftgate", "accept-encoding": "identity", **message.headers}
         hide = partial(without_secrets, url=url, headers=message.headers)
         status, retry, said = 0, "", b""
@@ -135,14 +121,15 @@ class HttpSender:
                     said = await _beginning(answer)
         except TimeoutError:
             if not status:
-                raise DeliveryFailed(f"it did not answer within {self._deadline:g} s") from None
+                return DeliveryFailure(f"it did not answer within {self._deadline:g} s")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             if not status:
                 # What it says may hold the address.
                 why = f"it cannot be reached ({type(error).__name__})"
-                raise DeliveryFailed(why, detail=hide(str(error))) from None
-        if not 200 <= status < 300:
-            raise _delivery_failure(status, retry, hide(said.decode("utf8", "replace")))
+                return DeliveryFailure(why, detail=hide(str(error)))
+        if 200 <= status < 300:
+            return None
+        return _delivery_failure(status, retry, hide(said.decode("utf8", "replace")))
 
 
 def rfc3339(at: float) -> str:
@@ -191,12 +178,12 @@ async def _beginning(answer: httpx2.Response) -> bytes:
     return bytes(said)
 
 
-def _delivery_failure(status: int, retry: str, said: str) -> DeliveryFailed:
+def _delivery_failure(status: int, retry: str, said: str) -> DeliveryFailure:
     if 300 <= status < 400:
         why = f"it redirects ({status}), and redirects are not followed"
-        return DeliveryFailed(why, detail=said)
+        return DeliveryFailure(why, detail=said)
     retry_after = float(retry) if retry.isdecimal() and len(retry) < 6 else None
-    return DeliveryFailed(
+    return DeliveryFailure(
         f"it answered {status}",
         is_refused=status in _REFUSALS,
         retry_after=retry_after,

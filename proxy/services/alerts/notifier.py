@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.services.alerts.configured_sinks import ConfiguredSink
-from proxy.services.alerts.http_sender import DEADLINE_S, DeliveryFailed, HttpSender
+from proxy.services.alerts.http_sender import DEADLINE_S, DeliveryFailure, HttpSender
 from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
 from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, group_alerts
@@ -89,39 +89,40 @@ class Notifier:
             if self._now() > began + LEASE_S - 2 * DEADLINE_S:
                 return  # the lease ends, and what is left is due again
             told = [left[alert.id] for alert in group.alerts]
-            try:
-                await self._send(group, told)
-            except DeliveryFailed as why:
-                if not why.is_refused:
-                    await self._back_off(list(left.values()), why)
-                    return
-                await self._retry_separately(told, why)
+            failure = await self._send(group, told)
+            if failure is not None and not failure.is_refused:
+                await self._back_off(list(left.values()), failure)
+                return
+            if failure is not None:
+                await self._retry_separately(told, failure)
             for letter in told:
                 del left[letter.alert.id]
 
-    async def _send(self, group: AlertGroup, letters: Sequence[OutboxMessage]) -> None:
-        """Tell the sink of a group.
-
-        Raises:
-            DeliveryFailed: If it did not take it.
-        """
+    async def _send(
+        self, group: AlertGroup, letters: Sequence[OutboxMessage]
+    ) -> DeliveryFailure | None:
+        """Tell the sink of a group: None, or why it did not take it."""
         outlet, ask = self._outlet, self._opened.ask
         message = await ask(outlet.message, group, letters, self._now())
-        await self._post.send(outlet.url, message)
-        self._breaker.record_success()
-        await ask(self._outbox.mark_sent, letters, self._now(), outlet.repeat_after_s)
+        failure = await self._post.send(outlet.url, message)
+        if failure is None:
+            self._breaker.record_success()
+            await ask(self._outbox.mark_sent, letters, self._now(), outlet.repeat_after_s)
+        return failure
 
-    async def _back_off(self, letters: Sequence[OutboxMessage], why: DeliveryFailed) -> None:
+    async def _back_off(self, letters: Sequence[OutboxMessage], failure: DeliveryFailure) -> None:
         """Try again later, with all that is left: it is the sink's fault."""
-        until = self._breaker.record_failure(self._now(), why.retry_after)
+        until = self._breaker.record_failure(self._now(), failure.retry_after)
         if self._breaker.failures == 1:
             _log.warning(
-                "The sink `%s` fails and is tried again later: %s", self._outlet.sink.name, why
+                "The sink `%s` fails and is tried again later: %s",
+                self._outlet.sink.name,
+                failure.reason,
             )
-        await self._opened.ask(self._outbox.mark_failed, letters, str(why), until)
+        await self._opened.ask(self._outbox.mark_failed, letters, failure.reason, until)
 
     async def _retry_separately(
-        self, letters: Sequence[OutboxMessage], why: DeliveryFailed
+        self, letters: Sequence[OutboxMessage], failure: DeliveryFailure
     ) -> None:
         """Try again with each letter by itself, not for ever: it is the fault of what one says."""
         self._breaker.record_success()
@@ -135,10 +136,13 @@ class Notifier:
             )
             if due is None:
                 _log.error(
-                    "The sink `%s` refuses %r, which is given up: %s", name, letter.alert.title, why
+                    "The sink `%s` refuses %r, which is given up: %s",
+                    name,
+                    letter.alert.title,
+                    failure.reason,
                 )
             await self._opened.ask(
-                self._outbox.mark_failed, [letter], str(why), due, is_refused=True
+                self._outbox.mark_failed, [letter], failure.reason, due, is_refused=True
             )
 
 

@@ -54,13 +54,13 @@ from proxy.services.budgets.reservation_requests import (
     used_amount,
     with_upper_bounds,
 )
-from proxy.store.redis.local_budget_store import BudgetStore, CountersReset, StoreUnavailable
+from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
 from slo.budget import Budget, BudgetUnit
 from slo.reservation_sizing import CounterView, OutputBounds, UsageBounds
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
+from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -296,13 +296,13 @@ class Admission:
             is_asked = False
             try:
                 levels = await self._reserve_with_retry(opened)
-            except CountersReset:
-                break
             except StoreUnavailable as error:
                 self._lost_until = self._now() + _OUTAGE_PAUSE_S
                 self._stalls.note_loss()
                 _log.warning("Budgets are not counted just now: %s", error)
             else:
+                if levels is None:
+                    break
                 self._local, self._lost_until = None, float("-inf")
                 self._stalls.note_answer()
                 return levels
@@ -314,7 +314,7 @@ class Admission:
         said = self.counters.reserve_leased(opened.name, claims, now)
         return None if said is None else self._granted_levels(opened, claims, said, now)
 
-    async def _reserve_with_retry(self, opened: _Open) -> Sequence[CounterLevel]:
+    async def _reserve_with_retry(self, opened: _Open) -> Sequence[CounterLevel] | None:
         """Reserves in the store, once more after one missed deadline; it is held once."""
         try:
             return await self._reserve_in_store(opened)
@@ -322,7 +322,8 @@ class Admission:
             opened.is_uncertain = True
             return await self._reserve_in_store(opened)
 
-    async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel]:
+    async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel] | None:
+        """Reserves in the store; None where its counters have to be restored before."""
         only_whole = any(holds_on_loss(each.budget) for each in opened.counted)
         for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
@@ -330,8 +331,8 @@ class Admission:
             said = await self.counters.reserve(
                 opened.name, claims, now, now + TTL_S, only_whole=only_whole
             )
-            if isinstance(said, ReservationGranted):
-                return self._granted_levels(opened, claims, said, now)
+            if not isinstance(said, ReservationRefused):
+                return None if said is None else self._granted_levels(opened, claims, said, now)
             each = opened.counted[said.claim]
             told = _CounterView(said.level, said.running, now)
             self._remember_view(each, told)

@@ -37,7 +37,7 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store.redis import budget_scripts as scripts
-from proxy.store.redis.local_budget_store import CountersCondition, CountersReset, StoreUnavailable
+from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
 from slo.leases import LeaseRenewal, LeaseReport
 from slo.reservations import (
@@ -112,7 +112,7 @@ class RedisBudgetStore:
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         """Hold every claim until then, or none."""
         check_distinct_counters(claims)
         if not claims:
@@ -126,7 +126,7 @@ class RedisBudgetStore:
         words = (name, _ms(until - now), *asked)
         found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
         if found[0] == _RESET_REPLY:
-            raise CountersReset
+            return None
         if found[0]:
             after = 1 + 2 * len(claims)
             return ReservationGranted(tuple(_levels(found[1:after])), tuple(found[after:]))

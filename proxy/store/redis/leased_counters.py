@@ -141,7 +141,7 @@ class LeasedCounters:
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         """Hold every claim until then, or none, in Redis; counters asked for again get leases."""
         if name in self._here and (granted := self.reserve_leased(name, claims, now)) is not None:
             return granted

@@ -32,10 +32,6 @@ class StoreUnavailable(Exception):
     """
 
 
-class CountersReset(Exception):
-    """The counters answer, but lack what the ledger knows; nothing is held."""
-
-
 class CountersCondition(StrEnum):
     """The condition of all counters, as their mark says."""
 
@@ -67,7 +63,7 @@ class BudgetStore(Protocol):
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         """Hold every claim until then, or none.
 
         What is held or was settled under this name already stays as it is, and is granted.
@@ -79,9 +75,12 @@ class BudgetStore(Protocol):
             until: End of the hold.
             only_whole: True if counters that are not whole are not to be reserved from.
 
+        Returns:
+            None, and nothing is held, where the counters lack what the ledger knows and only whole
+            ones will do.
+
         Raises:
             ValueError: If two claims are for the same counter.
-            CountersReset: If the counters are not whole, and only whole ones will do.
             StoreUnavailable: If the counters are out of reach.
         """
         ...
@@ -236,11 +235,11 @@ class LocalBudgetStore:
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         """Hold every claim until then, or none."""
         check_distinct_counters(claims)
         if only_whole and claims and self._condition is not CountersCondition.WHOLE:
-            raise CountersReset
+            return None
         return self._reservations.reserve(name, claims, now, until)
 
     async def settle(

@@ -76,16 +76,6 @@ _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed withi
 }
 
 
-class OtherInstallation(OperatorError):
-    """The database is not the one whose keys were served while it was away."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The database holds another installation than when its keys were last read: it was"
-            " replaced, or restored without its tables. Start again to serve what it holds now."
-        )
-
-
 class ConnectionGate:
     """Refuses all connections of an engine, as a server that is away does, until it is opened.
 

@@ -23,19 +23,15 @@ _PROGRAM_LIMIT_CLASS = (
     "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
 )
 
-Insert = Callable[[Sequence[Receipt]], None]
-"""Puts receipts into the database; raises ``UnfitBatch`` or SQLAlchemy's errors."""
-
-
-class UnfitBatch(Exception):
-    """The database will never take this batch as it is."""
+Insert = Callable[[Sequence[Receipt]], str | None]
+"""Puts receipts into the database: None, or why it will never take this batch; else raises."""
 
 
 def inserter(engine: Engine) -> Insert:
     """Returns a function that puts receipts into the database behind ``engine``."""
     put = _postgres if engine.dialect.name == "postgresql" else _sqlite
 
-    def insert(receipts: Sequence[Receipt]) -> None:
+    def insert(receipts: Sequence[Receipt]) -> str | None:
         try:
             # Sorted, so that two writers wait for each other in one order and never in a ring.
             rows = sorted((row_from_receipt(each) for each in receipts), key=_key)
@@ -43,11 +39,12 @@ def inserter(engine: Engine) -> Insert:
                 put(connection, rows)
                 _keep_prompts(connection, receipts)
         except (DataError, IntegrityError, OverflowError) as error:
-            raise UnfitBatch(str(error.__cause__ or error)) from error
+            return str(error.__cause__ or error)
         except DBAPIError as error:
             if str(getattr(error.orig, "sqlstate", "")).startswith(_PROGRAM_LIMIT_CLASS):
-                raise UnfitBatch(str(error.orig)) from error
+                return str(error.orig)
             raise
+        return None
 
     return insert
 

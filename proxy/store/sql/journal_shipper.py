@@ -20,11 +20,10 @@ from typing import BinaryIO
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.records.receipt import Receipt
 from proxy.store.journal import segments
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode
-from proxy.store.sql.inserts import Insert, UnfitBatch
+from proxy.store.sql.inserts import Insert
 
 _log = logging.getLogger(__name__)
 
@@ -228,15 +227,23 @@ class JournalShipper:
 
     def _insert_or_halve(self, lines: Sequence[bytes]) -> None:
         """Insert a batch; one that is unfit is halved until the line at fault stands alone."""
-        try:
-            self._insert(_receipts(lines))
-        except UnfitBatch as error:
-            if len(lines) == 1:
-                self._reject(lines[0], str(error))
-                return
+        why = self._insert_batch(lines)
+        if why is None:
+            return
+        if len(lines) == 1:
+            self._reject(lines[0], why)
+        else:
             half = len(lines) // 2
             self._insert_or_halve(lines[:half])
             self._insert_or_halve(lines[half:])
+
+    def _insert_batch(self, lines: Sequence[bytes]) -> str | None:
+        """Insert a batch: None, or why the database will never take it."""
+        try:
+            receipts = [decode(line) for line in lines]
+        except msgspec.DecodeError as error:
+            return str(error)
+        return self._insert(receipts)
 
     def _reject(self, line: bytes, why: str) -> None:
         path = self._set_aside(_REJECTED, [line])
@@ -249,10 +256,3 @@ class JournalShipper:
             file.flush()
             os.fsync(file.fileno())
         return path
-
-
-def _receipts(lines: Sequence[bytes]) -> list[Receipt]:
-    try:
-        return [decode(line) for line in lines]
-    except msgspec.DecodeError as error:
-        raise UnfitBatch(str(error)) from error

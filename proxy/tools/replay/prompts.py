@@ -7,12 +7,11 @@ import orjson
 from proxy.caches.port import CachedPrompt
 from proxy.calls import translation
 from proxy.catalog.entries import Model, Route
-from proxy.errors import CallerError, OperatorError
+from proxy.errors import CallerError, OperatorError, UpstreamError
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from proxy.tools.simulator import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
 
@@ -27,7 +26,7 @@ _NAME: Final = 40
 _SPOKEN: Final = frozenset({"text", "tool_use"})
 #: Exceptions from reading a part of the wrong shape.
 _SHAPE_ERRORS: Final = (
-    AttributeError, LookupError, RecursionError, SimulatedRefusal, TypeError, ValueError,
+    AttributeError, LookupError, RecursionError, UpstreamError, TypeError, ValueError,
 )  # fmt: skip
 
 
@@ -63,9 +62,7 @@ class PromptReader:
             if self.route.upstream.kind == "anthropic":
                 return messages_bodies.messages_prompt(sent, self._context)
             return chat_bodies.chat_prompt(sent, self._context)
-        except CallerError as error:
-            raise OperatorError(str(error)[:_WORDS]) from None
-        except SimulatedRefusal as error:
+        except (CallerError, UpstreamError) as error:
             raise OperatorError(str(error)[:_WORDS]) from None
         except _SHAPE_ERRORS as error:
             raise OperatorError(_shape_problem(error)) from None

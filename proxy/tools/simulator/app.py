@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator import calls, limits
 from proxy.tools.simulator.bodies import Body, parse_body
 from proxy.tools.simulator.calls import PlayedAnswer
@@ -22,7 +23,7 @@ from proxy.tools.simulator.fault_directives import (
 )
 from proxy.tools.simulator.messages import MESSAGES
 from proxy.tools.simulator.models import WireName
-from proxy.tools.simulator.refusals import SimulatedRefusal, envelope
+from proxy.tools.simulator.refusals import HTML_PAGE, envelope, provider_refusal
 from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.stream_player import PlayedResponse
 from proxy.tools.simulator.streams import HEAD, Json, StreamStep
@@ -83,7 +84,7 @@ def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
                 with calls.refuse_misshapen():
                     check_edits(body, request.headers.get("anthropic-beta", ""))
             act = acting(body, key, exchange.cues)
-        except SimulatedRefusal as refusal:
+        except UpstreamError as refusal:
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
 
@@ -106,7 +107,7 @@ def _get(
             exchange.cues = _header_directives(request)
             calls.refuse_as_cued(exchange.cues)
             act = calls.plain(lab, answer(request), exchange.cues)
-        except SimulatedRefusal as refusal:
+        except UpstreamError as refusal:
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
 
@@ -137,9 +138,9 @@ def _authenticate(lab: Simulator, wire: WireName, request: Request) -> str:
     key = bearer or headers.get("x-api-key" if wire == "anthropic" else "api-key", "")
     if not key or key != (lab.settings.key or key):
         reason = "x-api-key: none or invalid." if wire == "anthropic" else "Incorrect API key."
-        raise SimulatedRefusal(401, reason, code="invalid_api_key")
+        raise provider_refusal(401, reason, code="invalid_api_key")
     if wire == "anthropic" and not headers.get("anthropic-version"):
-        raise SimulatedRefusal(400, "anthropic-version: header is required")
+        raise provider_refusal(400, "anthropic-version: header is required")
     return key
 
 
@@ -158,7 +159,7 @@ def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
             + with_directives(closing_text(body))
         )
     except ValueError as unknown:
-        raise SimulatedRefusal(400, str(unknown)) from unknown
+        raise provider_refusal(400, str(unknown)) from unknown
     return (cues if cues.entries else lab.next_scripted()) + lab.injected_fault(model)
 
 
@@ -171,7 +172,7 @@ def _header_directives(request: Request) -> FaultDirectives:
     try:
         return parse_directives(request.headers.get("x-lab-fault", ""))
     except ValueError as unknown:
-        raise SimulatedRefusal(400, str(unknown)) from unknown
+        raise provider_refusal(400, str(unknown)) from unknown
 
 
 def _play(
@@ -187,10 +188,10 @@ def _play(
 
 
 def _refuse(
-    lab: Simulator, wire: WireName, exchange: SimulatedExchange, refusal: SimulatedRefusal
+    lab: Simulator, wire: WireName, exchange: SimulatedExchange, refusal: UpstreamError
 ) -> PlayedResponse:
     body = envelope(wire, refusal, exchange.request_id)
-    kind = "text/html" if refusal.page else "application/json"
+    kind = "text/html" if refusal.code == HTML_PAGE else "application/json"
     headers = [("content-type", kind), ("content-length", str(len(body)))]
     headers += _headers(lab, wire, exchange, 0.0)
     if refusal.retry_after is not None:
@@ -255,7 +256,7 @@ def _model(lab: Simulator, request: Request) -> Json:
     wire = "anthropic" if "anthropic-version" in request.headers else "openai"
     found = lab.settings.models.get(name)
     if found is None or found.wire != wire:
-        raise SimulatedRefusal(
+        raise provider_refusal(
             404, f"model: {name} does not exist in this simulator.", code="model_not_found"
         )
     return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
@@ -275,4 +276,4 @@ def _anthropic_model(name: str) -> Json:
 
 
 def _nowhere(request: Request) -> Json:
-    raise SimulatedRefusal(404, f"The simulator has no {request.url.path}.")
+    raise provider_refusal(404, f"The simulator has no {request.url.path}.")

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from proxy.caches.port import Ttl
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 
 Body = Mapping[str, Any]
 
@@ -33,9 +33,9 @@ def parse_body(raw: bytes) -> Body:
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise SimulatedRefusal(400, "The body is not valid JSON.") from error
+        raise provider_refusal(400, "The body is not valid JSON.") from error
     if not isinstance(body, dict):
-        raise SimulatedRefusal(400, "The body must be a JSON object.")
+        raise provider_refusal(400, "The body must be a JSON object.")
     return body
 
 
@@ -49,7 +49,7 @@ def required_field(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:
     if isinstance(value, kind) and value:
         return value
     code = "missing_required_parameter" if value is None else "invalid_type"
-    raise SimulatedRefusal(400, f"{name}: Field required, not empty.", code=code, param=name)
+    raise provider_refusal(400, f"{name}: Field required, not empty.", code=code, param=name)
 
 
 def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
@@ -63,7 +63,7 @@ def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
         if value is None:
             continue
         if type(value) is not int or value < 1:
-            raise SimulatedRefusal(
+            raise provider_refusal(
                 400, f"{name}: must be at least 1.", code="invalid_value", param=name
             )
         return min(value, most)
@@ -80,7 +80,7 @@ def ttl(mark: object, default: Ttl) -> Ttl | None:
         return None
     asked = mark.get("ttl") or default
     if asked not in _TTLS:
-        raise SimulatedRefusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
+        raise provider_refusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
     return _TTLS[asked]
 
 
@@ -93,7 +93,7 @@ def stops(value: object) -> tuple[str, ...]:
     if value is None or isinstance(value, str):
         return (value,) if value else ()
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise SimulatedRefusal(400, "stop: one text or a list of texts.", param="stop")
+        raise provider_refusal(400, "stop: one text or a list of texts.", param="stop")
     return tuple(value)
 
 

@@ -14,7 +14,7 @@ from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.embeddings import embed_inputs
 from proxy.tools.simulator.fault_directives import FaultDirectives
 from proxy.tools.simulator.models import SimulatedModel, WireName
-from proxy.tools.simulator.refusals import SimulatedRefusal, error, of_status, page, quota
+from proxy.tools.simulator.refusals import error, of_status, page, provider_refusal, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
 from proxy.tools.simulator.responses import RESPONSES, output_items
 from proxy.tools.simulator.responses_bodies import items
@@ -96,7 +96,7 @@ def generate_answer(
     try:
         served = cache.serve(asked.prompt, now)
     except ValueError as refused:
-        raise SimulatedRefusal(400, f"cache: {refused}") from refused
+        raise provider_refusal(400, f"cache: {refused}") from refused
     with refuse_misshapen():
         told = _scripted_reply(lab, model, asked, served, cues)
         told = replace(told, diagnosed=lab.fingerprints.diagnose(speech, given, told))
@@ -167,7 +167,7 @@ def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
         reason = f"model: {name} does not exist in this simulator."
-        raise SimulatedRefusal(404, reason, code="model_not_found", param="model")
+        raise provider_refusal(404, reason, code="model_not_found", param="model")
     return model
 
 
@@ -175,7 +175,7 @@ def _read_reply_request(
     speech: EndpointDialect, given: Body, context: ReadingContext
 ) -> ReplyRequest:
     if context.model.dimensions:
-        raise SimulatedRefusal(400, "model: this model gives vectors only.", param="model")
+        raise provider_refusal(400, "model: this model gives vectors only.", param="model")
     with refuse_misshapen():
         return speech.asked(given, context)
 
@@ -191,8 +191,8 @@ def _check_length(speech: EndpointDialect, model: SimulatedModel, tokens: int) -
     if model.window is None or tokens <= model.window:
         return
     if model.wire == "anthropic":
-        raise SimulatedRefusal(400, f"prompt is too long: {tokens} tokens > {model.window} maximum")
-    raise SimulatedRefusal(
+        raise provider_refusal(400, f"prompt is too long: {tokens} tokens > {model.window} maximum")
+    raise provider_refusal(
         400,
         f"This model's maximum context length is {model.window} tokens. However, your messages"
         f" resulted in {tokens} tokens. Please reduce the length of the messages.",
@@ -208,7 +208,7 @@ def refuse_misshapen() -> Iterator[None]:
         yield
     except _MISSHAPEN as wrong:
         said = f"{type(wrong).__name__}: {wrong}"
-        raise SimulatedRefusal(400, f"A part of the body has the wrong shape ({said}).") from wrong
+        raise provider_refusal(400, f"A part of the body has the wrong shape ({said}).") from wrong
 
 
 def _scripted_reply(
@@ -335,7 +335,7 @@ def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
         return given
     before = lab.responses.get(previous) if isinstance(previous, str) else None
     if before is None:
-        raise SimulatedRefusal(
+        raise provider_refusal(
             400,
             f"Previous response {previous!r} not found.",
             code="previous_response_not_found",

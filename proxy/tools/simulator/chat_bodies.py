@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from proxy.caches.port import CachedPrompt, Role
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.bodies import (
     EFFORTS,
     Body,
@@ -19,7 +20,7 @@ from proxy.tools.simulator.bodies import (
     ttl,
 )
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque
 from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
 from proxy.tools.simulator.scripted_reply import ReadingContext
@@ -73,14 +74,14 @@ def forced_tools(choice: object, tools: Sequence[ReplyTool]) -> Sequence[str]:
         named = choice.get("function") or choice.get("custom") or choice
         name = named.get("name")
         if name is not None and all(tool.name != name for tool in tools):
-            raise SimulatedRefusal(400, f"There is no tool named {name!r}.", param="tool_choice")
+            raise provider_refusal(400, f"There is no tool named {name!r}.", param="tool_choice")
         return [name] if name else []
     return []
 
 
 def _check(body: Body, messages: list[Json], context: ReadingContext) -> None:
     if "max_tokens" in body and _REASONING.match(body["model"]):
-        raise SimulatedRefusal(
+        raise provider_refusal(
             400,
             "'max_tokens' is not supported with this model; use 'max_completion_tokens'.",
             code="unsupported_parameter",
@@ -105,7 +106,7 @@ def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
     given = set(body).union(*(part for part in parts if isinstance(part, dict)))
     for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
         if name in given:
-            raise SimulatedRefusal(
+            raise provider_refusal(
                 400,
                 f"'{name}' is not supported with this model.",
                 code="unsupported_parameter",
@@ -117,23 +118,23 @@ def _unanswered_calls(index: int, message: Json, waiting: set[str]) -> set[str]:
     """The tool calls still without an answer after this message."""
     role = message.get("role")
     if role not in _ROLES:
-        raise SimulatedRefusal(
+        raise provider_refusal(
             400, f"messages[{index}].role: {role!r} is unknown.", param="messages"
         )
     if role == "tool":
         answered = message.get("tool_call_id")
         if answered not in waiting:
             reason = f"messages[{index}]: a 'tool' message must answer a preceding tool call."
-            raise SimulatedRefusal(400, reason, param=f"messages.[{index}].role")
+            raise provider_refusal(400, reason, param=f"messages.[{index}].role")
         return waiting - {str(answered)}
     if waiting:
         raise _missing_answers_error(waiting, index)
     return {call["id"] for call in message.get("tool_calls") or ()}
 
 
-def _missing_answers_error(waiting: set[str], index: int) -> SimulatedRefusal:
+def _missing_answers_error(waiting: set[str], index: int) -> UpstreamError:
     ids = ", ".join(sorted(waiting))
-    return SimulatedRefusal(
+    return provider_refusal(
         400,
         f"Tool calls must be followed by 'tool' messages that answer them; missing: {ids}.",
         param=f"messages.[{index}].role",
@@ -183,7 +184,7 @@ def content_parts(rendering: PromptRenderer, said: object) -> list[RenderedPart]
     if isinstance(said, str):
         return [rendering.text(said)]
     if not isinstance(said, list):
-        raise SimulatedRefusal(400, "content: must be text or a list of parts.", param="messages")
+        raise provider_refusal(400, "content: must be text or a list of parts.", param="messages")
     return [_part(rendering, part) for part in said]
 
 

@@ -8,7 +8,7 @@ Source: Anthropic, context editing (2026-09) and anthropic 2.11.
 from collections.abc import Callable, Iterator
 
 from proxy.tools.simulator.bodies import Body
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.streams import Json
 
 EDITING = "context-management-2025-06-27"
@@ -37,17 +37,17 @@ def check_edits(body: Body, betas: str) -> None:
     """
     given = {beta.strip() for beta in betas.split(",")}
     if body.get("compaction") is not None and ON_DEMAND not in given:
-        raise SimulatedRefusal(400, "compaction: Extra inputs are not permitted")
+        raise provider_refusal(400, "compaction: Extra inputs are not permitted")
     if body.get("context_management") is None:
         return
     kinds = [edit["type"] for edit in _edits(body)]
     for kind in kinds:
         if kind not in _BETAS:
-            raise SimulatedRefusal(400, f"context_management.edits: {kind!r} is unknown")
+            raise provider_refusal(400, f"context_management.edits: {kind!r} is unknown")
     if not given & ({_BETAS[kind] for kind in kinds} or {EDITING, COMPACTING}):
-        raise SimulatedRefusal(400, "context_management: Extra inputs are not permitted")
+        raise provider_refusal(400, "context_management: Extra inputs are not permitted")
     if _THINKING in kinds[1:]:
-        raise SimulatedRefusal(400, f"context_management.edits: {_THINKING} must come first")
+        raise provider_refusal(400, f"context_management.edits: {_THINKING} must come first")
 
 
 def clear_tool_results(body: Body, counted: Counted) -> tuple[Body, list[Json]]:

@@ -11,7 +11,7 @@ from proxy.tools.simulator.bodies import Body, output_bound, stops, tokens
 from proxy.tools.simulator.chat import counts
 from proxy.tools.simulator.chat_bodies import cacheable
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart
 from proxy.tools.simulator.replies import ReplyRequest
 from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
@@ -34,7 +34,7 @@ def read_completions_request(body: Body, context: ReadingContext) -> ReplyReques
     elif tokens(said):
         rendering.message("user", [RenderedPart("text", tokens(said))])
     else:
-        raise SimulatedRefusal(400, "prompt: one text or one list of token ids.", param="prompt")
+        raise provider_refusal(400, "prompt: one text or one list of token ids.", param="prompt")
     bound = {"max_tokens": _USUAL_BOUND} | {k: v for k, v in body.items() if v is not None}
     return ReplyRequest(
         model=body["model"],

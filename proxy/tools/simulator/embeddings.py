@@ -12,7 +12,7 @@ from struct import pack
 
 from proxy.tools.simulator.bodies import Body, tokens
 from proxy.tools.simulator.models import SimulatedModel
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.streams import Json
 from slo.usage import Usage
@@ -29,7 +29,7 @@ def embed_inputs(body: Body, model: SimulatedModel, vocabulary: Vocabulary) -> t
     """
     size = body.get("dimensions") or model.dimensions
     if not model.dimensions or type(size) is not int or not 0 < size <= model.dimensions:
-        raise SimulatedRefusal(
+        raise provider_refusal(
             400, "This model gives no vectors of that length.", param="dimensions"
         )
     inputs = [_ids(each, vocabulary) for each in _inputs(body.get("input"))]
@@ -66,7 +66,7 @@ def _inputs(said: object) -> Sequence[object]:
     else:
         inputs = [said]
     if len(inputs) > _MOST_INPUTS:
-        raise SimulatedRefusal(400, f"input: at most {_MOST_INPUTS} texts.", param="input")
+        raise provider_refusal(400, f"input: at most {_MOST_INPUTS} texts.", param="input")
     return inputs
 
 
@@ -74,7 +74,7 @@ def _ids(said: object, vocabulary: Vocabulary) -> Sequence[int]:
     ids = vocabulary.ids(said) if isinstance(said, str) else tokens(said)
     if not 0 < len(ids) <= _MOST_TOKENS:
         reason = f"input: each text must have 1 to {_MOST_TOKENS} tokens."
-        raise SimulatedRefusal(400, reason, code="invalid_value", param="input")
+        raise provider_refusal(400, reason, code="invalid_value", param="input")
     return ids
 
 

@@ -5,9 +5,10 @@ Source: Anthropic, prompt caching, versioning and Messages API (2026-08).
 
 from collections.abc import Iterator, Sequence
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.models import SimulatedModel
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.replies import signature
 from proxy.tools.simulator.streams import Json
 
@@ -76,8 +77,8 @@ def _blocks(said: object) -> Sequence[Json]:
     return said if isinstance(said, list) else ()
 
 
-def _refusal(message: str) -> SimulatedRefusal:
-    return SimulatedRefusal(400, message)
+def _refusal(message: str) -> UpstreamError:
+    return provider_refusal(400, message)
 
 
 def _check_bound(body: Body) -> None:

@@ -4,41 +4,15 @@ Source: OpenAI and Anthropic API references, errors (2026-11).
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import orjson
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.models import WireName
 
-
-class SimulatedRefusal(Exception):
-    """The simulator answers with an error instead.
-
-    Attributes:
-        status: The HTTP status.
-        code: OpenAI's ``code``; "" for none.
-        param: OpenAI's ``param``; "" for none.
-        retry_after: Seconds to wait; None says nothing about it.
-        page: Sent instead of the envelope, as a proxy before the provider would; "" for none.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        code: str = "",
-        param: str = "",
-        retry_after: float | None = None,
-        page: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
-        self.param = param
-        self.retry_after = retry_after
-        self.page = page
-
+#: The code of a refusal that is a page of HTML, as a proxy before the provider sends.
+HTML_PAGE: Final = "html_page"
 
 _MESSAGES: Mapping[int, str] = {
     400: "The simulated provider finds the request invalid.",
@@ -80,29 +54,56 @@ _ANTHROPIC_TYPES: Mapping[int, str] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-_PAGE = "<html><head><title>502 Bad Gateway</title></head><body>simulated</body></html>"
+_PAGE: Final = b"<html><head><title>502 Bad Gateway</title></head><body>simulated</body></html>"
 
 
-def of_status(status: int, retry_after: float = 1.0) -> SimulatedRefusal:
+def provider_refusal(
+    status: int,
+    message: str,
+    *,
+    code: str = "",
+    param: str | None = None,
+    retry_after: float | None = None,
+) -> UpstreamError:
+    """The error that the simulated provider answers with.
+
+    Args:
+        status: The HTTP status.
+        message: What it says.
+        code: OpenAI's ``code``; "" for none.
+        param: OpenAI's ``param``; None for none.
+        retry_after: Seconds to wait; None says nothing about it.
+    """
+    return UpstreamError(
+        message,
+        status=status,
+        code=code,
+        retryable=status >= 500,
+        param=param,
+        retry_after=retry_after,
+    )
+
+
+def of_status(status: int, retry_after: float = 1.0) -> UpstreamError:
     """The usual refusal with that status; a 429 says when to come back."""
     message = _MESSAGES.get(status, f"The simulated provider answers {status}.")
     code = _OPENAI_CODES.get(status, "")
-    return SimulatedRefusal(
+    return provider_refusal(
         status, message, code=code, retry_after=retry_after if status == 429 else None
     )
 
 
-def quota() -> SimulatedRefusal:
+def quota() -> UpstreamError:
     """A 429 that no retry mends."""
-    return SimulatedRefusal(429, "The simulated quota is spent.", code="insufficient_quota")
+    return provider_refusal(429, "The simulated quota is spent.", code="insufficient_quota")
 
 
-def page() -> SimulatedRefusal:
+def page() -> UpstreamError:
     """A bad gateway that answers in HTML."""
-    return SimulatedRefusal(502, "Bad Gateway", page=_PAGE)
+    return provider_refusal(502, "Bad Gateway", code=HTML_PAGE)
 
 
-def error(wire: WireName, refusal: SimulatedRefusal) -> dict[str, object]:
+def error(wire: WireName, refusal: UpstreamError) -> dict[str, object]:
     """The error object inside the envelope."""
     if wire == "anthropic":
         fallback = "api_error" if refusal.status >= 500 else "invalid_request_error"
@@ -115,15 +116,15 @@ def error(wire: WireName, refusal: SimulatedRefusal) -> dict[str, object]:
     return {
         "message": refusal.message,
         "type": refusal.code if refusal.code == "insufficient_quota" else kind,
-        "param": refusal.param or None,
+        "param": refusal.param,
         "code": refusal.code or None,
     }
 
 
-def envelope(wire: WireName, refusal: SimulatedRefusal, request_id: str) -> bytes:
+def envelope(wire: WireName, refusal: UpstreamError, request_id: str) -> bytes:
     """The body of the error answer."""
-    if refusal.page:
-        return refusal.page.encode()
+    if refusal.code == HTML_PAGE:
+        return _PAGE
     if wire == "anthropic":
         body = {"type": "error", "error": error(wire, refusal), "request_id": request_id}
         return orjson.dumps(body)

@@ -9,7 +9,7 @@ from proxy.caches.port import CachedPrompt, Role
 from proxy.tools.simulator.bodies import EFFORTS, Body, output_bound, required_field, to_json
 from proxy.tools.simulator.chat_bodies import cacheable, check_unmarked, content_parts, forced_tools
 from proxy.tools.simulator.fault_directives import closing_text
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer
 from proxy.tools.simulator.replies import ReplyRequest, ReplyTool, signature
 from proxy.tools.simulator.scripted_reply import ReadingContext
@@ -68,18 +68,18 @@ def _check(given: Sequence[Json]) -> None:
         sealed = item.get("encrypted_content")
         if sealed is not None and sealed != signature(item.get("id", "")):
             reason = f"The encrypted content for item {item.get('id')} could not be verified."
-            raise SimulatedRefusal(400, reason, code="invalid_encrypted_content")
+            raise provider_refusal(400, reason, code="invalid_encrypted_content")
         if item.get("type") == "function_call":
             open_calls.add(item["call_id"])
         elif item.get("type") == "function_call_output":
             if item["call_id"] not in open_calls:
-                raise SimulatedRefusal(
+                raise provider_refusal(
                     400, f"No tool call found for output {item['call_id']}.", param="input"
                 )
             open_calls.discard(item["call_id"])
     if open_calls:
         names = ", ".join(sorted(open_calls))
-        raise SimulatedRefusal(
+        raise provider_refusal(
             400, f"No tool output found for function call {names}.", param="input"
         )
 
@@ -130,7 +130,7 @@ def _item(rendering: PromptRenderer, item: Json) -> None:
         case "message":
             role = str(item.get("role"))
             if role not in _ROLES:
-                raise SimulatedRefusal(400, f"role: {role!r} is unknown.", param="input")
+                raise provider_refusal(400, f"role: {role!r} is unknown.", param="input")
             rendering.message(_ROLES[role], content_parts(rendering, item.get("content")))
         case "function_call":
             rendering.message("assistant", [rendering.tool_call(item["name"], item["arguments"])])

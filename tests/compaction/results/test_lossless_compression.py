@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import UnreadableValue, parse_json
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import parse_json
 from compaction.results.lossless_compression import (
     MAX_REMAINING_SHARE,
     compress_fully,
@@ -74,7 +75,7 @@ def test_a_line_an_object_becomes_one_table():
 
 @pytest.mark.parametrize("text", ["plain", "", '{"a":', "[1", '{"a":1}\n[1]', "{a}\n{b}"])
 def test_text_that_is_no_json_has_no_compact_json(text):
-    with pytest.raises(UnreadableValue):
+    with pytest.raises(CannotCompactError):
         parse_result(text)
 
 

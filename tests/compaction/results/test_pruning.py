@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import MAX_DEPTH, UnreadableValue, parse_json
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH, parse_json
 from compaction.results.pruning import telling_values, words_of
 
 USER = {
@@ -65,7 +66,7 @@ def test_where_nothing_tells_all_stays():
 
 
 def test_a_value_nested_too_deep_is_not_pruned():
-    with pytest.raises(UnreadableValue):
+    with pytest.raises(CannotCompactError):
         pruned(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
 
 

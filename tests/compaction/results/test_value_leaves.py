@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.results.json_values import MAX_DEPTH, UnreadableValue
+from compaction.reading.message import CannotCompactError
+from compaction.results.json_values import MAX_DEPTH
 from compaction.results.value_leaves import (
     MAX_VALUE_CHARS,
     find_ids,
@@ -165,7 +166,7 @@ def test_a_long_string_counts_by_the_values_in_it():
 
 
 def test_a_value_nested_too_deep_has_no_leaf_strings():
-    with pytest.raises(UnreadableValue):
+    with pytest.raises(CannotCompactError):
         leaf_strings(eval("[" * (MAX_DEPTH + 2) + "'a'" + "]" * (MAX_DEPTH + 2)))  # noqa: S307
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.upstream.connection import Connection, ConnectionBroken
+from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import MAX_PIECE_BYTES
 from proxy.upstream.http import HttpExchange
 from tests.fakes.server import chunked, head
@@ -90,8 +90,8 @@ async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAn
             found.status, found.headers = connection.status, connection.headers
             while piece := await connection.read():
                 found.body += piece
-        except ConnectionBroken as error:
-            found.error = str(error)
+        except UpstreamError as error:
+            found.error = error.detail
 
     reading = asyncio.ensure_future(read())
     await asyncio.sleep(0)
@@ -185,7 +185,7 @@ def test_an_exchange_ends_with_a_body_or_an_error_of_the_upstreams(raw, cuts):
         socket.end()
         try:
             await task
-        except ConnectionBroken:
+        except UpstreamError:
             return
         failure: UpstreamError | None = None
         exchange = HttpExchange(connection, OnePool())  # type: ignore[arg-type]

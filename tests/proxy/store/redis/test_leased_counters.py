@@ -75,10 +75,10 @@ class Wired(RedisBudgetStore):
         until: float,
         *,
         only_whole: bool = False,
-    ) -> ReservationGranted | ReservationRefused:
+    ) -> ReservationGranted | ReservationRefused | None:
         self.asked += 1
 
-        def arrive(at: float) -> Awaitable[ReservationGranted | ReservationRefused]:
+        def arrive(at: float) -> Awaitable[ReservationGranted | ReservationRefused | None]:
             lasts = until - now
             return super(Wired, self).reserve(name, claims, at, at + lasts, only_whole=only_whole)
 

@@ -7,7 +7,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import migrate, open_database
-from proxy.store.sql.inserts import Insert, UnfitBatch, inserter
+from proxy.store.sql.inserts import Insert, inserter
 from slo.usage import Usage
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import START, a_receipt, rolled_up
@@ -111,8 +111,7 @@ def test_a_receipt_that_can_never_be_kept_is_unfit_and_takes_nothing_with_it(
     engine: Engine, absurd: Receipt
 ) -> None:
     insert = inserter(engine)
-    with pytest.raises(UnfitBatch):
-        insert([a_receipt(1), absurd])
+    assert insert([a_receipt(1), absurd])
 
     assert ledger_of(engine) == []
     assert rollups_of(engine) == {}
@@ -122,9 +121,10 @@ def test_a_key_too_large_for_postgresqls_index_is_unfit(postgres: str) -> None:
     engine = open_database(postgres)
     noise = "".join(map(chr, random.Random(1).choices(range(33, 0x2FFF), k=9_000)))  # noqa: S311
     migrate(engine)
-    with pytest.raises(UnfitBatch, match="index row"):
-        inserter(engine)([a_receipt(0, feature=noise)])
+    why = inserter(engine)([a_receipt(0, feature=noise)])
     engine.dispose()
+    assert why is not None
+    assert "index row" in why
 
 
 def test_tables_that_are_not_there_are_trouble_that_may_pass(empty_url: str) -> None:

@@ -169,13 +169,13 @@ class Deadlocking:
         self._insert = insert
         self.times = times
 
-    def __call__(self, receipts: Sequence[Receipt]) -> None:
+    def __call__(self, receipts: Sequence[Receipt]) -> str | None:
         if self.times % 2 == 0:
             self._insert(receipts)
         if self.times:
             self.times -= 1
             raise OperationalError("INSERT", {}, psycopg.errors.DeadlockDetected("deadlock"))
-        self._insert(receipts)
+        return self._insert(receipts)
 
 
 def test_deadlocks_are_tried_again_even_where_the_work_was_done(

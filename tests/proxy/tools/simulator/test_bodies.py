@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.bodies import (
     output_bound,
     parse_body,
@@ -11,12 +12,11 @@ from proxy.tools.simulator.bodies import (
     tokens,
     ttl,
 )
-from proxy.tools.simulator.refusals import SimulatedRefusal
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5"])
 def test_a_body_is_a_json_object(raw: bytes) -> None:
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         parse_body(raw)
 
     assert refused.value.status == 400
@@ -27,7 +27,7 @@ def test_a_body_is_a_json_object(raw: bytes) -> None:
     [({}, "missing_required_parameter"), ({"a": 5}, "invalid_type"), ({"a": ""}, "invalid_type")],
 )
 def test_a_required_field_is_there_and_full(body: dict[str, object], code: str) -> None:
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         required_field(body, "a", str)
 
     assert (refused.value.code, refused.value.param) == (code, "a")
@@ -42,7 +42,7 @@ def test_the_first_bound_given_holds_up_to_the_models_own() -> None:
 
 @pytest.mark.parametrize("bound", [0, -1, "7", 1.5, True])
 def test_a_bound_is_a_positive_integer(bound: object) -> None:
-    with pytest.raises(SimulatedRefusal):
+    with pytest.raises(UpstreamError):
         output_bound({"a": bound}, ("a",), 100)
 
 
@@ -50,7 +50,7 @@ def test_a_breakpoint_has_a_lifetime() -> None:
     assert ttl(None, "5m") is None
     assert ttl({"type": "ephemeral"}, "5m") == "5m"
     assert ttl({"ttl": "1h"}, "5m") == "1h"
-    with pytest.raises(SimulatedRefusal):
+    with pytest.raises(UpstreamError):
         ttl({"ttl": "2h"}, "5m")
 
 
@@ -63,7 +63,7 @@ def test_stop_sequences_come_alone_or_in_a_list() -> None:
 def test_a_stop_sequence_is_a_text() -> None:
     assert stops("") == ()
     for wrong in (5, [5], {"a": 1}):
-        with pytest.raises(SimulatedRefusal):
+        with pytest.raises(UpstreamError):
             stops(wrong)
 
 

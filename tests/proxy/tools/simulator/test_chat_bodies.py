@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.chat_bodies import read_chat_request
 from proxy.tools.simulator.models import MODELS
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import TOOL, user
 
@@ -170,7 +170,7 @@ def test_chat_parameters_are_read(context: ReadingContext) -> None:
 def test_a_chat_body_that_openai_refuses_is_refused(
     context: ReadingContext, wrong: dict[str, Any], param: str
 ) -> None:
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         read_chat_request(wrong, context)
 
     assert (refused.value.status, refused.value.param) == (400, param)
@@ -180,12 +180,12 @@ def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: Readin
     older = ReadingContext(context.vocabulary, MODELS["gpt-4o-mini"], "sk")
 
     assert read_chat_request(body(model="gpt-4o-mini", max_tokens=5), older).max_tokens == 5
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         read_chat_request(
             body(model="gpt-4o-mini", prompt_cache_options={"mode": "explicit"}), older
         )
     assert refused.value.param == "prompt_cache_options"
     part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         read_chat_request(body(user("x") | {"content": [part]}, model="gpt-4o-mini"), older)
     assert refused.value.param == "prompt_cache_breakpoint"

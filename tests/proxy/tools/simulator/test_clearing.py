@@ -8,6 +8,7 @@ from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
 from pydantic import TypeAdapter
 
 from proxy.catalog.entries import Route, Upstream
+from proxy.errors import UpstreamError
 from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.native_compaction import NativeCompactionCall, request_native_compaction
 from proxy.tools.simulator.clearing import (
@@ -17,7 +18,6 @@ from proxy.tools.simulator.clearing import (
     check_edits,
     clear_tool_results,
 )
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from tests.fakes.call_dependencies import call
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, SimulatorHarness, events, user
 
@@ -123,7 +123,7 @@ def test_edits_pass_under_their_beta(given: Any, betas: str) -> None:
 def test_edits_without_their_beta_or_out_of_order_are_refused(
     given: Any, betas: str, why: str
 ) -> None:
-    with pytest.raises(SimulatedRefusal, match=why):
+    with pytest.raises(UpstreamError, match=why):
         check_edits(given, betas)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.completions import answer, events, midway, read_completions_request
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.replies import ModelReply
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import told
@@ -30,7 +30,7 @@ def test_token_ids_are_a_prompt_too(context: ReadingContext) -> None:
 
 @pytest.mark.parametrize("prompt", [None, "", [], ["a", "b"], 5, [[1], [2]]])
 def test_anything_else_is_refused(context: ReadingContext, prompt: object) -> None:
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         read_completions_request(body(prompt), context)
 
     assert refused.value.param == "prompt"

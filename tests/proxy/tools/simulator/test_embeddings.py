@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.embeddings import embed_inputs, vector
 from proxy.tools.simulator.models import MODELS
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.rendering import Vocabulary
 from slo.usage import Usage
 
@@ -72,10 +72,10 @@ def test_base64_holds_the_same_numbers(vocabulary: Vocabulary) -> None:
 def test_an_embeddings_body_that_openai_refuses_is_refused(
     wrong: dict[str, Any], vocabulary: Vocabulary
 ) -> None:
-    with pytest.raises(SimulatedRefusal):
+    with pytest.raises(UpstreamError):
         embed_inputs(body(**wrong), MODEL, vocabulary)
 
 
 def test_a_model_that_writes_text_gives_no_vectors(vocabulary: Vocabulary) -> None:
-    with pytest.raises(SimulatedRefusal):
+    with pytest.raises(UpstreamError):
         embed_inputs(body(), MODELS["gpt-5.5"], vocabulary)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.messages_rules import check
 from proxy.tools.simulator.models import MODELS
-from proxy.tools.simulator.refusals import SimulatedRefusal
 from proxy.tools.simulator.replies import signature
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, user
 
@@ -106,7 +106,7 @@ def test_a_body_that_a_newer_model_accepts_passes(good: dict[str, Any]) -> None:
     ],
 )
 def test_a_body_that_an_older_model_rejects_is_refused(bad: dict[str, Any], reason: str) -> None:
-    with pytest.raises(SimulatedRefusal, match=reason) as refused:
+    with pytest.raises(UpstreamError, match=reason) as refused:
         check(bad, OLDER)
 
     assert refused.value.status == 400
@@ -124,12 +124,12 @@ def test_a_body_that_an_older_model_rejects_is_refused(bad: dict[str, Any], reas
     ],
 )
 def test_a_body_that_a_newer_model_rejects_is_refused(bad: dict[str, Any], reason: str) -> None:
-    with pytest.raises(SimulatedRefusal, match=reason):
+    with pytest.raises(UpstreamError, match=reason):
         check(bad, NEWER)
 
 
 def test_a_model_without_structured_output_refuses_a_format() -> None:
-    with pytest.raises(SimulatedRefusal, match="not supported"):
+    with pytest.raises(UpstreamError, match="not supported"):
         check(body(output_config={"format": SCHEMA}), MODELS["gpt-5.5"])
 
 
@@ -140,9 +140,9 @@ def test_a_thinking_block_keeps_its_signature_and_takes_no_mark() -> None:
     check(body(user("a"), said, user("b")), OLDER)
     forged = said | {"content": [thought | {"thinking": "ha"}]}
     caught = said | {"content": [thought | {"cache_control": MARK}]}
-    with pytest.raises(SimulatedRefusal, match="signature"):
+    with pytest.raises(UpstreamError, match="signature"):
         check(body(user("a"), forged, user("b")), OLDER)
-    with pytest.raises(SimulatedRefusal, match="cannot be marked"):
+    with pytest.raises(UpstreamError, match="cannot be marked"):
         check(body(user("a"), caught, user("b")), OLDER)
 
 
@@ -163,5 +163,5 @@ def test_a_compaction_stands_for_what_was_before_it(good: dict[str, Any]) -> Non
 
 
 def test_only_a_compaction_may_come_before_the_user() -> None:
-    with pytest.raises(SimulatedRefusal, match="the first message must be the user's"):
+    with pytest.raises(UpstreamError, match="the first message must be the user's"):
         check(body({"role": "assistant", "content": [text("a"), BLOCK]}, user("on")), NEWER)

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from proxy.tools.simulator import refusals
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.tools.simulator.refusals import provider_refusal
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_page_stands_instead_of_the_envelope() -> None:
 
 
 def test_a_param_is_named() -> None:
-    assert refusals.error("openai", SimulatedRefusal(400, "no", param="n"))["param"] == "n"
+    assert refusals.error("openai", provider_refusal(400, "no", param="n"))["param"] == "n"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.simulator.refusals import SimulatedRefusal
+from proxy.errors import UpstreamError
 from proxy.tools.simulator.responses_bodies import items, read_responses_request
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import FLAT_TOOL, user
@@ -95,7 +95,7 @@ def test_responses_parameters_are_read_and_echoed(context: ReadingContext) -> No
 def test_a_responses_body_that_openai_refuses_is_refused(
     context: ReadingContext, said: object
 ) -> None:
-    with pytest.raises(SimulatedRefusal) as refused:
+    with pytest.raises(UpstreamError) as refused:
         read_responses_request(body(said), context)
 
     assert refused.value.param == "input"
