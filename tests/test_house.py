@@ -5,14 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from compaction.facts.fact import FactKind
 from compaction.facts.rendering import _LABELS
 from proxy.settings import PREFIX, Settings
+from tests.fakes.source_trees import PACKAGES, ROOT, is_test, nodes, syntax_trees
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
 TOP_LEVEL = {
     "CHANGELOG.md",
     "LICENSE",
@@ -69,16 +66,10 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in nodes()[path]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
-
-
-@pytest.fixture(scope="module")
-def trees() -> dict[str, ast.Module]:
-    every = sources(*PACKAGES, "tests")
-    return {name(path): ast.parse(path.read_text(encoding="utf8")) for path in every}
 
 
 def test_the_top_level_holds_nothing_unasked():
@@ -99,23 +90,23 @@ def test_files_stay_under_the_wall():
     assert long == {}
 
 
-def test_functions_stay_under_the_wall(trees):
+def test_functions_stay_under_the_wall():
     long = [
         f"{path}:{function.lineno} {function.name}"
-        for path, tree in trees.items()
-        for function in functions(tree)
+        for path in nodes()
+        for function in functions(path)
         if (function.end_lineno or 0) - function.lineno + 1 > FUNCTION_WALL
     ]
 
     assert long == []
 
 
-def test_functions_take_few_parameters(trees):
+def test_functions_take_few_parameters():
     many = []
-    for path, tree in trees.items():
-        if path.startswith("tests/"):
+    for path in nodes():
+        if is_test(path):
             continue
-        for function in functions(tree):
+        for function in functions(path):
             taken = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
             if len([a for a in taken if a not in {"self", "cls"}]) > PARAMETER_WALL:
                 decorated = [ast.unparse(d) for d in function.decorator_list]
@@ -131,11 +122,11 @@ def test_no_module_has_a_name_that_says_nothing():
     assert vague == []
 
 
-def test_no_class_has_a_name_that_says_nothing(trees):
+def test_no_class_has_a_name_that_says_nothing():
     vague = [
         f"{path}:{node.name}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, found in nodes().items()
+        for node in found
         if isinstance(node, ast.ClassDef)
         and (node.name.endswith(BANNED_SUFFIXES) or node.name.startswith("Base"))
     ]
@@ -143,17 +134,18 @@ def test_no_class_has_a_name_that_says_nothing(trees):
     assert vague == []
 
 
-def test_package_files_hold_a_docstring_and_nothing_else(trees):
-    full = [path for path, t in trees.items() if path.endswith("__init__.py") and len(t.body) != 1]
+def test_package_files_hold_a_docstring_and_nothing_else():
+    trees = syntax_trees().items()
+    full = [path for path, t in trees if path.endswith("__init__.py") and len(t.body) != 1]
 
     assert full == []
 
 
-def test_broad_excepts_stand_in_three_places_only(trees):
+def test_broad_excepts_stand_in_three_places_only():
     broad = {
         path
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, found in nodes().items()
+        for node in found
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or re.search(r"\bException\b", ast.unparse(node.type)))
     }

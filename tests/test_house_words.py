@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("proxy", "compaction", "slo", "dashboards", "migrations")
+from tests.fakes.source_trees import PACKAGES, ROOT, is_test, nodes, syntax_trees
+
 MAX_LOOSE_MODULES = 6
 MAX_RANKS = 14
 #: Exception classes by who can fix what they say; ``proxy/errors.py`` lists them.
@@ -70,19 +70,15 @@ Trees = dict[str, ast.Module]
 @pytest.fixture(scope="module")
 def modules() -> Trees:
     """Each source by its path."""
-    return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf8"))
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
+    return {path: tree for path, tree in syntax_trees().items() if not is_test(path)}
 
 
 def documented(modules: Trees) -> list[tuple[str, str]]:
     """Where each docstring stands, and its first paragraph."""
     return [
         (f"{path}:{getattr(node, 'name', '')}", text.partition("\n\n")[0])
-        for path, tree in modules.items()
-        for node in ast.walk(tree)
+        for path in modules
+        for node in nodes()[path]
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (text := ast.get_docstring(node))
     ]
@@ -132,8 +128,8 @@ def test_public_class_names_occur_once(modules: Trees) -> None:
 def test_functions_are_named_by_verbs_and_nouns(modules: Trees) -> None:
     bare = [
         f"{path}:{node.lineno} {node.name}"
-        for path, tree in modules.items()
-        for node in ast.walk(tree)
+        for path in modules
+        for node in nodes()[path]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and _PARTICIPLE.fullmatch(node.name)
         and node.name.lstrip("_") not in FIELD_WORDS
@@ -194,8 +190,8 @@ def test_the_first_sentence_of_a_docstring_is_short(modules: Trees) -> None:
 def test_a_short_module_with_one_importer_stands_in_its_importer(modules: Trees) -> None:
     names = {path.removesuffix(".py").replace("/", "."): path for path in modules}
     importers = defaultdict(set)
-    for path, tree in modules.items():
-        for node in ast.walk(tree):
+    for path in modules:
+        for node in nodes()[path]:
             if isinstance(node, ast.ImportFrom) and node.module:
                 for each in node.names:
                     full = f"{node.module}.{each.name}"

@@ -20,16 +20,31 @@ from tests.fakes.serve_process import serve_process
 
 
 def killed(
-    folder: Path, database_url: str = "", *, kills: int = 2, between: float = 0.6, seed: int = 1
+    folder: Path,
+    database_url: str = "",
+    *,
+    kills: int = 2,
+    between: float = 0.6,
+    pause: float = 0.0,
+    seed: int = 1,
 ) -> tuple[Load, LedgerCheck]:
-    """The load and the reckoning after so many kills, each a while after a start."""
+    """The load and the reckoning after so many kills, each a while after a start.
+
+    Args:
+        folder: Where the gateway keeps what is its own.
+        database_url: Its ledger; SQLite where none is given.
+        kills: How often it is killed.
+        between: The most seconds under load before it is.
+        pause: Seconds a caller waits between two calls.
+        seed: When it is killed.
+    """
     chance = random.Random(seed)  # noqa: S311 - when to kill is no secret
     with (
         running_in_thread(lambda: running_simulator(folder, time_scale=0.02)) as (_, catalog),
         serve_process(folder, catalog, database_url) as gateway,
     ):
         gateway.start()
-        load = Load(gateway.url, gateway.key)
+        load = Load(gateway.url, gateway.key, pause=pause)
         with load.running():
             for _ in range(kills):
                 before = len(load.delivered)

@@ -43,8 +43,10 @@ class Outage:
     found: LedgerCheck
 
 
-def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0) -> Outage:
-    """Cut a gateway off its PostgreSQL for so long, under load."""
+def outage(
+    folder: Path, database_url: str, *, seconds: float, lead: float = 1.0, pause: float = 0.0
+) -> Outage:
+    """Cut a gateway off its PostgreSQL for so long, and for a hundred calls, under load."""
     server = urlsplit(database_url)
     wire = WireCut(server.hostname or "", server.port or 5432)
     user, _, _ = server.netloc.rpartition("@")
@@ -58,12 +60,13 @@ def outage(folder: Path, database_url: str, *, seconds: float, lead: float = 1.0
         ) as gateway,
     ):
         gateway.start()
-        load = Load(gateway.url, gateway.key)
+        load = Load(gateway.url, gateway.key, pause=pause)
         with load.running():
             time.sleep(lead)
             wire.cut()
             before = len(load.delivered)
             time.sleep(seconds)
+            took(lambda: len(load.delivered) > before + 100)
             meanwhile = len(load.delivered) - before
             troubles = ready(gateway.url)
             wire.mend()

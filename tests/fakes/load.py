@@ -17,8 +17,9 @@ class Load:
     """Callers who call one after the other, half of them for streams, until told to stop.
 
     Attributes:
+        pause: Seconds a caller waits between two calls.
         delivered: The calls whose answers arrived whole, by the id their answers carry.
-        refused: How many were answered with an error, by status.
+        refused: How many were answered with an error, by status and code.
         broken: How many were broken off, or never reached anybody.
         cut: How many of those were broken off after their answer had begun.
         slowest: Seconds the slowest whole answer took.
@@ -27,8 +28,9 @@ class Load:
     url: str
     key: str
     callers: int = 32
+    pause: float = 0.0
     delivered: list[str] = field(default_factory=list)
-    refused: Counter[int] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     broken: int = 0
     cut: int = 0
     slowest: float = 0.0
@@ -71,6 +73,7 @@ class Load:
             except (aiohttp.ClientError, OSError):
                 self.broken += 1
                 await asyncio.sleep(0.02)
+            await asyncio.sleep(self.pause)
 
     async def _call(self, session: aiohttp.ClientSession, body: bytes) -> None:
         began = time.monotonic()
@@ -86,7 +89,8 @@ class Load:
                     self.cut += 1
                     raise
         if answer.status != 200:
-            self.refused[answer.status] += 1
+            code = orjson.loads(got)["error"]["code"]
+            self.refused[f"{answer.status} {code}"] += 1
             await asyncio.sleep(0.02)
         else:
             assert b"data: [DONE]" in got if is_stream else orjson.loads(got)["choices"]

@@ -15,7 +15,7 @@ T = TypeVar("T")
 A = TypeVarTuple("A")
 
 #: Real seconds that a thread is waited for; then time goes on without it.
-_THREAD = 1.0
+_THREAD = 10.0
 
 
 class _Selector(selectors.DefaultSelector):

@@ -31,6 +31,7 @@ def require_set(name: str) -> None:
         pytest.skip(f"no recordings at {path}")
 
 
+#: Of a module's scope: pytest then runs all tests of a table in a row, and so in one process.
 @cache
 def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
@@ -39,7 +40,7 @@ def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(level, count))
 
 
-@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
+@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
 def test_records_keep_what_an_airlines_desk_needs(table, count):
     found = score(table, DetailLevel.FACTS, count)
 
@@ -48,7 +49,7 @@ def test_records_keep_what_an_airlines_desk_needs(table, count):
     assert found.share <= 50.0
 
 
-@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"])
+@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
 def test_values_with_their_keys_and_fields_take_less(table, count):
     found = score(table, DetailLevel.VALUES, count)
 
@@ -57,7 +58,7 @@ def test_values_with_their_keys_and_fields_take_less(table, count):
     assert found.share <= 43.0
 
 
-@pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"])
+@pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"], scope="module")
 def test_slots_and_services_keep_their_values(table, count):
     found = score(table, DetailLevel.VALUES, count)
 
@@ -65,14 +66,16 @@ def test_slots_and_services_keep_their_values(table, count):
     assert found.share <= 45.0
 
 
-@pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"])
+@pytest.mark.parametrize(
+    "table", ["tau, K=1", "tau, K=3", "sgd x4, K=3", "agentdojo"], scope="module"
+)
 def test_pruning_is_a_step_between(table, count):
     facts, pruned, values = (score(table, level, count).share for level in list(DetailLevel)[:3])
 
     assert facts > pruned > values
 
 
-@pytest.mark.parametrize("table", ["swe-agent", "mini-swe"])
+@pytest.mark.parametrize("table", ["swe-agent", "mini-swe"], scope="module")
 def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
     found = score(table, DetailLevel.FACTS, count)
 

@@ -34,14 +34,19 @@ def url(request: pytest.FixtureRequest) -> str:
     return "" if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
 
 
+#: Seconds a caller waits between two calls: a dozen are under way at any time, and the machine is
+#: left some of its time.
+PAUSE = 0.1
+
+
 def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
     tmp_path: Path, url: str
 ) -> None:
-    load, found = killed(tmp_path, url, kills=2)
+    load, found = killed(tmp_path, url, kills=2, pause=PAUSE)
 
     assert found.delivered > 100
     assert load.broken > 0
-    assert not load.refused
+    assert load.refused.keys() <= {"503 database_unavailable"}  # while its ledger opens slowly
     assert found.lost == []
     assert found.doubled == 0
     assert found.adrift == {}
@@ -54,7 +59,7 @@ def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path
         serve_process(tmp_path, catalog) as gateway,
     ):
         gateway.start()
-        load = Load(gateway.url, gateway.key)
+        load = Load(gateway.url, gateway.key, pause=PAUSE)
         with load.running():
             took(lambda: len(load.delivered) > 50)
             gateway.stop()
@@ -68,7 +73,7 @@ def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path
 def test_calls_are_answered_while_the_database_is_away_and_kept_when_it_is_back(
     tmp_path: Path, postgres: str
 ) -> None:
-    came = outage(tmp_path, postgres, seconds=2.5, lead=0.5)
+    came = outage(tmp_path, postgres, seconds=2.5, lead=0.5, pause=PAUSE)
     status, troubles = came.troubles
 
     assert came.meanwhile > 100

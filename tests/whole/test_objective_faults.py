@@ -17,30 +17,33 @@ from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 NAMES = [*CUES, *JUMPS]
 
 
+#: Of a module's scope: pytest then runs all tests of a fault in a row, and so in one process.
 @cache
 def met(name: str, enforce: str = "degrade") -> FaultResult:
-    """What became of a fault of one minute; once for all tests."""
-    return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0))
+    """What became of a fault of one minute under a call a second; once for all tests."""
+    return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0, rate=1.0))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES, scope="module")
 @pytest.mark.parametrize("enforce", ["alert", "degrade"])
 def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_charged(name, enforce):
     found = met(name, enforce)
 
     assert {each.call for each in found.heard} == found.finals.keys()
-    assert len(found.heard) == len(found.finals) == 400
+    assert len(found.heard) == len(found.finals) == 200
     assert all(each.is_whole for each in found.heard)
     assert found.exact == found.charged > 0
     assert found.errors == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES, scope="module")
 def test_with_a_ladder_every_caller_is_answered(name):
     assert {each.status for each in met(name).heard} == {200}
 
 
-@pytest.mark.parametrize("name", ["hang before headers", "slow first byte", "keep-alives only"])
+@pytest.mark.parametrize(
+    "name", ["hang before headers", "slow first byte", "keep-alives only"], scope="module"
+)
 def test_with_a_ladder_nobody_waits_for_long(name):
     meanwhile = met(name).meanwhile
     late = [each for each in meanwhile if each.first is None or each.first > 1.0]
@@ -50,7 +53,7 @@ def test_with_a_ladder_nobody_waits_for_long(name):
     assert late == [] or max(each.began for each in late) < 60 + 30
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES, scope="module")
 def test_who_is_answered_by_another_model_is_told_why(name):
     found = met(name)
     for each in found.heard:
@@ -59,7 +62,7 @@ def test_who_is_answered_by_another_model_is_told_why(name):
     assert any(each.moved for each in found.meanwhile)
 
 
-@pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"])
+@pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"], scope="module")
 def test_an_abandoned_attempt_is_estimated_and_its_replacement_is_not(name):
     found = met(name)
     given_up = [each for each in found.receipts if not each.final]
@@ -69,7 +72,7 @@ def test_an_abandoned_attempt_is_estimated_and_its_replacement_is_not(name):
     assert 0 < found.estimated < found.exact / 3
 
 
-@pytest.mark.parametrize("name", CUES)
+@pytest.mark.parametrize("name", CUES, scope="module")
 def test_a_route_that_fails_is_left_alone_and_comes_back(name):
     found = met(name)
     after = [each for each in found.heard if each.began > 190]
@@ -84,13 +87,13 @@ def test_without_a_ladder_callers_are_told_what_the_upstream_did():
     slow = met("slow first byte", "alert").got
     limited = met("429 storm", "alert")
 
-    assert hung == {"504 upstream_timeout": 120}
-    assert slow == {"answer": 120}
-    assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 120}
+    assert hung == {"504 upstream_timeout": 60}
+    assert slow == {"answer": 60}
+    assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 60}
     assert max(each.took for each in limited.meanwhile) < 1
 
 
-@pytest.mark.parametrize("name", CUES)
+@pytest.mark.parametrize("name", CUES, scope="module")
 def test_people_are_told_that_an_objective_is_missed(name):
     alerts = met(name, "alert").alerts
     burns = [each for each in alerts if each.kind == "burn"]
@@ -100,7 +103,7 @@ def test_people_are_told_that_an_objective_is_missed(name):
     assert all(" fails, and " in each.title for each in alerts if each not in burns)
 
 
-@pytest.mark.parametrize("name", JUMPS)
+@pytest.mark.parametrize("name", JUMPS, scope="module")
 def test_a_clock_that_jumps_freezes_the_level_for_a_minute(name):
     (degraded, frozen, thawed) = met(name).moves[:3]
 
@@ -111,7 +114,7 @@ def test_a_clock_that_jumps_freezes_the_level_for_a_minute(name):
     assert "is degraded" in thawed[1]
 
 
-@pytest.mark.parametrize("name", JUMPS)
+@pytest.mark.parametrize("name", JUMPS, scope="module")
 def test_a_clock_that_jumps_costs_no_caller_anything(name):
     found = met(name)
     moved = {got(each) for each in found.meanwhile if each.began > 95}
@@ -131,7 +134,7 @@ def check(loss: OutageResult) -> None:
             "nobody there",
             "broken off",
         }, phase
-        assert phase.slowest < 3, phase
+        assert phase.slowest < 10, phase
 
 
 @pytest.mark.skipif(PROGRAM is None, reason=ABSENT)

@@ -156,21 +156,12 @@ def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(shape=SHAPES)
-def test_an_entry_that_a_call_writes_is_found_by_the_next(regime, shape):
+def test_a_call_looks_up_what_the_one_before_it_wrote_and_reads_all_but_what_varies(regime, shape):
     found = worked(shape, regime)
 
     pairs = enumerate(pairwise(found))
     assert [at for at, (one, other) in pairs if unread(one, other)] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("regime", REGIMES)
-@settings(max_examples=60)
-@given(shape=SHAPES)
-def test_a_call_reads_the_one_before_it_but_for_what_varies_at_its_end(regime, shape):
-    found = worked(shape, regime)
-
     for earlier, later in list(pairwise(found))[2:]:
         assert read(later) >= repeated(earlier, shape)
