@@ -119,8 +119,8 @@ class UpstreamError(ProxyError):
             log and never to the caller.
         received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: True if a good answer came of which not even the head could be read.
-        untranslatable: What of the call cannot be said to a substitute model, to which it was not
-            sent, as a header takes it; "" where it was sent.
+        untranslatable: Part of the call that cannot be said to a substitute model, to which it was
+            not sent, as a header takes it; "" where it was sent.
     """
 
     detail = ""

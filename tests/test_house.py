@@ -153,12 +153,12 @@ def test_broad_excepts_stand_in_three_places_only():
     assert broad <= BROAD
 
 
-def test_toml_is_parsed_in_one_place(trees):
+def test_toml_is_parsed_in_one_place():
     readers = {
         path
-        for path, tree in trees.items()
-        if not path.startswith("tests/")
-        for node in ast.walk(tree)
+        for path, found in nodes().items()
+        if not is_test(path)
+        for node in found
         if isinstance(node, ast.Import | ast.ImportFrom) and "tomllib" in ast.unparse(node)
     }
 

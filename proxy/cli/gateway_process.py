@@ -52,7 +52,7 @@ _MAX_COMPARED_CALLS: Final = 100_000
 _MEANWHILE_TEXT: Final = (
     "Calls of known keys are answered, neither planned nor compacted, others get 503"
 )
-#: Why the gateway stops where the database is not the one whose keys were served meanwhile.
+#: Reason that the gateway stops where the database is not the one whose keys were served meanwhile.
 _OTHER_INSTALLATION: Final = (
     "The database holds another installation than when its keys were last read: it was"
     " replaced, or restored without its tables. Start again to serve what it holds now."

@@ -31,7 +31,6 @@ from proxy.prefix.breakpoints.plan import (
     fork_plan,
     merge_plans,
 )
-from proxy.prefix.breakpoints.policies import key_headers
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
@@ -203,7 +202,7 @@ class Planner:
             target=target,
             plan=found.plan,
             body=variant.sending.body,
-            headers=key_headers(own, target.regime),
+            headers=policies.key_headers(own, target.regime),
             prompt=variant.sending.prompt,
             evidence=variant.evidence,
             notes=(*found.notes, *variant.sending.notes)[:_MAX_NOTES],

@@ -14,6 +14,7 @@ _NODES = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
     ast.ExceptHandler,
+    ast.Import,
     ast.ImportFrom,
 )
 

@@ -34,7 +34,7 @@ def prompt_cost(usage: Usage, regime: Regime) -> float:
     """Cost of a prompt at this cache, in tokens at the price of fresh ones.
 
     Args:
-        usage: How its tokens are served.
+        usage: Its tokens, by how they are served.
         regime: The cache, with its prices as multiples of a fresh token's.
     """
     written = sum(

@@ -60,7 +60,7 @@ class DeliveryFailure(msgspec.Struct, frozen=True):
     """The sink did not take a message.
 
     Attributes:
-        reason: Why, without its address.
+        reason: The reason, without its address.
         detail: Message of the sink or the network about it, without addresses and secrets, in at
             most 200 characters; "" where nothing was said. It is for whoever tests the sink:
             neither logs nor the outbox hold it.

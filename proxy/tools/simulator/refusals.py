@@ -69,7 +69,7 @@ def provider_refusal(
 
     Args:
         status: The HTTP status.
-        message: What it says.
+        message: Its text.
         code: OpenAI's ``code``; "" for none.
         param: OpenAI's ``param``; None for none.
         retry_after: Seconds to wait; None says nothing about it.

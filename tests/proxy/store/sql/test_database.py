@@ -189,7 +189,7 @@ def test_postgresql_goes_by_all_its_names(scheme: str) -> None:
     )
 
 
-def test_what_is_no_url_is_refused_with_what_to_give() -> None:
+def test_a_value_that_is_no_url_is_refused_with_the_form_of_one() -> None:
     with pytest.raises(ValueError, match="it is no URL: give sqlite:///"):
         open_database("foo")
 
