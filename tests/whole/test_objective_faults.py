@@ -20,8 +20,8 @@ NAMES = [*CUES, *JUMPS]
 #: Of a module's scope: pytest then runs all tests of a fault in a row, and so in one process.
 @cache
 def met(name: str, enforce: str = "degrade") -> FaultResult:
-    """What became of a fault of one minute under a call a second; once for all tests."""
-    return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0, rate=1.0))
+    """What became of a fault of one minute; once for all tests."""
+    return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0))
 
 
 @pytest.mark.parametrize("name", NAMES, scope="module")
@@ -30,7 +30,7 @@ def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_char
     found = met(name, enforce)
 
     assert {each.call for each in found.heard} == found.finals.keys()
-    assert len(found.heard) == len(found.finals) == 200
+    assert len(found.heard) == len(found.finals) == 400
     assert all(each.is_whole for each in found.heard)
     assert found.exact == found.charged > 0
     assert found.errors == []
@@ -87,9 +87,9 @@ def test_without_a_ladder_callers_are_told_what_the_upstream_did():
     slow = met("slow first byte", "alert").got
     limited = met("429 storm", "alert")
 
-    assert hung == {"504 upstream_timeout": 60}
-    assert slow == {"answer": 60}
-    assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 60}
+    assert hung == {"504 upstream_timeout": 120}
+    assert slow == {"answer": 120}
+    assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 120}
     assert max(each.took for each in limited.meanwhile) < 1
 
 
