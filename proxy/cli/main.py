@@ -260,7 +260,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _savings,
     ),
     "misses": (
-        "Why caches were read less than they could be: the dearest feature and reason first.",
+        "Show reasons for cache misses: the dearest feature and reason first.",
         _misses,
     ),
     "budgets": ("Show what is spent and held of each budget in the present window.", _budgets),

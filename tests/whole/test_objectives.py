@@ -249,7 +249,7 @@ def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate
     (down, _), (on, why) = moves
     assert "level 1" in why
     assert on - down <= 15
-    behind = [each for each in heard if each.moved == LEVEL]
+    behind = [each for each in heard if down <= each.began <= on]
     assert 10 <= len(behind) <= 15 * rate
     after = [each for each in heard if each.began > on]
     small = [each for each in after if each.moved == "chat-ttft: fallback level 2"]

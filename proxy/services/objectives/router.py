@@ -164,12 +164,12 @@ class ObjectiveRouter:
     ) -> int:
         """The level among whose calls it is counted.
 
-        This is the level that answered. A bad call whose first attempts failed counts for the
-        level it began on: else good answers of a fallback model would hide that the model asked
-        for fails.
+        This is the level that answered. A bad call counts for its own level where that level's
+        first attempts failed, or were left out because its routes do not begin: else answers from
+        elsewhere would hide that the level fails.
         """
         level = opened.level if opened.level <= track.rules.fallback_levels else 0
-        if receipt.attempt and not counts[0]:
+        if not counts[0] and (receipt.attempt or not receipt.moved):
             return level
         return self._answering_level(track, receipt, level)
 

@@ -364,6 +364,15 @@ def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
     assert counted(made) == {"chat-ttft#0": (0, 1)}
 
 
+def test_a_late_call_that_left_out_its_silent_level_counts_for_that_level():
+    made, asking = wheel(), chat()
+    made.standings = {"chat-ttft": down(2)}
+    decide(made, asking)
+    made.record_receipt(receipt(asking, ttft=0.9))
+
+    assert counted(made) == {"chat-ttft#2": (0, 1)}
+
+
 def test_all_attempts_of_a_call_cost_it():
     made, asking = wheel(dear(150)), chat()
     decide(made, asking)
