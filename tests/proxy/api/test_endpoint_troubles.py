@@ -14,6 +14,7 @@ from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
 from tests.fakes.call_dependencies import FakeEstimator, fake_dependencies
 from tests.fakes.clock import played
 from tests.fakes.endpoint_harness import EndpointHarness
+from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import SILENCE, Scripted
 
 
@@ -187,22 +188,10 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
 )
 def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    turns = 0
+    connection = Connection([sent])
 
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
+    _, turns = played(with_loop_turns(asked(harness.front, scope(), connection)))
 
-    async def work() -> Connection:
-        running = asyncio.ensure_future(others())
-        connection = Connection([sent])
-        await asked(harness.front, scope(), connection)
-        running.cancel()
-        return connection
-
-    connection = played(work())
     assert (connection.status, refusal(connection)["code"]) == (413, "too_many_json_values")
     assert turns > 10
     assert harness.receipts == []

@@ -10,6 +10,7 @@ from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
 from tests.fakes.clock import played, ticks
+from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
 
 
@@ -350,21 +351,8 @@ def test_an_event_too_large_to_be_read_passes_and_others_run_before_it_is_looked
     large = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (
         b"a" * (9 << 20)
     )
-    turns = 0
 
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def work() -> tuple[UpstreamAnswer, list[bytes]]:
-        running = asyncio.ensure_future(others())
-        found = await passed(stream(large, DONE))
-        running.cancel()
-        return found
-
-    answer, pieces = played(work())
+    (answer, pieces), turns = played(with_loop_turns(passed(stream(large, DONE))))
     assert b"".join(pieces) == large + DONE
     assert (answer.meter.has_begun, answer.meter.is_finished) == (True, True)
     assert turns > 0
@@ -398,21 +386,9 @@ def test_an_answer_with_too_many_keys_is_not_translated():
 def test_other_calls_run_while_a_large_answer_is_measured():
     body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
 
-    async def work() -> int:
-        turns = 0
+    _, turns = played(with_loop_turns(passed(Scripted([body], headers=JSON))))
 
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        running = asyncio.ensure_future(others())
-        await passed(Scripted([body], headers=JSON))
-        running.cancel()
-        return turns
-
-    assert played(work()) > 20
+    assert turns > 20
 
 
 def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():

@@ -17,6 +17,7 @@ from proxy.upstream.decoding import (
     MIN_RATIO_CHECK_BYTES,
     decoder_for,
 )
+from tests.fakes.loop_turns import with_loop_turns
 
 BOUND = MAX_PIECE_BYTES
 
@@ -213,18 +214,6 @@ def test_a_body_is_read_to_256_mib():
     ids=["a large body", "many empty files"],
 )
 def test_others_run_between_two_pieces_of_one_packed_body(raw, pieces):
-    turns = 0
+    _, turns = asyncio.run(with_loop_turns(unpacked("gzip", [raw])))
 
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def work() -> None:
-        running = asyncio.ensure_future(others())
-        await unpacked("gzip", [raw])
-        running.cancel()
-
-    asyncio.run(work())
     assert turns >= pieces
