@@ -87,8 +87,8 @@ class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
     upper_bound: int = 0
 
     @property
-    def most(self) -> int:
-        """The most that the call can use."""
+    def maximum(self) -> int:
+        """The largest amount that the call can use."""
         return max(self.worst, self.upper_bound)
 
 
@@ -182,7 +182,7 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     if not budget.hard:
         return ReservationRequest(amount=need.likely, limit=limit)
     if budget.hold is HoldPolicy.WORST:
-        return ReservationRequest(amount=need.most, limit=limit)
+        return ReservationRequest(amount=need.maximum, limit=limit)
     beside = required_headroom(budget, need, seen) - need.likely
     within = min(limit - beside, limit // _MAX_GUESS_DIVISOR if need.is_guessed else limit)
     if seen.spent + seen.held + need.likely <= within:

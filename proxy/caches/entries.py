@@ -11,13 +11,13 @@ BY_RULE: Final = 2
 
 
 class EntryLife(NamedTuple):
-    """When a stored prefix can be read.
+    """The span in which a stored prefix can be read.
 
     Attributes:
-        used: When it was written or used last.
+        used: Time at which it was written or used last, in seconds.
         lifetime: Seconds it lives after that.
-        begins: From when on it can be read.
-        limit: When it dies however often it is used.
+        begins: Time from which on it can be read.
+        limit: Time at which it dies however often it is used.
     """
 
     used: float
@@ -27,7 +27,7 @@ class EntryLife(NamedTuple):
 
     @property
     def ends(self) -> float:
-        """When it dies unless it is used before."""
+        """Time at which it dies unless it is used before."""
         return min(self.used + self.lifetime, self.limit)
 
     def is_live(self, now: float) -> bool:

@@ -147,7 +147,7 @@ class RouteSequence:
         return pause
 
     def final_failure(self, attempt: Attempt, failure: UpstreamError) -> UpstreamError:
-        """Error of the call failed, as its caller is told.
+        """Return the error that the caller of a failed call is told.
 
         What the model asked for said goes before what could not be sent to another, or what
         another refused: its caller may try again, and has written nothing wrong.

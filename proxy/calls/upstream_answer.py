@@ -89,7 +89,7 @@ class UpstreamAnswer:
             timeline: Of the attempt.
             generates: True if it must be a stream of events or JSON.
             is_retrieval: True if it is something that the provider keeps.
-            expected: The call's wishes.
+            expected: Form of answer that the call asked for.
         """
         self.exchange = exchange
         self.headers = exchange.headers

@@ -35,7 +35,7 @@ def keep_last(cut: CompactedRange) -> Sequence[str]:
 
 
 def users_only(cut: CompactedRange) -> Sequence[str]:
-    """What users said."""
+    """Texts of the users' messages."""
     turns = set(cut.dialogue.turns)
     return [words(message) for at, message in enumerate(cut.part, start=cut.start) if at in turns]
 
@@ -80,7 +80,7 @@ def sentences(part: Sequence[Message]) -> list[str]:
 
 
 def ranks(bags: Sequence[set[str]]) -> list[float]:
-    """How central each bag of words is among its neighbours."""
+    """The centrality of each bag of words among its neighbours."""
     edges: list[dict[int, float]] = [{} for _ in bags]
     for one, bag in enumerate(bags):
         for other in range(one + 1, min(len(bags), one + _REACH)):

@@ -138,7 +138,7 @@ def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]
 def _made(
     raws: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, fixed: int
 ) -> CompactedChat | None:
-    """What is sent in place of the messages; None where they go unmodified."""
+    """The messages sent in place of these; None where they go unmodified."""
     try:
         made = compact(raws, policy, memory=memory, context=ConversationContext(fixed=fixed))
     except CannotCompactError:
@@ -156,7 +156,7 @@ def _sent(made: CompactedChat) -> Sent:
 def play(
     talk: RecordedConversation, sends: Sequence[Sent], here: PricedRoute, ids: Ids
 ) -> SessionResult:
-    """What a conversation costs on a route, sent so."""
+    """The cost of a conversation on a route, sent so."""
     route = here.route
     least = route.min_cache_tokens
     held = build_cache(route.regime, provider=route.upstream.provider, min_tokens=least)
@@ -173,7 +173,7 @@ def play(
 
 
 def asked(sends: Sequence[Sent], small: PricedRoute) -> int:
-    """What a small model takes to write what compactions put in place, in nano-dollars."""
+    """The price of a small model's notes for these compactions, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
     found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
     assert found is not None
@@ -241,7 +241,7 @@ class Bench:
         return played
 
     def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[Sent]:
-        """What each call sends under a policy."""
+        """The messages that each call sends under a policy."""
         if name in _PRICED:
             return list(by(ours(here, _PRICED[name]), talk))
         key = (name, talk.name)

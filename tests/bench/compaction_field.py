@@ -120,7 +120,7 @@ KINDS: Final = {"desk": desk, "clerk": clerk, "coder": coder, "reader": reader}
 
 
 def outcome(case: Case, target: int, count: Count) -> Outcome:
-    """What becomes of a case that has to come under so many tokens."""
+    """The result for a case that has to come under so many tokens."""
     said = case.dialogue.messages
     sent = raws(said[: case.now])
     policy = CompactionPolicy(force=True, once=True, target=target)

@@ -52,7 +52,7 @@ def at_detail_level(level: DetailLevel, count: Count) -> Method:
 
 
 def compacted_part(policy: CompactionPolicy, count: Count) -> Method:
-    """What ``compact`` sends where the part stood; a tail that is said shorter counts with it."""
+    """The text that ``compact`` sends where the part stood, with a tail that is said shorter."""
     memory = CompactionMemory()
 
     def lines(cut: CompactedRange) -> Sequence[str]:

@@ -160,7 +160,7 @@ class Scale:
         self._risks: dict[int, tuple[CompactedRange, Risk, int]] = {}
 
     def weighed(self, cuts: Iterable[CompactedRange], method: Method) -> Score:
-        """What the method keeps, and at what size."""
+        """The values that the method keeps, and its size."""
         score = Score()
         for cut in cuts:
             risk, before = self._at_risk(cut)
@@ -182,7 +182,7 @@ class Scale:
 
 
 def at_risk(cut: CompactedRange) -> Risk:
-    """What the cut's calls need of its part alone, a value once for each call."""
+    """The values that the cut's calls need of its part alone, a value once for each call."""
     messages = cut.dialogue.messages
     part = [plain(words(message)) for message in cut.part]
     whole = "\n".join(part)
@@ -242,7 +242,7 @@ def _pairs(score: Score, risk: Risk, lines: Sequence[str], cut: CompactedRange) 
 
 
 def _records(cut: CompactedRange) -> Iterator[str]:
-    """What users said, what was called and what came back: each call by itself."""
+    """Users' texts, calls and results: each call by itself."""
     for message in cut.part:
         if message["role"] != "assistant":
             yield words(message)

@@ -107,7 +107,7 @@ class State:
         return max(place, self.cut)
 
     def standing(self, call: Call) -> cost_model.CostInputs:
-        """How the session stands, as the gate is told."""
+        """The session's state, as the gate is told."""
         cut = self.next_cut(call)
         first = self.session.calls[0].prompt
         region = cut - self.cut
@@ -143,7 +143,7 @@ class State:
         self.cut, self.last, self.last_prompt = cut, self.calls, call.prompt
 
     def blocks(self, call: Call) -> Iterator[Span]:
-        """What is sent, a span of ids for each block: fixed, segments, tail."""
+        """The prompt that is sent, a span of ids for each block: fixed, segments, tail."""
         fixed = self.session.fixed
         yield 0, fixed
         yield from self.spans
@@ -188,7 +188,7 @@ class SessionResult:
     compactions: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PricedRoute:
     """A route, and what the gate is told of it."""
 
@@ -210,13 +210,11 @@ def priced_route(route_id: str, now: datetime) -> PricedRoute:
     there = planned(route, route.model or "", at)
     paid = there.regime.writes
     ttl: Ttl | None = "5m" if "5m" in paid else "30m" if "30m" in paid else None
-    return PricedRoute(
-        route=route, tariff=route.tariff, at=at, prices=relative_prices(there), ttl=ttl
-    )
+    return PricedRoute(route, route.tariff, at, relative_prices(there), ttl)
 
 
 def play(session: Session, here: PricedRoute, rule: CompactionRule) -> SessionResult:
-    """What the session costs on the route if it is compacted so."""
+    """The cost of the session on the route if it is compacted so."""
     route = here.route
     unit = _UNIT if session.calls[-1].prompt > _LONG else 1
     least = None if route.min_cache_tokens is None else route.min_cache_tokens // unit
@@ -255,7 +253,7 @@ def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) ->
 
 
 def priced(served: Served, output: int, here: PricedRoute, unit: int = 1) -> int:
-    """What a call cost at list prices."""
+    """The cost of a call at list prices."""
     written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
     fresh, read = served.fresh * unit, served.read * unit
     usage = Usage(input=fresh, cache_read=read, output=output, **written)

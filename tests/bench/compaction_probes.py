@@ -91,7 +91,7 @@ def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterato
 def compact_calls(
     them: Sequence[bytes], policy: CompactionPolicy, memory: CompactionMemory, count: Count
 ) -> CompactedChat | None:
-    """What is sent; None where it goes unmodified."""
+    """The messages that are sent; None where they go unmodified."""
     try:
         return compact(them, policy, memory=memory, context=ConversationContext(count=count))
     except CannotCompactError:
@@ -99,7 +99,7 @@ def compact_calls(
 
 
 def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Counter[str]:
-    """How often each probe fails on a dialogue, and how many calls there were."""
+    """Failures of each probe on a dialogue, and the number of calls."""
     found = Counter[str]()
     before: Call | None = None
     for call in calls(dialogue, policy, count):
@@ -139,7 +139,7 @@ def unsaid(dialogue: Dialogue, call: Call) -> int:
 
 
 def _rules(dialogue: Dialogue, call: Call) -> Iterator[str]:
-    """What users wish for all that follows, sentence by sentence, however long its message is."""
+    """Instructions of users for all that follows, a sentence each, from messages of any length."""
     for at, said in enumerate(dialogue.messages[: call.now]):
         if at in dialogue.turns:
             yield from islice(filter(is_directive, sentences(words(said))), MAX_RULES_PER_MESSAGE)
@@ -160,7 +160,7 @@ def orphans(sent: Sequence[Mapping[str, Any]]) -> int:
 
 
 def refused(sent: Sequence[Mapping[str, Any]]) -> int:
-    """What a provider would not take: nothing said, an answer first, an answer last."""
+    """Faults that a provider would refuse: nothing said, an answer first, an answer last."""
     spoken = [said for said in sent if said["role"] not in {"system", "developer"}]
     empty = sum(not said.get("content") and not said.get("tool_calls") for said in spoken)
     return empty + int(spoken[0]["role"] != "user") + int(spoken[-1]["role"] == "assistant")

@@ -42,7 +42,7 @@ def methods(count: Tokens, keep: int) -> Mapping[str, Method]:
 def scores(
     them: Sequence[CompactedRange], ways: Mapping[str, Method], scale: Scale
 ) -> Iterator[tuple[str, Score]]:
-    """What each way keeps of the same cuts."""
+    """The values that each way keeps of the same cuts."""
     for name, way in ways.items():
         yield name, scale.weighed(them, way)
 

@@ -199,7 +199,7 @@ def _worked(name: str, messages: Sequence[Message]) -> Dialogue:
 
 
 def _actions(messages: Sequence[Message]) -> dict[int, Needs]:
-    """What actions name: calls' arguments, or what stands in fences."""
+    """Values that actions name: calls' arguments, or text in fences."""
     found = {}
     for at, message in enumerate(messages):
         if message["role"] == "assistant":
@@ -237,7 +237,7 @@ def _chat(dialogue: Mapping[str, Any]) -> tuple[list[Message], dict[int, Needs]]
 
 
 def _canonical(turn: Mapping[str, Any]) -> dict[str, str]:
-    """What stands in calls and results for what is said in this turn."""
+    """The calls and results behind the text of this turn."""
     acts = [act for frame in turn["frames"] for act in frame["actions"]]
     pairs = [
         pair for act in acts for pair in zip(act["values"], act["canonical_values"], strict=False)

@@ -150,7 +150,7 @@ async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]
 async def _play(
     client: httpx.AsyncClient, turns: asyncio.Semaphore, gateway: GatewayFixture, case: Case
 ) -> tuple[str, bytes]:
-    """What the caller got, in a few words and in bytes."""
+    """The caller's answer, in a few words and in bytes."""
     async with turns:
         return await _got(client, gateway, case)
 
@@ -220,7 +220,7 @@ def _told_stream(case: Case, body: bytes, ends: str) -> str:
 
 
 def _code(payload: dict[str, Any]) -> str:
-    """What an error event calls its error; "" for any other event."""
+    """The name that an error event gives its error; "" for any other event."""
     error = payload if payload.get("type") == "error" else payload.get("error")
     return str(error.get("code") or error.get("type")) if error else ""
 
@@ -239,7 +239,7 @@ def _read(payloads: list[bytes]) -> tuple[list[dict[str, Any]], int]:
 
 
 def _finish(payload: dict[str, Any]) -> str:
-    """Why the answer ended; "" while it has not."""
+    """The reason that the answer ended; "" while it has not."""
     for choice in payload.get("choices", ()):
         if choice.get("finish_reason"):
             return str(choice["finish_reason"])

@@ -80,7 +80,7 @@ class Outcome:
 
     @property
     def reasons(self) -> Counter[str]:
-        """How often callers were told which reason; "" where they got what they asked for."""
+        """Counts of the reasons that callers were told; "" where they got what they asked for."""
         return Counter(each.moved for each in self.heard)
 
     @property

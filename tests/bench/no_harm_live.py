@@ -83,7 +83,7 @@ class ComparedGateway:
     async def cells(
         self, workload: Workload, calls: Sequence[TimedCall], models: Sequence[str], rate: float
     ) -> list[Cell]:
-        """What the calls of a workload come to on each model."""
+        """The totals of a workload's calls on each model."""
         self._empty()
         self.numbers[0] += 1
         keys = {name: _caller(self.store, f"{self.numbers[0]}-{name}") for name in models}
@@ -208,7 +208,7 @@ def _caller(store: Store, name: str) -> str:
 
 
 def _sides(upstream: Simulator, known: Catalog, models: Sequence[str]) -> Mapping[str, Side]:
-    """What was charged for each model."""
+    """Charges for each model."""
     charged: dict[str, list[tuple[Usage, int]]] = {name: [] for name in models}
     for exchange in upstream.exchanges:
         if exchange.usage is None:

@@ -174,7 +174,7 @@ class GatewaysUnderCalls:
             self.delivered.append(heard.call)
 
     def loss(self, epochs: Sequence[int] = ()) -> OutageResult:
-        """What came of it; every gateway is stopped."""
+        """The outcome; every gateway is stopped."""
         for each in self.gateways:
             each.stop()
         first = self.gateways[0]
@@ -214,7 +214,7 @@ def level(gateway: ServeProcess) -> float | None:
 
 
 def said(gateway: ServeProcess) -> list[str]:
-    """What a gateway's log says of objectives and alerts."""
+    """Lines of a gateway's log about objectives and alerts."""
     lines = (gateway.folder / "serve.log").read_text().splitlines()
     return [line for line in lines if "objective" in line.lower() or "alert" in line.lower()]
 

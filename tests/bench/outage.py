@@ -77,7 +77,7 @@ def outage(
 
 
 def ready(url: str) -> tuple[int, list[str]]:
-    """What readyz says."""
+    """The answer of ``/readyz``."""
     try:
         with urllib.request.urlopen(f"{url}/readyz", timeout=10) as answer:  # noqa: S310 - ours
             status, body = answer.status, answer.read()

@@ -71,7 +71,7 @@ def learned(harness: PrefixHarness, calls: int, regime: str) -> None:
 
 
 def played(harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str) -> Row:
-    """What came of the calls built in this way."""
+    """The totals of the calls built in this way."""
     feature = f"{regime}/{way}"
     before = harness.spent().get(feature)
     harness.turn()
@@ -87,7 +87,7 @@ def played(harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, 
 
 
 def _less(usage: Usage, before: Usage) -> Usage:
-    """What was used since."""
+    """The usage since."""
     then = asdict(before)
     return Usage(**{bucket: tokens - then[bucket] for bucket, tokens in asdict(usage).items()})
 

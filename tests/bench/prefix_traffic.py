@@ -31,7 +31,7 @@ class User:
 
     @property
     def facts(self) -> str:
-        """What is the same for all of this user's calls, and for nobody else's."""
+        """The text shared by all of this user's calls, and by nobody else's."""
         return (
             f"Customer: {self.name} (number {400_000 + self.number * 37})\n"
             f"Plan: {self.plan}\nCity: {self.city}\nCustomer since: {self.since}\n"
@@ -49,12 +49,12 @@ class TimedQuestion:
 
     @property
     def question(self) -> str:
-        """What is asked; no other call asks it."""
+        """The question; no other call asks it."""
         return question(f"{self.user.number}/{self.turn}")
 
     @property
     def context(self) -> str:
-        """What changes with every call: the time, and what a search found for the question."""
+        """Text that changes with every call: the time, and what a search found for the question."""
         when = datetime.fromtimestamp(1_790_000_000.0 + self.at, UTC)
         return f"Current time: {when:%A, %d %B %Y, %H:%M:%S} UTC\n\n{passages(self.question)}"
 

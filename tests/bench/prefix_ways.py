@@ -25,19 +25,19 @@ _MARKS = {"anthropic-breakpoint": _ANTHROPIC, "openai-breakpoint": _OPENAI}
 
 
 def variable_first(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
-    """What changes comes first."""
+    """Text that changes comes first."""
     system = f"{call.context}\n\n{call.user.facts}\n\n{handbook()}"
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
 
 
 def unmarked(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
-    """What never changes comes first."""
+    """Text that never changes comes first."""
     system = [_part(handbook()), _part(f"{call.user.facts}\n\n{call.context}")]
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
 
 
 def stable_first(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
-    """What never changes comes first, and the cache is told so where it must be."""
+    """Text that never changes comes first, and the cache is told so where it must be."""
     mark = _MARKS.get(regime, {})
     system = [_part(handbook(), mark), _part(f"{call.user.facts}\n\n{call.context}")]
     explicit = _explicit(regime)

@@ -43,7 +43,7 @@ def an_outlet(server: Server, kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) 
 
 
 def values(server: Server) -> Mapping[str, str]:
-    """What the environment says."""
+    """The variables of the environment."""
     return {"URL": f"http://127.0.0.1:{server.port}/hook", "SECRET": SECRET}
 
 

@@ -35,7 +35,7 @@ class DispatcherHarness:
         return AlertDispatcher(outlets, self.store, lambda: self.now, post=self.post, salt=salt)
 
     async def after(self, seconds: float, alerts: AlertDispatcher | None = None) -> None:
-        """What is due by then is told."""
+        """Send all alerts that are due by then."""
         self.now += seconds
         alerts = alerts or self.alerts
         await alerts.maintain()

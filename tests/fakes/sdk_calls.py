@@ -53,7 +53,7 @@ def chat(model: str, text: str, **fields: Any) -> Callable[[Any], Any]:
 
 
 def last(gateway: GatewayFixture) -> SimulatedExchange:
-    """What the upstream saw last."""
+    """The last request that the upstream saw."""
     return gateway.lab.exchanges[-1]
 
 

@@ -27,7 +27,7 @@ class _Selector(selectors.DefaultSelector):
         self.threads = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What has come; where nothing has, the timeout is over at once."""
+        """The events that have come; where none has, the timeout is over at once."""
         found = super().select(0)
         if found or timeout == 0:
             return found
@@ -65,6 +65,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the story comes to, run on a loop of its own in virtual time."""
+    """The result of the story, run on a loop of its own in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(story())

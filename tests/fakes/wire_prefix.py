@@ -139,7 +139,7 @@ def _first_difference(kept: Sequence[TokenBlock], got: Sequence[TokenBlock]) -> 
 
 
 def _core(block: TokenBlock) -> tuple[str, str, tuple[int, ...]]:
-    """What must stay: role, kind and tokens, but for the end of a message, which may come later."""
+    """Role, kind and tokens, which must stay, but for a message's end, which may come later."""
     tokens = block.tokens[:-1] if block.tokens[-1:] == (END,) else block.tokens
     return block.role, block.kind, tokens
 

@@ -120,7 +120,7 @@ class LocalQuota:
         limit = each.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)
         quota = self._quotas.setdefault(each.counter, free // _QUOTA_DIVISOR)
-        return CounterClaim(each.counter, min(wanted.most, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
+        return CounterClaim(each.counter, min(wanted.maximum, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
 
     def reserve(self, name: str, claims: Sequence[CounterClaim], now: float) -> bool:
         """True if all claims are held."""

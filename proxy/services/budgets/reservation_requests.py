@@ -236,7 +236,7 @@ def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN)
     if unit is BudgetUnit.USD:
         cost = receipt.cost_nanos
         if cost is None and receipt.usage is not None and wanted is not UNKNOWN:
-            cost = wanted.most if budget.hold is HoldPolicy.WORST else wanted.likely
+            cost = wanted.maximum if budget.hold is HoldPolicy.WORST else wanted.likely
         return min(cost or 0, MAX_AMOUNT)
     usage = receipt.usage or Usage()
     return min(usage.prompt_tokens + usage.generated_tokens, MAX_AMOUNT)

@@ -101,13 +101,13 @@ class CodingScript:
         """The messages after the system's; each tool call of the agent is answered."""
         for number, step in enumerate(self.task.steps[: turn + 1]):
             if number:
-                said = self._said(number, step, answers[number - 1])
+                said = self._agent_message(number, step, answers[number - 1])
                 yield said
                 yield from _results(said, step)
             if step.asks:
                 yield {"role": "user", "content": step.asks}
 
-    def _said(self, number: int, step: CodingStep, answer: Message | None) -> Message:
+    def _agent_message(self, number: int, step: CodingStep, answer: Message | None) -> Message:
         """The agent's message before a step: its real words, and recorded calls where it made none.
 
         An agent that calls a tool of its own accord keeps its call, whatever is recorded.

@@ -64,7 +64,7 @@ class Fingerprints:
         if speech.prefix == "resp" and scripted.model.regime == _NEWEST:
             options = body.get("prompt_cache_options") or {}
             previous = options.get("comparison_response_id")
-            now = Fingerprint(_said(body), _blocks(scripted))
+            now = Fingerprint(_compared_fields(body), _blocks(scripted))
             before = self._replace(previous, answer, now)
             if previous is not None:
                 echo = {"mode": "implicit", "ttl": "30m", **options}
@@ -116,7 +116,7 @@ def _difference(
     return "", 0
 
 
-def _said(body: Body) -> dict[str, str]:
+def _compared_fields(body: Body) -> dict[str, str]:
     text = body.get("text") or {}
     return {
         "model_changed": str(body["model"]),

@@ -81,7 +81,7 @@ def said(at: int, kind: str, held: Any) -> Iterator[Said]:
 
 
 def claims(held: Any) -> set[Claim]:
-    """What a result says."""
+    """The values of a result."""
     them = held if isinstance(held, list) else [held]
     return {
         (each["id"], name, json.dumps(value).strip('"'))
@@ -95,7 +95,7 @@ def pairs(text: str) -> dict[str, str]:
 
 
 def read_back(line: str, letters: dict[str, list[str]]) -> tuple[list[Claim], str]:
-    """What a line claims of records, and what of it is no claim."""
+    """The claims of a line about records, and the rest of it."""
     found: list[Claim] = []
 
     def table(match: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ WEIGHT = 3_000
 
 
 def step(words: str, ref: str = "c1", command: str = "x") -> list[dict[str, object]]:
-    """What the assistant says, the call that it makes with that, and what comes back."""
+    """The assistant's text, the call that it makes with it, and the result."""
     call, result = called("bash", "so it is", ref, command=command)
     return [call | {"content": words}, result]
 

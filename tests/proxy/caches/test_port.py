@@ -62,7 +62,7 @@ def marked(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
 
 
 def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
-    """What a call costs, where writes are a quarter dearer and reads a tenth."""
+    """The cost of a call, where writes are a quarter dearer and reads a tenth."""
     served = call(cache, asked, now)
     return served.fresh + 1.25 * written(served) + 0.1 * served.read
 

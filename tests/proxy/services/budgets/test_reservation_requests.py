@@ -42,7 +42,7 @@ def test_a_request_holds_the_largest_usage_beside_the_likely_where_known():
     found = with_upper_bounds(wanted, most)
 
     assert found[BudgetUnit.USD] is UNKNOWN
-    assert (found[BudgetUnit.TOKENS].worst, found[BudgetUnit.TOKENS].most) == (100, 700)
+    assert (found[BudgetUnit.TOKENS].worst, found[BudgetUnit.TOKENS].maximum) == (100, 700)
 
 
 def test_the_most_is_held_by_hard_budgets_of_what_is_known_and_not_free():
