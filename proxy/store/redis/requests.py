@@ -29,10 +29,15 @@ def key_prefix(prefix: str, organization: str) -> str:
 def redis_client(url: str, *, retries: int) -> Redis:
     """A client that asks so many times more where a connection breaks; nothing is connected yet.
 
+    It has no deadlines of its own, `answer_within` sets them: on Python 3.11 a client that has one
+    for what it sends drops the cancellation of a task that is sending.
+
     Raises:
         ValueError: If the URL is no such URL.
     """
-    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), retries), protocol=2)
+    pool = ConnectionPool.from_url(
+        url, retry=Retry(NoBackoff(), retries), protocol=2, socket_timeout=None
+    )
     return Redis.from_pool(pool)
 
 
