@@ -201,16 +201,16 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
             prompt: A usage that has generated nothing.
             outputs: Generated tokens.
         """
-        base = _prompt_total(prompt, self.rates)
+        base, rate = _prompt_total(prompt, self.rates), self.rates.output
         if base is None:
             return None
+        numerator, denominator = self.effective_numerator, self.effective_denominator
         found = []
         for output in outputs:
-            total = _output_total(output, self.rates)
-            if total is None:
+            if rate is None and output:
                 return None
-            amount = (base + total) * self.effective_numerator
-            found.append(_divide_half_up(amount, self.effective_denominator))
+            total = base + output * (rate or 0)
+            found.append(_divide_half_up(total * numerator, denominator))
         return found
 
 

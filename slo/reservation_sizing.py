@@ -147,23 +147,28 @@ def usage_bounds(
     return None if nanos is None else _bounds_of(nanos, is_guessed=guessed)
 
 
-def dearest_quote(quote: PriceQuote, prompt: Usage, output: OutputBounds) -> PriceQuote:
-    """The quote at the service tier that makes the call dearest; unchanged at unknown prices.
+def largest_cost(prompt: Usage, output: int, quote: PriceQuote, *, leaves_tier: bool) -> int | None:
+    """The effective nano-dollars of a call at most; None at an unknown price.
 
     Args:
-        quote: At the tier that is asked for.
         prompt: The prompt as it will be billed.
-        output: Output that may be generated.
+        output: Tokens generated.
+        quote: At what prices.
+        leaves_tier: True if the provider chooses the service tier, and may choose the dearest.
     """
     period = quote.tariff.period(quote.at) if quote.tariff is not None else None
-    dearest, most = quote, -1
-    for tier in period.sheets if period is not None else ():
-        terms = msgspec.structs.replace(quote.terms, service_tier=tier)
-        found = msgspec.structs.replace(quote, terms=terms)
-        bounds = usage_bounds(BudgetUnit.USD, prompt, output, found)
-        if bounds is not None and bounds.worst > most:
-            dearest, most = found, bounds.worst
-    return dearest
+    if quote.tariff is None or period is None:
+        return None
+    most = None
+    for tier in period.sheets if leaves_tier else (quote.terms.service_tier,):
+        terms = quote.terms
+        if tier != terms.service_tier:
+            terms = msgspec.structs.replace(terms, service_tier=tier)
+        prices = call_pricing(prompt, quote.tariff, quote.at, terms)
+        nanos = prices.effective_nanos(prompt, (output,)) if prices is not None else None
+        if nanos is not None and (most is None or nanos[0] > most):
+            most = nanos[0]
+    return most
 
 
 def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> ReservationRequest:

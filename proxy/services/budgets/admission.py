@@ -49,7 +49,6 @@ from proxy.services.budgets.reservation_requests import (
     holds_on_loss,
     is_closed,
     is_worth_asking,
-    most_needs,
     needs,
     used_amount,
     with_upper_bounds,
@@ -259,8 +258,7 @@ class Admission:
                     raise unbounded_refusal(worst, route)
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
-                most = most_needs(units, call, prompt, output, said.quote)
-                wanted = with_upper_bounds(wanted, most)
+                wanted = with_upper_bounds(wanted, call, prompt, output.worst, said.quote)
         if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
@@ -354,12 +352,13 @@ class Admission:
     def _granted_levels(
         self, opened: _Open, claims: Sequence[CounterClaim], said: ReservationGranted, now: float
     ) -> Sequence[CounterLevel]:
-        opened.holds_worst = any(
-            each.budget.unit is not BudgetUnit.REQUESTS
-            and asked.amount >= opened.wanted[each.budget.unit].worst
-            for each, asked in zip(opened.counted, claims, strict=True)
-        )
-        for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
+        opened.holds_worst = False
+        for each, asked, level, running in zip(
+            opened.counted, claims, said.levels, said.running, strict=True
+        ):
+            unit = each.budget.unit
+            if unit is not BudgetUnit.REQUESTS and asked.amount >= opened.wanted[unit].worst:
+                opened.holds_worst = True
             self._remember_view(each, _CounterView(level, running, now))
         return said.levels
 

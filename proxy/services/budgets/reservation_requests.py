@@ -28,7 +28,7 @@ from slo.reservation_sizing import (
     OutputBounds,
     PriceQuote,
     UsageBounds,
-    dearest_quote,
+    largest_cost,
     size_reservation,
     usage_bounds,
 )
@@ -122,31 +122,48 @@ def needs(
     return found
 
 
-def most_needs(
-    units: Iterable[BudgetUnit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
-) -> dict[BudgetUnit, UsageBounds]:
-    """The same with the dearest service tier, where the call leaves the tier to its provider."""
-    tier = call.fields.service_tier if call.fields is not None else None
-    if leaves_tier_open(tier):
-        quote = dearest_quote(quote, prompt, output)
-    return needs(units, call, prompt, output, quote)
-
-
 def with_upper_bounds(
-    wanted: Mapping[BudgetUnit, UsageBounds], largest: Mapping[BudgetUnit, UsageBounds]
+    wanted: Mapping[BudgetUnit, UsageBounds],
+    call: Call,
+    prompt: Usage,
+    output: int,
+    quote: PriceQuote,
 ) -> dict[BudgetUnit, UsageBounds]:
     """Bounds of what a call may use of each unit, with the most that it can use.
 
+    Dollars are those of the dearest service tier, where the call leaves the tier to its provider.
+
     Args:
         wanted: Usage it may need, by unit.
-        largest: Usage with the longest prompt that it can have, by unit.
+        call: The call.
+        prompt: The longest prompt that it can have, as it will be billed.
+        output: The most that it may generate, in tokens.
+        quote: At what prices.
     """
     return {
-        unit: msgspec.structs.replace(each, upper_bound=largest[unit].worst)
+        unit: msgspec.structs.replace(
+            each, upper_bound=_largest_use(unit, call, prompt, output, quote)
+        )
         if each is not UNKNOWN
         else each
         for unit, each in wanted.items()
     }
+
+
+def _largest_use(
+    unit: BudgetUnit, call: Call, prompt: Usage, output: int, quote: PriceQuote
+) -> int:
+    """The most of a unit that a call can use; 0 where that is unknown."""
+    if unit is BudgetUnit.REQUESTS:
+        return 1
+    if unit is BudgetUnit.TOKENS:
+        return prompt.prompt_tokens + output
+    leaves = leaves_tier_open(call.fields.service_tier if call.fields is not None else None)
+    cost = largest_cost(prompt, output, quote, leaves_tier=leaves)
+    if cost is None:
+        plain = Usage(input=prompt.prompt_tokens)
+        cost = largest_cost(plain, output, quote, leaves_tier=leaves)
+    return cost or 0
 
 
 def first_worst_case_budget(

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import msgspec
 import orjson
 import pytest
 
@@ -19,6 +18,7 @@ from proxy.services.budgets.reservation_requests import (
     with_upper_bounds,
 )
 from slo.budget import BudgetIndex, BudgetUnit, HoldPolicy, UnpricedPolicy
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.reservation_sizing import CounterView, OutputBounds, PriceQuote, UsageBounds
 from slo.reservations import MAX_AMOUNT
 from slo.usage import Usage
@@ -27,6 +27,7 @@ from tests.fakes.admission_harness import BODY, NOW, budget
 from tests.fakes.call_dependencies import TARIFF, call, route
 from tests.fakes.receipts import a_receipt
 
+QUOTE = PriceQuote(tariff=TARIFF, at=NOW)
 SEAL = Pseudonymizer(b"secret")
 NEED = UsageBounds(sure=0, typical=10, likely=20, worst=100)
 
@@ -36,13 +37,29 @@ def counting(**fields: object) -> CountedBudget:
 
 
 def test_a_request_holds_the_largest_usage_beside_the_likely_where_known():
-    wanted = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED}
-    most = {BudgetUnit.USD: NEED, BudgetUnit.TOKENS: msgspec.structs.replace(NEED, worst=700)}
+    wanted = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED, BudgetUnit.REQUESTS: NEED}
 
-    found = with_upper_bounds(wanted, most)
+    found = with_upper_bounds(wanted, call(BODY), Usage(input=650), 50, QUOTE)
 
     assert found[BudgetUnit.USD] is UNKNOWN
     assert (found[BudgetUnit.TOKENS].worst, found[BudgetUnit.TOKENS].maximum) == (100, 700)
+    assert found[BudgetUnit.REQUESTS].upper_bound == 1
+
+
+def test_the_most_that_a_call_costs_is_at_the_dearest_tier_its_provider_may_choose():
+    cheap, dear = TokenRates(input=1_000_000, output=0), TokenRates(input=3_000_000, output=0)
+    sheets = {"": PriceSheet(rates=cheap), "priority": PriceSheet(rates=dear)}
+    quote = PriceQuote(tariff=Tariff(periods=(PricePeriod(sheets=sheets),)), at=NOW)
+
+    def most(prompt: Usage, **fields: str) -> int:
+        asking = call(orjson.dumps({"model": "m", **fields}))
+        found = with_upper_bounds({BudgetUnit.USD: NEED}, asking, prompt, 1, quote)
+        return found[BudgetUnit.USD].upper_bound
+
+    assert most(Usage(input=7)) == 21
+    assert most(Usage(input=7), service_tier="default") == 7
+    # A prompt that may be written to a cache, at a provider that has no price for that.
+    assert most(Usage(write_5m=7)) == 21
 
 
 def test_the_most_is_held_by_hard_budgets_of_what_is_known_and_not_free():
