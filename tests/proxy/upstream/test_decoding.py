@@ -88,24 +88,27 @@ def raw_deflate(body: bytes) -> bytes:
 
 
 ANSWER = b'{"id":"chatcmpl-1","choices":[{"message":{"content":"plain \xc3\xa9"}}]}'
+UTF_16 = ANSWER.decode().encode("utf-16")
 
 
 @pytest.mark.parametrize(
     ("coding", "raw", "body"),
     [
-        ("gzip", ANSWER, ANSWER),
-        ("deflate", ANSWER, ANSWER),
-        ("gzip", b"ok", b"ok"),
-        ("deflate", b"ok", b"ok"),
-        ("deflate", b": alive\n\n" + ANSWER, b": alive\n\n" + ANSWER),
-        ("gzip", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
-        ("deflate", ANSWER.decode().encode("utf-16"), ANSWER.decode().encode("utf-16")),
-        ("deflate", raw_deflate(ANSWER), ANSWER),
-        ("deflate", raw_deflate(b"ok"), b"ok"),
-        ("deflate", gzip.compress(ANSWER), ANSWER),
-        ("gzip", zlib.compress(ANSWER), ANSWER),
-        ("gzip", gzip.compress(ANSWER) + b"more", ANSWER),
-        ("deflate", zlib.compress(ANSWER) + b"\0\0", ANSWER),
+        pytest.param("gzip", ANSWER, ANSWER, id="plain as gzip"),
+        pytest.param("deflate", ANSWER, ANSWER, id="plain as deflate"),
+        pytest.param("gzip", b"ok", b"ok", id="short as gzip"),
+        pytest.param("deflate", b"ok", b"ok", id="short as deflate"),
+        pytest.param(
+            "deflate", b": alive\n\n" + ANSWER, b": alive\n\n" + ANSWER, id="stream as deflate"
+        ),
+        pytest.param("gzip", UTF_16, UTF_16, id="UTF-16 as gzip"),
+        pytest.param("deflate", UTF_16, UTF_16, id="UTF-16 as deflate"),
+        pytest.param("deflate", raw_deflate(ANSWER), ANSWER, id="raw deflate"),
+        pytest.param("deflate", raw_deflate(b"ok"), b"ok", id="short raw deflate"),
+        pytest.param("deflate", gzip.compress(ANSWER), ANSWER, id="gzip as deflate"),
+        pytest.param("gzip", zlib.compress(ANSWER), ANSWER, id="zlib as gzip"),
+        pytest.param("gzip", gzip.compress(ANSWER) + b"more", ANSWER, id="gzip and more"),
+        pytest.param("deflate", zlib.compress(ANSWER) + b"\0\0", ANSWER, id="zlib and zeros"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 1000])
