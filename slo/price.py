@@ -5,7 +5,7 @@ A price is nano-dollars (1e-9 US dollars) per million tokens, so $2.50 per milli
 the time of the call.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 
 import msgspec
@@ -194,7 +194,7 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
             _divide_half_up(total * self.effective_numerator, self.effective_denominator),
         )
 
-    def effective_nanos(self, prompt: Usage, outputs: Iterable[int]) -> list[int] | None:
+    def effective_nanos(self, prompt: Usage, outputs: Collection[int]) -> list[int] | None:
         """The effective nano-dollars of a prompt with each of these outputs; None if unknown.
 
         Args:
@@ -204,14 +204,16 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
         base, rate = _prompt_total(prompt, self.rates), self.rates.output
         if base is None:
             return None
-        numerator, denominator = self.effective_numerator, self.effective_denominator
-        found = []
-        for output in outputs:
-            if rate is None and output:
+        if rate is None:
+            if any(outputs):
                 return None
-            total = base + output * (rate or 0)
-            found.append(_divide_half_up(total * numerator, denominator))
-        return found
+            rate = 0
+        numerator, denominator = 2 * self.effective_numerator, self.effective_denominator
+        parts = 2 * denominator
+        return [
+            ((base + output * rate) * numerator + denominator) // parts  # halves upwards
+            for output in outputs
+        ]
 
 
 def call_pricing(

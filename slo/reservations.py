@@ -65,8 +65,8 @@ class CounterClaim(msgspec.Struct, frozen=True):
     ends: float
 
     def __post_init__(self) -> None:
-        for amount in (self.amount, self.limit):
-            check_amount(amount)
+        check_amount(self.amount)
+        check_amount(self.limit)
 
 
 class CounterLevel(msgspec.Struct, frozen=True):
@@ -385,8 +385,8 @@ def check_distinct_counters(claims: Sequence[CounterClaim]) -> None:
     Raises:
         ValueError: Two are for the same.
     """
-    counters = [claim.counter for claim in claims]
-    if len(set(counters)) < len(counters):
+    if len({claim.counter for claim in claims}) < len(claims):
+        counters = [claim.counter for claim in claims]
         raise ValueError(f"two claims of one reservation are for the same counter: {counters}")
 
 

@@ -182,11 +182,11 @@ def positive_count(value: object) -> int:
 
     Servers in Python (vLLM, SGLang) also take it as a decimal number or a text.
     """
+    if type(value) is int:  # neither True nor False
+        return max(value, 0)
     if isinstance(value, str) and len(value) <= _MAX_NUMBER_CHARS:
         try:
             value = float(value)
         except ValueError:
             return 0
-    if isinstance(value, float):
-        value = ceil(value) if isfinite(value) else 0
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return max(ceil(value), 0) if isinstance(value, float) and isfinite(value) else 0
