@@ -164,7 +164,8 @@ class RouteSequence:
         """Put a route of the same model first that begins, where the first has not begun of late.
 
         What is given up before it begins is no failure: no breaker notices, and each call would
-        wait its deadline for it.
+        wait its deadline for it. A route that calls left goes first only if it begins in time:
+        else the level gets no call that could show that it begins again.
         """
         first = self._choices[0]
         if len(self._choices) == 1 or self._usual_ttft(first, now) != inf:
@@ -172,11 +173,16 @@ class RouteSequence:
         for choice in self._choices[1:]:
             if choice.is_last_resort or choice.model != first.model:
                 continue
-            usual = self._usual_ttft(choice, now)
-            if usual is not None and usual != inf and self._is_admitted(choice, now):
+            usual, limit = self._usual_ttft(choice, now), self._longest_ttft(choice)
+            if usual is not None and usual < limit and self._is_admitted(choice, now):
                 self._choices.remove(choice)
                 self._choices.insert(0, choice)
                 return
+
+    def _longest_ttft(self, choice: RouteChoice) -> float:
+        """Seconds in which a route has to begin to go first; the deadline, if calls left it."""
+        deadline = self.decision.deadline
+        return inf if deadline is None or not choice.is_suspect else deadline
 
     def _usual_ttft(self, choice: RouteChoice, now: float) -> float | None:
         """Seconds to the first content there; on a fallback level, of the newest calls alone.

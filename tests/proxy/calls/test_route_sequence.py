@@ -182,7 +182,9 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
     assert routes == ["two/m", "one/m", "one/m"]
 
 
-@pytest.mark.parametrize(("newest", "goes_first"), [(0.8, "one/m"), (float("inf"), "two/m")])
+@pytest.mark.parametrize(
+    ("newest", "goes_first"), [(0.8, "one/m"), (1.5, "two/m"), (float("inf"), "two/m")]
+)
 def test_a_fallback_route_that_begins_no_more_comes_after_the_one_that_was_left_and_recovered(
     newest, goes_first
 ):
