@@ -208,11 +208,9 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
             if any(outputs):
                 return None
             rate = 0
-        numerator, denominator = 2 * self.effective_numerator, self.effective_denominator
-        parts = 2 * denominator
+        numerator, denominator = self.effective_numerator, self.effective_denominator
         return [
-            ((base + output * rate) * numerator + denominator) // parts  # halves upwards
-            for output in outputs
+            _divide_half_up((base + output * rate) * numerator, denominator) for output in outputs
         ]
 
 

@@ -147,20 +147,20 @@ def usage_bounds(
     return None if nanos is None else _bounds_of(nanos, is_guessed=guessed)
 
 
-def largest_cost(prompt: Usage, output: int, quote: PriceQuote, *, leaves_tier: bool) -> int | None:
+def largest_cost(prompt: Usage, output: int, quote: PriceQuote, *, any_tier: bool) -> int | None:
     """The effective nano-dollars of a call at most; None at an unknown price.
 
     Args:
         prompt: The prompt as it will be billed.
         output: Tokens generated.
         quote: At what prices.
-        leaves_tier: True if the provider chooses the service tier, and may choose the dearest.
+        any_tier: True if the provider chooses the service tier, and may choose the dearest.
     """
     period = quote.tariff.period(quote.at) if quote.tariff is not None else None
     if quote.tariff is None or period is None:
         return None
     most = None
-    for tier in period.sheets if leaves_tier else (quote.terms.service_tier,):
+    for tier in period.sheets if any_tier else (quote.terms.service_tier,):
         terms = quote.terms
         if tier != terms.service_tier:
             terms = msgspec.structs.replace(terms, service_tier=tier)

@@ -44,7 +44,7 @@ class RouteSequence:
         self.skipped = dict(decision.skipped)
         self._upstream_failure: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:
-            self._demote_silent_route(now)
+            self._demote_silent_route(now, decision.deadline)
         context.deps.route_health.retries.record_call(now)
 
     @property
@@ -160,7 +160,7 @@ class RouteSequence:
         if self.skipped:
             error.headers = {**error.headers, **skipped_header(self.skipped)}
 
-    def _demote_silent_route(self, now: float) -> None:
+    def _demote_silent_route(self, now: float, deadline: float) -> None:
         """Put a route of the same model first that begins, where the first has not begun of late.
 
         What is given up before it begins is no failure: no breaker notices, and each call would
@@ -173,16 +173,11 @@ class RouteSequence:
         for choice in self._choices[1:]:
             if choice.is_last_resort or choice.model != first.model:
                 continue
-            usual, limit = self._usual_ttft(choice, now), self._longest_ttft(choice)
-            if usual is not None and usual < limit and self._is_admitted(choice, now):
+            usual, longest = self._usual_ttft(choice, now), deadline if choice.is_suspect else inf
+            if usual is not None and usual < longest and self._is_admitted(choice, now):
                 self._choices.remove(choice)
                 self._choices.insert(0, choice)
                 return
-
-    def _longest_ttft(self, choice: RouteChoice) -> float:
-        """Seconds in which a route has to begin to go first; the deadline, if calls left it."""
-        deadline = self.decision.deadline
-        return inf if deadline is None or not choice.is_suspect else deadline
 
     def _usual_ttft(self, choice: RouteChoice, now: float) -> float | None:
         """Seconds to the first content there; on a fallback level, of the newest calls alone.

@@ -158,11 +158,11 @@ def _largest_use(
         return 1
     if unit is BudgetUnit.TOKENS:
         return prompt.prompt_tokens + output
-    leaves = leaves_tier_open(call.fields.service_tier if call.fields is not None else None)
-    cost = largest_cost(prompt, output, quote, leaves_tier=leaves)
+    any_tier = leaves_tier_open(call.fields.service_tier if call.fields is not None else None)
+    cost = largest_cost(prompt, output, quote, any_tier=any_tier)
     if cost is None:
         plain = Usage(input=prompt.prompt_tokens)
-        cost = largest_cost(plain, output, quote, leaves_tier=leaves)
+        cost = largest_cost(plain, output, quote, any_tier=any_tier)
     return cost or 0
 
 

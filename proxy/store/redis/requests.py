@@ -29,8 +29,8 @@ def key_prefix(prefix: str, organization: str) -> str:
 def redis_client(url: str, *, retries: int) -> Redis:
     """A client that asks so many times more where a connection breaks; nothing is connected yet.
 
-    It has no deadlines of its own, `answer_within` sets them: on Python 3.11 a client that has one
-    for what it sends drops the cancellation of a task that is sending.
+    It has no timeouts of its own, ``answer_within`` sets them: with one, it sends by way of
+    ``asyncio.wait_for``, which on Python 3.11 may drop the cancellation of its task.
 
     Raises:
         ValueError: If the URL is no such URL.
