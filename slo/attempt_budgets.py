@@ -8,6 +8,7 @@ of calls and of money, and never where it would have to read a long prompt from 
 
 import statistics
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from slo.windowed_ratio import WindowedRatio
@@ -49,10 +50,11 @@ min_retry_concurrency."""
 class RecentTtft:
     """Times to the first content of one route's latest calls."""
 
-    __slots__ = ("_samples",)
+    __slots__ = ("_assumed", "_samples")
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, float]] = deque(maxlen=_MAX_SAMPLES)
+        self._assumed: deque[tuple[float, float]] = deque(maxlen=_MIN_SAMPLES)
 
     def record(self, seconds: float, now: float) -> None:
         """Remember how long a call took; ``inf`` for one that was given up before it began.
@@ -63,13 +65,24 @@ class RecentTtft:
         """
         self._samples.append((now, seconds))
 
+    def assume(self, seconds: float, now: float) -> None:
+        """Take a route to be as slow as the one that outran it; what its own calls took overrides.
+
+        Args:
+            seconds: What the other one took from sending to the first content.
+            now: The time.
+        """
+        self._assumed.append((now, seconds))
+
     def median(self, now: float) -> float | None:
         """The median of the last ``RECENT_TTFT_WINDOW_S`` seconds; None for too few calls.
+
+        What was assumed counts only while no call of its own is known.
 
         Args:
             now: The time.
         """
-        found = [seconds for at, seconds in self._samples if at > now - RECENT_TTFT_WINDOW_S]
+        found = _recent(self._samples, now) or _recent(self._assumed, now)
         return statistics.median(found) if len(found) >= _MIN_SAMPLES else None
 
     def newest(self, now: float) -> float | None:
@@ -80,9 +93,25 @@ class RecentTtft:
         Args:
             now: The time.
         """
-        found = [seconds for at, seconds in self._samples if at > now - RECENT_TTFT_WINDOW_S]
-        newest = found[-_MIN_SAMPLES:]
+        newest = _recent(self._samples, now)[-_MIN_SAMPLES:]
         return statistics.median(newest) if len(newest) == _MIN_SAMPLES else None
+
+    def usual(self, now: float) -> float | None:
+        """The larger of ``median`` and ``newest``; None for too few calls.
+
+        A route that became slow, or silent, shows at once; one that recovered, once most of its
+        calls did.
+
+        Args:
+            now: The time.
+        """
+        median, newest = self.median(now), self.newest(now)
+        return median if median is None or newest is None else max(median, newest)
+
+
+def _recent(samples: Iterable[tuple[float, float]], now: float) -> list[float]:
+    """Samples of the last ``RECENT_TTFT_WINDOW_S`` seconds, oldest first."""
+    return [seconds for at, seconds in samples if at > now - RECENT_TTFT_WINDOW_S]
 
 
 def may_begin_sooner(

@@ -236,7 +236,7 @@ class HedgedAttempts:
         return all(
             may_begin_sooner(
                 there,
-                registry.health_of(attempt.choice.route).ttft.median(now),
+                registry.health_of(attempt.choice.route).ttft.usual(now),
                 waited=now - self._started_at[task],
                 deadline=self._deadline,
             )
@@ -320,7 +320,7 @@ class HedgedAttempts:
         elif first.ttft is not None:
             usual = registry.health_of(first.choice.route).ttft.median(now)
             if usual is not None and usual >= late:
-                registry.health_of(attempt.choice.route).ttft.record(first.ttft, now)
+                registry.health_of(attempt.choice.route).ttft.assume(first.ttft, now)
 
     def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
         """Error of an attempt that lost, by how long it took until another began."""

@@ -185,7 +185,7 @@ class RouteSequence:
         A level is taken because routes changed: what they did before says little.
         """
         ttft = self._context.deps.route_health.health_of(choice.route).ttft
-        return ttft.newest(now) if self.decision.level else ttft.median(now)
+        return ttft.newest(now) if self.decision.level else ttft.usual(now)
 
     def _is_ready(self, choice: RouteChoice) -> bool:
         """True if it may be tried because another is late: no last resort, and not failing."""

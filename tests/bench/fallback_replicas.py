@@ -146,7 +146,7 @@ _ROUTES = {
     "first silent, second 0.5 s": ("silence", "slow=10"),
     "both sound": ("", ""),
 }
-_CALLS = 60
+_CALLS = 120
 _RATE = 6.0
 _LADDER_S = 40.0
 #: Seconds by which three quarters of the calls are to pass both bad levels over.

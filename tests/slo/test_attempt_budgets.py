@@ -226,6 +226,28 @@ def test_a_routes_newest_times_show_at_once_that_it_recovered():
     assert ttft.newest(NOW + RECENT_TTFT_WINDOW_S) is None
 
 
+def test_a_route_that_became_silent_shows_at_once_and_one_that_recovered_later():
+    ttft, recovered = RecentTtft(), RecentTtft()
+    for seconds in [0.5] * 9 + [float("inf")] * 2:
+        ttft.record(seconds, NOW)
+    for seconds in [9.0] * 9 + [0.2] * 3:
+        recovered.record(seconds, NOW)
+
+    assert (ttft.median(NOW), ttft.usual(NOW)) == (0.5, float("inf"))
+    assert (recovered.newest(NOW), recovered.usual(NOW)) == (0.2, 9.0)
+    assert RecentTtft().usual(NOW) is None
+
+
+def test_what_a_route_is_assumed_to_take_counts_until_a_call_of_its_own_is_known():
+    ttft = RecentTtft()
+    for _ in range(3):
+        ttft.assume(0.5, NOW)
+    assert (ttft.median(NOW), ttft.usual(NOW), ttft.newest(NOW)) == (0.5, 0.5, None)
+
+    ttft.record(float("inf"), NOW)
+    assert ttft.median(NOW) is None
+
+
 @pytest.mark.parametrize(
     ("there", "here", "waited", "is_sooner"),
     [

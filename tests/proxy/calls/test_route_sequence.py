@@ -166,12 +166,13 @@ def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
     assert way.next_choice is not None
 
 
-def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has():
+@pytest.mark.parametrize("before", [[], [0.5] * 9])
+def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has(before):
     on = line()
     choices = requested_routes(on.call, on.deps.catalog)
     for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
-        for _ in range(3):
-            on.deps.route_health.health_of(choice.route).ttft.record(seconds, 999.0)
+        for each in [*before, *[seconds] * 3]:
+            on.deps.route_health.health_of(choice.route).ttft.record(each, 999.0)
     decisions = (
         RoutingDecision(choices=choices, deadline=1.0),
         RoutingDecision(choices=choices),
