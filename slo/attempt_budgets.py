@@ -69,7 +69,7 @@ class RecentTtft:
         """Take a route to be as slow as the one that outran it; what its own calls took overrides.
 
         Args:
-            seconds: What the other one took from sending to the first content.
+            seconds: From sending to the first content of the other one.
             now: The time.
         """
         self._assumed.append((now, seconds))
@@ -82,7 +82,7 @@ class RecentTtft:
         Args:
             now: The time.
         """
-        found = _recent(self._samples, now) or _recent(self._assumed, now)
+        found = _recent_seconds(self._samples, now) or _recent_seconds(self._assumed, now)
         return statistics.median(found) if len(found) >= _MIN_SAMPLES else None
 
     def newest(self, now: float) -> float | None:
@@ -93,7 +93,7 @@ class RecentTtft:
         Args:
             now: The time.
         """
-        newest = _recent(self._samples, now)[-_MIN_SAMPLES:]
+        newest = _recent_seconds(self._samples, now)[-_MIN_SAMPLES:]
         return statistics.median(newest) if len(newest) == _MIN_SAMPLES else None
 
     def usual(self, now: float) -> float | None:
@@ -109,7 +109,7 @@ class RecentTtft:
         return median if median is None or newest is None else max(median, newest)
 
 
-def _recent(samples: Iterable[tuple[float, float]], now: float) -> list[float]:
+def _recent_seconds(samples: Iterable[tuple[float, float]], now: float) -> list[float]:
     """Samples of the last ``RECENT_TTFT_WINDOW_S`` seconds, oldest first."""
     return [seconds for at, seconds in samples if at > now - RECENT_TTFT_WINDOW_S]
 

@@ -238,7 +238,7 @@ def test_a_route_that_became_silent_shows_at_once_and_one_that_recovered_later()
     assert RecentTtft().usual(NOW) is None
 
 
-def test_what_a_route_is_assumed_to_take_counts_until_a_call_of_its_own_is_known():
+def test_an_assumed_time_counts_until_a_call_of_the_routes_own_is_known():
     ttft = RecentTtft()
     for _ in range(3):
         ttft.assume(0.5, NOW)
