@@ -34,7 +34,7 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
 
-# What needs no database and no process, without slow tests: in a minute and a half, before each commit.
+# What needs no database and no process, without slow tests: in under a minute, before each commit.
 FAST := $(addprefix tests/,compaction slo dashboards) \
   $(addprefix tests/proxy/,api caches calls catalog prefix providers records tokens)
 test-fast: export PYTHONDONTWRITEBYTECODE :=

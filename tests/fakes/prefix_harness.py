@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -17,9 +18,11 @@ import orjson
 
 from dashboards.reports import Part, ReportPeriod, Spend
 from proxy import app
+from proxy.api.endpoint import Endpoint
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.services.planning.planning import PromptPlanning
 from proxy.settings import Settings, read
 from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app as lab_app
@@ -54,6 +57,7 @@ price = {{ input = "0.20", cache_read = "0.02", output = "0.80" }}
 _EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 _BY_FEATURE: tuple[Part, ...] = ("feature",)
 START = 1_790_000_000.0
+_LEARNED_WITHIN_S = 30.0
 
 
 @dataclass
@@ -110,7 +114,17 @@ class PrefixHarness:
             },
         )
         assert answer.status_code == 200, answer.text
+        self._wait_until_learned()
         return answer.json()
+
+    def _wait_until_learned(self) -> None:
+        """Wait until the gateway has learned from the call: minutes pass before the next one."""
+        assert isinstance(self.gateway.app, Endpoint)
+        planning = self.gateway.app._deps.planning
+        assert isinstance(planning, PromptPlanning)
+        over = Event()
+        planning._learner.submit(over.set)
+        assert over.wait(_LEARNED_WITHIN_S)
 
     def plan(self, feature: str, mode: PlanningMode) -> None:
         """Have the feature planned in this mode from now on."""
