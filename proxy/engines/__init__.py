@@ -1,0 +1,1 @@
+"""Self-hosted inference engines: profiles, launch commands, processes, metrics, replica routing."""

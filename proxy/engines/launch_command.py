@@ -1,0 +1,47 @@
+"""The command that starts one replica of an engine, and where it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFlag:
+    """A part of an engine's command line.
+
+    Attributes:
+        argv: The flag and its values, as the engine takes them.
+        reason: One sentence that says what it is good for.
+    """
+
+    argv: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCommand:
+    """The command of one replica.
+
+    Attributes:
+        program: The program and what it always takes, such as ``("vllm", "serve", "model")``.
+        flags: Its flags, in order, each with its reason.
+        env: Environment variables besides the gateway's own.
+        base_url: Where its OpenAI-compatible API answers, up to and including ``/v1``.
+        health_url: Answers 200 once it can serve.
+        metrics_url: Its Prometheus metrics; "" where it has none.
+        start_seconds: Seconds within which it must be healthy.
+        drain_seconds: Seconds that calls under way get once it is told to stop.
+    """
+
+    program: tuple[str, ...]
+    flags: tuple[LaunchFlag, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    base_url: str
+    health_url: str
+    metrics_url: str = ""
+    start_seconds: float = 600.0
+    drain_seconds: float = 30.0
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The whole command line."""
+        return (*self.program, *(part for flag in self.flags for part in flag.argv))
