@@ -223,5 +223,19 @@ def upstream_keys(names: Iterable[str]) -> dict[str, str]:
     return {name: key for name in names if (key := environment.get(name, "").strip())}
 
 
+def engine_environment(secrets: Iterable[str]) -> dict[str, str]:
+    """The environment for an engine: ours, without our settings and without these variables.
+
+    Args:
+        secrets: Variables that hold providers' keys, which are none of an engine's business.
+    """
+    hidden = set(secrets)
+    return {
+        name: value
+        for name, value in _environment().items()
+        if name not in hidden and not name.upper().startswith(PREFIX)
+    }
+
+
 def _environment() -> Mapping[str, str]:
     return os.environ  # noqa: TID251 - the one place that may

@@ -9,7 +9,7 @@ from pydantic import SecretStr, ValidationError
 from compaction.policy import CompactionMode as Compaction
 from proxy.errors import OperatorError
 from proxy.records.feature_mode import PlanningMode
-from proxy.settings import PREFIX, Settings, read, upstream_keys
+from proxy.settings import PREFIX, Settings, engine_environment, read, upstream_keys
 
 #: Every setting with a value that is not its default, as text and as read.
 VALUES: dict[str, tuple[str, Any]] = {
@@ -201,3 +201,14 @@ def test_settings_that_are_printed_tell_no_secret():
     settings = read({"THRIFTGATE_ADMIN_TOKEN": "an-admin-token-of-24-chars"})
 
     assert "an-admin-token" not in f"{settings!r} {settings}"
+
+
+def test_an_engine_gets_our_environment_without_settings_and_secrets(monkeypatch):
+    monkeypatch.setenv("THRIFTGATE_DATABASE_URL", "postgresql://secret@db/ledger")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    found = engine_environment(["OPENAI_API_KEY"])
+
+    assert found["HF_HUB_OFFLINE"] == "1"
+    assert not {"THRIFTGATE_DATABASE_URL", "OPENAI_API_KEY"} & set(found)

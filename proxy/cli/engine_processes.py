@@ -1,0 +1,237 @@
+"""The process of ``thriftgate engine serve``, and what ``thriftgate engine status`` shows."""
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from rich.text import Text
+
+from proxy.cli.terminal import Terminal, empty_table, format_time
+from proxy.engines.launch_command import LaunchCommand
+from proxy.engines.replica_process import (
+    kernel_oom_kills,
+    kill_leftovers,
+    port_conflict,
+    replica_process,
+)
+from proxy.engines.state_file import (
+    EngineState,
+    EngineStateFile,
+    locked_profile,
+    profile_folder,
+    read_engine_states,
+)
+from proxy.engines.supervised_replica import (
+    LOST_STATES,
+    ProcessState,
+    ReplicaReport,
+    SupervisionPorts,
+    SupervisionSettings,
+)
+from proxy.engines.supervisor import EngineSupervisor
+from proxy.errors import OperatorError
+from slo.toml.problems import InvalidFile
+
+_FAILED: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePlan:
+    """The replicas of a profile, and what `engine serve` needs to run them.
+
+    Attributes:
+        profile: Name of the profile.
+        commands: A command for each replica.
+        folder: The gateway's data folder.
+        environment: Environment of the engines; ``proxy.settings.engine_environment`` gives it.
+        replan: Reads the profile anew on SIGHUP and returns commands on free ports, for a rolling
+            change; None if SIGHUP is to stop.
+        settings: Intervals and limits; environment and marker are set here.
+    """
+
+    profile: str
+    commands: Sequence[LaunchCommand]
+    folder: Path
+    environment: Mapping[str, str]
+    replan: Callable[[], Sequence[LaunchCommand]] | None = None
+    settings: SupervisionSettings = field(default_factory=SupervisionSettings)
+
+
+def serve_engine(plan: EnginePlan, terminal: Terminal) -> int:
+    """Run the replicas until told to stop; the exit status, 1 if all of them were given up.
+
+    The first SIGTERM or SIGINT drains them, a second one ends them at once.
+
+    Raises:
+        OperatorError: If the profile is served already, or two replicas have one port.
+    """
+    folder = profile_folder(plan.folder, plan.profile).absolute()
+    with locked_profile(folder):
+        marker = f"{folder}/"
+        if killed := kill_leftovers(marker):
+            terminal.say(f"Ended {killed} processes that an earlier run left behind.")
+        return asyncio.run(_serve(plan, terminal, folder, marker))
+
+
+async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str) -> int:
+    state = EngineStateFile(folder, plan.profile, terminal.now())
+    settings = replace(plan.settings, environment=plan.environment, marker=marker)
+    shown: dict[str, tuple[ProcessState, str]] = {}
+
+    def record(report: ReplicaReport) -> None:
+        state.write(supervisor.reports)
+        if shown.get(report.name) != (report.state, report.reason):
+            shown[report.name] = report.state, report.reason
+            terminal.say(*change_lines(report))
+
+    async with health_probe() as probe:
+        ports = SupervisionPorts(
+            probe=probe,
+            start=replica_process,
+            port_conflict=port_conflict,
+            oom_kills=kernel_oom_kills,
+            now=terminal.now,
+            chance=random.random,
+        )
+        try:
+            supervisor = EngineSupervisor(plan.commands, folder, ports, settings, record)
+        except ValueError as error:
+            raise OperatorError(f"Profile {plan.profile}: {error}.") from error
+        state.write(supervisor.reports)
+        async with asyncio.TaskGroup() as tasks:
+            _handle_signals(plan, supervisor, terminal, tasks)
+            await supervisor.run()
+        state.write(supervisor.reports)
+    if supervisor.is_lost:
+        terminal.say("No replica is left: every one was given up.")
+        return _FAILED
+    terminal.say("All replicas have stopped.")
+    return 0
+
+
+def _handle_signals(
+    plan: EnginePlan, supervisor: EngineSupervisor, terminal: Terminal, tasks: asyncio.TaskGroup
+) -> None:
+    """Stop on SIGTERM and SIGINT, at once on the second; a rolling change on SIGHUP."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, supervisor.kill)
+        terminal.say("Draining; a second signal ends the replicas at once.")
+        supervisor.stop()
+
+    async def change(replan: Callable[[], Sequence[LaunchCommand]]) -> None:
+        try:
+            why = await supervisor.replace_all(replan())
+        except (OperatorError, InvalidFile) as error:
+            why = str(error)
+        terminal.say(f"Rolling change: {why}" if why else "Rolling change: done.")
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    replan = plan.replan
+    if replan is not None:
+        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.create_task(change(replan)))
+    else:
+        loop.add_signal_handler(signal.SIGHUP, stop)
+
+
+@asynccontextmanager
+async def health_probe() -> AsyncIterator[Callable[[str, float], Awaitable[int]]]:
+    """A block with a function that sends a GET and returns the status; the body is not read.
+
+    It raises OSError where there is no answer.
+    """
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
+
+    async with httpx2.AsyncClient(trust_env=False, follow_redirects=False) as client:
+
+        async def probe(url: str, timeout: float) -> int:  # noqa: ASYNC109 - the port's shape
+            try:
+                async with client.stream("GET", url, timeout=timeout) as answer:
+                    return answer.status_code
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                raise OSError(type(error).__name__) from error
+
+        yield probe
+
+
+def change_lines(report: ReplicaReport) -> list[str]:
+    """A change of state in lines, with the last output where the engine ended unexpectedly."""
+    said = f"Replica {report.name}: {report.state.value.replace('_', ' ')}"
+    if report.state is ProcessState.READY:
+        said += f" at {report.base_url}"
+    if report.reason:
+        said += f": {report.reason}"
+    lines = [said]
+    if report.last_lines:
+        lines += [f"  {line}" for line in report.last_lines] + [f"  All of it: {report.log}"]
+    return lines
+
+
+def print_engine_status(
+    terminal: Terminal, folder: Path, profile: str = "", *, as_json: bool = False
+) -> None:
+    """Print the state of supervised engines; ends the command where there is none of that name."""
+    states = read_engine_states(folder)
+    found = [each for each in states if profile in {"", each.profile}]
+    if profile and not found:
+        terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
+    if as_json:
+        terminal.print_json({"engines": [_document(each) for each in found]})
+        return
+    if not found:
+        terminal.say("No engine was served here yet.")
+        return
+    for state in found:
+        terminal.say(_headline(state))
+        _show_replicas(terminal, state)
+
+
+def _headline(state: EngineState) -> str:
+    since = format_time(state.started)
+    if state.is_running:
+        return f"Profile {state.profile}: supervised by process {state.pid} since {since}."
+    return (
+        f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
+        f" {since}, is gone; below is what it said last."
+    )
+
+
+def _show_replicas(terminal: Terminal, state: EngineState) -> None:
+    table = empty_table(
+        "replica", "state", "since", "pid", "restarts", "url", "reason", right=("pid", "restarts")
+    )
+    for each in state.replicas:
+        cells = (
+            each.name,
+            each.state.value.replace("_", " "),
+            format_time(each.since),
+            str(each.pid or "none"),
+            str(each.restarts),
+            each.base_url,
+            each.reason,
+        )
+        table.add_row(*map(Text, cells))
+    terminal.show(table)
+    for each in state.replicas:
+        if each.state in LOST_STATES:
+            terminal.say(*change_lines(each))
+
+
+def _document(state: EngineState) -> dict[str, Any]:
+    return {
+        "profile": state.profile,
+        "is_running": state.is_running,
+        "pid": state.pid,
+        "started": state.started,
+        "replicas": state.replicas,
+    }

@@ -1,0 +1,230 @@
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from typer import Exit
+
+from proxy.cli.engine_processes import (
+    change_lines,
+    health_probe,
+    print_engine_status,
+    serve_engine,
+)
+from proxy.cli.terminal import Terminal
+from proxy.engines.state_file import EngineStateFile, locked_profile, profile_folder
+from proxy.engines.supervised_replica import ProcessState, ReplicaReport
+from proxy.errors import OperatorError
+from tests.fakes.engine_gateway import PROFILE, engine_gateway, plan, wait_for_replica
+from tests.fakes.engines import engine_command, is_alive
+
+NOW = 1_790_000_000.0
+READY = ReplicaReport(
+    name="8001",
+    base_url="http://127.0.0.1:8001/v1",
+    metrics_url="http://127.0.0.1:8001/metrics",
+    state=ProcessState.READY,
+    since=NOW,
+    pid=4711,
+    restarts=2,
+)
+LOST = replace(
+    READY,
+    name="8002",
+    state=ProcessState.CRASH_LOOP,
+    pid=0,
+    reason="exited with status 1",
+    last_lines=("no such model",),
+    log="/data/8002.log",
+)
+
+
+def _no_store():
+    raise AssertionError
+
+
+class _Spoken:
+    """A terminal, and what was printed."""
+
+    def __init__(self):
+        self.failed = ""
+        self._console = Console(width=200, force_terminal=False, color_system=None, markup=False)
+        self._console.record = True
+        self.terminal = Terminal(_no_store, lambda: NOW, self._console, self._fail)
+
+    def _fail(self, why):
+        self.failed = why
+        raise Exit(1)
+
+    @property
+    def text(self):
+        return self._console.export_text(clear=False)
+
+
+@pytest.fixture
+def spoken():
+    return _Spoken()
+
+
+@pytest.fixture
+def kept_state(tmp_path):
+    folder = profile_folder(tmp_path, PROFILE)
+    folder.mkdir(parents=True)
+    EngineStateFile(folder, PROFILE, NOW).write([READY, LOST])
+    return folder
+
+
+def test_engine_serve_drains_on_sigterm_and_ends_with_0(tmp_path):
+    with engine_gateway(tmp_path) as process:
+        replica = wait_for_replica(tmp_path, "ready")
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    name = replica["name"]
+    assert said.splitlines() == [
+        f"Replica {name}: starting",
+        f"Replica {name}: ready at {replica['base_url']}",
+        "Draining; a second signal ends the replicas at once.",
+        f"Replica {name}: draining",
+        f"Replica {name}: stopped",
+        "All replicas have stopped.",
+    ]
+    assert not is_alive(replica["pid"])
+
+
+def test_kill_9_of_the_gateway_leaves_no_process_behind(tmp_path, spoken):
+    file = tmp_path / "daemon"
+    with engine_gateway(tmp_path, "--daemon", str(file)) as process:
+        replica = wait_for_replica(tmp_path, "ready")
+        daemon = int(file.read_text())
+        assert is_alive(daemon)
+        process.kill()
+        process.wait(60)
+
+    waiting = threading.Event()
+    while is_alive(replica["pid"]) or is_alive(daemon):
+        waiting.wait(0.02)
+    print_engine_status(spoken.terminal, tmp_path)
+    assert f"not running. Process {process.pid}, which supervised it" in spoken.text
+
+
+def test_engine_serve_ends_with_1_once_every_replica_is_in_a_crash_loop(tmp_path, spoken):
+    made = plan(tmp_path, "--exit-code", "1", "--say", "\x1b]0;no such model")
+
+    assert serve_engine(made, spoken.terminal) == 1
+
+    assert "It ended 3 times before it worked, and is not started again" in spoken.text
+    assert "  \\x1b]0;no such model\n" in spoken.text
+    assert spoken.text.endswith("No replica is left: every one was given up.\n")
+
+
+def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_path, spoken):
+    fresh = engine_command()
+    made = replace(plan(tmp_path), replan=lambda: [fresh])
+
+    def drive():
+        old = wait_for_replica(tmp_path, "ready")
+        os.kill(os.getpid(), signal.SIGHUP)
+        pause = threading.Event()
+        while "Rolling change: done." not in spoken.text:
+            pause.wait(0.02)
+        assert wait_for_replica(tmp_path, "ready") != old
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    driver = threading.Thread(target=drive)
+    driver.start()
+    try:
+        assert serve_engine(made, spoken.terminal) == 0
+    finally:
+        driver.join()
+    assert wait_for_replica(tmp_path, "stopped")["base_url"] == fresh.base_url
+    assert f"ready at {fresh.base_url}" in spoken.text
+
+
+def test_a_profile_that_is_served_already_or_has_one_port_twice_is_refused(tmp_path, spoken):
+    made = plan(tmp_path)
+    with (
+        locked_profile(profile_folder(tmp_path, PROFILE)),
+        pytest.raises(OperatorError, match="served already"),
+    ):
+        serve_engine(made, spoken.terminal)
+
+    with pytest.raises(OperatorError, match="belongs to another replica"):
+        serve_engine(replace(made, commands=[*made.commands] * 2), spoken.terminal)
+
+
+def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, spoken, kept_state):
+    print_engine_status(spoken.terminal, tmp_path)
+
+    lines = spoken.text.splitlines()
+    assert lines[0].startswith(f"Profile tiny: not running. Process {os.getpid()}, which")
+    assert lines[1].split() == ["replica", "state", "since", "pid", "restarts", "url", "reason"]
+    assert lines[2].split()[:2] == ["8001", "ready"]
+    assert "crash loop" in lines[3]
+    assert lines[-2:] == ["  no such model", "  All of it: /data/8002.log"]
+
+
+def test_status_says_who_supervises_a_profile(tmp_path, spoken, kept_state):
+    with locked_profile(kept_state):
+        print_engine_status(spoken.terminal, tmp_path, PROFILE)
+
+    assert f"Profile tiny: supervised by process {os.getpid()} since" in spoken.text
+
+
+def test_status_is_one_json_document_for_scripts(tmp_path, spoken, kept_state):
+    print_engine_status(spoken.terminal, tmp_path, as_json=True)
+
+    (engine,) = json.loads(spoken.text)["engines"]
+    assert (engine["profile"], engine["is_running"]) == ("tiny", False)
+    assert [each["state"] for each in engine["replicas"]] == ["ready", "crash_loop"]
+    assert engine["replicas"][0]["pid"] == 4711
+
+
+def test_status_without_an_engine_says_so(tmp_path, spoken):
+    print_engine_status(spoken.terminal, tmp_path)
+    with pytest.raises(Exit):
+        print_engine_status(spoken.terminal, tmp_path, "chat")
+
+    assert spoken.text == "No engine was served here yet.\n"
+    assert spoken.failed.startswith("Profile chat was never served here.")
+
+
+def test_a_change_names_the_replica_the_reason_and_the_last_output():
+    assert change_lines(READY) == ["Replica 8001: ready at http://127.0.0.1:8001/v1"]
+    assert change_lines(LOST) == [
+        "Replica 8002: crash loop: exited with status 1",
+        "  no such model",
+        "  All of it: /data/8002.log",
+    ]
+
+
+def test_the_health_probe_returns_the_status_or_raises_an_os_error(caplog):
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async def story():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with health_probe() as probe:
+                assert await probe(f"http://127.0.0.1:{port}/health", 30.0) == 503
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            async with health_probe() as probe:
+                with pytest.raises(OSError, match="ReadTimeout"):
+                    await probe(f"http://127.0.0.1:{port}/health", 0.05)
+                silent.close()
+                with pytest.raises(OSError, match="ConnectError"):
+                    await probe(f"http://127.0.0.1:{port}/health", 30.0)
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(story())
+    assert not [each for each in caplog.records if each.name.startswith("httpx")]
