@@ -1,0 +1,1 @@
+"""Engines: their command lines, where they answer, and the names of their metrics."""

@@ -1,0 +1,183 @@
+"""The port that every engine's adapter fills: flags, addresses, versions and metric names."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from proxy.engines.launch_command import LaunchCommand, LaunchFlag
+from proxy.engines.profiles import Engine, EngineProfile, KVDtype, SpeculativeMethod
+
+#: Addresses that mean every interface, and the one to reach them at.
+_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is compared with, not bound to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricNames:
+    """Names of an engine's Prometheus metrics, newest first; empty where it has none.
+
+    A reader takes the first name that the engine exports and adds up its series. Where none is
+    exported, it goes on without that figure and says which one is missing.
+
+    Attributes:
+        running: Gauge of sequences that are being served.
+        waiting: Gauge of sequences in the queue.
+        kv_usage: Gauge of the KV cache's used part, 0 to 1.
+        prefix_queries: Counter of prompt tokens looked up in the prefix cache.
+        prefix_hits: Counter of those found there.
+        prompt_tokens: Counter of prompt tokens; ``prompt_tokens_exclude_cached`` of the adapter
+            says whether those read from the cache are counted.
+        cached_prompt_tokens: Counter of prompt tokens read from the cache.
+        generation_tokens: Counter of output tokens.
+        preemptions: Counter of sequences that lost their KV blocks to others.
+        spec_drafts: Counter of drafts, one per sequence and step.
+        spec_draft_tokens: Counter of tokens in them.
+        spec_accepted_tokens: Counter of those that the model accepted.
+        spec_accepted_per_position: The same by the label ``position``, from 0.
+        spec_acceptance_rate: Gauge of the acceptance rate where there are no counters.
+        queue_seconds: Histogram of seconds in the queue, per request.
+        prefill_seconds: Histogram of seconds of prefill, per request.
+        decode_seconds: Histogram of seconds of decode, per request.
+        prefill_seconds_total: Counter of seconds of prefill where there is no histogram.
+        decode_seconds_total: Counter of seconds of decode where there is no histogram.
+    """
+
+    running: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    kv_usage: tuple[str, ...] = ()
+    prefix_queries: tuple[str, ...] = ()
+    prefix_hits: tuple[str, ...] = ()
+    prompt_tokens: tuple[str, ...] = ()
+    cached_prompt_tokens: tuple[str, ...] = ()
+    generation_tokens: tuple[str, ...] = ()
+    preemptions: tuple[str, ...] = ()
+    spec_drafts: tuple[str, ...] = ()
+    spec_draft_tokens: tuple[str, ...] = ()
+    spec_accepted_tokens: tuple[str, ...] = ()
+    spec_accepted_per_position: tuple[str, ...] = ()
+    spec_acceptance_rate: tuple[str, ...] = ()
+    queue_seconds: tuple[str, ...] = ()
+    prefill_seconds: tuple[str, ...] = ()
+    decode_seconds: tuple[str, ...] = ()
+    prefill_seconds_total: tuple[str, ...] = ()
+    decode_seconds_total: tuple[str, ...] = ()
+
+
+class EngineUrls(NamedTuple):
+    """Addresses of one replica."""
+
+    base_url: str
+    health_url: str
+    metrics_url: str
+
+
+class Misfit(NamedTuple):
+    """A field of a profile that its engine cannot follow: the key, what is wrong, and the fix."""
+
+    key: str
+    what: str
+    fix: str
+
+
+#: The program and the flags of one replica, without those of ``extra_args``.
+CommandLine = tuple[tuple[str, ...], list[LaunchFlag]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAdapter:
+    """All that the gateway knows about one engine.
+
+    Attributes:
+        oldest_version: The oldest version whose flags and metrics were read.
+        newest_version: The newest one; profiles without a version get its flags.
+        build_command_line: Builds the command line of a replica; arguments are the profile, the
+            replica's number from 0 and the Python to run modules with. None if attach-only.
+        build_env: Builds the environment variables of a replica besides the profile's own.
+        find_misfits: Finds fields that this engine cannot follow.
+        attach_needs: Settings with which whoever starts it has to start it.
+        prompt_tokens_exclude_cached: True if ``metrics.prompt_tokens`` counts computed tokens only.
+    """
+
+    engine: Engine
+    oldest_version: str
+    newest_version: str
+    metrics: MetricNames
+    health_path: str = "/health"
+    metrics_path: str = "/metrics"
+    attach_needs: str = ""
+    prompt_tokens_exclude_cached: bool = False
+    speculative_methods: frozenset[SpeculativeMethod] = frozenset(SpeculativeMethod)
+    kv_dtypes: frozenset[KVDtype] = frozenset(KVDtype)
+    build_command_line: Callable[[EngineProfile, int, str], CommandLine] | None = None
+    build_env: Callable[[EngineProfile, int], dict[str, str]] = lambda profile, replica: {}
+    find_misfits: Callable[[EngineProfile], Iterator[Misfit]] = lambda profile: iter(())
+
+    @property
+    def can_launch(self) -> bool:
+        """True if the gateway can start it, False if it can only attach to it."""
+        return self.build_command_line is not None
+
+    def launch_command(
+        self, profile: EngineProfile, replica: int = 0, python: str = "python"
+    ) -> LaunchCommand:
+        """The command that starts a replica.
+
+        Args:
+            profile: Profile of this engine.
+            replica: Number of the replica, from 0.
+            python: Interpreter of the gateway, for engines that are Python modules of its own.
+
+        Raises:
+            ValueError: If there is nothing to start, which a profile that was read rules out.
+        """
+        if self.build_command_line is None or profile.is_attached:
+            raise ValueError(f"{profile.name}: replicas of {self.engine} are attached, not started")
+        program, flags = self.build_command_line(profile, replica, python)
+        if profile.extra_args:
+            reason = "The profile adds it in extra_args."
+            flags.append(LaunchFlag(argv=profile.extra_args, reason=reason))
+        urls = self.urls(profile, replica)
+        return LaunchCommand(
+            program=program,
+            flags=tuple(flags),
+            env={**self.build_env(profile, replica), **profile.env},
+            base_url=urls.base_url,
+            health_url=urls.health_url,
+            metrics_url=urls.metrics_url,
+            start_seconds=float(profile.start_seconds),
+            drain_seconds=float(profile.drain_seconds),
+        )
+
+    def urls(self, profile: EngineProfile, replica: int = 0) -> EngineUrls:
+        """Where a replica answers, whether it is started here or attached."""
+        if profile.is_attached:
+            base_url = profile.attached_urls[replica]
+            origin = base_url.removesuffix("/v1")
+        else:
+            host = _ANY_HOST.get(profile.host, profile.host)
+            bracketed = f"[{host}]" if ":" in host else host
+            origin = f"http://{bracketed}:{profile.port + replica}"
+            base_url = f"{origin}/v1"
+        return EngineUrls(base_url, origin + self.health_path, origin + self.metrics_path)
+
+    def version_note(self, profile: EngineProfile) -> str:
+        """Say that the profile's version lies outside those that were read; "" where it does not.
+
+        Flags are still written as for the nearest version; metrics that are missing are left out.
+        """
+        if not profile.version:
+            return ""
+        version = parse_version(profile.version)
+        oldest, newest = map(parse_version, (self.oldest_version, self.newest_version))
+        if oldest <= version[: len(oldest)] and version[: len(newest)] <= newest:
+            return ""
+        return (
+            f"{self.engine} {profile.version} is outside {self.oldest_version} to "
+            f"{self.newest_version}, whose flags and metrics are known: an unknown flag stops the "
+            "start, and without a known metric replicas are compared by their load alone."
+        )
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """The numbers of a version such as ``v0.32.0+cpu`` or ``b11549``."""
+    numbers = text.lstrip("vb").partition("+")[0].split(".")
+    return tuple(int(each) for each in numbers if each.isdigit())

@@ -1,0 +1,220 @@
+"""llama.cpp: its server inside the ``xllamacpp`` wheel, or a ``llama-server`` binary.
+
+Both take the same flags here. Versions are llama.cpp's build numbers.
+Source: option names and metric names in the wheel xllamacpp 2026.10.11549, read and run 2026-11-24.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from proxy.engines.adapters.adapter import CommandLine, EngineAdapter, MetricNames, Misfit
+from proxy.engines.launch_command import LaunchFlag
+from proxy.engines.profiles import (
+    Engine,
+    EngineProfile,
+    KVDtype,
+    ServingGoal,
+    Speculation,
+    SpeculativeMethod,
+)
+
+_BUILD: Final = "11549"
+_LAUNCHER: Final = "proxy.engines.llamacpp_server"
+_MIB_PER_GIB: Final = 1_024
+_KV_DTYPES: Final = {KVDtype.INT8: "q8_0", KVDtype.INT4: "q4_0"}
+#: Slots of a goal where the profile states no ``max_sequences``.
+_SLOTS: Final = {ServingGoal.LATENCY: 2, ServingGoal.BALANCED: 4, ServingGoal.THROUGHPUT: 8}
+_SPECULATION: Final = {
+    SpeculativeMethod.DRAFT_MODEL: (
+        "draft-simple",
+        "A small model drafts tokens, which one pass verifies.",
+    ),
+    SpeculativeMethod.EAGLE3: (
+        "draft-eagle3",
+        "An EAGLE-3 head drafts tokens from the model's hidden states.",
+    ),
+    SpeculativeMethod.MTP: (
+        "draft-mtp",
+        "The model's own multi-token prediction layers draft tokens.",
+    ),
+    SpeculativeMethod.NGRAM: (
+        "ngram-simple",
+        "Drafts repeat text that followed the same words earlier.",
+    ),
+}
+_REASONING_FORMATS: Final = ("none", "auto", "deepseek", "deepseek-legacy")
+
+
+def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandLine:
+    model_flag = "--model" if _is_file(profile.model) else "--hf-repo"
+    return profile.program or (python, "-m", _LAUNCHER), [
+        LaunchFlag(argv=(model_flag, profile.model), reason="The weights it serves, as GGUF."),
+        LaunchFlag(
+            argv=("--alias", profile.served_name),
+            reason="The model's name in answers; calls may ask by any.",
+        ),
+        LaunchFlag(
+            argv=("--host", profile.host, "--port", str(profile.port + replica)),
+            reason="The gateway reaches the replica there.",
+        ),
+        *_batch_flags(profile),
+        *_kv_flags(profile),
+        *_device_flags(profile),
+        *_speculation_flags(profile.speculation),
+        *_api_flags(profile),
+    ]
+
+
+def _is_file(model: str) -> bool:
+    return model.endswith(".gguf") or model.startswith(("/", "./", "../", "~"))
+
+
+def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+    slots = profile.max_sequences or _SLOTS[profile.goal]
+    yield LaunchFlag(
+        argv=("--parallel", str(slots)),
+        reason="Slots: calls served at once, each with a prefix cache of its own.",
+    )
+    if profile.max_model_len:
+        yield LaunchFlag(
+            argv=("--ctx-size", str(slots * profile.max_model_len)),
+            reason=f"Context of all slots: {slots} of {profile.max_model_len} tokens.",
+        )
+    if profile.max_batched_tokens:
+        yield LaunchFlag(
+            argv=("--batch-size", str(profile.max_batched_tokens)),
+            reason="Tokens per step: fewer keep streams even, more finish prefill sooner.",
+        )
+
+
+def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+    if dtype := _KV_DTYPES.get(profile.kv_dtype):
+        yield LaunchFlag(
+            argv=("--cache-type-k", dtype, "--cache-type-v", dtype, "--flash-attn", "on"),
+            reason="Smaller KV cache; values in this format need flash attention.",
+        )
+    if profile.prefix_caching:
+        yield LaunchFlag(
+            argv=("--cache-prompt",), reason="A prefix seen before in a slot is not computed again."
+        )
+    else:
+        yield LaunchFlag(
+            argv=("--no-cache-prompt",), reason="The profile turns prefix caching off."
+        )
+    if profile.kv_offload_gb:
+        yield LaunchFlag(
+            argv=("--cache-ram", str(int(profile.kv_offload_gb * _MIB_PER_GIB))),
+            reason="Prompts that leave a slot stay readable in so many MiB of host memory.",
+        )
+
+
+def _device_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+    if profile.gpus == 0:
+        yield LaunchFlag(
+            argv=("--n-gpu-layers", "0"), reason="All layers run on processors: it has no GPU."
+        )
+    if profile.tensor_parallel > 1:
+        yield LaunchFlag(
+            argv=("--split-mode", "row"), reason="Splits each layer's rows over the GPUs."
+        )
+    if profile.pipeline_parallel > 1:
+        yield LaunchFlag(argv=("--split-mode", "layer"), reason="Spreads layers over the GPUs.")
+
+
+def _speculation_flags(speculation: Speculation | None) -> Iterator[LaunchFlag]:
+    if speculation is None:
+        return
+    kind, reason = _SPECULATION[speculation.method]
+    yield LaunchFlag(argv=("--spec-type", kind), reason=reason)
+    tokens = str(speculation.tokens)
+    if speculation.method is SpeculativeMethod.NGRAM:
+        size = str(speculation.ngram_max)
+        yield LaunchFlag(
+            argv=("--spec-ngram-simple-size-n", size, "--spec-ngram-simple-size-m", tokens),
+            reason=f"Looks for the last {size} tokens, and drafts the {tokens} that followed.",
+        )
+        return
+    if speculation.draft:
+        flag = "--spec-draft-model" if _is_file(speculation.draft) else "--spec-draft-hf"
+        yield LaunchFlag(argv=(flag, speculation.draft), reason="The weights that draft.")
+    yield LaunchFlag(
+        argv=("--spec-draft-n-max", tokens),
+        reason="Draft tokens per step: more pay where accepted.",
+    )
+
+
+def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+    yield LaunchFlag(
+        argv=("--jinja",), reason="The model's own chat template, which tool calls need."
+    )
+    if profile.reasoning_parser:
+        yield LaunchFlag(
+            argv=("--reasoning-format", profile.reasoning_parser),
+            reason="Reads the model's reasoning out of its text.",
+        )
+    yield LaunchFlag(argv=("--metrics",), reason="Load, cache and acceptance are read from there.")
+
+
+def _env(profile: EngineProfile, replica: int) -> dict[str, str]:
+    """Each replica of several has GPUs of its own, where the profile says how many."""
+    if profile.replicas == 1 or not profile.gpus:
+        return {}
+    first = replica * profile.gpus
+    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(first, first + profile.gpus)))}
+
+
+def _misfits(profile: EngineProfile) -> Iterator[Misfit]:
+    if profile.quantization:
+        fix = "leave it out, and name a GGUF file in that format"
+        yield Misfit("quantization", "is a property of the GGUF file", fix)
+    if profile.cpu_offload_gb:
+        fix = 'leave it out, and write extra_args = ["--n-gpu-layers", "20"]'
+        yield Misfit("cpu_offload_gb", "is counted in layers by llama.cpp", fix)
+    if not profile.chunked_prefill:
+        fix = "leave it out; max_batched_tokens sets the size"
+        yield Misfit("chunked_prefill", "cannot be turned off in llama.cpp", fix)
+    if profile.tool_call_parser:
+        fix = "leave it out; the chat template tells llama.cpp"
+        yield Misfit("tool_call_parser", "is not chosen in llama.cpp", fix)
+    if profile.reasoning_parser not in ("", *_REASONING_FORMATS):
+        fix = f"write one of {', '.join(_REASONING_FORMATS)}"
+        yield Misfit("reasoning_parser", "is not known to llama.cpp", fix)
+    yield from _parallel_misfits(profile)
+
+
+def _parallel_misfits(profile: EngineProfile) -> Iterator[Misfit]:
+    if profile.data_parallel > 1:
+        yield Misfit("data_parallel", "is not in llama.cpp", "write replicas = 2, or more")
+    if profile.tensor_parallel > 1 and profile.pipeline_parallel > 1:
+        fix = "write 1 for one of the two"
+        yield Misfit("tensor_parallel", "goes with no pipeline_parallel in llama.cpp", fix)
+    if profile.role:
+        yield Misfit("role", "is not in llama.cpp", 'leave it out, or write engine = "vllm"')
+
+
+LLAMACPP: Final = EngineAdapter(
+    engine=Engine.LLAMACPP,
+    oldest_version=_BUILD,
+    newest_version=_BUILD,
+    attach_needs="--metrics --jinja",
+    prompt_tokens_exclude_cached=True,
+    speculative_methods=frozenset(_SPECULATION),
+    kv_dtypes=frozenset({KVDtype.AUTO, *_KV_DTYPES}),
+    metrics=MetricNames(
+        running=("llamacpp:requests_processing",),
+        waiting=("llamacpp:requests_deferred",),
+        prefix_hits=("llamacpp:prompt_tokens_cached_total",),
+        prompt_tokens=("llamacpp:prompt_tokens_total",),
+        cached_prompt_tokens=("llamacpp:prompt_tokens_cached_total",),
+        generation_tokens=("llamacpp:tokens_predicted_total",),
+        spec_drafts=("llamacpp:spec_decode_num_drafts_total",),
+        spec_draft_tokens=("llamacpp:spec_decode_num_draft_tokens_total",),
+        spec_accepted_tokens=("llamacpp:spec_decode_num_accepted_tokens_total",),
+        spec_accepted_per_position=("llamacpp:spec_decode_num_accepted_tokens_per_pos_total",),
+        prefill_seconds_total=("llamacpp:prompt_seconds_total",),
+        decode_seconds_total=("llamacpp:tokens_predicted_seconds_total",),
+    ),
+    build_command_line=_command_line,
+    build_env=_env,
+    find_misfits=_misfits,
+)

@@ -1,0 +1,85 @@
+"""Checks across the fields of engine profiles, and against what their engines can do."""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from proxy.engines.adapters.adapter import EngineAdapter, Misfit
+from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.profiles import EngineProfile, KVDtype
+
+_MAX_PORT = 65_535
+
+
+def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
+    """Find fields that contradict each other or the engine, each with its fix."""
+    adapter = ADAPTERS[profile.engine]
+    if profile.is_attached:
+        if not profile.served_name:
+            fix = 'write served_name = "…", the name it serves the model under'
+            yield Misfit("served_name", "is missing", fix)
+        return
+    if not adapter.can_launch:
+        fix = 'start it yourself, and write replicas = ["http://HOST:PORT/v1"]'
+        yield Misfit("replicas", f"cannot be started: {profile.engine} is attach-only", fix)
+        return
+    if not profile.model:
+        yield Misfit("model", "is missing", 'write model = "PATH" or its Hugging Face id')
+        return
+    yield from _check_places(profile)
+    yield from _check_speculation_and_kv(profile, adapter)
+    misfits = list(adapter.find_misfits(profile))
+    yield from misfits
+    if not misfits:
+        yield from _check_extra_args(profile, adapter)
+
+
+def _check_places(profile: EngineProfile) -> Iterator[Misfit]:
+    """Ports and GPUs."""
+    if profile.ports[-1] > _MAX_PORT:
+        fix = f"write {_MAX_PORT + 1 - profile.replicas} or less: each replica takes a port"
+        yield Misfit("port", f"leaves no port for {profile.replicas} replicas", fix)
+    if profile.gpus and profile.parallel_gpus > profile.gpus:
+        sizes = "tensor_parallel * pipeline_parallel * data_parallel"
+        fix = f"write {profile.parallel_gpus} or more, or lower one of the sizes"
+        yield Misfit("gpus", f"is below {profile.parallel_gpus}, which is {sizes}", fix)
+
+
+def _check_speculation_and_kv(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[Misfit]:
+    speculation = profile.speculation
+    if speculation and speculation.method not in adapter.speculative_methods:
+        known = ", ".join(sorted(adapter.speculative_methods))
+        what = f"has the method {speculation.method}, which {profile.engine} lacks"
+        yield Misfit("speculative", what, f"write one of {known}")
+    if profile.kv_dtype not in adapter.kv_dtypes:
+        known = ", ".join(each for each in KVDtype if each in adapter.kv_dtypes)
+        what = f"is {profile.kv_dtype}, which {profile.engine} lacks"
+        yield Misfit("kv_dtype", what, f"write one of {known}")
+
+
+def _check_extra_args(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[Misfit]:
+    """Flags in ``extra_args`` that the profile writes already."""
+    if adapter.build_command_line is None or not _fits(profile, adapter):
+        return
+    _, flags = adapter.build_command_line(profile, 0, "python")
+    written = {part for flag in flags for part in flag.argv if part.startswith("--")}
+    for argument in profile.extra_args:
+        if (flag := argument.partition("=")[0]) in written:
+            fix = "leave it out, and change the field that it comes from"
+            yield Misfit("extra_args", f"repeats {flag}, which the profile writes", fix)
+
+
+def _fits(profile: EngineProfile, adapter: EngineAdapter) -> bool:
+    """True if the engine has the speculative method, without which no flags can be written."""
+    speculation = profile.speculation
+    return speculation is None or speculation.method in adapter.speculative_methods
+
+
+def find_shared_ports(profiles: Iterable[EngineProfile]) -> Iterator[tuple[str, Misfit]]:
+    """Find profiles whose replicas would listen on another's port, with the later one's name."""
+    started = [profile for profile in profiles if not profile.is_attached]
+    for first, second in combinations(started, 2):
+        shared = set(first.ports) & set(second.ports)
+        if shared:
+            fix = f"write {first.ports[-1] + 1}, or another that is free"
+            what = f"takes port {min(shared)}, which {first.name} takes too"
+            yield second.name, Misfit("port", what, fix)

@@ -1,0 +1,253 @@
+"""Reads engine profiles from TOML: ``[engines.NAME]`` tables, every problem with line and fix."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from proxy.catalog import numbers
+from proxy.engines.profile_checks import find_problems, find_shared_ports
+from proxy.engines.profiles import (
+    DisaggregatedRole,
+    Engine,
+    EngineProfile,
+    KVDtype,
+    ServingGoal,
+    Speculation,
+    SpeculativeMethod,
+)
+from slo.policies.entries import NAME_PATTERN
+from slo.toml.nodes import Node, parse_toml
+from slo.toml.problems import InvalidFile, Problem
+from slo.toml.table_reader import TableReader, checked_value, describe_value
+
+E = TypeVar("E", bound=StrEnum)
+
+#: Fields of a profile's table, in the order in which the reference lists them.
+KEYS: Final = (
+    "engine", "version", "program", "model", "served_name", "replicas", "host", "port", "goal",
+    "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
+    "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
+    "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
+    "reasoning_parser", "region", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
+    "drain_seconds", "extra_args", "env",
+)  # fmt: skip
+SPECULATIVE_KEYS: Final = ("method", "draft", "tokens", "ngram_min", "ngram_max")
+
+_MAX_REPLICAS: Final = 64
+_MAX_PORT: Final = 65_535
+_MAX_COUNT: Final = 2**31 - 1
+_MAX_GB: Final = 65_536
+_MAX_DRAFT_TOKENS: Final = 64
+_VERSION: Final = re.compile(r"[vb]?\d{1,9}(\.\d{1,9}){0,3}([+.]?[a-z]+[0-9]*)?")
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+
+
+def parse_profiles(text: str, file: str) -> dict[str, EngineProfile]:
+    """The profiles of a text by name, in its order.
+
+    Raises:
+        InvalidFile: With every problem found.
+    """
+    problems: list[Problem] = []
+    top = TableReader(parse_toml(text, file), ("engines",), problems)
+    profiles: dict[str, EngineProfile] = {}
+    tables: dict[str, TableReader] = {}
+    for name, node in top.entries("engines").items():
+        if not NAME_PATTERN.fullmatch(name):
+            fix = "write up to 64 letters, digits, dots, dashes or underscores"
+            problems.append(node.problem("has a name that cannot be typed", fix))
+        found = len(problems)
+        table = TableReader(node, KEYS, problems)
+        profile = _read_profile(name, table)
+        if len(problems) == found:
+            for misfit in find_problems(profile):
+                table.add_problem(*misfit)
+        profiles[name], tables[name] = profile, table
+    if not problems:
+        for name, misfit in find_shared_ports(profiles.values()):
+            tables[name].add_problem(*misfit)
+    if problems:
+        raise InvalidFile(problems)
+    return profiles
+
+
+def _read_profile(name: str, table: TableReader) -> EngineProfile:
+    engine = table.member("engine", Engine) or Engine.VLLM
+    model = table.text("model") or ""
+    replicas, attached_urls = _replicas(table)
+    return EngineProfile(
+        name=name,
+        engine=engine,
+        version=_matching(table, "version", _VERSION, "0.33"),
+        program=_program(table),
+        model=model,
+        served_name=table.text("served_name", "house-llm") or model,
+        replicas=replicas,
+        attached_urls=attached_urls,
+        host=_matching(table, "host", _HOST, "127.0.0.1") or "127.0.0.1",
+        port=_count(table, "port", 8_000, 1, _MAX_PORT),
+        goal=_member(table, "goal", ServingGoal.BALANCED),
+        speculation=_speculation(table),
+        kv_dtype=_member(table, "kv_dtype", KVDtype.AUTO),
+        quantization=table.text("quantization", "fp8") or "",
+        kv_offload_gb=_size(table, "kv_offload_gb"),
+        cpu_offload_gb=_size(table, "cpu_offload_gb"),
+        prefix_caching=table.flag("prefix_caching", default=True),
+        chunked_prefill=table.flag("chunked_prefill", default=True),
+        max_model_len=_count(table, "max_model_len", 0, 1),
+        max_sequences=_count(table, "max_sequences", 0, 1),
+        max_batched_tokens=_count(table, "max_batched_tokens", 0, 1),
+        tensor_parallel=_count(table, "tensor_parallel", 1, 1, 1_024),
+        pipeline_parallel=_count(table, "pipeline_parallel", 1, 1, 1_024),
+        data_parallel=_count(table, "data_parallel", 1, 1, 1_024),
+        role=table.member("role", DisaggregatedRole) if "role" in table.nodes else None,
+        tool_call_parser=table.text("tool_call_parser", "hermes") or "",
+        reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
+        region=table.text("region", "eu") or "",
+        gpu=table.text("gpu", "H100") or "",
+        gpus=_count(table, "gpus", 0, 0, 1_024) if "gpus" in table.nodes else None,
+        price_per_gpu_hour=_price(table),
+        start_seconds=_count(table, "start_seconds", 600, 1, 86_400),
+        drain_seconds=_count(table, "drain_seconds", 30, 0, 86_400),
+        extra_args=tuple(_texts(table, "extra_args")),
+        env=_env(table),
+    )
+
+
+def _replicas(table: TableReader) -> tuple[int, tuple[str, ...]]:
+    """The number of replicas to start, and the base URLs of those to attach to."""
+    node = table.nodes.get("replicas")
+    if node is None or not isinstance(node.value, list):
+        return _count(table, "replicas", 1, 1, _MAX_REPLICAS), ()
+    if not 0 < len(node.value) <= _MAX_REPLICAS:
+        fix = f"write 1 to {_MAX_REPLICAS} base URLs, or a number of replicas to start"
+        table.add_problem("replicas", f"lists {len(node.value)} URLs", fix)
+    return 1, tuple(filter(None, (_base_url(each, table.problems) for each in node.value)))
+
+
+def _base_url(node: Node, problems: list[Problem]) -> str:
+    """The base URL of an attached replica, which ends in ``/v1``; "" where it is none."""
+    fix = 'write "http://gpu1:8000/v1"'
+    text = checked_value(node, str, problems, fix)
+    if text is None:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    else:
+        is_valid &= not (parts.username or parts.query or parts.fragment or re.search(r"\s", text))
+    if not is_valid:
+        problems.append(node.problem("is no address of a replica", fix))
+        return ""
+    return text.rstrip("/").removesuffix("/v1") + "/v1"
+
+
+def _program(table: TableReader) -> tuple[str, ...]:
+    """A program and its first arguments, as a text or an array."""
+    node = table.nodes.get("program")
+    if node is None or isinstance(node.value, list):
+        return tuple(_texts(table, "program"))
+    text = table.text("program", "llama-server")
+    if text == "":
+        table.add_problem("program", "is empty", 'write program = "llama-server"')
+    return (text,) if text else ()
+
+
+def _texts(table: TableReader, key: str) -> Iterator[str]:
+    """The strings of an array, none of them empty."""
+    for node in table.elements(key):
+        text = checked_value(node, str, table.problems)
+        if text == "" or (text and "\0" in text):
+            fix = "leave it out" if not text else "write it without the zero byte"
+            table.problems.append(node.problem("is no argument of a command", fix))
+        elif text:
+            yield text
+
+
+def _env(table: TableReader) -> dict[str, str]:
+    env = {}
+    for name, node in table.entries("env").items():
+        value = checked_value(node, str, table.problems)
+        if not _ENV_NAME.fullmatch(name) or (value and "\0" in value):
+            fix = 'write letters, digits and underscores, such as HF_HUB_OFFLINE = "1"'
+            table.problems.append(node.problem("is no environment variable", fix))
+        elif value is not None:
+            env[name] = value
+    return env
+
+
+def _speculation(table: TableReader) -> Speculation | None:
+    node = table.nodes.get("speculative")
+    if node is None or not table.entries("speculative"):
+        return None
+    inner = TableReader(node, SPECULATIVE_KEYS, table.problems)
+    method = inner.member("method", SpeculativeMethod)
+    if method is None:
+        return None
+    speculation = Speculation(
+        method=method,
+        draft=inner.text("draft") or "",
+        tokens=_count(inner, "tokens", 3, 1, _MAX_DRAFT_TOKENS),
+        ngram_min=_count(inner, "ngram_min", 2, 1, _MAX_DRAFT_TOKENS),
+        ngram_max=_count(inner, "ngram_max", 4, 1, _MAX_DRAFT_TOKENS),
+    )
+    if method.needs_draft and not speculation.draft:
+        fix = 'write draft = "PATH" or its Hugging Face id'
+        inner.add_problem("draft", f"is missing, and {method} needs one", fix)
+    if speculation.draft and method in {SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX}:
+        inner.add_problem("draft", f"is not used by {method}", "leave it out")
+    if speculation.ngram_min > speculation.ngram_max:
+        fix = f"write {speculation.ngram_max} or less"
+        inner.add_problem("ngram_min", "is above ngram_max", fix)
+    return speculation
+
+
+def _member(table: TableReader, key: str, default: E) -> E:
+    return table.member(key, type(default), default) or default
+
+
+def _matching(table: TableReader, key: str, pattern: re.Pattern[str], example: str) -> str:
+    """The text of a key; a problem where it is not of the pattern."""
+    text = table.text(key, example) or ""
+    if key in table.nodes and isinstance(table.nodes[key].value, str):
+        if pattern.fullmatch(text):
+            return text
+        table.add_problem(key, "is not of the right form", f'write {key} = "{example}"')
+    return ""
+
+
+def _count(table: TableReader, key: str, default: int, least: int, most: int = _MAX_COUNT) -> int:
+    """A whole number of a range; the default where it is absent or out of it."""
+    if key not in table.nodes:
+        return default
+    value = table.get(key, int)
+    if value is not None and not least <= value <= most:
+        table.add_problem(key, f"is {value}", f"write a whole number from {least} to {most}")
+        return default
+    return default if value is None else value
+
+
+def _size(table: TableReader, key: str) -> Decimal:
+    """GiB, whole or with decimals; 0 where it is absent."""
+    node = table.nodes.get(key)
+    if node is None:
+        return Decimal(0)
+    value = node.value
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= _MAX_GB or round(value, 3) != value:
+        fix = f"write GiB from 0 to {_MAX_GB}, such as 40 or 0.5"
+        table.add_problem(key, f"is {describe_value(value)}", fix)
+        return Decimal(0)
+    return Decimal(value)
+
+
+def _price(table: TableReader) -> int | None:
+    """Nano-dollars of one GPU for an hour."""
+    node = table.nodes.get("price_per_gpu_hour")
+    return None if node is None else numbers.nanos(node, table.problems)

@@ -1,0 +1,87 @@
+import pytest
+
+from proxy.engines.profile_checks import find_problems, find_shared_ports
+from proxy.engines.profiles import (
+    DisaggregatedRole,
+    Engine,
+    EngineProfile,
+    KVDtype,
+    Speculation,
+    SpeculativeMethod,
+)
+
+
+def problems(**fields):
+    given = {"name": "a", "engine": Engine.VLLM, "model": "m", "served_name": "m"}
+    return [(m.key, f"{m.what}; {m.fix}") for m in find_problems(EngineProfile(**given | fields))]
+
+
+@pytest.mark.parametrize("engine", [Engine.SGLANG, Engine.TENSORRT_LLM])
+def test_attach_only_engines_are_not_started(engine):
+    ((key, text),) = problems(engine=engine)
+
+    assert key == "replicas"
+    assert "attach-only; start it yourself, and write replicas" in text
+    assert problems(engine=engine, attached_urls=("http://g/v1",)) == []
+
+
+def test_an_attached_profile_needs_a_name_to_ask_for_and_no_model():
+    url = ("http://g/v1",)
+
+    assert problems(attached_urls=url, model="", served_name="x") == []
+    assert problems(attached_urls=url, model="", served_name="")[0][0] == "served_name"
+
+
+def test_a_started_profile_needs_a_model():
+    assert problems(model="")[0][0] == "model"
+
+
+def test_kv_formats_and_methods_that_an_engine_lacks_are_refused_with_those_it_has():
+    suffix = Speculation(method=SpeculativeMethod.SUFFIX)
+    found = problems(engine=Engine.LLAMACPP, kv_dtype=KVDtype.FP8, speculation=suffix)
+
+    assert found == [
+        (
+            "speculative",
+            (
+                "has the method suffix, which llamacpp lacks; "
+                "write one of draft_model, eagle3, mtp, ngram"
+            ),
+        ),
+        ("kv_dtype", "is fp8, which llamacpp lacks; write one of auto, int8, int4"),
+    ]
+
+
+def test_the_last_replica_needs_a_port():
+    assert problems(port=65_535, replicas=2)[0][1].endswith(
+        "write 65534 or less: each replica takes a port"
+    )
+
+
+def test_engines_on_processors_may_have_parallel_sizes():
+    assert problems(tensor_parallel=2, gpus=0) == []
+    assert problems(tensor_parallel=2, gpus=1)[0][0] == "gpus"
+
+
+@pytest.mark.parametrize("argument", ["--port", "--port=9"])
+def test_a_flag_that_the_profile_writes_is_not_repeated(argument):
+    ((key, text),) = problems(extra_args=(argument,))
+
+    assert (key, text.split(";")[0]) == (
+        "extra_args",
+        "repeats --port, which the profile writes",
+    )
+    assert problems(extra_args=("--seed", "1")) == []
+
+
+def test_a_role_is_kept_apart_from_offload():
+    assert problems(role=DisaggregatedRole.PREFILL) == []
+    assert problems(role=DisaggregatedRole.PREFILL, kv_offload_gb=1)[0][0] == "kv_offload_gb"
+
+
+def test_attached_profiles_share_no_ports():
+    first = EngineProfile(name="a", engine=Engine.VLLM)
+    attached = EngineProfile(name="b", engine=Engine.VLLM, attached_urls=("http://g/v1",))
+    second = EngineProfile(name="c", engine=Engine.VLLM)
+
+    assert [name for name, _ in find_shared_ports((first, attached, second))] == ["c"]
