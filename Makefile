@@ -18,6 +18,9 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary xllamacpp \
+	  --constraint constraints.txt --editable '.[local]' || \
+	  echo "No wheel of xllamacpp for this machine: tests of a local engine skip." >&2
 	@touch $@
 
 # A gateway, a simulated upstream and two hundred calls. ARGS='--exit --json' for scripts.
