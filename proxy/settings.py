@@ -89,6 +89,8 @@ class Settings(BaseModel):
     """True if models outside the catalog pass to the upstream whose names they match."""
     policies: Path | None = None
     """A TOML file of budgets; none are kept without."""
+    engines: Path | None = None
+    """A TOML file of profiles of self-hosted engines; none without."""
     redis_url: str = ""
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
     private_budgets: bool = False

@@ -228,6 +228,12 @@ def _alerts(line: typer.Typer) -> None:
     line.add_typer(commands, name="alerts")
 
 
+def _engine(line: typer.Typer) -> None:
+    from proxy.cli import engines, session
+
+    line.add_typer(engines.engines(session.terminal, session.settings), name="engine")
+
+
 #: Each command: the first paragraph of its help, and what imports it and adds it to a line.
 _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "serve": ("Take calls until told to stop.", _serve),
@@ -281,4 +287,5 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "compaction": ("Show and choose the compaction of features.", _compaction),
     "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
     "alerts": ("Show open alerts, and who was notified.", _alerts),
+    "engine": ("Self-hosted engines and their profiles.", _engine),
 }

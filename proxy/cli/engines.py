@@ -1,0 +1,186 @@
+"""``thriftgate engine``: self-hosted engines; ``plan`` shows the command of a profile and why."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from proxy.cli.terminal import AsJson, Terminal
+
+if TYPE_CHECKING:
+    from proxy.engines.adapters.adapter import EngineAdapter
+    from proxy.engines.launch_command import LaunchCommand
+    from proxy.engines.profiles import EngineProfile
+    from proxy.settings import Settings
+
+_NO_FILE: Final = (
+    "There is no engines file. THRIFTGATE_ENGINES or --file names one; "
+    "--examples takes the profiles that are shipped."
+)
+#: Environment variables whose values are not shown.
+_SECRET_NAME: Final = re.compile(r"(?i)token|secret|password|api_?key")
+_HIDDEN: Final = "…"
+
+_Name = Annotated[str, typer.Argument(metavar="PROFILE", help="Name of an [engines.NAME] table.")]
+_File = Annotated[
+    Path | None,
+    typer.Option("--file", help="The TOML file of profiles, in place of THRIFTGATE_ENGINES."),
+]
+_Examples = Annotated[
+    bool, typer.Option("--examples", help="Take the shipped profiles, one per technique.")
+]
+
+
+def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
+    """The commands about engines.
+
+    Args:
+        terminal: Terminal for their output.
+        settings: Reads the settings of this process.
+    """
+    commands = typer.Typer(no_args_is_help=True, help="Self-hosted engines and their profiles.")
+    commands.callback()(lambda: None)
+    _add_plan(commands, terminal, settings)
+    return commands
+
+
+def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
+    """Add the command that shows launch commands."""
+
+    @commands.command("plan")
+    def plan(
+        name: _Name, *, file: _File = None, examples: _Examples = False, as_json: AsJson = False
+    ) -> None:
+        """Print the exact command that starts a profile's replicas, and why each flag.
+
+        Nothing is started. Replicas differ in their port and GPUs only.
+        """
+        from proxy.engines.adapters.by_engine import ADAPTERS
+
+        profiles = read_profiles(terminal, settings, file, examples=examples)
+        profile = find_profile(terminal, profiles, name)
+        adapter = ADAPTERS[profile.engine]
+        if as_json:
+            terminal.print_json(_plan_document(profile, adapter))
+            return
+        for line in _plan_lines(profile, adapter):
+            terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
+
+
+def read_profiles(
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    file: Path | None,
+    *,
+    examples: bool = False,
+) -> dict[str, EngineProfile]:
+    """The profiles of a file, of the one that the settings name, or the shipped ones."""
+    from proxy.engines.profile_file import parse_profiles
+    from proxy.engines.techniques import example_profiles
+    from slo.toml.nodes import decode_toml
+    from slo.toml.problems import InvalidFile
+
+    if examples:
+        return example_profiles()
+    path = file or settings().engines
+    if path is None:
+        return terminal.fail(_NO_FILE)
+    try:
+        return parse_profiles(decode_toml(path.read_bytes(), str(path)), str(path))
+    except InvalidFile as bad:
+        return terminal.fail(str(bad))
+    except OSError as error:
+        why = f"{path} cannot be read: {error.strerror}."
+        return terminal.fail(f"{why} THRIFTGATE_ENGINES or --file names the engines file.")
+
+
+def find_profile(
+    terminal: Terminal, profiles: dict[str, EngineProfile], name: str
+) -> EngineProfile:
+    """The profile of a name; ends the command where there is none."""
+    from slo.toml.table_reader import suggest_name
+
+    if name in profiles:
+        return profiles[name]
+    return terminal.fail(f"There is no engine profile {name}: {suggest_name(name, profiles)}")
+
+
+def _plan_lines(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[str]:
+    version = profile.version or adapter.newest_version
+    count = profile.replica_count
+    replicas = f"{count} replica{'' if count == 1 else 's'}"
+    yield f"{profile.name}: {profile.served_name} on {profile.engine} {version}, {replicas}"
+    if note := adapter.version_note(profile):
+        yield f"Warning: {note}"
+    if profile.is_attached:
+        yield "Others run its replicas; nothing is started."
+        yield f"They have to be started with {adapter.attach_needs}."
+        for n in range(count):
+            urls = adapter.urls(profile, n)
+            yield f"  {urls.base_url}  health {urls.health_url}  metrics {urls.metrics_url}"
+        return
+    first = adapter.launch_command(profile, python=sys.executable)
+    yield ""
+    yield from _shell_lines(first)
+    yield ""
+    for flag in first.flags:
+        yield shlex.join(flag.argv)
+        yield f"    {flag.reason}"
+    yield ""
+    for n in range(count):
+        yield f"replica {n}: {adapter.urls(profile, n).base_url}"
+    yield f"It must be healthy within {first.start_seconds:.0f} s: {first.health_url}"
+
+
+def _shell_lines(command: LaunchCommand) -> Iterator[str]:
+    """The command as a shell takes it, a flag in a line."""
+    env = [f"{name}={_shown_value(name, value)}" for name, value in command.env.items()]
+    lines = [
+        " ".join([*env, shlex.join(command.program)]),
+        *(f"  {shlex.join(flag.argv)}" for flag in command.flags),
+    ]
+    for line in lines[:-1]:
+        yield f"{line} \\"
+    yield lines[-1]
+
+
+def _shown_value(name: str, value: str) -> str:
+    """The quoted value of an environment variable, unless its name says that it is a secret."""
+    return _HIDDEN if _SECRET_NAME.search(name) else shlex.quote(value)
+
+
+def _plan_document(profile: EngineProfile, adapter: EngineAdapter) -> dict[str, Any]:
+    """The plan as a JSON document."""
+    return {
+        "profile": profile.name,
+        "engine": str(profile.engine),
+        "version": profile.version or adapter.newest_version,
+        "served_name": profile.served_name,
+        "attached": profile.is_attached,
+        "warnings": [note] if (note := adapter.version_note(profile)) else [],
+        "replicas": [_replica_document(profile, adapter, n) for n in range(profile.replica_count)],
+    }
+
+
+def _replica_document(profile: EngineProfile, adapter: EngineAdapter, n: int) -> dict[str, Any]:
+    urls = adapter.urls(profile, n)
+    document: dict[str, Any] = urls._asdict()
+    if profile.is_attached:
+        return document
+    command = adapter.launch_command(profile, n, sys.executable)
+    return document | {
+        "argv": command.argv,
+        "env": {
+            name: _HIDDEN if _SECRET_NAME.search(name) else value
+            for name, value in command.env.items()
+        },
+        "flags": [{"argv": flag.argv, "reason": flag.reason} for flag in command.flags],
+        "start_seconds": command.start_seconds,
+        "drain_seconds": command.drain_seconds,
+    }

@@ -1,0 +1,254 @@
+"""Techniques of self-hosted inference: when each pays, its flag per engine, its cost, its measure.
+
+Flags of vLLM and llama.cpp are those that their adapters write. Flags of SGLang 0.5.23 were read in
+its source, keys of TensorRT-LLM in its example configurations; neither was run.
+Source: https://nvidia.github.io/TensorRT-LLM/ (2026-11); figures of the costs: the vLLM project's
+blog of 2026-04-22 on fp8 KV, and the papers on EAGLE-3 and SuffixDecoding.
+"""
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final
+
+from proxy.engines.profile_file import parse_profiles
+from proxy.engines.profiles import Engine, EngineProfile
+
+_EXAMPLES: Final = "techniques.toml"
+_NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Technique:
+    """One technique.
+
+    Attributes:
+        example: Its profile in ``techniques.toml``.
+        field: The field of a profile that turns it on.
+        good_for: Traffic for which it pays.
+        costs: Price paid for it.
+        judged_by: Metric that shows whether it pays.
+        flags: Its flag on each engine, and "" where the engine has none.
+    """
+
+    name: str
+    example: str
+    field: str
+    good_for: str
+    costs: str
+    judged_by: str
+    flags: dict[Engine, str]
+
+
+def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> dict[Engine, str]:
+    return {
+        Engine.VLLM: vllm,
+        Engine.LLAMACPP: llamacpp,
+        Engine.SGLANG: sglang,
+        Engine.TENSORRT_LLM: tensorrt_llm,
+    }
+
+
+_SPECULATION: Final = ("--speculative-config", "--spec-type")
+_TRT_SPECULATION: Final = "speculative_config.decoding_type"
+_ACCEPTANCE: Final = "accepted tokens ÷ draft tokens, and tokens/s with and without"
+
+TECHNIQUES: Final = (
+    Technique(
+        name="speculation: draft model",
+        example="draft-model",
+        field="speculative",
+        good_for="small batches of a large model that has a small one with the same tokenizer",
+        costs="memory for the draft; slower than none once batches are large",
+        judged_by=_ACCEPTANCE,
+        flags=_flags(*_SPECULATION, "--speculative-algorithm STANDALONE", _TRT_SPECULATION),
+    ),
+    Technique(
+        name="speculation: n-gram",
+        example="ngram",
+        field="speculative",
+        good_for="answers that repeat their prompt: code edits, quotes, extraction",
+        costs="nearly nothing where nothing repeats",
+        judged_by=_ACCEPTANCE,
+        flags=_flags(*_SPECULATION, "--speculative-algorithm NGRAM", _TRT_SPECULATION),
+    ),
+    Technique(
+        name="speculation: suffix",
+        example="suffix",
+        field="speculative",
+        good_for="agents whose calls repeat earlier answers",
+        costs="host memory for the suffix trees; needs the arctic-inference package",
+        judged_by=_ACCEPTANCE,
+        flags=_flags("--speculative-config", "", "", ""),
+    ),
+    Technique(
+        name="speculation: EAGLE-3",
+        example="eagle3",
+        field="speculative",
+        good_for="small to middle batches of a model for which a head was trained",
+        costs="memory for the head, and a head per model",
+        judged_by=_ACCEPTANCE,
+        flags=_flags(*_SPECULATION, "--speculative-algorithm EAGLE3", _TRT_SPECULATION),
+    ),
+    Technique(
+        name="speculation: MTP",
+        example="mtp",
+        field="speculative",
+        good_for="models with multi-token prediction layers of their own; 1 or 2 tokens",
+        costs="little; acceptance falls with each further token",
+        judged_by=_ACCEPTANCE,
+        flags=_flags(*_SPECULATION, "--speculative-algorithm NEXTN", _TRT_SPECULATION),
+    ),
+    Technique(
+        name="fp8 KV cache",
+        example="fp8-kv",
+        field="kv_dtype",
+        good_for="contexts over about 7k tokens, or a full KV cache",
+        costs="a little accuracy; slower on short contexts",
+        judged_by="KV cache usage, preemptions and inter-token latency",
+        flags=_flags(
+            "--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"
+        ),
+    ),
+    Technique(
+        name="int4 KV cache",
+        example="int4-kv",
+        field="kv_dtype",
+        good_for="more sequences or longer contexts than fp8 leaves room for",
+        costs="accuracy that nobody has published; evaluate before rollout",
+        judged_by="KV cache usage and preemptions, beside your own evaluation",
+        flags=_flags("--kv-cache-dtype", "--cache-type-k", "", ""),
+    ),
+    Technique(
+        name="KV offload",
+        example="kv-offload",
+        field="kv_offload_gb",
+        good_for="prefixes that return after they were evicted, such as idle conversations",
+        costs="host memory, and PCIe traffic",
+        judged_by="prefix hits ÷ queries, and TTFT of returning conversations",
+        flags=_flags(
+            "--kv-offloading-size",
+            "--cache-ram",
+            "--enable-hierarchical-cache",
+            "kv_cache_config.host_cache_size",
+        ),
+    ),
+    Technique(
+        name="fp8 weights",
+        example="fp8-weights",
+        field="quantization",
+        good_for="GPUs with fp8 units: half the memory, and faster steps",
+        costs="a little accuracy",
+        judged_by="tokens/s and inter-token latency, beside your own evaluation",
+        flags=_flags("--quantization", "", "--quantization fp8", "a checkpoint in fp8"),
+    ),
+    Technique(
+        name="AWQ weights",
+        example="awq-weights",
+        field="quantization",
+        good_for="a model that does not fit otherwise; small batches",
+        costs="some accuracy; large batches get slower",
+        judged_by="tokens/s and inter-token latency, beside your own evaluation",
+        flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
+    ),
+    Technique(
+        name="prefix caching",
+        example="prefix-caching",
+        field="prefix_caching",
+        good_for="shared system prompts, tools and long conversations",
+        costs="nearly nothing; on by default",
+        judged_by="prefix hits ÷ queries, and TTFT of hits against misses",
+        flags=_flags(
+            "--enable-prefix-caching",
+            "--cache-prompt",
+            "on, unless --disable-radix-cache",
+            "kv_cache_config.enable_block_reuse",
+        ),
+    ),
+    Technique(
+        name="continuous batching limits",
+        example="batching",
+        field="max_sequences, max_batched_tokens",
+        good_for="choosing between even streams and total throughput",
+        costs="more sequences make each slower and use more KV memory",
+        judged_by="queue time against inter-token latency, and preemptions",
+        flags=_flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
+    ),
+    Technique(
+        name="chunked prefill",
+        example="chunked-prefill",
+        field="chunked_prefill, max_batched_tokens",
+        good_for="long prompts beside running streams",
+        costs="TTFT of the long prompt itself",
+        judged_by="p99 inter-token latency against TTFT",
+        flags=_flags(
+            "--enable-chunked-prefill",
+            "--batch-size",
+            "--chunked-prefill-size",
+            "enable_chunked_prefill",
+        ),
+    ),
+    Technique(
+        name="tensor parallelism",
+        example="tensor-parallel",
+        field="tensor_parallel",
+        good_for="a model too large for one GPU, or lower latency",
+        costs="traffic between GPUs; more replicas serve more calls",
+        judged_by="inter-token latency, and cost per token",
+        flags=_flags(
+            "--tensor-parallel-size",
+            "--split-mode",
+            "--tp-size",
+            "tensor_parallel_size",
+        ),
+    ),
+    Technique(
+        name="CPU offload",
+        example="cpu-offload",
+        field="cpu_offload_gb",
+        good_for="a model that does not fit, where speed matters little",
+        costs="each step reads the weights over PCIe: many times slower",
+        judged_by="inter-token latency, and cost per token",
+        flags=_flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
+    ),
+    Technique(
+        name="disaggregated prefill",
+        example="prefill",
+        field="role",
+        good_for="steady inter-token latency beside long prompts, on several GPUs",
+        costs="KV transfer per call, and a router that knows both roles; no more throughput",
+        judged_by="p99 inter-token latency, and time spent in transfer",
+        flags=_flags(
+            "--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"
+        ),
+    ),
+)
+
+
+def example_profiles() -> dict[str, EngineProfile]:
+    """The shipped profiles: one for each technique, and one for this machine's processors."""
+    return parse_profiles(example_text(), _EXAMPLES)
+
+
+def example_text() -> str:
+    """The shipped profiles, as TOML."""
+    return resources.files("proxy.engines").joinpath(_EXAMPLES).read_text(encoding="utf8")
+
+
+def technique_table() -> str:
+    """The techniques as two Markdown tables, which the reference shows."""
+    uses = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
+    flags = [f"| Technique | Field | {' | '.join(Engine)} |", "|---|---|---|---|---|---|"]
+    for each in TECHNIQUES:
+        row = (each.name, f"`{each.example}`", each.good_for, each.costs, each.judged_by)
+        uses.append(f"| {' | '.join(row)} |")
+        fields = ", ".join(f"`{field}`" for field in each.field.split(", "))
+        cells = (_cell(each.flags[engine]) for engine in Engine)
+        flags.append(f"| {each.name} | {fields} | {' | '.join(cells)} |")
+    return "\n".join([*uses, "", *flags])
+
+
+def _cell(flag: str) -> str:
+    """A flag or key as code; words as they are."""
+    if not flag:
+        return _NONE
+    return f"`{flag}`" if flag.startswith("--") or "_" in flag else flag

@@ -1,0 +1,124 @@
+import json
+import shlex
+
+import pytest
+
+from proxy.cli.engines import engines
+from proxy.settings import Settings
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+
+PROFILES = """
+[engines.house]
+engine = "vllm"
+model = "org/m"
+replicas = 2
+env = { HF_TOKEN = "s3cret", NOTE = "two words" }
+
+[engines.remote]
+engine = "sglang"
+served_name = "m"
+replicas = ["http://gpu:30000"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "engines.toml"
+    path.write_text(PROFILES)
+    return path
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return CommandRunner(tmp_path, NOW)
+
+
+def group(terminal):
+    return engines(terminal, Settings)
+
+
+def test_plan_prints_the_command_as_a_shell_takes_it(typed, file):
+    said = typed.said(group, "plan", "house", "--file", str(file))
+    command = said.split("\n\n")[1]
+    words = shlex.split(command)
+
+    assert words[:5] == [
+        "VLLM_NO_USAGE_STATS=1",
+        "CUDA_VISIBLE_DEVICES=0",
+        "HF_TOKEN=…",
+        "NOTE=two words",
+        "vllm",
+    ]
+    assert words[words.index("--port") :][:2] == ["--port", "8000"]
+    assert "house: org/m on vllm 0.33, 2 replicas" in said
+    assert "replica 1: http://127.0.0.1:8001/v1" in said
+
+
+def test_plan_says_why_each_flag_is_there(typed, file):
+    said = typed.said(group, "plan", "house", "--file", str(file))
+
+    assert "--enable-prefix-caching\n    A prefix seen before is not computed again.\n" in said
+
+
+def test_plan_prints_one_json_document_of_all_replicas(typed, file):
+    plan = json.loads(typed.said(group, "plan", "house", "--file", str(file), "--json"))
+    first, second = plan["replicas"]
+
+    assert (plan["profile"], plan["engine"], plan["attached"]) == ("house", "vllm", False)
+    assert first["argv"][:3] == ["vllm", "serve", "org/m"]
+    assert second["base_url"] == "http://127.0.0.1:8001/v1"
+    assert first["env"]["HF_TOKEN"] == "…"
+    assert [part for flag in first["flags"] for part in flag["argv"]] == first["argv"][3:]
+
+
+def test_plan_of_attached_replicas_shows_where_they_answer(typed, file):
+    said = typed.said(group, "plan", "remote", "--file", str(file))
+    plan = json.loads(typed.said(group, "plan", "remote", "--file", str(file), "--json"))
+
+    assert "Others run its replicas; nothing is started." in said
+    assert "started with --enable-metrics --enable-cache-report." in said
+    assert "http://gpu:30000/metrics" in said
+    assert (plan["attached"], list(plan["replicas"][0])) == (
+        True,
+        ["base_url", "health_url", "metrics_url"],
+    )
+
+
+def test_plan_warns_of_a_version_that_is_not_known(typed, file):
+    file.write_text(PROFILES.replace('model = "org/m"', 'model = "org/m"\nversion = "0.40"'))
+
+    assert "Warning: vllm 0.40 is outside" in typed.said(
+        group, "plan", "house", "--file", str(file)
+    )
+
+
+def test_an_unknown_profile_is_answered_with_the_nearest(typed, file):
+    said = typed.refused(group, "plan", "hause", "--file", str(file))
+
+    assert said == "There is no engine profile hause: did you mean house?"
+
+
+def test_the_settings_name_the_file(typed, file):
+    with_file = lambda terminal: engines(terminal, lambda: Settings(engines=file))  # noqa: E731
+
+    assert "house" in typed.said(with_file, "plan", "house")
+
+
+def test_without_a_file_the_command_says_how_to_name_one(typed):
+    assert "THRIFTGATE_ENGINES or --file names one" in typed.refused(group, "plan", "house")
+    assert "--spec-type draft-simple" in typed.said(group, "plan", "local", "--examples")
+
+
+def test_a_file_that_is_absent_or_invalid_is_named(typed, file):
+    gone = file.with_name("gone.toml")
+
+    assert f"{gone} cannot be read: No such file" in typed.refused(
+        group, "plan", "house", "--file", str(gone)
+    )
+    file.write_text("[engines.house]\nengine = 3\n")
+    assert f"{file}:2: engines.house.engine: is 3" in typed.refused(
+        group, "plan", "house", "--file", str(file)
+    )
+    file.write_bytes(b"\xff")
+    assert "is not UTF-8" in typed.refused(group, "plan", "house", "--file", str(file))

@@ -1,0 +1,74 @@
+"""The reference lists each technique, and each has a profile that shows it."""
+
+import re
+
+import pytest
+
+from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.profile_file import KEYS, parse_profiles
+from proxy.engines.profiles import Engine
+from proxy.engines.techniques import TECHNIQUES, Technique, example_profiles, technique_table
+from tests.fakes.engine_profiles import a_profile, written_flags
+from tests.fakes.source_trees import ROOT
+
+README = (ROOT / "proxy/engines/README.md").read_text(encoding="utf8")
+
+
+def test_the_reference_shows_the_table_of_techniques():
+    assert technique_table() in README
+
+
+def test_the_reference_describes_every_field():
+    described = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", README, re.MULTILINE)))
+    )
+
+    assert set(KEYS) <= described
+
+
+def test_the_profiles_of_the_reference_are_valid():
+    blocks = re.findall(r"^```toml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    profiles = parse_profiles("\n".join(blocks), "README.md")
+
+    assert list(profiles) == ["house-llm", "house-llm-gpu", "remote"]
+    assert profiles["house-llm-gpu"].ports == range(8010, 8012)
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
+def test_the_example_of_a_technique_writes_its_flag(technique: Technique):
+    profile = example_profiles()[technique.example]
+
+    assert technique.flags[profile.engine] in written_flags(profile)
+
+
+#: A profile of llama.cpp that turns each technique on.
+_LLAMACPP = {
+    "draft-model": 'speculative = { method = "draft_model", draft = "d.gguf" }',
+    "ngram": 'speculative = { method = "ngram" }',
+    "eagle3": 'speculative = { method = "eagle3", draft = "d.gguf" }',
+    "mtp": 'speculative = { method = "mtp" }',
+    "int4-kv": 'kv_dtype = "int4"',
+    "kv-offload": "kv_offload_gb = 1",
+    "prefix-caching": "prefix_caching = true",
+    "batching": "max_sequences = 2",
+    "chunked-prefill": "max_batched_tokens = 256",
+    "tensor-parallel": "tensor_parallel = 2",
+}
+
+
+def test_the_techniques_of_llamacpp_write_their_flags():
+    named = {each.example: each.flags[Engine.LLAMACPP] for each in TECHNIQUES}
+
+    assert {example for example, flag in named.items() if flag} == set(_LLAMACPP)
+    for example, table in _LLAMACPP.items():
+        assert named[example] in written_flags(a_profile(table, engine="llamacpp"))
+
+
+def test_every_shipped_profile_can_be_launched():
+    for profile in example_profiles().values():
+        assert ADAPTERS[profile.engine].launch_command(profile).argv
+
+
+def test_every_technique_says_its_use_its_cost_and_its_measure():
+    assert all(each.good_for and each.costs and each.judged_by for each in TECHNIQUES)
+    assert all(set(each.flags) == set(Engine) for each in TECHNIQUES)
