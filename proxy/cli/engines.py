@@ -1,4 +1,4 @@
-"""``thriftgate engine``: self-hosted engines; ``plan`` shows the command of a profile and why."""
+"""``thriftgate engine``: plan, run and look at self-hosted engines by their profiles."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
     commands = typer.Typer(no_args_is_help=True, help="Self-hosted engines and their profiles.")
     commands.callback()(lambda: None)
     _add_plan(commands, terminal, settings)
+    _add_serve(commands, terminal, settings)
+    _add_status(commands, terminal, settings)
     return commands
 
 
@@ -71,6 +73,57 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
             return
         for line in _plan_lines(profile, adapter):
             terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
+
+
+def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
+    """Add the command that runs engines."""
+
+    @commands.command("serve")
+    def serve(name: _Name, *, file: _File = None) -> None:
+        """Start a profile's replicas, restart them where they fail, and drain them at the end.
+
+        It runs until SIGTERM or Ctrl-C. Its exit status is 1 if every replica was given up.
+        """
+        from proxy.cli.engine_processes import EnginePlan, serve_engine
+        from proxy.configuration import read_catalog
+        from proxy.engines.adapters.by_engine import ADAPTERS
+        from proxy.errors import OperatorError
+        from proxy.settings import engine_environment
+
+        profile = find_profile(terminal, read_profiles(terminal, settings, file), name)
+        if profile.is_attached:
+            terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
+        adapter = ADAPTERS[profile.engine]
+        upstreams = read_catalog(settings()).upstreams.values()
+        plan = EnginePlan(
+            profile=profile.name,
+            commands=[
+                adapter.launch_command(profile, replica, sys.executable)
+                for replica in range(profile.replica_count)
+            ],
+            folder=settings().folder,
+            environment=engine_environment(each.key_env for each in upstreams if each.key_env),
+        )
+        try:
+            status = serve_engine(plan, terminal)
+        except OperatorError as error:
+            terminal.fail(str(error))
+        raise typer.Exit(status)
+
+
+def _add_status(
+    commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
+) -> None:
+    """Add the command that shows running engines."""
+
+    @commands.command("status")
+    def status(
+        name: Annotated[str, typer.Argument(metavar="[PROFILE]")] = "", *, as_json: AsJson = False
+    ) -> None:
+        """Print the state of each replica that `engine serve` runs or ran."""
+        from proxy.cli.engine_processes import print_engine_status
+
+        print_engine_status(terminal, settings().folder, name, as_json=as_json)
 
 
 def read_profiles(

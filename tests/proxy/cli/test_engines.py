@@ -122,3 +122,24 @@ def test_a_file_that_is_absent_or_invalid_is_named(typed, file):
     )
     file.write_bytes(b"\xff")
     assert "is not UTF-8" in typed.refused(group, "plan", "house", "--file", str(file))
+
+
+def test_serving_attached_replicas_is_refused(typed, file):
+    said = typed.refused(group, "serve", "remote", "--file", str(file))
+
+    assert said == "Others run the replicas of remote: its profile lists their URLs."
+
+
+def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(typed, file, tmp_path):
+    file.write_text(
+        '[engines.house]\nengine = "llamacpp"\nmodel = "m"\nprogram = "/no/such/llama-server"\n'
+    )
+    own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
+
+    said, _ = typed.failing(own, "serve", "house", "--file", str(file))
+    shown = json.loads(typed.said(own, "status", "--json"))
+
+    assert "No replica is left" in said
+    assert shown["engines"][0]["profile"] == "house"
+    assert shown["engines"][0]["is_running"] is False
+    assert "/no/such/llama-server" in shown["engines"][0]["replicas"][0]["reason"]
