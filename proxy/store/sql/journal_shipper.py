@@ -3,8 +3,9 @@
 A segment is deleted once all it holds is committed; until then it may be drained again, by this
 process or another, because the database takes each receipt once. While the database is away the
 thread holds one batch and waits for as long as it takes. What the database will never take is set
-aside in ``rejected.jsonl``, torn lines in ``torn.lines``, loudly, and hold nothing else up. What
-the disk refused the journal is taken from its memory.
+aside in ``rejected.jsonl``, torn lines in ``torn.lines``, loudly, and hold nothing else up: where
+the disk is too full for a torn line, the log names its call. What the disk refused the journal is
+taken from its memory.
 
 It shares a core with the calls it serves, so a rush of them is drained at leisure: the journal may
 run ahead of the database by some ten thousand calls before the thread makes haste.
@@ -35,6 +36,7 @@ _FIRST_RETRY_S = 0.05
 _MAX_RETRY_S = 5.0
 _REJECTED = "rejected.jsonl"
 _TORN = "torn.lines"
+_SAID_BYTES = 80  # of a torn line: the name of its call, and nothing of a prompt
 
 
 class JournalShipper:
@@ -185,10 +187,7 @@ class JournalShipper:
         while (end := self._ends.get(path, 0)) < size:
             pieces = segments.read(file, end, self._batch, sealed=sealed)
             if pieces.torn:
-                aside = self._set_aside(_TORN, pieces.torn)
-                _log.warning(
-                    "%s: %d torn lines were set aside in %s", path.name, len(pieces.torn), aside
-                )
+                self._set_torn_aside(path, pieces.torn)
             if not self._insert_with_retry(pieces.lines):
                 return False
             if pieces.end == end:
@@ -248,6 +247,23 @@ class JournalShipper:
     def _reject(self, line: bytes, why: str) -> None:
         path = self._set_aside(_REJECTED, [line])
         _log.error("a receipt was set aside in %s: %s", path, why)
+
+    def _set_torn_aside(self, path: Path, torn: Sequence[bytes]) -> None:
+        """Set torn lines aside; where the disk is too full, the log has how each begins.
+
+        A full disk tears the last line that it takes, and the journal keeps that receipt elsewhere.
+        So a torn line must not keep the segment's other receipts from the database, nor its room
+        from the disk.
+        """
+        try:
+            aside = self._set_aside(_TORN, torn)
+        except OSError as error:
+            why = error.strerror or error
+            for line in torn:
+                said = line[:_SAID_BYTES]
+                _log.error("%s: a torn line was dropped (%s); it began %r", path.name, why, said)
+        else:
+            _log.warning("%s: %d torn lines were set aside in %s", path.name, len(torn), aside)
 
     def _set_aside(self, name: str, lines: Sequence[bytes]) -> Path:
         path = self._journal.folder / name

@@ -120,6 +120,23 @@ def test_a_torn_line_costs_nothing_but_itself(
     assert aside == torn[1:] + b"\n" + frame(LINES[0])[1:30] + b"\n"
 
 
+def test_a_torn_line_that_a_full_disk_cannot_set_aside_is_named_in_the_log_and_holds_nothing_up(
+    journal: Journal, drain: JournalShipper, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    torn = frame(LINES[2])[:-9]
+    path = orphan(journal, frame(LINES[0]) + frame(LINES[1]) + torn)
+    (journal.folder / "torn.lines").mkdir()  # nothing can be written there
+    drained = drain.ship_all()
+
+    assert drained
+    assert drain.trouble is None
+    assert ledger_of(engine) == RECEIPTS[:2]
+    assert not path.exists()
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert RECEIPTS[2].call_id in said
+    assert len(said) < 200
+
+
 def test_receipts_that_the_database_never_takes_are_set_aside_and_logged(
     journal: Journal, drain: JournalShipper, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
