@@ -1,0 +1,118 @@
+"""The blocks that a replica holds, by its own events: exact where they are read.
+
+Engines hash blocks in their own way, and say with each stored block which tokens it holds. Its
+link is computed from these tokens, so that it meets the chain of a prompt's token ids.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.caches.prefixes import block_digests
+from proxy.engines.routing.prompt_chain import PromptChain, chain_root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockStored:
+    """Blocks that follow each other were stored. Source: vLLM 0.33.0, KV events (2026-11).
+
+    Attributes:
+        block_hashes: The engine's own hashes of them.
+        parent_block_hash: The engine's hash of the block before; None at a prompt's beginning.
+        token_ids: The tokens of all of them.
+        block_size: Tokens of each.
+        cache_salt: The salt of their prompt; "" where there is none.
+    """
+
+    block_hashes: tuple[bytes | int, ...]
+    parent_block_hash: bytes | int | None
+    token_ids: tuple[int, ...]
+    block_size: int
+    cache_salt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRemoved:
+    """Blocks were evicted."""
+
+    block_hashes: tuple[bytes | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllBlocksCleared:
+    """The cache was emptied."""
+
+
+KvEvent = BlockStored | BlockRemoved | AllBlocksCleared
+
+
+class KvEventIndex:
+    """The links of all blocks that one replica holds; bounded.
+
+    Args:
+        model: Its model, as in the root of its chains.
+        max_blocks: Room of the engine's cache; more can only mean that events were lost.
+    """
+
+    def __init__(self, model: str, max_blocks: int) -> None:
+        self._model = model
+        self._max_blocks = max_blocks
+        self._next: int | None = None
+        self._by_hash: dict[bytes | int, bytes] = {}
+        self._links: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._by_hash)
+
+    def apply(self, sequence: int, events: Sequence[KvEvent]) -> bool:
+        """Apply a batch; False if one before it was lost, after which nothing older is known.
+
+        Args:
+            sequence: The publisher's number of the batch.
+            events: The batch.
+        """
+        is_next = self._next in {None, sequence}
+        if not is_next:
+            self._clear()
+        self._next = sequence + 1
+        for event in events:
+            if isinstance(event, BlockStored):
+                self._store(event)
+            elif isinstance(event, BlockRemoved):
+                for removed in event.block_hashes:
+                    self._links.discard(self._by_hash.pop(removed, b""))
+            else:
+                self._clear()
+        return is_next
+
+    def matched_tokens(self, chain: PromptChain) -> int:
+        """Tokens of the chain's longest prefix that is held, in blocks of the engine's size.
+
+        Engines evict the ends of chains first, so the length is found by halving.
+        """
+        links, low, high = chain.links, 0, len(chain.links)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if links[middle - 1] in self._links:
+                low = middle
+            else:
+                high = middle - 1
+        return chain.tokens_at(low)
+
+    def _store(self, event: BlockStored) -> None:
+        start: bytes | None = chain_root(self._model, event.cache_salt)
+        if event.parent_block_hash is not None:
+            start = self._by_hash.get(event.parent_block_hash)
+        if start is None:
+            return  # stored on a block whose own event was lost
+        content = array("I", event.token_ids).tobytes()
+        links = block_digests(start, content, event.block_size)
+        for engine_hash, link in zip(event.block_hashes, links, strict=False):
+            self._by_hash[engine_hash] = link
+            self._links.add(link)
+        while len(self._by_hash) > self._max_blocks:
+            self._links.discard(self._by_hash.pop(next(iter(self._by_hash))))
+
+    def _clear(self) -> None:
+        self._by_hash.clear()
+        self._links.clear()

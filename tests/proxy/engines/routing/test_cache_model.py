@@ -1,0 +1,134 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.routing.cache_model import CacheModel
+from proxy.engines.routing.prompt_chain import PromptChain
+from tests.bench.replica_simulation import BlockCache
+
+BLOCK = 1_000
+
+
+def chain(path: str) -> PromptChain:
+    """A prompt whose blocks are the letters; equal beginnings are shared."""
+    links = tuple(path[: at + 1].encode() for at in range(len(path)))
+    return PromptChain(links, BLOCK, BLOCK * len(path))
+
+
+def matched(model: CacheModel, path: str) -> int:
+    return model.matched_links(chain(path))
+
+
+def test_a_prompt_matches_up_to_where_it_differs_from_earlier_ones():
+    model = CacheModel(100 * BLOCK)
+    model.touch(chain("abcd"))
+    model.touch(chain("abxyz"))
+
+    assert [matched(model, each) for each in ("abcq", "abxy", "q", "")] == [3, 4, 0, 0]
+
+
+def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
+    model = CacheModel(5 * BLOCK)
+    for each in ("abc", "xyz"):
+        model.touch(chain(each))
+
+    assert (matched(model, "abc"), matched(model, "xyz")) == (2, 3)
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=8), max_size=30), st.integers(1, 12))
+def test_a_match_found_by_halving_is_that_of_an_lru_of_blocks(paths, room):
+    model, cache = CacheModel(room * BLOCK), BlockCache(room)
+    for path in paths:
+        each = chain(path)
+
+        assert model.matched_links(each) == cache.read(each.links)
+        model.touch(each)
+        assert len(model) <= room
+
+
+def learn(model: CacheModel, path: str, cached_tokens: int) -> None:
+    """Send a prompt, and report what was cached of it."""
+    each = chain(path)
+    links = model.matched_links(each)
+    used_at = model.used_at(each, links)
+    model.touch(each)
+    model.learn(each.tokens_at(links), used_at, cached_tokens)
+
+
+def test_one_report_after_a_silent_restart_drops_all_that_was_held_before_it():
+    model = CacheModel(100 * BLOCK)
+    for path in ("abcd", "efgh", "ijkl"):
+        model.touch(chain(path))
+
+    learn(model, "ijkl", 0)
+
+    assert [matched(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 0, 4]
+
+
+def test_a_dropped_middle_prompt_does_not_drop_newer_ones():
+    model = CacheModel(100 * BLOCK)
+    for path in ("abcd", "efgh", "ijkl"):
+        model.touch(chain(path))
+
+    learn(model, "efgh", 0)
+
+    assert [matched(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 4, 4]
+
+
+def test_small_differences_are_not_learned_from():
+    model = CacheModel(100 * BLOCK)
+    model.touch(chain("abcdefgh"))
+
+    learn(model, "abcdefgh", 8 * BLOCK - 900)
+
+    assert model.capacity_tokens == 100 * BLOCK
+
+
+def test_a_smaller_cache_is_learned_from_what_it_had_dropped():
+    model, engine = CacheModel(64 * BLOCK), BlockCache(16)
+    for turn in range(100):
+        path = "abcdefghij"[turn * 7 % 10] + "0123"
+        learn(model, path, BLOCK * engine.read(chain(path).links))
+
+    assert model.capacity_tokens < 48 * BLOCK
+
+
+def test_a_larger_cache_is_learned_from_what_it_had_kept():
+    model, engine = CacheModel(16 * BLOCK), BlockCache(200)
+    for turn in range(200):
+        path = "abcdefghijklmnopqrstuvwxyz"[turn * 7 % 26] + "0123"
+        learn(model, path, BLOCK * engine.read(chain(path).links))
+
+    assert model.capacity_tokens > 32 * BLOCK
+
+
+@given(st.lists(st.tuples(st.text("ab", max_size=8), st.integers(0, 20_000)), max_size=60))
+def test_room_and_memory_stay_bounded_whatever_an_engine_reports(calls):
+    model = CacheModel(8 * BLOCK)
+    for path, cached in calls:
+        learn(model, path, cached)
+
+        assert 0.5 * BLOCK <= model.capacity_tokens <= 32 * BLOCK
+        assert len(model) <= 32
+
+
+def test_a_cleared_model_matches_nothing_at_once_and_is_emptied_bit_by_bit():
+    model = CacheModel(10_000 * BLOCK)
+    long = PromptChain(tuple(str(at).encode() for at in range(2_000)), BLOCK, 2_000 * BLOCK)
+    model.touch(long)
+
+    model.clear()
+
+    assert model.matched_links(long) == 0
+    for _ in range(4):
+        model.touch(chain("a"))
+    assert len(model) == 1
+
+
+def test_a_replica_with_another_cache_size_is_resized():
+    model = CacheModel(100 * BLOCK)
+    model.touch(chain("abcdefgh"))
+
+    model.resize(4 * BLOCK)
+    model.touch(chain("xy"))
+
+    assert len(model) == 4
