@@ -1,0 +1,60 @@
+"""A replica as routing sees it: where it is, and how busy it is."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport:
+    """An engine's own metrics, as last read.
+
+    Attributes:
+        at: When they were read, in seconds of the clock that decisions are made by.
+        running: Calls in its batch (``vllm:num_requests_running``).
+        waiting: Calls in its queue (``vllm:num_requests_waiting``).
+        kv_usage: Share of the KV cache that running calls take (``vllm:kv_cache_usage_perc``).
+    """
+
+    at: float
+    running: int = 0
+    waiting: int = 0
+    kv_usage: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCandidate:
+    """A replica that may get the call.
+
+    Attributes:
+        name: Unique, and the same in all gateways, such as its base URL.
+        region: Where it runs; "" where unknown.
+        is_healthy: False if no call may go there.
+        cache_tokens: Room of its prefix cache, from its own cache config, such as
+            ``num_gpu_blocks`` x ``block_size`` of ``vllm:cache_config_info``.
+        prefill_tokens_per_s: As measured; 0 where unknown.
+        round_trip_s: Seconds to it and back.
+        load: Its last report; None where it has none.
+    """
+
+    name: str
+    region: str = ""
+    is_healthy: bool = True
+    cache_tokens: int = 500_000
+    prefill_tokens_per_s: float = 0.0
+    round_trip_s: float = 0.0
+    load: LoadReport | None = None
+
+
+class CallsInFlight:
+    """The calls that this gateway has sent to one replica; its reports show them too late."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.prefill_tokens = 0
+
+    def other_calls(self, load: LoadReport | None) -> tuple[int, int]:
+        """Calls of other gateways that run and that wait there, by its report."""
+        if load is None:
+            return 0, 0
+        others = max(0, load.running + load.waiting - self.calls)
+        waiting = min(load.waiting, others)
+        return others - waiting, waiting

@@ -1,0 +1,201 @@
+"""Routes the calls of one model over its replicas, and learns from what the engines report.
+
+One router for each route of one gateway: `decide`, then `send` for each replica that is tried;
+the `RoutedCall` is told of the first token and of the end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.engines.routing.cache_model import CacheModel
+from proxy.engines.routing.decision import (
+    ReplicaCost,
+    ReplicaDecision,
+    RoutingRequest,
+    credit_home,
+    rank_replicas,
+)
+from proxy.engines.routing.kv_events import KvEventIndex
+from proxy.engines.routing.policy import DEFAULT_POLICY, RoutingPolicy
+from proxy.engines.routing.replica import CallsInFlight, LoadReport, ReplicaCandidate
+
+#: Replicas remembered; those that were candidates least recently are forgotten.
+_MAX_REPLICAS: Final = 256
+#: Weight of the newest call in slow means.
+_MEAN_WEIGHT: Final = 0.02
+
+
+@dataclass(slots=True)
+class ReuseCounters:
+    """Tokens of the calls that were sent, by how much of them was, or could be, reused.
+
+    Attributes:
+        calls: Calls sent.
+        prompt_tokens: Tokens of their prompts.
+        available: Tokens that one cache with the room of all replicas would have had.
+        captured: Tokens that the chosen replicas were thought to hold.
+        delivered: Tokens that the engines read from their caches, as they report.
+        reported_calls: Calls of which an engine reported it.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    available: int = 0
+    captured: int = 0
+    delivered: int = 0
+    reported_calls: int = 0
+
+
+class _ReplicaState:
+    def __init__(self, cache_tokens: int) -> None:
+        self.model = CacheModel(cache_tokens)
+        self.flight = CallsInFlight()
+        self.events: KvEventIndex | None = None
+
+    def matched_tokens(self, request: RoutingRequest) -> int:
+        if self.events is not None and request.token_chain is not None:
+            return self.events.matched_tokens(request.token_chain)
+        return request.chain.tokens_at(self.model.matched_links(request.chain))
+
+
+class RoutedCall:
+    """A call on its way to a replica; counts as load there until its end."""
+
+    def __init__(
+        self, state: _ReplicaState, cost: ReplicaCost, used_at: int, reuse: ReuseCounters
+    ) -> None:
+        self._state = state
+        self._cost = cost
+        self._used_at = used_at
+        self._reuse = reuse
+        self._is_reading = True
+        self._is_over = False
+        state.flight.calls += 1
+        state.flight.prefill_tokens += cost.uncached_tokens
+
+    def begin_answer(self) -> None:
+        """The first token has come: the prompt is read."""
+        if self._is_reading:
+            self._is_reading = False
+            self._state.flight.prefill_tokens -= self._cost.uncached_tokens
+
+    def end(self, cached_tokens: int | None = None) -> None:
+        """The call is over, for whatever reason.
+
+        Args:
+            cached_tokens: Tokens that the engine reports as read from its cache; None where it
+                reports nothing, also because it failed.
+        """
+        if self._is_over:
+            return
+        self._is_over = True
+        self.begin_answer()
+        self._state.flight.calls -= 1
+        if cached_tokens is not None:
+            self._reuse.delivered += cached_tokens
+            self._reuse.reported_calls += 1
+            if self._state.events is None:
+                self._state.model.learn(self._cost.matched_tokens, self._used_at, cached_tokens)
+
+
+class ReplicaRouter:
+    """Chooses replicas by cost, and keeps a bounded guess of what each one's cache holds."""
+
+    def __init__(self, policy: RoutingPolicy = DEFAULT_POLICY) -> None:
+        self.reuse = ReuseCounters()
+        self._policy = policy
+        self._states: dict[str, _ReplicaState] = {}
+        self._all_room = CacheModel(0)
+        self._mean_uncached = 1_000.0
+        self._others = 0.0
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def decide(
+        self, request: RoutingRequest, candidates: Sequence[ReplicaCandidate], now: float
+    ) -> ReplicaDecision:
+        """The replicas that may serve the call, the best first."""
+        allowed = [each for each in candidates if request.may_use(each)]
+        others = self._note_others(candidates, now)
+        costs = [self._cost(request, each, now) for each in allowed]
+        costs = credit_home(costs, request, self._policy, others)
+        self._all_room.resize(sum(each.cache_tokens for each in candidates))
+        return rank_replicas(costs, request, self._policy)
+
+    def send(self, request: RoutingRequest, cost: ReplicaCost) -> RoutedCall:
+        """Note that the call goes to this replica of its decision."""
+        state, chain = self._states[cost.name], request.chain
+        available = chain.tokens_at(self._all_room.matched_links(chain))
+        self._all_room.touch(chain)
+        reuse = self.reuse
+        reuse.calls += 1
+        reuse.prompt_tokens += chain.tokens
+        reuse.available += max(available, cost.matched_tokens)
+        reuse.captured += cost.matched_tokens
+        self._mean_uncached += _MEAN_WEIGHT * (cost.uncached_tokens - self._mean_uncached)
+        used_at = state.model.used_at(chain, state.model.matched_links(chain))
+        state.model.touch(chain)
+        return RoutedCall(state, cost, used_at, reuse)
+
+    def read_events(self, name: str, events: KvEventIndex | None) -> None:
+        """Go by a replica's KV events from now on; with None, by the guess again."""
+        if name in self._states:
+            self._states[name].events = events
+
+    def clear_cache(self, name: str) -> None:
+        """Forget what a replica holds: it was restarted."""
+        if name in self._states:
+            self._states[name].model.clear()
+
+    def _note_others(self, candidates: Sequence[ReplicaCandidate], now: float) -> float:
+        """The share of the load that other gateways send, by the reports; a slow mean."""
+        own = others = 0
+        for each in candidates:
+            flight = self._state(each).flight
+            own += flight.calls
+            others += sum(flight.other_calls(self._fresh_load(each, now)))
+        if own + others:
+            self._others += _MEAN_WEIGHT * (others / (own + others) - self._others)
+        return self._others
+
+    def _fresh_load(self, candidate: ReplicaCandidate, now: float) -> LoadReport | None:
+        load = candidate.load
+        return load if load is not None and now - load.at <= self._policy.stale_s else None
+
+    def _state(self, candidate: ReplicaCandidate) -> _ReplicaState:
+        state = self._states.pop(candidate.name, None)
+        if state is None:
+            state = _ReplicaState(candidate.cache_tokens)
+            while len(self._states) >= _MAX_REPLICAS:
+                del self._states[next(iter(self._states))]
+        state.model.resize(candidate.cache_tokens)
+        self._states[candidate.name] = state
+        return state
+
+    def _cost(
+        self, request: RoutingRequest, candidate: ReplicaCandidate, now: float
+    ) -> ReplicaCost:
+        policy, state = self._policy, self._state(candidate)
+        load = self._fresh_load(candidate, now)
+        matched = state.matched_tokens(request)
+        if matched < policy.min_match_share * request.chain.tokens:
+            matched = 0
+        uncached = request.chain.tokens - matched
+        running, waiting = state.flight.other_calls(load)
+        rate = candidate.prefill_tokens_per_s or policy.prefill_tokens_per_s
+        queue_s = (state.flight.prefill_tokens + waiting * self._mean_uncached) / rate
+        prefill_s = policy.prefill_weight * uncached / rate
+        seconds = (
+            queue_s
+            + prefill_s
+            + policy.decode_s * (running + state.flight.calls)
+            + candidate.round_trip_s
+        )
+        room = state.model.free_tokens(request.chain.block_tokens)
+        seconds += policy.evict_weight * max(0.0, uncached - room) / rate
+        if request.preferred_region not in {"", candidate.region}:
+            seconds += policy.other_region_s
+        is_full = load is not None and load.kv_usage > policy.max_kv_usage
+        return ReplicaCost(candidate.name, matched, uncached, queue_s, prefill_s, seconds, is_full)

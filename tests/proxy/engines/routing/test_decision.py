@@ -1,0 +1,137 @@
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.routing.decision import (
+    ReplicaCost,
+    RoutingRequest,
+    credit_home,
+    rank_replicas,
+)
+from proxy.engines.routing.policy import RoutingPolicy
+from proxy.engines.routing.prompt_chain import PromptChain
+from proxy.engines.routing.replica import ReplicaCandidate
+
+POLICY = RoutingPolicy(explore_share=0.0)
+
+
+def request(link: bytes = b"x", conversation: str = "") -> RoutingRequest:
+    return RoutingRequest(chain=PromptChain((link,), 256, 300), conversation=conversation)
+
+
+def cost(name: str, seconds: float, matched: int = 0, queue_s: float = 0.0, **more):
+    return ReplicaCost(
+        name,
+        matched,
+        300 - matched,
+        queue_s,
+        more.get("prefill_s", 0.0),
+        seconds,
+        more.get("is_full", False),
+    )
+
+
+def names(costs, asked: RoutingRequest | None = None, policy: RoutingPolicy = POLICY) -> list[str]:
+    return [each.name for each in rank_replicas(costs, asked or request(), policy).order]
+
+
+def test_replicas_are_ordered_by_cost():
+    assert names([cost("a", 3), cost("b", 1), cost("c", 2)]) == ["b", "c", "a"]
+
+
+def test_a_replica_with_a_far_longer_queue_or_a_full_cache_is_last():
+    costs = [cost("a", 1, queue_s=30), cost("b", 2, is_full=True), cost("c", 3)]
+
+    assert names(costs) == ["c", "a", "b"]
+
+
+def test_replicas_that_are_all_full_are_still_tried():
+    assert names([cost("a", 2, is_full=True), cost("b", 1, is_full=True)]) == ["b", "a"]
+
+
+def test_no_candidate_gives_no_order_and_says_so():
+    decision = rank_replicas([], request(), POLICY)
+
+    assert (decision.order, decision.why) == ((), "no replica may serve it")
+
+
+def test_a_decision_says_in_a_few_words_on_what_it_rests():
+    warm, cold, slow = cost("a", 1, matched=256), cost("b", 1), cost("a", 9, matched=256)
+
+    def why(*costs: ReplicaCost) -> str:
+        return rank_replicas(costs, request(), POLICY).why
+
+    assert why(warm) == "only replica"
+    assert why(warm, cost("b", 2)) == "warm: 256 of 300 tokens"
+    assert why(slow, cold) == "warmest is busy or far: a"
+    assert why(cold, cost("c", 5)) == "cold: least busy"
+    assert why(cold, cost("c", 1)) == "cold: home"
+
+
+def test_equal_replicas_are_shared_out_by_the_home_of_each_conversation():
+    costs = [cost(name, 1) for name in "abcd"]
+    homes = Counter(names(costs, request(conversation=str(n)))[0] for n in range(400))
+
+    assert set(homes) == set("abcd")
+    assert min(homes.values()) > 60
+
+
+def test_the_home_is_forgiven_prefill_by_the_share_of_load_that_others_send():
+    costs = [cost(name, 5, prefill_s=4) for name in "abcd"]
+    asked = request(conversation="c")
+    home = names(costs, asked)[0]
+
+    def seconds(others: float) -> dict[str, float]:
+        return {each.name: each.seconds for each in credit_home(costs, asked, POLICY, others)}
+
+    assert seconds(0.0) == dict.fromkeys("abcd", 5)
+    assert seconds(0.5) == {**dict.fromkeys("abcd", 5), home: 5 - 0.5 * 0.6 * 4}
+    assert credit_home([], asked, POLICY, 0.5) == []
+
+
+def test_a_prompt_without_a_conversation_has_its_home_by_its_first_tokens():
+    links = tuple(str(at).encode() for at in range(20))
+    long, other = links, (*links[:9], b"y", b"z")
+    keys = {
+        RoutingRequest(chain=PromptChain(each, 256, 5_120)).home_key(2_048)
+        for each in (long, other)
+    }
+
+    assert keys == {links[7]}
+
+
+@given(st.sets(st.sampled_from("abcdefgh"), min_size=2), st.text(max_size=5), st.data())
+def test_one_replica_less_moves_only_the_conversations_whose_home_it_was(replicas, talk, data):
+    before = names([cost(name, 1) for name in replicas], request(conversation=talk))
+    gone = data.draw(st.sampled_from(sorted(replicas)))
+
+    after = names([cost(name, 1) for name in replicas - {gone}], request(conversation=talk))
+
+    assert after == [name for name in before if name != gone]
+
+
+def test_one_call_in_a_hundred_tries_the_second_best_and_always_the_same_one():
+    costs = [cost("a", 1), cost("b", 1.5)]
+    asked = [request(str(n).encode()) for n in range(5_000)]
+
+    firsts = [names(costs, each, RoutingPolicy())[0] for each in asked]
+
+    assert 25 < firsts.count("b") < 75
+    assert firsts == [names(costs, each, RoutingPolicy())[0] for each in asked]
+
+
+def test_a_second_best_that_costs_far_more_or_is_full_is_not_explored():
+    policy = RoutingPolicy(explore_share=1.0)
+
+    assert names([cost("a", 1), cost("b", 9)], policy=policy) == ["a", "b"]
+    assert names([cost("a", 1), cost("b", 1.5, is_full=True)], policy=policy) == ["a", "b"]
+
+
+def test_only_healthy_replicas_of_an_allowed_region_may_be_used():
+    asked = RoutingRequest(chain=request().chain, regions=frozenset({"eu"}))
+
+    assert asked.may_use(ReplicaCandidate(name="a", region="eu"))
+    assert not asked.may_use(ReplicaCandidate(name="a", region="us"))
+    assert not asked.may_use(ReplicaCandidate(name="a"))
+    assert not asked.may_use(ReplicaCandidate(name="a", region="eu", is_healthy=False))

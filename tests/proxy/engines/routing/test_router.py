@@ -1,0 +1,257 @@
+from array import array
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.routing.decision import RoutingRequest
+from proxy.engines.routing.kv_events import BlockStored, KvEventIndex
+from proxy.engines.routing.policy import RoutingPolicy
+from proxy.engines.routing.prompt_chain import PromptChain, chain_of_token_ids, chain_root
+from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
+from proxy.engines.routing.router import ReplicaRouter
+
+BLOCK = 256
+REPLICAS = [ReplicaCandidate(name=name) for name in "abcd"]
+CALM = RoutingPolicy(explore_share=0.0)
+
+
+def request(path: str = "p" * 40, **more) -> RoutingRequest:
+    """A prompt of a block for each letter; equal beginnings are shared."""
+    links = tuple(path[: at + 1].encode() for at in range(len(path)))
+    return RoutingRequest(chain=PromptChain(links, BLOCK, BLOCK * len(path)), **more)
+
+
+def first(router: ReplicaRouter, asked: RoutingRequest, replicas=REPLICAS, now: float = 0.0) -> str:
+    return router.decide(asked, replicas, now).order[0].name
+
+
+def serve(router: ReplicaRouter, asked: RoutingRequest, cached: int | None = None) -> str:
+    """Send a call to the first replica, and end it."""
+    best = router.decide(asked, REPLICAS, 0.0).order[0]
+    call = router.send(asked, best)
+    call.begin_answer()
+    call.end(best.matched_tokens if cached is None else cached)
+    return best.name
+
+
+def test_a_conversation_goes_on_where_its_prefix_is_warm():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request("a" * 40))
+
+    assert serve(router, request("a" * 44)) == home
+
+
+def test_a_conversation_leaves_a_replica_that_failed_and_stays_with_the_next():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request())
+    left = [each for each in REPLICAS if each.name != home]
+
+    best = router.decide(request(), left, 0.0).order[0]
+    router.send(request(), best).end(0)
+
+    assert best.name != home
+    assert first(router, request(), left) == best.name
+
+
+def test_a_conversation_yields_to_overload_and_says_so():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request())
+    busy = [
+        replace(each, load=LoadReport(at=0, running=60, waiting=400)) if each.name == home else each
+        for each in REPLICAS
+    ]
+
+    decision = router.decide(request(), busy, 1.0)
+
+    assert decision.order[0].name != home
+    assert decision.why == f"warmest is busy or far: {home}"
+
+
+def test_an_old_report_is_left_out():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request())
+    busy = [
+        replace(each, load=LoadReport(at=0, running=60, waiting=400)) if each.name == home else each
+        for each in REPLICAS
+    ]
+
+    assert first(router, request(), busy, now=60.0) == home
+
+
+def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
+    router = ReplicaRouter(CALM)
+    sent = [
+        router.send(asked, router.decide(asked, REPLICAS, 0.0).order[0])
+        for asked in (request(letter * 40) for letter in "stuv")
+    ]
+
+    costs = router.decide(request(), REPLICAS, 0.0).order
+    assert [each.queue_s for each in costs] == pytest.approx([1.024] * 4)
+    for call in sent:
+        call.end()
+        call.end()
+    assert [each.queue_s for each in router.decide(request(), REPLICAS, 0.0).order] == [0.0] * 4
+
+
+def test_a_call_outside_its_preferred_region_pays_for_it_unless_it_is_warm_there():
+    near, far = ReplicaCandidate(name="n", region="eu"), ReplicaCandidate(name="f", region="us")
+    router, asked = ReplicaRouter(CALM), request("a" * 40, preferred_region="eu")
+    assert first(router, asked, [near, far]) == "n"
+
+    costs = router.decide(asked, [near, far], 0.0).order
+    router.send(asked, costs[1]).end(0)
+
+    assert first(router, asked, [near, far]) == "f"
+
+
+def test_a_match_of_less_than_a_tenth_of_the_prompt_counts_as_none():
+    router = ReplicaRouter(CALM)
+    serve(router, request("ab"))
+
+    matched = [
+        max(each.matched_tokens for each in router.decide(request(path), REPLICAS, 0.0).order)
+        for path in ("ab" + "c" * 18, "ab" + "c" * 19)
+    ]
+    assert matched == [2 * BLOCK, 0]
+
+
+@given(
+    st.lists(
+        st.builds(
+            ReplicaCandidate,
+            name=st.sampled_from("abcdefgh"),
+            region=st.sampled_from(["", "eu", "us"]),
+            is_healthy=st.booleans(),
+            round_trip_s=st.floats(0, 5),
+            prefill_tokens_per_s=st.floats(0, 1e6),
+            load=st.none()
+            | st.builds(
+                LoadReport,
+                at=st.floats(0, 10),
+                running=st.integers(0, 500),
+                waiting=st.integers(0, 500),
+                kv_usage=st.floats(0, 1),
+            ),
+        ),
+        unique_by=lambda each: each.name,
+    ),
+    st.frozensets(st.sampled_from(["eu", "us"])),
+    st.lists(st.text("pq", max_size=6), max_size=5),
+)
+def test_no_call_goes_to_an_unhealthy_replica_or_a_region_that_is_not_allowed(
+    replicas, regions, prompts
+):
+    router = ReplicaRouter(RoutingPolicy(explore_share=0.5))
+    allowed = {e.name for e in replicas if e.is_healthy and (not regions or e.region in regions)}
+    for path in prompts:
+        asked = request(path, regions=regions, preferred_region="eu")
+        order = router.decide(asked, replicas, 5.0).order
+
+        assert {each.name for each in order} == allowed
+        for each in order[:1]:
+            router.send(asked, each).end(0)
+
+
+@given(st.lists(st.text("pqr", max_size=8), max_size=20), st.text("pqr", max_size=8))
+def test_two_gateways_that_saw_the_same_calls_decide_alike(prompts, last):
+    routers = [ReplicaRouter(), ReplicaRouter()]
+    for path in prompts:
+        assert len({serve(router, request(path, conversation="c")) for router in routers}) == 1
+
+    orders = [
+        router.decide(request(last), REPLICAS[::step], 0.0)
+        for router, step in zip(routers, (1, -1), strict=True)
+    ]
+    assert orders[0] == orders[1]
+
+
+@given(st.text(min_size=1, max_size=6))
+def test_gateways_that_saw_nothing_send_a_conversation_to_the_same_home(conversation):
+    asked = request(conversation=conversation)
+
+    assert first(ReplicaRouter(), asked) == first(ReplicaRouter(), asked)
+
+
+def test_a_gateway_beside_others_prefers_the_home_to_the_shortest_queue():
+    alone, beside = ReplicaRouter(replace(CALM, home_credit=0.0)), ReplicaRouter(CALM)
+    asked = request("z" * 40, conversation="c")
+    home = first(ReplicaRouter(CALM), asked)
+    busy = [
+        replace(each, load=LoadReport(at=0, running=30 if each.name == home else 10))
+        for each in REPLICAS
+    ]
+    for _ in range(200):
+        beside.decide(request("y"), busy, 0.0)
+
+    assert first(alone, asked, busy) != home
+    assert first(beside, asked, busy) == home
+
+
+def test_one_answer_after_a_silent_restart_corrects_what_all_conversations_expect():
+    router = ReplicaRouter(CALM)
+    only = REPLICAS[:1]
+    talks = [request(letter * 40) for letter in "stuvw"]
+    for asked in talks:
+        router.send(asked, router.decide(asked, only, 0.0).order[0]).end(0)
+
+    router.send(talks[-1], router.decide(talks[-1], only, 0.0).order[0]).end(0)
+
+    expected = [router.decide(asked, only, 0.0).order[0].matched_tokens for asked in talks]
+    assert expected == [0, 0, 0, 0, 40 * BLOCK]
+
+
+def test_a_known_restart_forgets_one_replica_and_no_other():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request())
+
+    router.clear_cache(home)
+    router.clear_cache("never seen")
+
+    assert router.decide(request(), REPLICAS, 0.0).order[0].matched_tokens == 0
+
+
+def test_reuse_is_counted_as_available_captured_and_delivered():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request("a" * 40))
+    left = [each for each in REPLICAS if each.name != home]
+
+    best = router.decide(request("a" * 40), left, 0.0).order[0]
+    router.send(request("a" * 40), best).end(0)
+    serve(router, request("a" * 40), cached=9_000)
+    router.send(request("z" * 40), router.decide(request("z" * 40), left, 0.0).order[0]).end()
+
+    whole, reuse = 40 * BLOCK, router.reuse
+    assert (reuse.calls, reuse.prompt_tokens, reuse.reported_calls) == (4, 4 * whole, 3)
+    assert (reuse.available, reuse.captured, reuse.delivered) == (2 * whole, whole, 9_000)
+
+
+def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
+    tokens = tuple(range(1_024))
+    exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
+    asked = replace(request("p" * 4), token_chain=exact)
+    router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
+    stored = BlockStored(
+        block_hashes=tuple(range(50)),
+        parent_block_hash=None,
+        token_ids=tokens[:800],
+        block_size=16,
+    )
+    router.decide(asked, REPLICAS, 0.0)
+    router.read_events("c", index)
+    router.read_events("never seen", index)
+    index.apply(0, [stored])
+
+    best = router.decide(asked, REPLICAS, 0.0).order[0]
+    router.send(asked, best).end(0)
+
+    assert (best.name, best.matched_tokens) == ("c", 800)
+
+
+def test_replicas_that_are_gone_are_forgotten():
+    router = ReplicaRouter(CALM)
+    for number in range(1_000):
+        router.decide(request("p"), [ReplicaCandidate(name=str(number))], 0.0)
+
+    assert len(router) == 256
