@@ -1,0 +1,251 @@
+# ruff: noqa: T201 - a script prints its result
+"""Replica routing on recorded and made-up traffic, beside the usual policies and SGLang's router.
+
+Replicas are simulated; the traces are not part of this repository, and their rows are left out,
+with a reason, where they are absent.
+Usage: python -m tests.bench.replica_routing [--part table|rules|faults|time] [--quick]
+           [--sglang-router PROGRAM]
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter_ns
+from typing import Final
+
+from proxy.engines.routing.decision import RoutingRequest
+from proxy.engines.routing.policy import RoutingPolicy
+from proxy.engines.routing.prompt_chain import ChainBuilder, chain_root
+from proxy.engines.routing.replica import ReplicaCandidate
+from proxy.engines.routing.router import ReplicaRouter
+from tests.bench import replica_traces as traces
+from tests.bench.replica_policies import (
+    LeastLoaded,
+    LongestMatch,
+    RandomReplica,
+    RoundRobin,
+    Routed,
+)
+from tests.bench.replica_simulation import (
+    BlockCache,
+    Outcome,
+    PlacementPolicy,
+    ReplicaRules,
+    Simulation,
+)
+from tests.bench.replica_smg import RouterProgram
+
+_ROUNDS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Traffic on so many replicas with so large caches."""
+
+    work: Callable[[], traces.Workload]
+    replicas: int
+    cache_tokens: int
+    rate: float
+
+    def workload(self) -> traces.Workload:
+        """Its calls."""
+        return self.work().faster(self.rate)
+
+    def play(
+        self,
+        work: traces.Workload,
+        policy: PlacementPolicy,
+        *,
+        is_shared: bool = False,
+        prepare: Callable[[Simulation], None] | None = None,
+    ) -> Outcome:
+        """All of it under one policy."""
+        rules = ReplicaRules(cache_tokens=self.cache_tokens)
+        simulation = Simulation(policy, self.replicas, rules, work.block)
+        if is_shared:
+            simulation.share_cache()
+        if prepare is not None:
+            prepare(simulation)
+        return simulation.play(work.sessions)
+
+    def routed(self, work: traces.Workload, policy: RoutingPolicy | None = None) -> Routed:
+        """The gateway's router for it."""
+        rules = policy or RoutingPolicy()
+        return Routed(rules, cache_tokens=self.cache_tokens, block=work.block)
+
+
+_LATER: Final = partial(traces.mooncake, 6_000)
+#: The numbers of the policy were chosen on these.
+TUNED: Final = (
+    Cell(work=traces.mooncake, replicas=8, cache_tokens=1_000_000, rate=1.0),
+    Cell(work=traces.mooncake, replicas=8, cache_tokens=500_000, rate=1.8),
+    Cell(work=_LATER, replicas=16, cache_tokens=500_000, rate=1.0),
+    Cell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=500_000, rate=2.0),
+    Cell(work=traces.documents, replicas=8, cache_tokens=500_000, rate=1.0),
+)
+UNSEEN: Final = (
+    Cell(work=_LATER, replicas=4, cache_tokens=1_000_000, rate=0.4),
+    Cell(work=_LATER, replicas=4, cache_tokens=4_000_000, rate=0.7),
+    Cell(work=_LATER, replicas=8, cache_tokens=250_000, rate=1.2),
+    Cell(work=_LATER, replicas=16, cache_tokens=2_000_000, rate=4.0),
+    Cell(work=_LATER, replicas=16, cache_tokens=1_000_000, rate=0.5),
+    Cell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=1_000_000, rate=4.0),
+    Cell(work=partial(traces.claude_code, 1), replicas=8, cache_tokens=500_000, rate=4.0),
+    Cell(work=partial(traces.claude_code, 2), replicas=16, cache_tokens=500_000, rate=8.0),
+    Cell(work=partial(traces.claude_code, 2), replicas=8, cache_tokens=1_000_000, rate=8.0),
+    Cell(work=traces.documents, replicas=16, cache_tokens=250_000, rate=4.0),
+    Cell(work=traces.tenants, replicas=8, cache_tokens=250_000, rate=1.0),
+    Cell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=1.5),
+)
+
+
+def outcomes(
+    cell: Cell, work: traces.Workload, program: Path | None
+) -> Iterator[tuple[str, Outcome]]:
+    """Each policy's outcome."""
+    yield "round robin", cell.play(work, RoundRobin())
+    yield "random", cell.play(work, RandomReplica())
+    yield "least loaded", cell.play(work, LeastLoaded())
+    if program is not None:
+        with RouterProgram(program, cell.replicas, work.block) as policy:
+            yield "sglang-router", cell.play(work, policy)
+    yield "**thriftgate**", cell.play(work, cell.routed(work))
+    yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
+
+
+def rules(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
+    """What each rule earns: from the simplest one up, and each left out of all."""
+    every = RoutingPolicy()
+    without = {
+        "without waiting (prefill weight 1,000)": replace(every, prefill_weight=1_000.0),
+        "prefill weight 1": replace(every, prefill_weight=1.0),
+        "prefill weight 10": replace(every, prefill_weight=10.0),
+        "prefill weight 50": replace(every, prefill_weight=50.0),
+        "without eviction": replace(every, evict_weight=0.0),
+        "without least share of a match": replace(every, min_match_share=0.0),
+        "without home (ties by name)": replace(every, tie_s=0.0),
+        "without decode load": replace(every, decode_s=0.0),
+        "without load gate": replace(every, load_gate_s=1e9),
+        "without exploration": replace(every, explore_share=0.0),
+    }
+    yield "longest match, else least loaded", cell.play(work, LongestMatch())
+    yield "all rules", cell.play(work, cell.routed(work))
+    for name, policy in without.items():
+        yield name, cell.play(work, cell.routed(work, policy))
+
+
+def faults(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
+    """A wrong idea of the caches, silent restarts, and gateways that do not know of each other."""
+    room = cell.cache_tokens
+    for name, told in (("right", room), ("4 x too large", 4 * room), ("4 x too small", room // 4)):
+        for learns in (True, False):
+            policy = Routed(cache_tokens=told, block=work.block, is_learning=learns)
+            label = f"cache config {name}, {'learning' if learns else 'not learning'}"
+            yield label, cell.play(work, policy)
+    for learns in (True, False):
+        policy = Routed(cache_tokens=room, block=work.block, is_learning=learns)
+        label = f"silent restarts, {'learning' if learns else 'not learning'}"
+        yield label, cell.play(work, policy, prepare=partial(_restarts, work=work))
+    homeless = RoutingPolicy(tie_s=0.0, home_credit=0.0)
+    for gateways in (2, 4):
+        for name, policy_of in (("", RoutingPolicy()), (", without home", homeless)):
+            policy = Routed(policy_of, cache_tokens=room, block=work.block, gateways=gateways)
+            yield f"{gateways} gateways{name}", cell.play(work, policy)
+
+
+def _restarts(simulation: Simulation, work: traces.Workload) -> None:
+    """Each replica loses its cache a few times."""
+    last = max(session.start for session in work.sessions)
+    random = Random(5)  # noqa: S311 - the same traffic each time
+    for replica in simulation.replicas:
+        for _ in range(3):
+            simulation.at(random.uniform(0, last), partial(_lose, replica.cache))
+
+
+def _lose(cache: BlockCache, _now: float) -> None:
+    cache.clear()
+
+
+def decision_times() -> Iterator[tuple[str, float]]:
+    """Microseconds for a prompt of 100,000 tokens and 16 replicas, medians."""
+    random = Random(7)  # noqa: S311 - the same traffic each time
+    router, builder = ReplicaRouter(), ChainBuilder()
+    root = chain_root("model", "organisation")
+    names = [ReplicaCandidate(name=f"http://replica-{n}:8000") for n in range(16)]
+    shared = random.randbytes(200_000)
+    prompts = [shared + random.randbytes(200_000) for _ in range(32)]
+    for number, prompt in enumerate(prompts):
+        chain = builder.chain(root, prompt, 100_000, "")
+        request = RoutingRequest(chain=chain, conversation=str(number))
+        cost = router.decide(request, names, 0.0).order[number % 16]
+        router.send(request, cost).end(0)
+    request = RoutingRequest(chain=builder.chain(root, prompts[0], 100_000, ""))
+    cost = router.decide(request, names, 0.0).order[0]
+    yield "hash 400 KB once (BLAKE2b): the reference", _timed(lambda: blake2b(prompts[0]).digest())
+    yield "decision, given the chain", _timed(lambda: router.decide(request, names, 0.0))
+    yield "noting that it was sent", _timed(lambda: router.send(request, cost).end(None))
+    yield (
+        "chain of a prompt not seen before",
+        _timed(lambda: builder.chain(root, prompts[0], 100_000, "")),
+    )
+    grown = iter([prompts[0] + bytes(4_000 * n) for n in range(_ROUNDS)])
+    yield (
+        "chain of a conversation that grew by 1,000 tokens",
+        _timed(lambda: builder.chain(root, next(grown), 100_000, "c"), rounds=100),
+    )
+
+
+def _timed(work: Callable[[], object], rounds: int = _ROUNDS) -> float:
+    taken = []
+    for _ in range(rounds):
+        begun = perf_counter_ns()
+        work()
+        taken.append((perf_counter_ns() - begun) / 1000)
+    return median(taken)
+
+
+def _print(cells: Iterator[Cell], play: Callable[..., Iterator[tuple[str, Outcome]]]) -> None:
+    for cell in cells:
+        try:
+            work = cell.workload()
+        except (FileNotFoundError, ValueError) as error:
+            print(f"\nleft out: a trace is absent ({error})")
+            continue
+        print(f"\n{work.name}, {cell.replicas} replicas of {cell.cache_tokens:,} tokens, ", end="")
+        print(f"rate x {cell.rate:g}\n\n| policy | hit rate | TTFT p50 | p90 | busiest / mean |")
+        print("|---|--:|--:|--:|--:|")
+        for name, got in play(cell, work):
+            waits = f"{got.p50:.2f} | {got.p90:.2f}"
+            print(f"| {name} | {got.hit_rate:.1%} | {waits} | {got.balance:.2f} |", flush=True)
+
+
+def main() -> None:
+    """Print the tables as markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", choices=("table", "rules", "faults", "time"), default="table")
+    parser.add_argument("--quick", action="store_true", help="two cells only")
+    parser.add_argument("--sglang-router", type=Path, help="the program of that name")
+    options = parser.parse_args()
+    cells = (*TUNED, *UNSEEN)
+    chosen = cells[::7] if options.quick else cells
+    if options.part == "table":
+        if options.sglang_router is None:
+            print("sglang-router is left out: name its program (pip install sglang-router)")
+        _print(iter(chosen), partial(outcomes, program=options.sglang_router))
+    elif options.part == "time":
+        times = list(decision_times())
+        print("| step | µs | reference = 1 |\n|---|--:|--:|")
+        for name, taken in times:
+            print(f"| {name} | {taken:.0f} | {taken / times[0][1]:.2f} |")
+    else:
+        play = rules if options.part == "rules" else faults
+        _print(iter(TUNED), play)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Calls for simulated replicas: recorded traces, and shapes made up to be unlike them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import orjson
+
+from tests.bench.replica_simulation import SimulatedCall, SimulatedSession
+
+DATA: Final = Path(__file__).resolve().parents[2] / "../shared/data/B"
+MOONCAKE: Final = "kvcache-ai+Mooncake/FAST25-release/traces/conversation_trace.jsonl"
+CLAUDE: Final = "callanjfox+kv-cache-tester/traces"
+#: Longer prompts do not fit the window of the simulated replicas.
+_WINDOW: Final = 250_000
+#: People who think for longer are counted as if they thought for so many seconds.
+_MOST_THINKING_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Sessions of calls.
+
+    Attributes:
+        name: For the table.
+        block: Tokens of a block.
+        sessions: Each begins at its own time; its calls follow each other.
+    """
+
+    name: str
+    block: int
+    sessions: tuple[SimulatedSession, ...]
+
+    def faster(self, times: float) -> "Workload":
+        """The same with sessions that begin so many times as densely."""
+        sessions = (replace(each, start=each.start / times) for each in self.sessions)
+        return replace(self, sessions=tuple(sessions))
+
+
+def mooncake(first: int = 0, calls: int = 6_000) -> Workload:
+    """Mooncake's conversations: each call by itself, at its recorded time; blocks of 512 tokens."""
+    lines = (DATA / MOONCAKE).read_bytes().splitlines()[first : first + calls]
+    rows = [orjson.loads(line) for line in lines]
+    sessions = (
+        SimulatedSession(
+            start=(row["timestamp"] - rows[0]["timestamp"]) / 1000,
+            calls=(
+                SimulatedCall(
+                    blocks=tuple(each.to_bytes(8, "big") for each in row["hash_ids"]),
+                    tokens=row["input_length"],
+                    output=row["output_length"],
+                ),
+            ),
+        )
+        for row in rows
+    )
+    return Workload(name="Mooncake", block=512, sessions=tuple(sessions))
+
+
+def claude_code(copies: int, seed: int = 1) -> Workload:
+    """Claude Code's sessions, which begin at random within two hours; blocks of 64 tokens.
+
+    Their hashes are local to each trace. Tools of the same length are taken for the same tools,
+    which all sessions of these share. A copy shares no more than that with the original.
+    """
+    files = sorted((DATA / CLAUDE).glob("*.json"))
+    if not files:
+        raise FileNotFoundError(DATA / CLAUDE)
+    traces = [orjson.loads(file.read_bytes()) for file in files]
+    random = Random(seed)  # noqa: S311 - the same traffic each time
+    sessions = []
+    for copy in range(copies):
+        for trace in traces:
+            calls = tuple(_coding_calls(trace, copy))
+            if max(call.tokens for call in calls) <= _WINDOW:
+                sessions.append(SimulatedSession(start=random.uniform(0, 7200), calls=calls))
+    return Workload(name="Claude Code", block=64, sessions=tuple(sessions))
+
+
+def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[SimulatedCall]:
+    tools = int(trace["tool_tokens"])
+    name = f"{trace['id']}#{copy}"
+    for number, row in enumerate(row for row in trace["requests"] if row.get("hash_ids")):
+        blocks = tuple(
+            _block(f"tools {tools}", at) if at < tools // 64 else _block(name, each)
+            for at, each in enumerate(row["hash_ids"])
+        )
+        thinking = min(row.get("think_time") or 5.0, _MOST_THINKING_S) if number else 0.0
+        yield SimulatedCall(
+            blocks=blocks, tokens=row["in"], output=row["out"], pause=thinking, conversation=name
+        )
+
+
+def documents(seed: int = 2) -> Workload:
+    """Made up: 400 documents of 8,000 to 60,000 tokens, some popular; single questions on them."""
+    random = Random(seed)  # noqa: S311 - the same traffic each time
+    lengths = [random.randrange(16, 120) for _ in range(400)]
+    weights = [1 / (rank + 1) for rank in range(400)]
+    sessions = []
+    for number in range(4_000):
+        of = random.choices(range(400), weights)[0]
+        blocks = (*(_block(f"document {of}", at) for at in range(lengths[of])),)
+        own = _block(f"question {number}", 0)
+        sessions.append(_single(random.uniform(0, 2_000), (*blocks, own), 150))
+    return Workload(name="documents (made up)", block=512, sessions=tuple(sessions))
+
+
+def tenants(seed: int = 3) -> Workload:
+    """Made up: 150 tenants with a system prompt of 6,000 tokens each, and questions of 1,200.
+
+    Source: the shape of llm-d's own benchmark, 150 tenants x 6k (2026-08).
+    """
+    random = Random(seed)  # noqa: S311 - the same traffic each time
+    sessions = []
+    for number in range(8_000):
+        tenant = f"tenant {random.randrange(150)}"
+        own = f"question {number}"
+        blocks = (*(_block(tenant, at) for at in range(12)), _block(own, 0), _block(own, 1))
+        sessions.append(_single(random.uniform(0, 1_000), blocks, 300))
+    return Workload(name="tenants (made up)", block=512, sessions=tuple(sessions))
+
+
+def _single(start: float, blocks: tuple[bytes, ...], output: int) -> SimulatedSession:
+    call = SimulatedCall(blocks=blocks, tokens=512 * len(blocks), output=output)
+    return SimulatedSession(start=start, calls=(call,))
+
+
+def _block(owner: str, number: int) -> bytes:
+    return blake2b(f"{owner}/{number}".encode(), digest_size=8).digest()

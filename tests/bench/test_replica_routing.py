@@ -1,0 +1,70 @@
+"""What the table of replica routing rests on, on a slice of made-up traffic."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from tests.bench import replica_traces as traces
+from tests.bench.replica_policies import LeastLoaded, LongestMatch, RoundRobin
+from tests.bench.replica_routing import Cell, decision_times
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    return Cell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=0.5)
+
+
+@pytest.fixture(scope="module")
+def work(cell: Cell) -> traces.Workload:
+    whole = cell.workload()
+    return replace(whole, sessions=whole.sessions[:1_500])
+
+
+def test_routing_by_warm_prefix_comes_near_one_cache_of_all_replicas(cell, work):
+    ours = cell.play(work, cell.routed(work))
+    ceiling = cell.play(work, LeastLoaded(), is_shared=True)
+    simple = cell.play(work, LongestMatch())
+
+    assert ours.hit_rate > ceiling.hit_rate - 0.02
+    assert ours.hit_rate >= simple.hit_rate - 0.01
+    assert ours.balance < 1.2
+
+
+def test_routing_by_warm_prefix_has_far_more_hits_than_round_robin(cell, work):
+    ours, turns = (cell.play(work, each) for each in (cell.routed(work), RoundRobin()))
+
+    assert ours.hit_rate > turns.hit_rate + 0.2
+    assert ours.p90 < turns.p90
+
+
+def test_routers_report_what_the_simulated_engines_delivered(cell, work):
+    policy = cell.routed(work)
+    outcome = cell.play(work, policy)
+    reuse = policy.routers[0].reuse
+
+    assert reuse.delivered / reuse.prompt_tokens == pytest.approx(outcome.hit_rate)
+    assert reuse.captured <= reuse.available <= reuse.prompt_tokens
+
+
+def test_a_decision_costs_less_than_hashing_its_prompt_once():
+    times = dict(decision_times())
+    reference = next(iter(times.values()))
+
+    assert times["decision, given the chain"] < reference
+    assert times["chain of a conversation that grew by 1,000 tokens"] < reference
+
+
+def test_a_faster_workload_has_the_same_calls(work):
+    faster = work.faster(2)
+
+    assert [each.calls for each in faster.sessions] == [each.calls for each in work.sessions]
+    assert faster.sessions[7].start == work.sessions[7].start / 2
+
+
+def test_absent_traces_are_said_to_be_absent(tmp_path, monkeypatch):
+    monkeypatch.setattr(traces, "DATA", tmp_path)
+
+    for read in (traces.mooncake, partial(traces.claude_code, 1)):
+        with pytest.raises(FileNotFoundError):
+            read()
