@@ -27,7 +27,7 @@ def test_the_reference_describes_every_field():
 
 
 def test_the_profiles_of_the_reference_are_valid():
-    blocks = re.findall(r"^```toml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```toml\n(\[engines\..*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     profiles = parse_profiles("\n".join(blocks), "README.md")
 
     assert list(profiles) == ["house-llm", "house-llm-gpu", "remote"]
