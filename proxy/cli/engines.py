@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from proxy.cli.engine_manifests import add_manifest
 from proxy.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
     _add_plan(commands, terminal, settings)
     _add_serve(commands, terminal, settings)
     _add_status(commands, terminal, settings)
+
+    def find(name: str, file: Path | None, examples: bool) -> EngineProfile:  # noqa: FBT001
+        profiles = read_profiles(terminal, settings, file, examples=examples)
+        return find_profile(terminal, profiles, name)
+
+    add_manifest(commands, terminal, find)
     return commands
 
 

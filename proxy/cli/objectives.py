@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from proxy.settings import Settings
     from slo.objective import Objective
     from slo.policies.file import Policies
-
-_YAML_COLUMNS: Final = 10_000
 
 
 class Format(StrEnum):
@@ -143,32 +141,10 @@ def _text(every: tuple[Objective, ...], form: Format) -> str:
         from slo.policies.toml_writer import objectives_toml
 
         return objectives_toml(every)
+    from proxy.cli.yaml_documents import dump_yaml
     from slo.openslo import openslo_documents
     from slo.prometheus_rules import rule_groups
 
     return dump_yaml(
         [rule_groups(every)] if form is Format.PROMETHEUS else openslo_documents(every)
-    )
-
-
-def dump_yaml(documents: Iterable[object]) -> str:
-    """The documents as YAML, one after the other, each written in full."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """YAML whose longer expressions keep their lines, and whose values all stand in full."""
-
-        def ignore_aliases(self, data: object) -> bool:
-            """Always: nothing refers to what was written before."""
-            return True
-
-    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in text else ""
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    Dumper.add_representer(str, represent_text)
-    return str(
-        yaml.dump_all(
-            documents, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=_YAML_COLUMNS
-        )
     )

@@ -5,7 +5,7 @@ import pytest
 import typer
 import yaml
 
-from proxy.cli.objectives import dump_yaml, objectives
+from proxy.cli.objectives import objectives
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.burn import burn_alerts
@@ -111,12 +111,3 @@ def test_of_no_objectives_nothing_is_exported(typed):
     assert yaml.safe_load(typed.said(showing(), "export", "--format", "prometheus")) == {
         "groups": []
     }
-
-
-def test_yaml_that_is_dumped_is_read_again():
-    shared = {"name": "é\U0001f600", "lines": "a\nb\n"}
-    said = dump_yaml([shared, {"twice": [shared, shared]}])
-
-    assert list(yaml.safe_load_all(said)) == [shared, {"twice": [shared, shared]}]
-    assert "lines: |\n  a\n  b\n" in said
-    assert "&" not in said

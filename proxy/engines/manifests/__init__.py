@@ -1,0 +1,1 @@
+"""Manifests that run a profile's replicas on a cluster."""

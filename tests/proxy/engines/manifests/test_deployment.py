@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import pytest
+
+from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.manifests.deployment import (
+    ManifestOptions,
+    attached_profile,
+    plan_deployment,
+)
+from proxy.engines.profile_file import parse_profiles
+from proxy.engines.profiles import Engine, EngineProfile
+
+PROFILE = EngineProfile(
+    name="House LLM",
+    engine=Engine.VLLM,
+    model="org/m",
+    served_name='m"1',
+    replicas=2,
+    port=8_010,
+    tensor_parallel=2,
+    region="eu",
+    gpu="H100",
+    price_per_gpu_hour=2_490_000_000,
+    drain_seconds=60,
+    start_seconds=605,
+    env={"HF_TOKEN": "s3cret", "NOTE": "two words"},
+)
+OPTIONS = ManifestOptions()
+
+
+def test_a_replica_listens_on_all_addresses_of_its_pod_and_takes_the_gpus_it_is_given():
+    deployment = plan_deployment(PROFILE, OPTIONS)
+    arguments = deployment.arguments()
+
+    assert arguments[arguments.index("--host") + 1] == "0.0.0.0"  # noqa: S104
+    assert arguments[arguments.index("--port") + 1] == "8000"
+    assert "CUDA_VISIBLE_DEVICES" not in {each["name"] for each in deployment.environment()}
+    assert deployment.resources() == {"limits": {"nvidia.com/gpu": 2}}
+    assert plan_deployment(replace(PROFILE, gpus=0), OPTIONS).resources() == {}
+
+
+def test_a_secret_is_read_from_a_secret_and_never_written():
+    environment = plan_deployment(PROFILE, OPTIONS).environment()
+
+    assert {"name": "NOTE", "value": "two words"} in environment
+    assert "s3cret" not in str(environment)
+    assert {
+        "name": "HF_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "house-llm-env", "key": "HF_TOKEN"}},
+    } in environment
+
+
+def test_a_replica_has_its_start_time_to_load_and_its_drain_time_to_end():
+    deployment = plan_deployment(PROFILE, OPTIONS)
+    startup = deployment.probes()["startupProbe"]
+
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 610
+    assert deployment.grace_seconds > PROFILE.drain_seconds
+    assert "60" in deployment.arguments()
+
+
+def test_an_image_follows_the_version_of_the_profile():
+    assert plan_deployment(PROFILE, OPTIONS).image == "vllm/vllm-openai:v0.33.0"
+    older = replace(PROFILE, version="0.29.1")
+    assert plan_deployment(older, OPTIONS).image == "vllm/vllm-openai:v0.29.1"
+    own = ManifestOptions(image="registry.example/vllm:7")
+    assert plan_deployment(PROFILE, own).image == "registry.example/vllm:7"
+
+
+@pytest.mark.parametrize(
+    ("profile", "why"),
+    [
+        (replace(PROFILE, attached_urls=("http://gpu:8000/v1",)), "others run its replicas"),
+        (replace(PROFILE, engine=Engine.SGLANG), "others run its replicas"),
+        (replace(PROFILE, engine=Engine.LLAMACPP), "name a container image"),
+    ],
+)
+def test_a_profile_that_cannot_be_deployed_is_refused_with_the_reason(profile, why):
+    with pytest.raises(ValueError, match=why):
+        plan_deployment(profile, OPTIONS)
+
+
+def test_the_gateway_reads_the_table_that_attaches_to_the_replicas():
+    urls = ["http://a:8000/v1", "http://b:8000/v1"]
+    name = "house"
+    deployment = plan_deployment(replace(PROFILE, name=name, version="0.29"), OPTIONS)
+    table = attached_profile(deployment, urls)
+
+    read = parse_profiles(table, "engines.toml")[name]
+
+    assert read.attached_urls == tuple(urls)
+    for field in ("engine", "served_name", "version", "region", "gpu", "price_per_gpu_hour"):
+        assert getattr(read, field) == getattr(deployment.profile, field), field
+    assert read.gpus_per_replica == 2
+
+
+def test_replicas_scale_on_calls_of_gateways_and_on_the_queue_of_the_engine():
+    scaled = plan_deployment(PROFILE, ManifestOptions(max_replicas=5))
+    demand, waiting = (each["metadata"] for each in scaled.triggers())
+
+    assert scaled.scales
+    assert scaled.replica_limit == 5
+    assert 'profile="House LLM"' in demand["query"]
+    assert ADAPTERS[Engine.VLLM].metrics.waiting[0] in waiting["query"]
+    assert not plan_deployment(PROFILE, ManifestOptions(max_replicas=2)).scales
