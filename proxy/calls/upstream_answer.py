@@ -5,15 +5,10 @@ from typing import Final, NamedTuple
 
 from proxy.calls.metering import Meter
 from proxy.errors import UpstreamError
-from proxy.providers.envelopes import is_answer, is_object
+from proxy.providers.envelopes import is_answer, is_object, is_unpaid
 from proxy.providers.failures import failure_in, failure_of
 from proxy.providers.json_size import MAX_ANSWER, ends_of, loose_sizes
-from proxy.providers.lenient import (
-    NEAR_JSON_STARTS,
-    OBJECT_STARTS,
-    UTF16_MARKS,
-    to_strict_json,
-)
+from proxy.providers.lenient import NEAR_JSON_STARTS, OBJECT_STARTS, to_strict_json
 from proxy.providers.port import Reader, Wire
 from proxy.providers.sse import BLANK_LINES, EventFramer, begins_stream, is_idle
 from proxy.providers.stream_endings import early_failure, malformed_answer, unreadable_paid_answer
@@ -186,11 +181,19 @@ class UpstreamAnswer:
             if len(held) > _MAX_OPENING_BYTES:
                 self.meter.has_begun, run = True, b""
                 break
-        if not self.meter.has_begun and held.startswith(UTF16_MARKS):
-            raise unreadable_paid_answer()  # no client reads events in UTF-16
         if not self.meter.has_begun:
-            raise failure_in(run, self._wire.failure) or early_failure()
+            raise self._failure_without_content(bytes(held) + run)
         self.first_piece = bytes(held) + run
+
+    def _failure_without_content(self, heard: bytes) -> UpstreamError:
+        """The error of a stream that ended before its content, by all that came of it.
+
+        What is no event at all was sent all the same: no client reads events in UTF-16, or packed
+        without a label.
+        """
+        if begins_stream(heard) is not False or is_unpaid(heard):
+            return failure_in(heard, self._wire.failure) or early_failure()
+        return failure_of(heard, self._wire.failure) or unreadable_paid_answer()
 
     async def _commit_whole(self, reader: Reader | None) -> None:
         body = await self._read_whole()
@@ -230,8 +233,7 @@ class UpstreamAnswer:
         if self.generates and not body[:_MAX_INLINE_REPAIR_BYTES].lstrip().startswith(
             OBJECT_STARTS
         ):
-            self.meter.is_broken = True
-            raise malformed_answer()
+            raise unreadable_paid_answer()
         if reader is not None:
             raise unreadable_paid_answer()
         return body
@@ -270,8 +272,10 @@ class UpstreamAnswer:
     def _check_is_answer(self, body: bytes) -> None:
         """Look closer at what may be no answer.
 
-        What was broken off was generated and paid for: the caller gets it, as he would directly. So
-        was a stream that nobody asked for, which no caller could read.
+        What was broken off was generated and paid for: the caller gets it, as he would directly.
+        Whatever else is no object may be paid for, too, though no caller could read it: a stream
+        that nobody asked for, or an answer in some wrapping. Only what no model generates is asked
+        for again.
 
         Raises:
             UpstreamError: If it is none.
@@ -279,10 +283,11 @@ class UpstreamAnswer:
         start = body.lstrip()
         if is_answer(body) or (self.meter.is_unreadable and start.startswith(b"{")):
             return
-        if self.meter.is_unreadable and begins_stream(body):
+        failure = failure_of(body, self._wire.failure)
+        if failure is None and self.meter.is_unreadable and not is_unpaid(body):
             raise unreadable_paid_answer()
         self.meter.is_broken = True
-        raise failure_of(body, self._wire.failure) or malformed_answer()
+        raise failure or malformed_answer()
 
     def _unfinished_bytes(self, frames: EventFramer) -> bytes:
         """The bytes after the last whole event, once the upstream has ended."""

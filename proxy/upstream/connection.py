@@ -12,7 +12,7 @@ import httptools
 
 from proxy.errors import UpstreamError
 from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
-from proxy.upstream.head_repair import repair_head, status_in
+from proxy.upstream.head_repair import may_be_paid, repair_head
 
 #: Unread bytes at which the upstream is told to wait until they are read.
 _MAX_BUFFERED_BYTES: Final = 256 * 1024
@@ -247,8 +247,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def _is_paid(self) -> bool:
-        """True if an answer came whose status is good."""
-        return 200 <= (self.status or status_in(b"".join(self._head))) < 300
+        """True if an answer came whose status is good, or may be."""
+        return 200 <= self.status < 300 if self.status else may_be_paid(b"".join(self._head))
 
     def _note_malformed(self, error: Exception) -> None:
         """Read a head once more that is not HTTP; hang up on all else that is none."""

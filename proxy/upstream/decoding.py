@@ -9,7 +9,8 @@ import codecs
 import re
 import zlib
 from collections.abc import Awaitable, Callable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from proxy.errors import UpstreamError
 
@@ -35,11 +36,28 @@ _PLAIN: Final = 0
 _GZIP: Final = b"\x1f\x8b"
 #: Bytes by which text is told from deflate without a wrapper.
 _MIN_SNIFFED_BYTES: Final = 32
+#: Beginnings of a body that is no packed one, after white space and a byte order mark.
+_ANSWER_STARTS: Final = (b"{", b"[", b"data:", b"event:", b":", b"\xef\xbb\xbf")
+_DECODED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_IDENTITIES: Final = frozenset({"", "identity"})
+#: Codings of one body that are decoded one after another.
+_MAX_CODINGS: Final = 3
 _BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 #: Reads also text that is cut in the middle of a letter.
 _utf8_decoder: Final = codecs.getincrementaldecoder("utf-8")
 #: Bytes that no text holds.
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+class BodyDecoder(Protocol):
+    """Decodes a body piece by piece."""
+
+    async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The next bytes of the body; b"" at its end.
+
+        Args:
+            more: Waits for the next packed bytes; b"" at their end.
+        """
 
 
 class GzipDecoder:
@@ -157,7 +175,10 @@ class GzipDecoder:
 
 
 class UnsupportedCoding:
-    """A body in an unsupported coding: nothing of it is passed on.
+    """A body in an unsupported coding: nothing of it is passed on, unless it is JSON or events.
+
+    Some upstreams name their letters there (``utf-8``), or nothing (``none``); some proxies unpack
+    a body and leave its label. Callers' own clients read those, and so does this.
 
     Args:
         coding: The way, as the upstream names it.
@@ -165,18 +186,26 @@ class UnsupportedCoding:
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
+        self._is_plain = False
 
     async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
-        """B"" for an empty body.
+        """The next bytes of a body that is coded in no way; b"" at its end.
 
         Args:
             more: Waits for the next packed bytes; b"" at their end.
 
         Raises:
-            UpstreamError: If there is anything in it.
+            UpstreamError: If there is anything in it that is packed.
         """
-        if not await more():
-            return b""
+        if self._is_plain:
+            return await more()
+        head = b""
+        while len(head) < _MIN_SNIFFED_BYTES and (piece := await more()):
+            head += piece
+        start = head[:_MIN_SNIFFED_BYTES]
+        self._is_plain = _is_text(start) and start.strip().startswith(_ANSWER_STARTS)
+        if self._is_plain or not head:
+            return head
         raise UpstreamError(
             f"The upstream's answer is coded as {self._coding[:40]}, which the gateway did not ask"
             " for and cannot read. It reads gzip and deflate.",
@@ -186,12 +215,33 @@ class UnsupportedCoding:
         )
 
 
-def decoder_for(coding: str) -> GzipDecoder | UnsupportedCoding | None:
-    """The decoder for a body of this content coding; None for an identity coding."""
-    coding = coding.strip().lower()
-    if coding in {"gzip", "x-gzip", "deflate"}:
-        return GzipDecoder(coding)
-    return None if coding in {"", "identity"} else UnsupportedCoding(coding)
+class _TwiceDecoded:
+    """Decodes a body that was packed twice, and is said to be."""
+
+    def __init__(self, inner: BodyDecoder, outer: BodyDecoder) -> None:
+        self._inner, self._outer = inner, outer
+
+    async def read(self, more: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The next bytes of the body, as each decoder reads them."""
+        return await self._inner.read(partial(self._outer.read, more))
+
+
+def decoder_for(coding: str) -> BodyDecoder | None:
+    """The decoder for a body of this content coding; None for an identity coding.
+
+    Args:
+        coding: The header's value; of several, the last was applied last.
+    """
+    said = coding.strip().lower()
+    codings = [each for part in said.split(",") if (each := part.strip()) not in _IDENTITIES]
+    if not codings:
+        return None
+    if len(codings) > _MAX_CODINGS or not _DECODED.issuperset(codings):
+        return UnsupportedCoding(said)
+    decoder: BodyDecoder = GzipDecoder(codings[0])
+    for each in codings[1:]:
+        decoder = _TwiceDecoded(decoder, GzipDecoder(each))
+    return decoder
 
 
 def _window_bits(head: bytes, *, may_be_raw: bool) -> int | None:

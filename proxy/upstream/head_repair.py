@@ -9,9 +9,18 @@ from typing import Final, NamedTuple
 
 #: Interim answers that may stand before the one that counts.
 _MAX_INTERIM: Final = 16
-_START: Final = b"HTTP/1."
+_START: Final = b"HTTP/"
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
-_STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] +([1-5]\d\d)(?: [^\r\n]*)?(?=\r?\n|\Z)")
+_STATUS_LINE: Final = re.compile(
+    rb"HTTP/[0-3](?:\.\d)?[ \t]+0?([1-5]\d\d)(?:[ \t]([^\r\n]*))?(?=\r?\n|\Z)", re.IGNORECASE
+)
+#: A byte order mark and empty lines before an answer.
+_LEADING: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
+#: A line that says of an answer that it is good, in whatever grammar; bytes in which it is looked
+#: for, and beginnings of an answer without any head.
+_GOOD: Final = re.compile(rb"(?:HTTP|ICY)\S*[ \t]+0*2\d\d", re.IGNORECASE)
+_MAX_GOOD_BYTES: Final = 1024
+_BODY_STARTS: Final = (b"{", b"[", b"data:", b"event:")
 _LINE_END: Final = re.compile(rb"\r?\n")
 _FOLD: Final = re.compile(rb"[ \t]*\r?\n[ \t]+")
 #: Source: RFC 9110, section 5.6.2 (2022-06).
@@ -27,9 +36,13 @@ class RepairedHead(NamedTuple):
     body: bytes
 
 
-def status_in(raw: bytes) -> int:
-    """The status of the last head that begins in these bytes; 0 where there is none."""
-    return _split_interim(raw)[0]
+def may_be_paid(raw: bytes) -> bool:
+    """True if bytes that are not HTTP may be a good answer: it is not asked for again."""
+    status = _split_interim(raw)[0]
+    start = raw[:_MAX_GOOD_BYTES]
+    return 200 <= status < 300 or (
+        not status and (start.startswith(_BODY_STARTS) or _GOOD.search(start) is not None)
+    )
 
 
 def repair_head(raw: bytes) -> RepairedHead | None:
@@ -41,15 +54,15 @@ def repair_head(raw: bytes) -> RepairedHead | None:
         raw: All that came of the answer, interim ones before it included.
 
     Raises:
-        ValueError: If it is no answer of HTTP/1, or says two things of its length.
+        ValueError: If it is no answer of HTTP, or says two things of its length.
     """
     status, raw = _split_interim(raw)
     end = _BLANK_LINE.search(raw)
-    if not status and (b"\n" in raw or not _START.startswith(raw[: len(_START)])):
+    if not status and (b"\n" in raw or not _START.startswith(raw[: len(_START)].upper())):
         raise ValueError("no status line")
     if not status or end is None:
         return None
-    first, *lines = _LINE_END.split(_FOLD.sub(b" ", raw[: end.start()]))
+    _, *lines = _LINE_END.split(_FOLD.sub(b" ", raw[: end.start()]))
     fields = [field for line in lines if (field := _parse_field(line)) is not None]
     lengths = {value for name, value in fields if name == b"content-length"}
     is_chunked = any(
@@ -58,13 +71,14 @@ def repair_head(raw: bytes) -> RepairedHead | None:
     fields = [field for field in fields if field[0] != b"content-length"]
     if not is_chunked and lengths:
         fields.append((b"content-length", _one_length(lengths)))
-    head = [first, *(b"%b: %b" % field for field in fields), b"", b""]
+    head = [_status_line(raw), *(b"%b: %b" % field for field in fields), b"", b""]
     return RepairedHead(b"\r\n".join(head), raw[end.end() :])
 
 
 def _split_interim(raw: bytes) -> tuple[int, bytes]:
     """The status of the answer that counts, and its bytes; 0 where they begin with none."""
     for _ in range(_MAX_INTERIM):
+        raw = _LEADING.sub(b"", raw, 1)
         found = _STATUS_LINE.match(raw)
         status = int(found[1]) if found else 0
         end = _BLANK_LINE.search(raw) if 100 <= status < 200 else None
@@ -72,6 +86,13 @@ def _split_interim(raw: bytes) -> tuple[int, bytes]:
             return status, raw
         raw = raw[end.end() :]
     return 0, raw
+
+
+def _status_line(raw: bytes) -> bytes:
+    """The status line of an answer, within the grammar of HTTP/1.1."""
+    found = _STATUS_LINE.match(raw)
+    assert found is not None  # noqa: S101 - its status was read from it
+    return b"HTTP/1.1 %b %b" % (found[1], _CONTROLS.sub(b"", found[2] or b""))
 
 
 def _parse_field(line: bytes) -> tuple[bytes, bytes] | None:

@@ -21,7 +21,7 @@ from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
 from proxy.upstream.connection import Connection
-from proxy.upstream.decoding import GzipDecoder, UnsupportedCoding, decoder_for
+from proxy.upstream.decoding import BodyDecoder, decoder_for
 from proxy.upstream.origin import ConnectionPool
 from proxy.upstream.port import UpstreamExchange
 
@@ -52,9 +52,7 @@ class HttpExchange:
         self.status = connection.status
         self.headers: Mapping[str, str] = connection.headers
         coding = connection.headers.get("content-encoding")
-        self._decoder: GzipDecoder | UnsupportedCoding | None = (
-            decoder_for(coding) if coding else None
-        )
+        self._decoder: BodyDecoder | None = decoder_for(coding) if coding else None
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""

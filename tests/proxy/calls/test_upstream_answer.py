@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 
 import orjson
 import pytest
@@ -262,6 +263,32 @@ def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
 @pytest.mark.parametrize(
     "body",
     [
+        b")]}',\n" + COMPLETION,
+        b"[" + COMPLETION + b"]",
+        b"<br />Warning\n" + COMPLETION,
+        orjson.dumps(COMPLETION.decode()),
+        gzip.compress(COMPLETION, mtime=0),
+    ],
+    ids=["prefix", "list", "warning", "quoted", "packed"],
+)
+def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(Scripted([body]), generates=True))
+
+    assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
+
+
+@pytest.mark.parametrize("body", [b"", b"\n" * 999, b"<!DOCTYPE html><p>Down", b"{}", b"<html>"])
+def test_a_body_that_no_model_generated_is_asked_for_again(body):
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(Scripted([body]), generates=True))
+
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         b'{"choices":[{"index":0}]}',
         b'{"data":[{"embedding":[0.1]}]}',
         b'{"id":"c","choices":[]}',
@@ -358,12 +385,39 @@ def test_an_event_too_large_to_be_read_passes_and_others_run_before_it_is_looked
     assert turns > 0
 
 
-def test_a_stream_that_no_client_can_read_is_not_asked_for_again():
-    events = (chunk("a") + DONE).decode().encode("utf-16")
+EVENTS = chunk("a") + DONE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EVENTS.decode().encode("utf-16"),
+        EVENTS.decode().encode("utf-16-le"),
+        EVENTS.decode().encode("utf-32-be"),
+        gzip.compress(EVENTS, mtime=0),
+        COMPLETION,
+    ],
+    ids=["UTF-16", "no mark", "UTF-32", "packed", "JSON"],
+)
+def test_a_stream_that_no_client_can_read_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(stream(events[:99], events[99:]), generates=True))
+        played(begun(stream(body[:99], body[99:]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"error":{"code":"rate_limit_exceeded","message":"no"}}', "rate_limit_exceeded"),
+        (b"<html>Down</html>", "upstream_failed_early"),
+    ],
+)
+def test_an_error_in_place_of_a_stream_is_a_failure_that_is_tried_elsewhere(body, code):
+    with pytest.raises(UpstreamError) as caught:
+        played(begun(stream(body), generates=True))
+
+    assert (caught.value.code, caught.value.retryable) == (code, True)
 
 
 def test_an_answer_with_too_many_keys_is_not_translated():

@@ -143,7 +143,28 @@ def test_a_body_without_a_coding_is_passed_on_unmodified(coding):
     assert decoder_for(coding) is None
 
 
-@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br"])
+@pytest.mark.parametrize("coding", ["utf-8", "none", "br", "aws-chunked"])
+@pytest.mark.parametrize("body", [b'{"id":"c"}', b"\xef\xbb\xbf[1]", b" data: {}\n\n" + b"a" * 99])
+def test_a_body_that_is_coded_in_no_way_is_read_whatever_its_label_says(coding, body):
+    assert asyncio.run(unpacked(coding, [body[:4], body[4:]])) != []
+    assert b"".join(asyncio.run(unpacked(coding, [body[:4], body[4:]]))) == body
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip, gzip", gzip.compress(gzip.compress(ANSWER))),
+        ("deflate, gzip", gzip.compress(zlib.compress(ANSWER))),
+        ("identity, gzip", gzip.compress(ANSWER)),
+        ("gzip, identity", gzip.compress(ANSWER)),
+    ],
+    ids=["gzip twice", "deflate in gzip", "gzip last", "gzip first"],
+)
+def test_a_body_packed_more_than_once_is_read(coding, body):
+    assert b"".join(asyncio.run(unpacked(coding, [body[:9], body[9:]]))) == ANSWER
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br", "gzip, gzip, gzip, gzip"])
 def test_an_unsupported_coding_is_an_error_unless_the_body_is_empty(coding):
     assert asyncio.run(unpacked(coding, [])) == []
     with pytest.raises(UpstreamError) as caught:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.upstream.head_repair import RepairedHead, repair_head, status_in
+from proxy.upstream.head_repair import RepairedHead, may_be_paid, repair_head
 
 
 def test_a_head_is_read_past_what_breaks_the_grammar():
@@ -26,7 +26,6 @@ def test_interim_answers_are_left_out():
     raw = b"HTTP/1.1 103 Early\r\nX: a\r\n\r\nHTTP/1.1 404 No\r\nno header\r\n\r\n"
 
     assert repair_head(raw) == RepairedHead(b"HTTP/1.1 404 No\r\n\r\n", b"")
-    assert (status_in(raw), status_in(raw[:12]), status_in(raw[:30])) == (404, 103, 0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_a_head_whose_end_has_not_come_is_waited_for(raw):
     "raw",
     [
         b"SSH-2.0\r\n\r\n",
-        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 200OK\r\n\r\n",
         b"HTTP/1.1 999 No\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n",
@@ -52,6 +51,40 @@ def test_a_head_whose_end_has_not_come_is_waited_for(raw):
 def test_a_head_of_no_answer_or_with_two_lengths_is_refused(raw):
     with pytest.raises(ValueError, match=r"status line|length"):
         repair_head(raw)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"http/1.1 200 OK",
+        b"HTTP/2 200 OK",
+        b"HTTP/1 200 OK",
+        b"HTTP/1.1\t0200\tO\x01K",
+        b"\xef\xbb\xbf\r\nHTTP/1.0 200 OK",
+    ],
+)
+def test_a_status_line_is_read_past_what_breaks_the_grammar(line):
+    assert repair_head(line + b"\r\n\r\nok") == RepairedHead(b"HTTP/1.1 200 OK\r\n\r\n", b"ok")
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_paid"),
+    [
+        (b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nbad", True),
+        (b"HTTP/1.1 200OK\r\n", True),
+        (b"ICY 200 OK\r\n", True),
+        (b"Warning: notice\r\nHTTP/1.1 200 OK\r\n", True),
+        (b'{"id":"chatcmpl-1"', True),
+        (b"data: {", True),
+        (b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 404 No\r\n", False),
+        (b"HTTP/1.1 500 See HTTP 200\r\n", False),
+        (b"HTTP/1.1 103 Early\r\n", False),
+        (b"SSH-2.0-server 200\r\n", False),
+        (b"\x15\x03\x01\x00\x02\x02P", False),
+    ],
+)
+def test_bytes_that_are_not_http_may_be_an_answer_that_was_paid_for(raw, is_paid):
+    assert may_be_paid(raw) is is_paid
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.binary(max_size=9))
