@@ -181,6 +181,7 @@ class Attempt:
         await context.deps.route_health.health_of(route).acquire(context.timeline.now())
         self.was_sent = True
         self._sent_at = context.timeline.now()
+        self.info = msgspec.structs.replace(self.info, sent_at=self._sent_at)
         context.watchdog.set_deadline(
             AwaitedEvent.FIRST_BYTE, context.deps.retry_policy.first_byte_s
         )

@@ -252,6 +252,7 @@ class Delivery:
                 None if estimated else usage,
                 AnswerDiagnostics(meter.upstream_id, meter.miss_reason),
             ),
+            timings=meter.timings if meter.is_complete else None,
         )
         self._receipt = build_receipt(
             self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer

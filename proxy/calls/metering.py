@@ -17,6 +17,7 @@ from typing import Any, Final
 from proxy.prefix.explain.reasons import ProviderReason
 from proxy.prefix.provider_diagnostics import provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
+from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
 from proxy.providers.sse import ServerSentEvent, parse_events
@@ -65,6 +66,7 @@ class Meter:
         upstream_id: The provider's own id of the answer; "" while none was seen.
         service_tier: The tier that served the answer, as the upstream names it; "" if it did not.
         miss_reason: The provider's own reason why its cache missed; None where it gave none.
+        timings: A self-hosted engine's report of the call; None where it gave none.
         is_unreadable: True if something that was read should have been a JSON object and was none.
     """
 
@@ -87,6 +89,7 @@ class Meter:
         "is_unreadable",
         "miss_reason",
         "service_tier",
+        "timings",
         "upstream_id",
     )
 
@@ -124,6 +127,7 @@ class Meter:
         self.upstream_id = ""
         self.service_tier = ""
         self.miss_reason: ProviderReason | None = None
+        self.timings: EngineTimings | None = None
         self.is_unreadable = False
 
     def feed(self, run: bytes) -> None:
@@ -283,6 +287,7 @@ class Meter:
                 self._buckets = None
                 self._ended_choices_at_usage = len(self._ended_choices)
             self.service_tier = part.tier() or self.service_tier
+        self.timings = answer.engine_timings() or self.timings
 
     def _note_failure(self, answer: AnswerFields) -> None:
         """Note the error of a failure."""

@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
+from proxy.calls.phases import phase_fields
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import keyed_hash
 from proxy.prefix.unmodified import compare_usage
+from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
 from proxy.records.compaction_result import (
@@ -38,7 +40,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     ``compaction`` is its result; ``headers`` tell the caller what its limits leave it;
     ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
-    ``upstream_request_id`` is the provider's own name of the request, "" until it answered.
+    ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
+    ``sent_at`` is the timeline's clock when it was sent, None before that.
     """
 
     call: Call
@@ -50,6 +53,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     reroute_reason: str = ""
     upstream_request_id: str = ""
+    sent_at: float | None = None
 
     @property
     def sent_call(self) -> Call:
@@ -66,6 +70,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
         terms: On what terms the attempt was served, as far as they change its price.
         final: True if the call ended with it.
         miss: Reason for a smaller cache read than possible; None where nobody can say.
+        timings: The report of a self-hosted engine; None where there is none, or no end.
     """
 
     outcome: Outcome
@@ -77,6 +82,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     terms: BillingTerms = STANDARD_TERMS
     final: bool = True
     miss: CacheMiss | None = None
+    timings: EngineTimings | None = None
 
 
 class Pseudonymizer:
@@ -163,11 +169,9 @@ def build_receipt(
         prompt=_kept_prompt(call),
         moved=attempt.reroute_reason,
     )
-    said = _planning_fields(attempt, end)
-    if attempt.compaction.mode:
-        said |= _compaction_fields(attempt, end)
-    elif call.is_own:
-        said["compaction_why"] = NOTES
+    said = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
+    if end.timings is not None:
+        said |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
     return msgspec.structs.replace(kept, **said) if said else kept
 
 
@@ -224,6 +228,8 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
 def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """The receipt's fields about compaction."""
     result, route = attempt.compaction, attempt.route
+    if not result.mode:
+        return {"compaction_why": NOTES} if attempt.call.is_own else {}
     tariff = route.tariff if route is not None else None
     counted = None if end.estimated else end.usage
     return {

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.engine_timings import EngineTimings, read_timings
 from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 
@@ -62,6 +63,8 @@ class AnswerFields(_Part):
         message: The beginning of an Anthropic stream.
         response: The state of a Responses stream.
         x_groq: Object in which Groq puts the usage of a stream.
+        timings: llama.cpp's report of the call.
+        metrics: vLLM's report of the call.
     """
 
     type: msgspec.Raw = _NOTHING
@@ -71,6 +74,8 @@ class AnswerFields(_Part):
     x_groq: msgspec.Raw = _NOTHING
     choices: msgspec.Raw = _NOTHING
     delta: msgspec.Raw = _NOTHING
+    timings: msgspec.Raw = _NOTHING
+    metrics: msgspec.Raw = _NOTHING
 
     @property
     def kind(self) -> str | None:
@@ -109,6 +114,10 @@ class AnswerFields(_Part):
             return [each for each in _choices(raw) if _text(each.finish_reason)]
         except _ERRORS:
             return []
+
+    def engine_timings(self) -> EngineTimings | None:
+        """The report of a self-hosted engine; None where there is none."""
+        return read_timings(bytes(self.timings), bytes(self.metrics))
 
     def ended_choices(self) -> list[bytes]:
         """The indices of choices that say why they ended; Anthropic's answers have but one.

@@ -31,6 +31,14 @@ class Outcome(StrEnum):
     HUNG_UP = "hung_up"  #: The caller left.
 
 
+class PhasesFrom(StrEnum):
+    """Who measured the phases of an attempt."""
+
+    NOBODY = ""  #: They are unknown.
+    ENGINE = "engine"  #: The engine reported queue, prefill and decode.
+    BOTH = "engine+gateway"  #: It reported prefill and decode; the queue is the rest of the wait.
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of one attempt: its request, its time, its usage and cost.
 
@@ -94,6 +102,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         lost: Number of them that were missing from what was sent.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
             were shortened; None where it went unmodified, and in receipts older than this field.
+        queue: Seconds until the engine began to work on it; None, as all phases, where its
+            engine reported none.
+        prefill: Seconds in which the engine read the prompt, up to the first token.
+        decode: Seconds from the engine's first token to its last.
+        transfer: Seconds since it was sent that are none of these, nor the gateway's.
+        phases_from: Who measured them.
+        draft_tokens: Tokens that a draft model or an n-gram proposed; None where unknown.
+        accepted_tokens: Those of them that the model took.
+        gpu_seconds: Its share of its engine's GPU seconds; None where no GPU price is set.
     """
 
     call_id: str
@@ -145,6 +162,14 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     needed: int = 0
     lost: int = 0
     compacted_messages: int | None = None
+    queue: float | None = None
+    prefill: float | None = None
+    decode: float | None = None
+    transfer: float | None = None
+    phases_from: PhasesFrom = PhasesFrom.NOBODY
+    draft_tokens: int | None = None
+    accepted_tokens: int | None = None
+    gpu_seconds: float | None = None
 
     @property
     def spent_nanos(self) -> int | None:

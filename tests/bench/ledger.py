@@ -89,6 +89,14 @@ MADE = {
     "planning_nanos": "NULL",
     "upstream_request_id": "'req_' || n",
     "unplanned_why": "NULL",
+    "queue": "NULL",
+    "prefill": "NULL",
+    "decode": "NULL",
+    "transfer": "NULL",
+    "phases_from": "NULL",
+    "draft_tokens": "NULL",
+    "accepted_tokens": "NULL",
+    "gpu_seconds": "NULL",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "

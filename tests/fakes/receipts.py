@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from slo.usage import Usage
 
 START = 1_790_000_000.0
+_PHASES = ("queue", "prefill", "decode", "transfer")
 _ERRORS = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
 
 
@@ -40,6 +41,13 @@ def a_receipt(n: int = 0, **changes: Any) -> Receipt:
         "notes": ("dropped logit_bias",) if n % 5 == 0 else (),
     }
     return Receipt(**(fields | changes))
+
+
+def an_engine_receipt(n: int = 0, **changes: Any) -> Receipt:
+    """The nth receipt, of a self-hosted engine that reports phases and draft tokens."""
+    phases = {"queue": 0.25, "prefill": 0.125 * n, "decode": 0.75, "transfer": 0.0625}
+    drafts = {"draft_tokens": 40 + n, "accepted_tokens": 30, "gpu_seconds": 0.5}
+    return a_receipt(n, **({"phases_from": PhasesFrom.ENGINE} | phases | drafts | changes))
 
 
 def rolled_up(receipts: Iterable[Receipt]) -> dict[tuple[Any, ...], dict[str, int | None]]:
@@ -74,7 +82,17 @@ def _sums(group: list[Receipt]) -> dict[str, int | None]:
         "ttft_sum": sum(round(ttft * 1e6) for ttft in ttfts),
         "ttft_count": len(ttfts),
         "duration_sum": sum(round(each.duration * 1e6) for each in finals),
+        **{f"{phase}_sum": _micros(group, phase) for phase in _PHASES},
+        "phases_count": sum(each.prefill is not None for each in group) or None,
+        "draft_tokens": _known([each.draft_tokens for each in group]),
+        "accepted_tokens": _known([each.accepted_tokens for each in group]),
+        "gpu_seconds": _micros(group, "gpu_seconds"),
     }
+
+
+def _micros(group: list[Receipt], name: str) -> int | None:
+    found = [getattr(each, name) for each in group]
+    return _known([None if value is None else round(value * 1e6) for value in found])
 
 
 def _known(nanos: list[int | None]) -> int | None:

@@ -69,6 +69,9 @@ SUMS = {
     "ttft_sum": "coalesce(sum(CASE WHEN final = 1 THEN ttft END), 0)",
     "ttft_count": "count(CASE WHEN final = 1 THEN ttft END)",
     "duration_sum": "sum(final * duration)",
+    **{f"{phase}_sum": f"sum({phase})" for phase in schema.PHASES},
+    "phases_count": "nullif(count(prefill), 0)",
+    **{name: f"sum({name})" for name in ("draft_tokens", "accepted_tokens", "gpu_seconds")},
 }
 """Columns that rollups sum over calls."""
 _GROUP = tuple(column.name for column in schema.rollups.primary_key.columns)
@@ -81,9 +84,9 @@ _GROUPED = ", ".join(_TIMES.get(name, name) for name in _GROUP)
 
 
 def _summed_column(name: str) -> str:
-    """SQL that adds to a rollup's sum; a cost that is unknown on one side is the other's."""
+    """SQL that adds to a rollup's sum; what is unknown on one side is the other's."""
     old, new = f"rollups.{name}", f"excluded.{name}"
-    if name in {"list_nanos", "cost_nanos"}:
+    if schema.rollups.c[name].nullable:
         return f"{name} = coalesce({old} + {new}, {old}, {new})"
     return f"{name} = {old} + {new}"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.timestamps import micros, seconds
 from slo.usage import Usage
@@ -22,6 +22,8 @@ _SILENT = {
 }
 """Values of a receipt for columns that are null in a row, where they are not None."""
 
+_TIMES = (*schema.PHASES, "gpu_seconds")
+
 _MAX_COUNT = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
 _encode_notes = msgspec.json.Encoder().encode
 _decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -35,11 +37,13 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
             rollups.
     """
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
-    ttft = None if receipt.ttft is None else micros(receipt.ttft)
+    ttft = _optional_micros(receipt.ttft)
     duration = micros(receipt.duration)
     saved = (receipt.compaction_nanos, receipt.planning_nanos)
     money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, *saved)
-    for number in (*usage, *money, receipt.expected_read, receipt.miss_tokens, ttft, duration):
+    engine = _engine_values(receipt)
+    counts = (*engine, receipt.expected_read, receipt.miss_tokens)
+    for number in (*usage, *money, *counts, ttft, duration):
         if number is not None and not -_MAX_COUNT < number < _MAX_COUNT:
             raise OverflowError(f"{number} cannot be a number of tokens, dollars or seconds")
     return (
@@ -55,7 +59,24 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
         receipt.upstream_id,
         _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
         *_decision_values(receipt),
+        *engine[:4],
+        receipt.phases_from.value or None,
+        *engine[4:],
     )
+
+
+def _engine_values(receipt: Receipt) -> tuple[int | None, ...]:
+    """Numbers that only self-hosted engines have: phases, draft tokens, GPU time."""
+    return (
+        *(_optional_micros(getattr(receipt, phase)) for phase in schema.PHASES),
+        receipt.draft_tokens,
+        receipt.accepted_tokens,
+        _optional_micros(receipt.gpu_seconds),
+    )
+
+
+def _optional_micros(value: float | None) -> int | None:
+    return None if value is None else micros(value)
 
 
 def _request_values(receipt: Receipt) -> tuple[Any, ...]:
@@ -134,6 +155,8 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
             "overhead": seconds(named["overhead"]),
             "user": user,
             "outcome": Outcome(named["outcome"]),
+            **{name: seconds(named[name]) for name in _TIMES if named[name] is not None},
+            "phases_from": PhasesFrom(named["phases_from"] or ""),
             "usage": None if tokens["input"] is None else Usage(**tokens),
             "notes": _decode_notes(named["notes"]),
             "prompt": prompt,

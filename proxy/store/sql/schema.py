@@ -78,6 +78,9 @@ BUCKETS = (
 )
 """Token buckets, in the order of ``slo.usage.Usage``."""
 
+PHASES = ("queue", "prefill", "decode", "transfer")
+"""Phases of an engine's call, in microseconds, in the order in which they pass."""
+
 calls = Table(
     "calls",
     metadata,
@@ -129,12 +132,18 @@ calls = Table(
     Column("planning_nanos", BIG),
     Column("upstream_request_id", TEXT),
     Column("unplanned_why", TEXT),
+    *(Column(phase, BIG) for phase in PHASES),
+    Column("phases_from", TEXT),
+    Column("draft_tokens", BIG),
+    Column("accepted_tokens", BIG),
+    Column("gpu_seconds", BIG),
     sqlite_strict=True,
 )
 """One row per receipt.
 
 Buckets are null together, where the call used no tokens. What planning and compaction say is null
-where they say nothing: their texts are never empty.
+where they say nothing: their texts are never empty. Phases are null together, where the engine
+reported none; GPU seconds are microseconds, too.
 """
 
 PLANNED = calls.c.conversation.is_not(None)
@@ -186,6 +195,11 @@ rollups = Table(
     Column("ttft_sum", BIG, nullable=False),
     Column("ttft_count", BIG, nullable=False),
     Column("duration_sum", BIG, nullable=False),
+    *(Column(f"{phase}_sum", BIG) for phase in PHASES),
+    Column("phases_count", BIG),
+    Column("draft_tokens", BIG),
+    Column("accepted_tokens", BIG),
+    Column("gpu_seconds", BIG),
     sqlite_strict=True,
     sqlite_with_rowid=False,
 )
@@ -194,7 +208,8 @@ rollups = Table(
 Quarters, not hours: time zones are off UTC by multiples of 15 minutes, so a day in any of them is
 a whole number of quarters and days add up to their month exactly. ``quarter`` is where it begins,
 in seconds since the epoch; ``day`` numbers the days of UTC since then and only helps to find it.
-Costs are null where no price was known.
+Costs are null where no price was known; so are sums of phases, of draft tokens and of GPU time
+where no call had any.
 """
 
 plans = Table(

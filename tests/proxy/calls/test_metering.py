@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
+from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.sse import EventFramer
 from proxy.providers.usage import openai_usage
 from slo.usage import Usage
@@ -368,3 +369,44 @@ def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read(
     meter.feed(b'data: {"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}\n\n' % DENSE)
 
     assert meter.usage == Usage(input=9, output=2)
+
+
+TIMINGS = {"prompt_ms": 8, "predicted_ms": 600, "draft_n": 16, "draft_n_accepted": 12}
+REPORT = EngineTimings(prefill=0.008, decode=0.6, draft_tokens=16, accepted_tokens=12)
+
+
+def test_an_engine_s_timings_are_read_from_a_whole_answer() -> None:
+    meter = answered(orjson.dumps({"id": "x", "usage": used(9, 2), "timings": TIMINGS}))
+
+    assert meter.timings == REPORT
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        event({"id": "x", "choices": [], "usage": used(9, 2), "timings": TIMINGS}),
+        event({"choices": [{"index": 0, "finish_reason": "stop"}], "timings": TIMINGS}),
+        event({"type": "response.completed", "response": {"id": "x"}, "timings": TIMINGS}),
+    ],
+)
+def test_an_engine_s_timings_are_read_from_the_last_chunk_with_usage_or_without(
+    last: bytes,
+) -> None:
+    opening = named("response.created", response={"id": "x"}) if b"response" in last else CHAT[0]
+
+    assert metered(opening, CHAT[1], last).timings == REPORT
+
+
+def test_vllm_s_metrics_are_read_from_the_usage_chunk() -> None:
+    metrics = {"queue_time_ms": 1, "time_to_first_token_ms": 2, "generation_time_ms": 3}
+    last = event({"id": "x", "choices": [], "usage": used(9, 2), "metrics": metrics})
+
+    assert metered(*CHAT[:3], last, DONE).timings == EngineTimings(
+        queue=0.001, prefill=0.002, decode=0.003
+    )
+
+
+def test_timings_inside_generated_text_are_not_believed() -> None:
+    meter = metered(*CHAT[:3], chunk('"timings":{"prompt_ms":5}', usage=None), *CHAT[3:])
+
+    assert meter.timings is None

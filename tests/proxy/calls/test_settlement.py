@@ -17,8 +17,9 @@ from proxy.calls.settlement import (
 from proxy.catalog.entries import Route, Upstream
 from proxy.prefix.explain.reasons import CacheMiss, MissReason
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.providers.engine_timings import EngineTimings
 from proxy.records.compaction_result import CompactionResult
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from proxy.records.timeline import Timeline
 from slo.price import (
     STANDARD_TERMS,
@@ -365,3 +366,25 @@ def test_a_receipt_says_what_planning_should_have_saved():
     assert told(planned, usage=None).planning_nanos is None
     assert told(again(), usage=Usage(input=100)).planning_nanos == 0
     assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None
+
+
+def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
+    report = EngineTimings(queue=0.5, prefill=0.25, decode=1.0, draft_tokens=8, accepted_tokens=6)
+    ticks = Ticks()
+    timeline = Timeline(ticks)
+    with timeline.waiting:
+        ticks.at += 2.0
+    attempt = AttemptInfo(call=call(BODY), route=there(), sent_at=5.0)
+    made = build_receipt(attempt, ended(timings=report), timeline, SEAL)
+
+    assert (made.queue, made.prefill, made.decode, made.transfer) == (0.5, 0.25, 1.0, 0.25)
+    assert (made.draft_tokens, made.accepted_tokens) == (8, 6)
+    assert made.phases_from is PhasesFrom.ENGINE
+
+
+def test_a_receipt_of_a_provider_has_no_phases():
+    made = build_receipt(
+        AttemptInfo(call=call(BODY), route=there(), sent_at=5.0), ended(), Timeline(Ticks()), SEAL
+    )
+
+    assert (made.queue, made.prefill, made.phases_from) == (None, None, PhasesFrom.NOBODY)

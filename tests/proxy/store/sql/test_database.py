@@ -49,7 +49,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0010")
+    assert (before, revision(engine)) == (None, "0011")
     engine.dispose()
 
 
@@ -60,7 +60,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
-    assert revision(engine) == "0010"
+    assert revision(engine) == "0011"
     engine.dispose()
 
 
@@ -160,6 +160,17 @@ def test_of_calls_from_before_nobody_knows_why_they_were_not_planned(engine: Eng
     at(engine, "0009")
     at(engine, "head")
     after = a_receipt(2, unplanned_why="under_2_kb")
+    inserter(engine)([after])
+
+    assert ledger_of(engine) == [before, after]
+
+
+def test_calls_from_before_engine_phases_are_kept_and_have_none(engine: Engine) -> None:
+    before = a_receipt(1)
+    inserter(engine)([msgspec.structs.replace(before, prefill=0.5, draft_tokens=4)])
+    at(engine, "0010")
+    at(engine, "head")
+    after = a_receipt(2)
     inserter(engine)([after])
 
     assert ledger_of(engine) == [before, after]
@@ -288,7 +299,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0010")
+    assert (before, revision(engine)) == ("0004", "0011")
     engine.dispose()
 
 
@@ -302,7 +313,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0010"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0011"):
         migrate(engine)
     assert revision(engine) == "9999"
 

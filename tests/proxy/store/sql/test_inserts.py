@@ -10,7 +10,7 @@ from proxy.store.sql.database import migrate, open_database
 from proxy.store.sql.inserts import Insert, inserter
 from slo.usage import Usage
 from tests.fakes.ledger import ledger_of, rollups_of
-from tests.fakes.receipts import START, a_receipt, rolled_up
+from tests.fakes.receipts import START, a_receipt, an_engine_receipt, rolled_up
 
 MIXED = [
     *(a_receipt(n) for n in range(20)),
@@ -33,6 +33,8 @@ MIXED = [
         miss_nanos=5_000_000,
     ),
     a_receipt(25, feature="'; DROP TABLE calls; -- % :x ? é\u2028"),
+    *(an_engine_receipt(n) for n in range(40, 46)),
+    an_engine_receipt(47, queue=None, draft_tokens=None, accepted_tokens=None),
 ]
 
 

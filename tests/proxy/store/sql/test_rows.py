@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.rows import COLUMNS, receipt_from_row, row_from_receipt
 from slo.usage import Usage
@@ -53,6 +53,14 @@ RECEIPTS = st.builds(
     compacted_messages=st.none() | st.integers(0, 10**6),
     upstream_request_id=st.text(),
     unplanned_why=st.text(),
+    queue=st.none() | MICROS,
+    prefill=st.none() | MICROS,
+    decode=st.none() | MICROS,
+    transfer=st.none() | MICROS,
+    phases_from=st.sampled_from(PhasesFrom),
+    draft_tokens=st.none() | st.integers(0, 10**9),
+    accepted_tokens=st.none() | st.integers(0, 10**9),
+    gpu_seconds=st.none() | MICROS,
 )
 
 
@@ -99,6 +107,9 @@ def test_the_buckets_stand_in_the_order_of_usage() -> None:
         {"miss_nanos": 2**60},
         {"expected_read": 2**60},
         {"miss_tokens": 2**60},
+        {"decode": 1e300},
+        {"draft_tokens": 2**60},
+        {"gpu_seconds": 1e300},
     ],
 )
 def test_a_number_no_call_can_reach_is_refused(absurd: dict[str, Any]) -> None:
