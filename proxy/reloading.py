@@ -34,7 +34,7 @@ _log = logging.getLogger("thriftgate.reload")
 POLL_S: Final = 1.0
 
 #: Of each file its inode, size and time of change in nanoseconds; None for one that is not there.
-_Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+FileStamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 class Reloader(Collector):
@@ -54,7 +54,7 @@ class Reloader(Collector):
         self._settings = settings
         self._now = now
         self._files = [file for file in (settings.catalog, settings.policies) if file is not None]
-        self._stamp = _stamp(self._files)
+        self._stamp = file_stamps(self._files)
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()
         self._trouble = ""
@@ -81,7 +81,7 @@ class Reloader(Collector):
                 async with asyncio.timeout(POLL_S):
                     await self._requested.wait()
             except TimeoutError:
-                found = await asyncio.to_thread(_stamp, self._files)
+                found = await asyncio.to_thread(file_stamps, self._files)
                 is_settled, before = found == before, found
                 if not is_settled or found == self._stamp:
                     continue
@@ -90,7 +90,7 @@ class Reloader(Collector):
 
     async def reload(self) -> bool:
         """Read both files and adopt them, or log why the present snapshot stays."""
-        self._stamp = await asyncio.to_thread(_stamp, self._files)
+        self._stamp = await asyncio.to_thread(file_stamps, self._files)
         try:
             snapshot = await asyncio.to_thread(read_snapshot, self._settings)
             commits = [await prepare(snapshot) for prepare in self._rooms]
@@ -138,7 +138,7 @@ class Reloader(Collector):
         yield reloads
 
 
-def _stamp(files: Sequence[Path]) -> _Stamp:
+def file_stamps(files: Sequence[Path]) -> FileStamps:
     """A stamp that differs once a file has changed."""
     return tuple(map(_file_stamp, files))
 

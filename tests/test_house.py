@@ -48,6 +48,7 @@ TOML_PARSERS = {
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/cli/check.py": "tests/proxy/cli/test_main.py",
+    "proxy/cli/engine_changes.py": "tests/proxy/cli/test_engine_processes.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_main.py",
     "proxy/cli/serve.py": "tests/proxy/cli/test_main.py",
     "proxy/cli/session.py": "tests/proxy/cli/test_main.py",

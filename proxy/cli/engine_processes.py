@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import random
+import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any, Final
 import httpx2
 from rich.text import Text
 
+from proxy.cli.engine_changes import RollingChanges
 from proxy.cli.terminal import Terminal, empty_table, format_time
 from proxy.engines.launch_command import LaunchCommand
+from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.replica_process import (
     kernel_oom_kills,
     kill_leftovers,
@@ -22,6 +25,7 @@ from proxy.engines.replica_process import (
     replica_process,
 )
 from proxy.engines.state_file import (
+    ChangeReport,
     EngineState,
     EngineStateFile,
     locked_profile,
@@ -37,7 +41,6 @@ from proxy.engines.supervised_replica import (
 )
 from proxy.engines.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
-from slo.toml.problems import InvalidFile
 
 _FAILED: Final = 1
 
@@ -51,8 +54,9 @@ class EnginePlan:
         commands: A command for each replica.
         folder: The gateway's data folder.
         environment: Environment of the engines; ``proxy.settings.engine_environment`` gives it.
-        replan: Reads the profile anew on SIGHUP and returns commands on free ports, for a rolling
-            change; None if SIGHUP is to stop.
+        replan: Reads the profile anew for a rolling change, which SIGHUP and a change of the
+            watched files ask for; None if SIGHUP is to stop.
+        watched: Files that the profile comes from.
         settings: Intervals and limits; environment and marker are set here.
     """
 
@@ -60,7 +64,8 @@ class EnginePlan:
     commands: Sequence[LaunchCommand]
     folder: Path
     environment: Mapping[str, str]
-    replan: Callable[[], Sequence[LaunchCommand]] | None = None
+    replan: Callable[[], ReplicaPlan] | None = None
+    watched: Sequence[Path] = ()
     settings: SupervisionSettings = field(default_factory=SupervisionSettings)
 
 
@@ -99,6 +104,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             oom_kills=kernel_oom_kills,
             now=terminal.now,
             chance=random.random,
+            sum_metrics=sum_metrics,
         )
         try:
             supervisor = EngineSupervisor(plan.commands, folder, ports, settings, record)
@@ -106,8 +112,14 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             raise OperatorError(f"Profile {plan.profile}: {error}.") from error
         state.write(supervisor.reports)
         async with asyncio.TaskGroup() as tasks:
-            _handle_signals(plan, supervisor, terminal, tasks)
+            changes = None
+            if plan.replan is not None:
+                changes = RollingChanges(plan.replan, plan.watched, supervisor, state, terminal)
+            _handle_signals(supervisor, terminal, changes)
+            watching = tasks.create_task(changes.run()) if changes else None
             await supervisor.run()
+            if watching:
+                watching.cancel()
         state.write(supervisor.reports)
     if supervisor.is_lost:
         terminal.say("No replica is left: every one was given up.")
@@ -117,7 +129,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
 
 
 def _handle_signals(
-    plan: EnginePlan, supervisor: EngineSupervisor, terminal: Terminal, tasks: asyncio.TaskGroup
+    supervisor: EngineSupervisor, terminal: Terminal, changes: RollingChanges | None
 ) -> None:
     """Stop on SIGTERM and SIGINT, at once on the second; a rolling change on SIGHUP."""
     loop = asyncio.get_running_loop()
@@ -128,20 +140,9 @@ def _handle_signals(
         terminal.say("Draining; a second signal ends the replicas at once.")
         supervisor.stop()
 
-    async def change(replan: Callable[[], Sequence[LaunchCommand]]) -> None:
-        try:
-            why = await supervisor.replace_all(replan())
-        except (OperatorError, InvalidFile) as error:
-            why = str(error)
-        terminal.say(f"Rolling change: {why}" if why else "Rolling change: done.")
-
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    replan = plan.replan
-    if replan is not None:
-        loop.add_signal_handler(signal.SIGHUP, lambda: tasks.create_task(change(replan)))
-    else:
-        loop.add_signal_handler(signal.SIGHUP, stop)
+    loop.add_signal_handler(signal.SIGHUP, changes.request if changes else stop)
 
 
 @asynccontextmanager
@@ -162,6 +163,24 @@ async def health_probe() -> AsyncIterator[Callable[[str, float], Awaitable[int]]
                 raise OSError(type(error).__name__) from error
 
         yield probe
+
+
+async def sum_metrics(url: str, names: Collection[str], seconds: float) -> float:
+    """The sum of all series with these names on a page of Prometheus metrics.
+
+    Raises:
+        OSError: If there is no answer within so many seconds, or none of them on the page.
+    """
+    try:
+        async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
+            answer = await client.get(url)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise OSError(type(error).__name__) from error
+    pattern = re.compile(rf"(?:{'|'.join(map(re.escape, names))})(?:\{{.*\}})? ([0-9.eE+-]+)")
+    found = [float(match[1]) for match in map(pattern.match, answer.text.splitlines()) if match]
+    if answer.status_code != 200 or not found:
+        raise OSError(f"{url} has none of {', '.join(names)}")
+    return sum(found)
 
 
 def change_lines(report: ReplicaReport) -> list[str]:
@@ -193,6 +212,8 @@ def print_engine_status(
         return
     for state in found:
         terminal.say(_headline(state))
+        if state.change is not None:
+            terminal.say(_change_line(state.change, is_running=state.is_running))
         _show_replicas(terminal, state)
 
 
@@ -204,6 +225,15 @@ def _headline(state: EngineState) -> str:
         f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
         f" {since}, is gone; below is what it said last."
     )
+
+
+def _change_line(change: ChangeReport, *, is_running: bool) -> str:
+    since = format_time(change.since)
+    if change.is_running and is_running:
+        return f"A rolling change runs since {since}: replicas are replaced one after the other."
+    if change.is_running:
+        return f"A rolling change began at {since} and was not finished."
+    return f"Last rolling change at {since}: {change.reason.rstrip('.') or 'done'}."
 
 
 def _show_replicas(terminal: Terminal, state: EngineState) -> None:
@@ -233,5 +263,6 @@ def _document(state: EngineState) -> dict[str, Any]:
         "is_running": state.is_running,
         "pid": state.pid,
         "started": state.started,
+        "change": state.change,
         "replicas": state.replicas,
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proxy.engines.adapters.adapter import EngineAdapter
     from proxy.engines.launch_command import LaunchCommand
     from proxy.engines.profiles import EngineProfile
+    from proxy.engines.replica_plan import ReplicaPlan
     from proxy.settings import Settings
 
 _NO_FILE: Final = (
@@ -90,26 +91,27 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         """Start a profile's replicas, restart them where they fail, and drain them at the end.
 
         It runs until SIGTERM or Ctrl-C. Its exit status is 1 if every replica was given up.
+        On SIGHUP, and when the profile changes in its file, replicas are replaced one by one.
         """
         from proxy.cli.engine_processes import EnginePlan, serve_engine
         from proxy.configuration import read_catalog
-        from proxy.engines.adapters.by_engine import ADAPTERS
+        from proxy.engines.replica_plan import plan_replicas
         from proxy.errors import OperatorError
         from proxy.settings import engine_environment
 
-        profile = find_profile(terminal, read_profiles(terminal, settings, file), name)
+        path = engines_file(terminal, settings, file)
+        profiles = read_profiles(terminal, settings, path)
+        profile = find_profile(terminal, profiles, name)
         if profile.is_attached:
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
-        adapter = ADAPTERS[profile.engine]
         upstreams = read_catalog(settings()).upstreams.values()
         plan = EnginePlan(
             profile=profile.name,
-            commands=[
-                adapter.launch_command(profile, replica, sys.executable)
-                for replica in range(profile.replica_count)
-            ],
+            commands=plan_replicas(profile, sys.executable, profiles.values()).commands(),
             folder=settings().folder,
             environment=engine_environment(each.key_env for each in upstreams if each.key_env),
+            replan=lambda: read_replica_plan(path, name),
+            watched=(path,),
         )
         try:
             status = serve_engine(plan, terminal)
@@ -133,6 +135,12 @@ def _add_status(
         print_engine_status(terminal, settings().folder, name, as_json=as_json)
 
 
+def engines_file(terminal: Terminal, settings: Callable[[], Settings], file: Path | None) -> Path:
+    """The file of profiles: the one that was named, or that of the settings."""
+    path = file or settings().engines
+    return terminal.fail(_NO_FILE) if path is None else path
+
+
 def read_profiles(
     terminal: Terminal,
     settings: Callable[[], Settings],
@@ -141,23 +149,44 @@ def read_profiles(
     examples: bool = False,
 ) -> dict[str, EngineProfile]:
     """The profiles of a file, of the one that the settings name, or the shipped ones."""
-    from proxy.engines.profile_file import parse_profiles
     from proxy.engines.techniques import example_profiles
-    from slo.toml.nodes import decode_toml
     from slo.toml.problems import InvalidFile
 
     if examples:
         return example_profiles()
-    path = file or settings().engines
-    if path is None:
-        return terminal.fail(_NO_FILE)
+    path = engines_file(terminal, settings, file)
     try:
-        return parse_profiles(decode_toml(path.read_bytes(), str(path)), str(path))
+        return _parse_file(path)
     except InvalidFile as bad:
         return terminal.fail(str(bad))
     except OSError as error:
         why = f"{path} cannot be read: {error.strerror}."
         return terminal.fail(f"{why} THRIFTGATE_ENGINES or --file names the engines file.")
+
+
+def _parse_file(path: Path) -> dict[str, EngineProfile]:
+    from proxy.engines.profile_file import parse_profiles
+    from slo.toml.nodes import decode_toml
+
+    return parse_profiles(decode_toml(path.read_bytes(), str(path)), str(path))
+
+
+def read_replica_plan(path: Path, name: str) -> ReplicaPlan:
+    """The replicas of a profile as its file says now.
+
+    Raises:
+        InvalidFile: With every problem found.
+        OSError: If the file cannot be read.
+        OperatorError: If the profile is gone, or others run its replicas now.
+    """
+    from proxy.engines.replica_plan import plan_replicas
+    from proxy.errors import OperatorError
+
+    profiles = _parse_file(path)
+    profile = profiles.get(name)
+    if profile is None or profile.is_attached:
+        raise OperatorError(f"{path} has no profile {name} to start any more.")
+    return plan_replicas(profile, sys.executable, profiles.values())
 
 
 def find_profile(

@@ -30,6 +30,9 @@ class LaunchCommand:
         metrics_url: Its Prometheus metrics; "" where it has none.
         start_seconds: Seconds within which it must be healthy.
         drain_seconds: Seconds that calls under way get once it is told to stop.
+        busy_metrics: Metrics of calls under way. They are awaited to fall to 0 before SIGTERM, for
+            engines that break their streams at that signal; () for those that finish them.
+        replica: Number of the replica, from 0; its GPUs depend on it.
     """
 
     program: tuple[str, ...]
@@ -40,6 +43,8 @@ class LaunchCommand:
     metrics_url: str = ""
     start_seconds: float = 600.0
     drain_seconds: float = 30.0
+    busy_metrics: tuple[str, ...] = ()
+    replica: int = 0
 
     @property
     def argv(self) -> tuple[str, ...]:

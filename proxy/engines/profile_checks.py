@@ -5,7 +5,7 @@ from itertools import combinations
 
 from proxy.engines.adapters.adapter import EngineAdapter, Misfit
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.profiles import EngineProfile, KVDtype
+from proxy.engines.profiles import EngineProfile, KVDtype, RollingOrder
 
 _MAX_PORT = 65_535
 
@@ -34,10 +34,13 @@ def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
 
 
 def _check_places(profile: EngineProfile) -> Iterator[Misfit]:
-    """Ports and GPUs."""
+    """Ports, GPUs, and the order of a rolling change."""
     if profile.ports[-1] > _MAX_PORT:
         fix = f"write {_MAX_PORT + 1 - profile.replicas} or less: each replica takes a port"
         yield Misfit("port", f"leaves no port for {profile.replicas} replicas", fix)
+    if profile.rolling_order is RollingOrder.STOP_FIRST and profile.replicas == 1:
+        fix = "write replicas = 2 or more, or leave it out"
+        yield Misfit("rolling_order", "leaves no replica that serves meanwhile", fix)
     if profile.gpus and profile.parallel_gpus > profile.gpus:
         sizes = "tensor_parallel * pipeline_parallel * data_parallel"
         fix = f"write {profile.parallel_gpus} or more, or lower one of the sizes"

@@ -14,6 +14,7 @@ from proxy.engines.profiles import (
     Engine,
     EngineProfile,
     KVDtype,
+    RollingOrder,
     ServingGoal,
     Speculation,
     SpeculativeMethod,
@@ -32,7 +33,7 @@ KEYS: Final = (
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
     "reasoning_parser", "region", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
-    "drain_seconds", "extra_args", "env",
+    "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = ("method", "draft", "tokens", "ngram_min", "ngram_max")
 
@@ -104,7 +105,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         tensor_parallel=_count(table, "tensor_parallel", 1, 1, 1_024),
         pipeline_parallel=_count(table, "pipeline_parallel", 1, 1, 1_024),
         data_parallel=_count(table, "data_parallel", 1, 1, 1_024),
-        role=table.member("role", DisaggregatedRole) if "role" in table.nodes else None,
+        role=_optional_member(table, "role", DisaggregatedRole),
         tool_call_parser=table.text("tool_call_parser", "hermes") or "",
         reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
         region=table.text("region", "eu") or "",
@@ -113,6 +114,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         price_per_gpu_hour=_price(table),
         start_seconds=_count(table, "start_seconds", 600, 1, 86_400),
         drain_seconds=_count(table, "drain_seconds", 30, 0, 86_400),
+        rolling_order=_optional_member(table, "rolling_order", RollingOrder),
         extra_args=tuple(_texts(table, "extra_args")),
         env=_env(table),
     )
@@ -210,6 +212,10 @@ def _speculation(table: TableReader) -> Speculation | None:
 
 def _member(table: TableReader, key: str, default: E) -> E:
     return table.member(key, type(default), default) or default
+
+
+def _optional_member(table: TableReader, key: str, kind: type[E]) -> E | None:
+    return table.member(key, kind) if key in table.nodes else None
 
 
 def _matching(table: TableReader, key: str, pattern: re.Pattern[str], example: str) -> str:

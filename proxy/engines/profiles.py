@@ -54,6 +54,13 @@ class DisaggregatedRole(StrEnum):
     DECODE = "decode"
 
 
+class RollingOrder(StrEnum):
+    """The order of the two steps in which a rolling change replaces a replica."""
+
+    START_FIRST = "start_first"
+    STOP_FIRST = "stop_first"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
     """The settings of speculative decoding.
@@ -94,6 +101,7 @@ class EngineProfile:
         price_per_gpu_hour: Nano-dollars of one GPU for an hour; None where it is unknown.
         start_seconds: Seconds within which a replica must be healthy.
         drain_seconds: Seconds that running calls get when a replica stops.
+        rolling_order: Order of a rolling change; None leaves it to ``stops_first``.
         extra_args: Arguments that are added to the command line as they are.
     """
 
@@ -130,6 +138,7 @@ class EngineProfile:
     price_per_gpu_hour: int | None = None
     start_seconds: int = 600
     drain_seconds: int = 30
+    rolling_order: RollingOrder | None = None
     extra_args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -152,6 +161,16 @@ class EngineProfile:
     def gpus_per_replica(self) -> int:
         """GPUs of one replica; 0 where it runs on processors alone."""
         return self.parallel_gpus if self.gpus is None else self.gpus
+
+    @property
+    def stops_first(self) -> bool:
+        """True if a rolling change stops a replica before it starts the new one.
+
+        An engine takes nearly all memory of its GPUs, so that two have no room on them.
+        """
+        if self.rolling_order is not None:
+            return self.rolling_order is RollingOrder.STOP_FIRST
+        return self.replicas > 1 and self.gpus_per_replica > 0
 
     @property
     def ports(self) -> range:

@@ -31,6 +31,20 @@ _ATTEMPT_DELAY_S: Final = 0.02
 _PROFILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
+class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The last rolling change of a profile.
+
+    Attributes:
+        since: Time it began, in seconds since the epoch.
+        is_running: True while replicas are being replaced.
+        reason: The reason that replicas stay as they were; "" if none do.
+    """
+
+    since: float
+    is_running: bool
+    reason: str = ""
+
+
 class EngineState(msgspec.Struct, frozen=True, kw_only=True):
     """The last known state of a profile's replicas.
 
@@ -39,6 +53,7 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
         pid: The process that supervises them.
         started: Time it began, in seconds since the epoch.
         replicas: The replicas.
+        change: The last rolling change; None where there was none.
         version: Version of this form.
         is_running: True if the supervisor runs.
     """
@@ -47,6 +62,7 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     started: float
     replicas: tuple[ReplicaReport, ...] = ()
+    change: ChangeReport | None = None
     version: int = _VERSION
     is_running: bool = False
 
@@ -65,18 +81,27 @@ def profile_folder(folder: Path, profile: str) -> Path:
 
 
 class EngineStateFile:
-    """Writes the state of a profile whose lock it holds."""
+    """Writes the state of a profile whose lock it holds.
+
+    Attributes:
+        change: The last rolling change, which the next ``write`` includes.
+    """
 
     def __init__(self, folder: Path, profile: str, started: float) -> None:
         self._path = folder / _STATE
         self._profile = profile
         self._started = started
         self._failed = False
+        self.change: ChangeReport | None = None
 
     def write(self, replicas: list[ReplicaReport]) -> None:
         """Replace the state; where that fails it is logged once, and supervision goes on."""
         state = EngineState(
-            profile=self._profile, pid=os.getpid(), started=self._started, replicas=tuple(replicas)
+            profile=self._profile,
+            pid=os.getpid(),
+            started=self._started,
+            replicas=tuple(replicas),
+            change=self.change,
         )
         fresh = self._path.with_name(f"{_STATE}.new")
         try:

@@ -15,7 +15,7 @@ import asyncio
 import errno
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
@@ -103,6 +103,10 @@ class EngineProcess(Protocol):
         ...
 
 
+async def _no_metrics(url: str, names: Collection[str], seconds: float) -> float:
+    raise OSError(f"nothing reads {url}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisionPorts:
     """Everything that supervision needs from outside.
@@ -115,6 +119,8 @@ class SupervisionPorts:
         oom_kills: Processes that the kernel has killed for lack of memory; None if not counted.
         now: Seconds since the epoch.
         chance: A random number from 0 to 1.
+        sum_metrics: Sends a GET to a URL of Prometheus metrics within so many seconds; returns the
+            sum of all series with these names. It raises OSError where there is no answer.
     """
 
     probe: Callable[[str, float], Awaitable[int]]
@@ -125,6 +131,7 @@ class SupervisionPorts:
     oom_kills: Callable[[], int | None]
     now: Callable[[], float]
     chance: Callable[[], float]
+    sum_metrics: Callable[[str, Collection[str], float], Awaitable[float]] = _no_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,11 +302,23 @@ class SupervisedReplica:
         self._enter(ProcessState.DRAINING)
         killing = self._killing.wait
         await _first_of(process.wait(), asyncio.sleep(self._withdrawal), killing())
+        seconds = self.command.drain_seconds
+        if self.command.busy_metrics:
+            await _first_of(process.wait(), self._poll_while_busy(seconds), killing())
+            seconds = min(seconds, self._settings.hung_grace_s)
         if not self._killing.is_set():
-            process.stop(self.command.drain_seconds)
+            process.stop(seconds)
             await _first_of(process.wait(), killing())
         process.kill()
         await process.wait()
+
+    async def _poll_while_busy(self, seconds: float) -> None:
+        """Return once no call is under way, after so many seconds, or where nobody can say it."""
+        ask = self.command.metrics_url, self.command.busy_metrics, self._settings.health_timeout_s
+        with suppress(OSError):  # among them TimeoutError
+            async with asyncio.timeout(seconds):
+                while await self._ports.sum_metrics(*ask):  # noqa: ASYNC110 - another process ends
+                    await asyncio.sleep(self._settings.start_interval_s)
 
     async def _poll_until_healthy(self) -> str | None:
         """None once it is healthy; the reason if that takes too long."""

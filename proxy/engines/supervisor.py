@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proxy.engines.engine_log import EngineLog
 from proxy.engines.launch_command import LaunchCommand
+from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.supervised_replica import (
     FINAL_STATES,
     LOST_STATES,
@@ -87,50 +88,102 @@ class EngineSupervisor:
         for each in self._replicas:
             each.kill()
 
-    async def replace(self, name: str, command: LaunchCommand) -> str:
-        """Start a new replica, and once it is ready drain and end the old one.
+    async def change(self, plan: ReplicaPlan, *, also_unchanged: bool = False) -> str:
+        """Bring the replicas in line with a plan, one after the other, the others ready meanwhile.
 
-        Both run for a while, so the machine needs room for both. If the new one does not become
-        ready at its first start it is ended, and the old one stays.
+        What can be started beside the old one is, on a port that is free, and the old one is
+        drained once the new one is ready. Where the plan stops first, another replica has to be
+        ready. A new replica that does not become ready at its first start is ended, and the old
+        one stays or is started again.
 
         Args:
-            name: The old replica.
-            command: Starts the new one, on a port that no replica has.
+            plan: The replicas that are to run.
+            also_unchanged: True if replicas whose command is the same are replaced as well.
 
         Returns:
-            The reason that the old one stays; "" if it was replaced.
+            The reason that the rest of them stay; "" if all is as planned.
         """
         async with self._changing:
-            old = next((each for each in self._replicas if each.report.name == name), None)
-            if old is None or self._group is None or self._is_stopping:
-                return "it is not supervised any more"
+            if self._group is None or self._is_stopping:
+                return "they are not supervised any more"
+            done = asyncio.Event()
+            # It keeps the group open while one replica has ended and the next is not started yet.
+            self._group.create_task(done.wait())
             try:
-                fresh = self._add(command)
-            except ValueError as error:
-                return str(error)
-            running = self._group.create_task(fresh.run())
-            if await fresh.wait_for(_DECIDED) is not ProcessState.READY:
-                why = fresh.report.reason or "the engine is being stopped"
-                fresh.stop()
-                await asyncio.wait({running})
-                self._remove(fresh)
-                return why
-            old.stop(withdrawal=self._settings.withdrawal_s)
-            await old.wait_for(FINAL_STATES)
-            self._remove(old)
-            return ""
+                return await self._change_all(plan, also_unchanged=also_unchanged)
+            finally:
+                done.set()
 
-    async def replace_all(self, commands: Sequence[LaunchCommand]) -> str:
-        """Replace each replica by one of these, one after the other.
-
-        Returns:
-            The reason that the rest of them stay; "" if all were replaced.
-        """
-        names = [each.name for each in self.reports]
-        for name, command in zip(names, commands, strict=False):
-            if why := await self.replace(name, command):
-                return f"replica {name} stays: {why}"
+    async def _change_all(self, plan: ReplicaPlan, *, also_unchanged: bool) -> str:
+        for old in list(self._replicas):
+            if why := await self._change_one(old, plan, also_unchanged=also_unchanged):
+                return f"replica {old.report.name} stays: {why}"
+        present = {each.command.replica for each in self._replicas}
+        for number in range(plan.count):
+            if number not in present and (why := await self._start_beside(plan, number)):
+                return f"replica {number} is not added: {why}"
         return ""
+
+    async def _change_one(
+        self, old: SupervisedReplica, plan: ReplicaPlan, *, also_unchanged: bool
+    ) -> str:
+        """Replace or end a replica; the reason that it stays, or ""."""
+        number = old.command.replica
+        if number >= plan.count:
+            await self._end(old)
+            return ""
+        same_place = plan.build(number, int(old.report.name))
+        if same_place == old.command and not also_unchanged:
+            return ""
+        if plan.stops_first:
+            return await self._replace_in_place(old, same_place)
+        if why := await self._start_beside(plan, number):
+            return why
+        await self._end(old)
+        return ""
+
+    async def _start_beside(self, plan: ReplicaPlan, number: int) -> str:
+        """Start a replica on a free port; the reason that it did not become ready, or ""."""
+        taken = {int(each.report.name) for each in self._replicas}
+        for command in plan.free_commands(number, taken):
+            if not self._ports.port_conflict(command.health_url):
+                return await self._start(command)
+        return "no port is free for the new one"
+
+    async def _replace_in_place(self, old: SupervisedReplica, command: LaunchCommand) -> str:
+        """End a replica and start the new one in its place, or else the old one again."""
+        others = [each.report.state for each in self._replicas if each is not old]
+        if old.report.state is ProcessState.READY and ProcessState.READY not in others:
+            return "no other replica is ready, and this one is stopped before the new one starts"
+        await self._end(old)
+        if why := await self._start(command):
+            again = await self._start(old.command, keep=True)
+            return f"{why}{f'; started again, {again}' if again else ''}"
+        return ""
+
+    async def _start(self, command: LaunchCommand, *, keep: bool = False) -> str:
+        """Start a replica; the reason that it was not ready at its first start, or "".
+
+        Unless it is to be kept, it is then ended.
+        """
+        if self._group is None or self._is_stopping:
+            return "the engine is being stopped"
+        fresh = self._add(command)
+        running = self._group.create_task(fresh.run())
+        if await fresh.wait_for(_DECIDED) is ProcessState.READY:
+            return ""
+        why = fresh.report.reason or "the engine is being stopped"
+        if not keep:
+            fresh.stop()
+            await asyncio.wait({running})
+            self._remove(fresh)
+        return why
+
+    async def _end(self, replica: SupervisedReplica) -> None:
+        """Withdraw a replica, drain it and end it."""
+        replica.stop(withdrawal=self._settings.withdrawal_s)
+        await replica.wait_for(FINAL_STATES)
+        self._remove(replica)
 
     def _add(self, command: LaunchCommand) -> SupervisedReplica:
         name = replica_name(command)

@@ -4,12 +4,14 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from proxy.cli.engine_processes import sum_metrics
 from proxy.engines.engine_log import EngineLog
 from proxy.engines.launch_command import LaunchCommand
+from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.replica_process import ProcessExit, port_conflict, replica_process
 from proxy.engines.restart_policy import RestartPolicy
 from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
@@ -34,7 +36,7 @@ def engine_argv(*flags: str) -> tuple[str, ...]:
 
 
 def engine_command(
-    *flags: str, port: int = 0, start: float = 60.0, drain: float = 30.0
+    *flags: str, port: int = 0, start: float = 60.0, drain: float = 30.0, replica: int = 0
 ) -> LaunchCommand:
     """The command of a fake engine on a free port."""
     port = port or free_port()
@@ -45,6 +47,20 @@ def engine_command(
         metrics_url=f"http://127.0.0.1:{port}/metrics",
         start_seconds=start,
         drain_seconds=drain,
+        replica=replica,
+    )
+
+
+def engine_plan(
+    *flags: str, count: int = 1, stops_first: bool = False, first_port: int = 0
+) -> ReplicaPlan:
+    """A plan of fake engines with these flags, on ports that are free now."""
+
+    def build(number: int, port: int) -> LaunchCommand:
+        return engine_command(*flags, port=port, replica=number)
+
+    return ReplicaPlan(
+        count=count, first_port=first_port or free_port(), build=build, stops_first=stops_first
     )
 
 
@@ -55,7 +71,8 @@ async def get(url: str, deadline: float = 30.0) -> tuple[int, bytes]:
     async with asyncio.timeout(deadline):
         reader, writer = await asyncio.open_connection(name, int(port))
         try:
-            writer.write(f"GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+            ask = f"GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+            writer.write(ask.encode())
             answer = await reader.read(-1)
         finally:
             writer.close()
@@ -78,6 +95,7 @@ def real_ports() -> SupervisionPorts:
         oom_kills=lambda: None,
         now=lambda: 1_790_000_000.0,
         chance=lambda: 0.5,
+        sum_metrics=sum_metrics,
     )
 
 
@@ -137,6 +155,7 @@ class PlayedEngine:
         lives_for: Seconds until each process ends by itself; None for ever.
         status: Its exit status then.
         hangs: True if health checks are not answered.
+        busy_until: When its last call ends, on the loop's clock; None if its metrics hang.
         environment: That of the last start.
     """
 
@@ -148,6 +167,7 @@ class PlayedEngine:
         self.lives_for: float | None = None
         self.status = 1
         self.hangs = False
+        self.busy_until: float | None = 0.0
         self.drains_in = 0.0
         self.conflict = ""
         self.missing = ""
@@ -164,6 +184,7 @@ class PlayedEngine:
             oom_kills=lambda: self.oom_kills,
             now=lambda: 1_790_000_000.0 + asyncio.get_running_loop().time(),
             chance=lambda: 1.0,
+            sum_metrics=self._sum_metrics,
         )
 
     @asynccontextmanager
@@ -193,3 +214,8 @@ class PlayedEngine:
         if self.loads_in is None or up < self.loads_in:
             raise ConnectionRefusedError
         return 200
+
+    async def _sum_metrics(self, url: str, names: Collection[str], deadline: float) -> float:
+        if self.busy_until is None:
+            raise TimeoutError
+        return float(asyncio.get_running_loop().time() < self.busy_until)

@@ -94,6 +94,7 @@ class EngineAdapter:
         build_env: Builds the environment variables of a replica besides the profile's own.
         find_misfits: Finds fields that this engine cannot follow.
         attach_needs: Settings with which whoever starts it has to start it.
+        finishes_streams: True if it ends after SIGTERM once its streams are done; else they break.
         prompt_tokens_exclude_cached: True if ``metrics.prompt_tokens`` counts computed tokens only.
     """
 
@@ -105,6 +106,7 @@ class EngineAdapter:
     metrics_path: str = "/metrics"
     attach_needs: str = ""
     prompt_tokens_exclude_cached: bool = False
+    finishes_streams: bool = True
     speculative_methods: frozenset[SpeculativeMethod] = frozenset(SpeculativeMethod)
     kv_dtypes: frozenset[KVDtype] = frozenset(KVDtype)
     build_command_line: Callable[[EngineProfile, int, str], CommandLine] | None = None
@@ -145,7 +147,13 @@ class EngineAdapter:
             metrics_url=urls.metrics_url,
             start_seconds=float(profile.start_seconds),
             drain_seconds=float(profile.drain_seconds),
+            busy_metrics=self._busy_metrics(),
+            replica=replica,
         )
+
+    def _busy_metrics(self) -> tuple[str, ...]:
+        names = self.metrics
+        return () if self.finishes_streams else (*names.running, *names.waiting)
 
     def urls(self, profile: EngineProfile, replica: int = 0) -> EngineUrls:
         """Where a replica answers, whether it is started here or attached."""

@@ -198,6 +198,7 @@ LLAMACPP: Final = EngineAdapter(
     newest_version=_BUILD,
     attach_needs="--metrics --jinja",
     prompt_tokens_exclude_cached=True,
+    finishes_streams=False,
     speculative_methods=frozenset(_SPECULATION),
     kv_dtypes=frozenset({KVDtype.AUTO, *_KV_DTYPES}),
     metrics=MetricNames(

@@ -16,13 +16,19 @@ from proxy.cli.engine_processes import (
     health_probe,
     print_engine_status,
     serve_engine,
+    sum_metrics,
 )
 from proxy.cli.terminal import Terminal
-from proxy.engines.state_file import EngineStateFile, locked_profile, profile_folder
+from proxy.engines.state_file import (
+    ChangeReport,
+    EngineStateFile,
+    locked_profile,
+    profile_folder,
+)
 from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 from proxy.errors import OperatorError
 from tests.fakes.engine_gateway import PROFILE, engine_gateway, plan, wait_for_replica
-from tests.fakes.engines import engine_command, is_alive
+from tests.fakes.engines import engine_plan, is_alive
 
 NOW = 1_790_000_000.0
 READY = ReplicaReport(
@@ -125,27 +131,80 @@ def test_engine_serve_ends_with_1_once_every_replica_is_in_a_crash_loop(tmp_path
     assert spoken.text.endswith("No replica is left: every one was given up.\n")
 
 
-def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_path, spoken):
-    fresh = engine_command()
-    made = replace(plan(tmp_path), replan=lambda: [fresh])
+def drive_beside(spoken, folder, drive, made):
+    """Serve a plan while a thread drives it; SIGTERM ends it."""
+    pause = threading.Event()
 
-    def drive():
-        old = wait_for_replica(tmp_path, "ready")
-        os.kill(os.getpid(), signal.SIGHUP)
-        pause = threading.Event()
-        while "Rolling change: done." not in spoken.text:
+    def wait_until_said(text):
+        while text not in spoken.text:
             pause.wait(0.02)
-        assert wait_for_replica(tmp_path, "ready") != old
-        os.kill(os.getpid(), signal.SIGTERM)
 
-    driver = threading.Thread(target=drive)
+    def run():
+        try:
+            drive(wait_for_replica(folder, "ready"), wait_until_said)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    driver = threading.Thread(target=run)
     driver.start()
     try:
         assert serve_engine(made, spoken.terminal) == 0
     finally:
         driver.join()
-    assert wait_for_replica(tmp_path, "stopped")["base_url"] == fresh.base_url
-    assert f"ready at {fresh.base_url}" in spoken.text
+
+
+def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_path, spoken):
+    fresh = engine_plan()
+    url = fresh.commands()[0].base_url
+    made = replace(plan(tmp_path), replan=lambda: fresh)
+
+    def drive(old, wait_until_said):
+        os.kill(os.getpid(), signal.SIGHUP)
+        wait_until_said("Rolling change: done.")
+        assert wait_for_replica(tmp_path, "ready") != old
+
+    drive_beside(spoken, tmp_path, drive, made)
+
+    assert wait_for_replica(tmp_path, "stopped")["base_url"] == url
+    assert f"ready at {url}" in spoken.text
+    print_engine_status(spoken.terminal, tmp_path)
+    assert "Last rolling change at 2026-09-21 14:13 UTC: done." in spoken.text
+
+
+def test_a_changed_file_makes_a_rolling_change_of_what_it_changes(tmp_path, spoken):
+    file = tmp_path / "engines.toml"
+    file.write_text("")
+
+    def replan():
+        if file.read_text() == "bad":
+            raise OperatorError("engines.toml:1: is bad")
+        return engine_plan(*file.read_text().split())
+
+    made = replace(plan(tmp_path), replan=replan, watched=(file,))
+
+    def drive(old, wait_until_said):
+        file.write_text("bad")
+        wait_until_said("Rolling change: engines.toml:1: is bad")
+        print_engine_status(spoken.terminal, tmp_path)
+        file.write_text("--say new")
+        wait_until_said("Rolling change: done.")
+
+    drive_beside(spoken, tmp_path, drive, made)
+
+    assert ": engines.toml:1: is bad.\n" in spoken.text
+
+
+def test_status_shows_a_rolling_change_that_runs_or_was_cut_off(tmp_path, spoken, kept_state):
+    state = EngineStateFile(kept_state, PROFILE, NOW)
+    state.change = ChangeReport(since=NOW, is_running=True)
+    state.write([READY])
+
+    print_engine_status(spoken.terminal, tmp_path)
+    with locked_profile(kept_state):
+        print_engine_status(spoken.terminal, tmp_path)
+
+    assert "A rolling change began at 2026-09-21 14:13 UTC and was not finished." in spoken.text
+    assert "A rolling change runs since 2026-09-21 14:13 UTC" in spoken.text
 
 
 def test_a_profile_that_is_served_already_or_has_one_port_twice_is_refused(tmp_path, spoken):
@@ -228,3 +287,26 @@ def test_the_health_probe_returns_the_status_or_raises_an_os_error(caplog):
     with caplog.at_level(logging.INFO):
         asyncio.run(story())
     assert not [each for each in caplog.records if each.name.startswith("httpx")]
+
+
+def test_metrics_are_summed_over_their_series_or_raise_an_os_error():
+    page = b'# TYPE x gauge\nx 1\nx_max 9\ny{a="b c"} 2.5\ny{a="d"} 1e0\n'
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = b"200 OK" if b"/metrics" in head else b"404 No"
+        length = f"content-length: {len(page)}".encode()
+        writer.write(b"HTTP/1.1 " + status + b"\r\n" + length + b"\r\n\r\n" + page)
+        writer.close()
+
+    async def story():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            assert await sum_metrics(f"{url}/metrics", ("x", "y"), 30.0) == 4.5
+            for path, names in (("metrics", ("z",)), ("gone", ("x",))):
+                with pytest.raises(OSError, match="has none of"):
+                    await sum_metrics(f"{url}/{path}", names, 30.0)
+        with pytest.raises(OSError, match="ConnectError"):
+            await sum_metrics(f"{url}/metrics", ("x",), 30.0)
+
+    asyncio.run(story())

@@ -65,6 +65,27 @@ def test_a_replica_is_ready_once_its_health_check_is_good_and_drains_when_stoppe
     assert engine.processes[0].signals[0] == "stop 30"
 
 
+@pytest.mark.parametrize(
+    ("busy_s", "waits_s"),
+    [(0.0, 0.0), (7.0, 7.0), (1_000.0, 30.0), (None, 0.0)],
+    ids=["idle", "busy", "busy for too long", "metrics hang"],
+)
+def test_an_engine_that_breaks_streams_at_sigterm_gets_it_once_no_call_is_left(
+    play, engine, busy_s, waits_s
+):
+    command = replace(engine_command(port=8001), busy_metrics=("running",))
+
+    async def be_busy(_):
+        start = asyncio.get_running_loop().time()
+        engine.busy_until = None if busy_s is None else start + 100 + busy_s
+
+    states, _ = play(100, command, story=be_busy)
+
+    ((at, _),) = [each for each in states if each[1] is ProcessState.STOPPED]
+    assert at == pytest.approx(100 + waits_s, abs=0.3)
+    assert engine.processes[0].signals[0] == "stop 5"
+
+
 def test_a_replica_is_marked_in_its_environment_so_that_leftovers_can_be_found(play, engine):
     settings = replace(SETTINGS, environment={"A": "gateway"}, marker="/data/")
     play(10, replace(engine_command(port=8001), env={"A": "profile"}), settings)

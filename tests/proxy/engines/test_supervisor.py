@@ -14,6 +14,7 @@ from proxy.engines.supervisor import EngineSupervisor
 from tests.fakes.engines import (
     QUICK,
     engine_command,
+    engine_plan,
     get,
     is_alive,
     real_ports,
@@ -170,60 +171,114 @@ def test_fifty_streams_under_way_finish_while_the_engine_drains(supervise):
     assert all(body.endswith(b"data: [DONE]\n\n") for _, body in answers)
 
 
-def test_a_rolling_change_never_leaves_a_caller_without_an_answer(supervise):
-    old, new = engine_command(), engine_command("--start-delay", "0.3")
+def ask_all_the_while(supervisor, seen, failures):
+    """Ask ready replicas one after the other, until cancelled."""
+
+    async def ask():
+        while True:
+            url = supervisor.ready_urls[0]
+            seen.add(url)
+            try:
+                status, _ = await get(url.replace("v1", "health"))
+            except OSError as error:
+                failures.append(error)
+            else:
+                assert status == 200
+            await asyncio.sleep(0)
+
+    return ask()
+
+
+def change(supervise, commands, plan, **options):
+    """Change ready replicas to a plan: the reason, the URLs, and those asked, all answering."""
 
     async def story(supervisor):
-        (pid,) = await wait_ready(supervisor)
-        seen, failures, done = set(), [], asyncio.Event()
-
-        async def ask():
-            while not done.is_set():
-                url = supervisor.ready_urls[0]
-                seen.add(url)
-                try:
-                    status, _ = await get(url.replace("v1", "health"))
-                except OSError as error:
-                    failures.append(error)
-                else:
-                    assert status == 200
-                await asyncio.sleep(0)
-
+        pids = await wait_ready(supervisor, len(commands))
+        seen: set[str] = set()
+        failures: list[OSError] = []
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(ask())
-            why = await supervisor.replace_all([new])
+            asking = tasks.create_task(ask_all_the_while(supervisor, seen, failures))
+            why = await supervisor.change(plan, **options)
             await asyncio.sleep(0.05)
-            done.set()
-        assert not is_alive(pid)
-        assert supervisor.ready_urls == [new.base_url]
-        return why, seen, failures
+            asking.cancel()
+        assert failures == []
+        now = [report.pid for report in supervisor.reports]
+        return why, supervisor.ready_urls, seen, [pid for pid in pids if pid in now]
 
-    _, (why, seen, failures) = supervise([old], story)
+    return supervise(commands, story)[1]
 
-    assert (why, failures) == ("", [])
-    assert seen == {old.base_url, new.base_url}
+
+def test_a_rolling_change_never_leaves_a_caller_without_an_answer(supervise):
+    old = engine_command()
+    plan = engine_plan("--start-delay", "0.3")
+
+    why, urls, seen, kept = change(supervise, [old], plan)
+
+    assert (why, kept) == ("", [])
+    assert seen == {old.base_url, *urls}
+    assert urls != [old.base_url]
+
+
+def test_a_rolling_change_that_stops_first_keeps_the_ports_and_one_replica_ready(supervise):
+    old = [engine_command(), engine_command(replica=1)]
+    plan = engine_plan("--start-delay", "0.1", count=2, stops_first=True)
+
+    why, urls, seen, kept = change(supervise, old, plan)
+
+    assert (why, kept) == ("", [])
+    assert set(urls) == {each.base_url for each in old} >= seen
+
+
+def test_a_failed_start_in_place_brings_the_old_replica_back(supervise):
+    old = [engine_command(), engine_command(replica=1)]
+    plan = engine_plan("--exit-code", "2", count=2, stops_first=True)
+
+    why, urls, _, kept = change(supervise, old, plan)
+
+    assert "stays: exited with status 2" in why
+    assert set(urls) == {each.base_url for each in old}
+    assert len(kept) == 1
+
+
+def test_a_single_replica_is_not_stopped_before_the_new_one_starts(supervise):
+    old = engine_command()
+
+    why, urls, _, kept = change(supervise, [old], engine_plan("--say", "2", stops_first=True))
+
+    assert "no other replica is ready" in why
+    assert (urls, len(kept)) == ([old.base_url], 1)
 
 
 def test_a_rolling_change_to_an_engine_that_does_not_start_keeps_the_old_one(supervise):
-    async def story(supervisor):
-        pids = await wait_ready(supervisor)
-        why = await supervisor.replace_all([engine_command("--exit-code", "2")])
-        assert [report.pid for report in supervisor.reports] == pids
-        return why
-
-    _, why = supervise([engine_command()], story)
+    why, _, _, kept = change(supervise, [engine_command()], engine_plan("--exit-code", "2"))
 
     assert "stays: exited with status 2" in why
+    assert len(kept) == 1
 
 
-def test_a_rolling_change_to_the_same_port_is_refused(supervise):
-    command = engine_command()
+def test_a_replica_whose_command_is_the_same_is_replaced_only_on_demand(supervise):
+    old = engine_command()
 
-    async def story(supervisor):
-        await wait_ready(supervisor)
-        return await supervisor.replace_all([command])
+    assert len(change(supervise, [old], engine_plan())[3]) == 1
+    assert change(supervise, [old], engine_plan(), also_unchanged=True)[3] == []
 
-    assert "belongs to another replica" in supervise([command], story)[1]
+
+def test_a_rolling_change_adds_and_ends_replicas(supervise):
+    both = [engine_command(), engine_command(replica=1)]
+
+    assert len(change(supervise, both[:1], engine_plan(count=2))[1]) == 2
+    assert change(supervise, both, engine_plan(count=1))[1] == [both[0].base_url]
+
+
+def test_ports_that_other_programs_have_are_left_out_of_a_rolling_change(supervise):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        plan = engine_plan("--say", "new", first_port=port)
+
+        why, urls, _, _ = change(supervise, [engine_command()], plan)
+
+    assert why == ""
+    assert int(urls[0].split(":")[2].removesuffix("/v1")) > port
 
 
 def test_a_change_after_the_end_is_refused(supervise):
@@ -232,9 +287,24 @@ def test_a_change_after_the_end_is_refused(supervise):
     async def story(supervisor):
         await until(lambda: supervisor.is_lost)
         await asyncio.sleep(0.05)
-        return await supervisor.replace_all([engine_command()])
+        return await supervisor.change(engine_plan())
 
     assert "not supervised any more" in supervise([command], story)[1]
+
+
+def test_a_stop_during_a_rolling_change_ends_old_and_new(supervise):
+    async def story(supervisor):
+        await wait_ready(supervisor)
+        async with asyncio.TaskGroup() as tasks:
+            changing = tasks.create_task(supervisor.change(engine_plan("--start-delay", "600")))
+            await until(lambda: len(supervisor.reports) == 2)
+            supervisor.stop()
+        return changing.result()
+
+    supervisor, why = supervise([engine_command()], story)
+
+    assert "the engine is being stopped" in why
+    assert states(supervisor) == [ProcessState.STOPPED]
 
 
 def test_two_replicas_on_one_port_are_refused(tmp_path):

@@ -16,6 +16,12 @@ def test_the_command_runs_the_wheels_server_with_the_gateways_python():
     assert command.flags[0].argv == ("--model", "m.gguf")
 
 
+def test_streams_are_awaited_before_sigterm_as_llamacpp_would_break_them():
+    command = LLAMACPP.launch_command(a_profile("", engine="llamacpp"))
+
+    assert command.busy_metrics == ("llamacpp:requests_processing", "llamacpp:requests_deferred")
+
+
 def test_a_binary_takes_the_same_flags():
     own = LLAMACPP.launch_command(a_profile("", engine="llamacpp"))
     binary = LLAMACPP.launch_command(a_profile('program = "llama-server"', engine="llamacpp"))

@@ -1,0 +1,85 @@
+"""Rolling changes of ``thriftgate engine serve``: on SIGHUP, and when the file changes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from proxy.cli.terminal import Terminal
+from proxy.engines.replica_plan import ReplicaPlan
+from proxy.engines.state_file import ChangeReport, EngineStateFile
+from proxy.engines.supervisor import EngineSupervisor
+from proxy.errors import OperatorError
+from proxy.reloading import POLL_S, file_stamps
+from slo.toml.problems import InvalidFile
+
+
+class RollingChanges:
+    """Brings the replicas in line with the profile as it is now, one change at a time.
+
+    Args:
+        replan: Reads the profile anew.
+        files: Files whose change asks for a rolling change of what they change.
+        supervisor: Supervises the replicas.
+        state: Keeps the last change for `engine status`.
+        terminal: Says how a change ended.
+        poll_s: Seconds between two looks at the files.
+    """
+
+    def __init__(
+        self,
+        replan: Callable[[], ReplicaPlan],
+        files: Sequence[Path],
+        supervisor: EngineSupervisor,
+        state: EngineStateFile,
+        terminal: Terminal,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._replan = replan
+        self._files = files
+        self._supervisor = supervisor
+        self._state = state
+        self._terminal = terminal
+        self._poll_s = poll_s
+        self._requested = asyncio.Event()
+
+    def request(self) -> None:
+        """Replace every replica soon, also where its command is the same."""
+        self._requested.set()
+
+    async def run(self) -> None:
+        """Change the replicas when asked, and when a file has changed, for ever."""
+        seen = before = file_stamps(self._files)
+        while True:
+            try:
+                async with asyncio.timeout(self._poll_s):
+                    await self._requested.wait()
+            except TimeoutError:
+                found = await asyncio.to_thread(file_stamps, self._files)
+                # What two looks in a row find alike is read: nobody is writing it.
+                is_settled, before = found == before, found
+                if not is_settled or found == seen:
+                    continue
+            seen = file_stamps(self._files)
+            is_asked = self._requested.is_set()
+            self._requested.clear()
+            await self._change(also_unchanged=is_asked)
+
+    async def _change(self, *, also_unchanged: bool) -> None:
+        began = self._terminal.now()
+        self._record(ChangeReport(since=began, is_running=True))
+        before = self._running()
+        try:
+            plan = self._replan()
+            why = await self._supervisor.change(plan, also_unchanged=also_unchanged)
+        except (OperatorError, InvalidFile, OSError) as error:
+            why = str(error)
+        self._record(ChangeReport(since=began, is_running=False, reason=why))
+        done = "done." if self._running() != before else "no replica's command has changed."
+        self._terminal.say(f"Rolling change: {why or done}")
+
+    def _record(self, change: ChangeReport) -> None:
+        self._state.change = change
+        self._state.write(self._supervisor.reports)
+
+    def _running(self) -> set[tuple[str, int]]:
+        return {(each.name, each.pid) for each in self._supervisor.reports}
