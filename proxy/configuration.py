@@ -1,11 +1,13 @@
-"""The catalog and the policies that settings name, read and checked; an error names file and line.
+"""The catalog, the engines and the policies that settings name, read and checked.
+
+An error names file and line.
 
 What the operator may change while the gateway runs stands in these files; settings are read once.
-Both files together make one immutable snapshot. A running gateway swaps it whole
+All files together make one immutable snapshot. A running gateway swaps it whole
 (``proxy.reloading``): whatever follows it first prepares, which may fail, and then commits.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import resources
 from typing import Final, TypeAlias
@@ -14,6 +16,9 @@ import msgspec
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.load import load
+from proxy.engines.adapters.by_engine import catalog_entry
+from proxy.engines.profile_file import parse_profiles
+from proxy.engines.profiles import EngineProfile
 from proxy.settings import Settings, upstream_keys
 from slo.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, read
@@ -22,15 +27,17 @@ from slo.toml.problems import InvalidFile, Problem
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The catalog and the policies that are in force together.
+    """The catalog, the engines and the policies that are in force together.
 
     Attributes:
+        engines: Profiles of self-hosted engines, by name; the catalog has their replicas.
         upstreams_with_keys: Upstreams that can be asked: they have the key they need.
     """
 
     catalog: Catalog
     policies: Policies
     upstreams_with_keys: Collection[str] = ()
+    engines: Mapping[str, EngineProfile] = {}
 
 
 #: Gets ready for a snapshot, or raises ``OperatorError``; its result makes it hold, at
@@ -41,20 +48,38 @@ Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
 _UNKNOWN: Final = "write a model's public name, or add it to the catalog"
 
 
-def read_catalog(settings: Settings) -> Catalog:
-    """The shipped catalog with the user's file over it.
+def read_engines(settings: Settings) -> dict[str, EngineProfile]:
+    """The engine profiles of the file that the settings name; none where they name none.
 
     Raises:
         InvalidFile: With every problem found.
-        OSError: If the user's file cannot be read.
+        OSError: If the file cannot be read.
+    """
+    if settings.engines is None:
+        return {}
+    file = str(settings.engines)
+    return parse_profiles(decode_toml(settings.engines.read_bytes(), file), file)
+
+
+def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None = None) -> Catalog:
+    """The shipped catalog, the engines over it, and the user's file over both.
+
+    Args:
+        settings: They name the files.
+        engines: The profiles, where they were read already.
+
+    Raises:
+        InvalidFile: With every problem found.
+        OSError: If a file cannot be read.
     """
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
-    if settings.catalog is None:
-        known = load(shipped, None)
-    else:
-        file = str(settings.catalog)
+    profiles = read_engines(settings) if engines is None else engines
+    entries = [catalog_entry(each, str(settings.engines)) for each in profiles.values()]
+    file = "catalog.toml" if settings.catalog is None else str(settings.catalog)
+    user = None
+    if settings.catalog is not None:
         user = decode_toml(settings.catalog.read_bytes(), file)
-        known = load(shipped, user, names=("models.toml", file))
+    known = load(shipped, user, names=("models.toml", file), engines=entries)
     if not settings.pass_unlisted_models:
         return known.refusing_unlisted()
     return known.passing_to(upstreams_with_keys(known))
@@ -82,14 +107,16 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
 
 
 def read_snapshot(settings: Settings) -> Snapshot:
-    """Both files, and the policies checked against the catalog; blocks.
+    """All files, and the policies checked against the catalog; blocks.
 
     Raises:
         InvalidFile: With every problem found.
         OSError: If a file cannot be read.
     """
-    known = read_catalog(settings)
-    return Snapshot(known, read_policies(settings, known), upstreams_with_keys(known))
+    engines = read_engines(settings)
+    known = read_catalog(settings, engines)
+    policies = read_policies(settings, known)
+    return Snapshot(known, policies, upstreams_with_keys(known), engines)
 
 
 def upstreams_with_keys(known: Catalog) -> frozenset[str]:

@@ -53,7 +53,8 @@ class Reloader(Collector):
         self.snapshot = snapshot
         self._settings = settings
         self._now = now
-        self._files = [file for file in (settings.catalog, settings.policies) if file is not None]
+        named = (settings.catalog, settings.policies, settings.engines)
+        self._files = [file for file in named if file is not None]
         self._stamp = file_stamps(self._files)
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()

@@ -31,6 +31,7 @@ class Upstream:
         headers: Sent with every request.
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
             what they cannot serve at once.
+        engine: Engine profile of which it is a replica; "" where it is none.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Upstream:
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
     adapts: bool = False
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,22 @@
 """TOML texts into a checked catalog: the shipped one, and a user's over it."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from typing import NamedTuple
 
 from proxy.catalog import layers, numbers, prices
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.engine_layer import (
+    EngineEntry,
+    check_names,
+    engine_layer,
+    engine_names,
+    expand_engines,
+    replica_upstream,
+)
 from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
 from proxy.catalog.layers import Table
@@ -25,11 +34,25 @@ _MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "w
 
 #: Upstreams by name, each with where it says the discount of its routes.
 _Places = Mapping[str, tuple[Upstream, Node | None]]
+
+
+class _Known(NamedTuple):
+    """Names that entries may refer to: upstreams, models, engines."""
+
+    places: _Places
+    models: Collection[str]
+    engines: Mapping[str, EngineEntry]
+
+
 _NOWHERE = Upstream(name="", kind="openai", base_url="")
 
 
 def load(
-    shipped: str, user: str | None, *, names: tuple[str, str] = ("models.toml", "catalog.toml")
+    shipped: str,
+    user: str | None,
+    *,
+    names: tuple[str, str] = ("models.toml", "catalog.toml"),
+    engines: Sequence[EngineEntry] = (),
 ) -> Catalog:
     """Read the catalog from these texts.
 
@@ -37,6 +60,8 @@ def load(
         shipped: The text of the catalog that comes with Thriftgate.
         user: The text of the user's own, whose entries go over the shipped ones; None for none.
         names: Names of the two in problems.
+        engines: Engines whose replicas are upstreams, and whose models are routed to them; the
+            user's entries go over these, too.
 
     Raises:
         InvalidFile: With every problem found, if any is more than a warning.
@@ -45,21 +70,19 @@ def load(
     texts = [shipped] if user is None else [shipped, user]
     named = zip(texts, names, strict=False)
     files = [TableReader(parse_toml(text, name), _TOP, problems) for text, name in named]
-    places = {
-        name: (upstream(name, node, problems), node.value.get("discount"))
-        for name, node in layers.upstreams(files).items()
-    }
+    stated = {node.value["id"].value for node in files[0].elements("models")}
+    files[1:1] = _engine_files(engines, stated, problems)
+    places = _places(files, engines)
     upstreams = {name: each for name, (each, _) in places.items()}
     nodes = layers.models(files)
-    models = [_model(name, node, places, nodes, problems) for name, node in nodes.items()]
+    known = _Known(places, nodes, {each.profile: each for each in engines})
+    listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
     default = _default(files, upstreams)
-    listed = {model.id: model for model in models}
     families = _families(files, listed, upstreams)
     unlisted = _default_upstream(files, upstreams)
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
         raise InvalidFile(found)
-    stated = {node.value["id"].value for node in files[0].elements("models")}
     whole = {
         name: model if name in stated else _complete_from_families(model, families)
         for name, model in listed.items()
@@ -68,14 +91,24 @@ def load(
         models=whole,
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
-        passing=UnlistedModels(
-            families=families,
-            tuned=fine_tunes(families, whole),
-            upstreams=upstreams,
-            default=upstreams.get(unlisted),
-        ),
+        passing=_unlisted_models(families, whole, upstreams, unlisted),
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         warnings=found,
+    )
+
+
+def _unlisted_models(
+    families: tuple[Family, ...],
+    models: Mapping[str, Model],
+    upstreams: Mapping[str, Upstream],
+    default: str,
+) -> UnlistedModels:
+    """Where names go that are not listed."""
+    return UnlistedModels(
+        families=families,
+        tuned=fine_tunes(families, models),
+        upstreams=upstreams,
+        default=upstreams.get(default),
     )
 
 
@@ -122,13 +155,32 @@ def _default(files: list[TableReader], upstreams: Collection[str]) -> str:
     return said[-1] if said else ""
 
 
-def _model(
-    name: str,
-    node: Node,
-    places: _Places,
-    known: Collection[str],
-    problems: list[Problem],
-) -> Model:
+def _engine_files(
+    engines: Sequence[EngineEntry], stated: Collection[str], problems: list[Problem]
+) -> list[TableReader]:
+    """The engines as a file, where there are any."""
+    check_names(engines, stated, problems)
+    return [engine_layer(engines, problems)] if engines else []
+
+
+def _places(files: list[TableReader], engines: Sequence[EngineEntry]) -> _Places:
+    """The upstreams of all files; a replica of an engine knows its profile."""
+    problems = files[0].problems
+    profiles = {
+        replica_upstream(each.profile, number): each.profile
+        for each in engines
+        for number in range(len(each.base_urls))
+    }
+    return {
+        name: (
+            replace(upstream(name, node, problems), engine=profiles.get(name, "")),
+            node.value.get("discount"),
+        )
+        for name, node in layers.upstreams(files).items()
+    }
+
+
+def _model(name: str, node: Node, known: _Known, problems: list[Problem]) -> Model:
     table = TableReader(node, _MODEL, problems)
     own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
@@ -138,14 +190,18 @@ def _model(
     elif "routes" in table.nodes and not nodes:
         problems.append(table.nodes["routes"].problem("is empty", 'write [{ upstream = "…" }]'))
     whole = [_inherit_fields(own, each, problems) for each in nodes] or [replace(node, value=own)]
-    routes = [_route(name, each, places, problems) for each in whole]
+    routes = [
+        _route(name, route, known, problems)
+        for each in whole
+        for route in expand_engines(each, known.engines)
+    ]
     return Model(
         id=name,
         routes=_name_routes(routes, node, problems),
         created=table.get("created", int) or 0,
         retires=table.get("retires", date),
-        fallbacks=_other_models(table, "fallbacks", name, known),
-        when_too_long=_other_models(table, "when_too_long", name, known),
+        fallbacks=_other_models(table, "fallbacks", name, known.models),
+        when_too_long=_other_models(table, "when_too_long", name, known.models),
     )
 
 
@@ -167,9 +223,10 @@ def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
     return replace(route, value={**own, **said})
 
 
-def _route(name: str, node: Node, places: _Places, problems: list[Problem]) -> Route:
+def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Route:
     table = TableReader(node, _ROUTE, problems)
-    upstream, discount = places.get(table.choice("upstream", places), (_NOWHERE, None))
+    chosen = table.choice("upstream", [*known.places, *engine_names(known.engines)])
+    upstream, discount = known.places.get(chosen, (_NOWHERE, None))
     if "upstream" not in table.nodes:
         problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
     regime = table.choice("regime", REGIMES)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -32,7 +33,7 @@ KEYS: Final = (
     "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
-    "reasoning_parser", "region", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
+    "reasoning_parser", "region", "key_env", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
     "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = ("method", "draft", "tokens", "ngram_min", "ngram_max")
@@ -63,7 +64,8 @@ def parse_profiles(text: str, file: str) -> dict[str, EngineProfile]:
             problems.append(node.problem("has a name that cannot be typed", fix))
         found = len(problems)
         table = TableReader(node, KEYS, problems)
-        profile = _read_profile(name, table)
+        key_env = _matching(table, "key_env", _ENV_NAME, "ENGINE_API_KEY")
+        profile = replace(_read_profile(name, table), key_env=key_env, line=node.line)
         if len(problems) == found:
             for misfit in find_problems(profile):
                 table.add_problem(*misfit)

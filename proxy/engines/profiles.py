@@ -90,6 +90,7 @@ class EngineProfile:
         model: Path or Hugging Face id of the weights.
         served_name: The name under which calls ask for the model.
         replicas: Replicas that the gateway starts.
+        key_env: Variable that holds the key of its API; "" where it asks for none.
         attached_urls: Base URLs of replicas that others run, up to and including ``/v1``.
         port: Port of the first replica; each further one takes the next.
         quantization: Number format of the weights, by the engine's own name for it.
@@ -103,6 +104,7 @@ class EngineProfile:
         drain_seconds: Seconds that running calls get when a replica stops.
         rolling_order: Order of a rolling change; None leaves it to ``stops_first``.
         extra_args: Arguments that are added to the command line as they are.
+        line: Line of its table in its file.
     """
 
     name: str
@@ -113,6 +115,7 @@ class EngineProfile:
     served_name: str = ""
     replicas: int = 1
     attached_urls: tuple[str, ...] = ()
+    key_env: str = ""
     host: str = "127.0.0.1"
     port: int = 8000
     goal: ServingGoal = ServingGoal.BALANCED
@@ -141,6 +144,7 @@ class EngineProfile:
     rolling_order: RollingOrder | None = None
     extra_args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    line: int = field(default=1, compare=False)
 
     @property
     def is_attached(self) -> bool:

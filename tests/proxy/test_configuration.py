@@ -6,7 +6,7 @@ import pytest
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from proxy.configuration import read_policies
+from proxy.configuration import read_catalog, read_policies, read_snapshot
 from proxy.settings import Settings
 from slo.toml.problems import InvalidFile
 from tests.fakes.call_dependencies import route
@@ -88,3 +88,32 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
 def test_a_policy_file_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_policies(Settings(policies=tmp_path / "none.toml"))
+
+
+HOUSE = """
+[engines.house]
+engine = "vllm"
+served_name = "house-llm"
+replicas = ["http://gpu1:8000/v1", "http://gpu2:8000/v1"]
+"""
+
+
+def with_engines(folder: Path, text: str) -> Settings:
+    (folder / "engines.toml").write_text(text)
+    return Settings(folder=folder, engines=folder / "engines.toml")
+
+
+def test_engines_are_read_with_the_catalog_and_calls_can_ask_for_their_models(tmp_path):
+    found = read_snapshot(with_engines(tmp_path, HOUSE))
+
+    assert [each.upstream.name for each in found.catalog.models["house-llm"].routes] == [
+        "house:0",
+        "house:1",
+    ]
+    assert list(found.engines) == ["house"]
+    assert "house:0" in found.upstreams_with_keys
+
+
+def test_mistakes_in_the_engines_file_name_their_lines(tmp_path):
+    with pytest.raises(InvalidFile, match=r"engines\.toml:3: engines\.house\.engine"):
+        read_catalog(with_engines(tmp_path, HOUSE.replace("vllm", "vlm")))

@@ -39,6 +39,9 @@ class MetricNames:
         decode_seconds: Histogram of seconds of decode, per request.
         prefill_seconds_total: Counter of seconds of prefill where there is no histogram.
         decode_seconds_total: Counter of seconds of decode where there is no histogram.
+        cache_config: Gauge whose labels ``num_gpu_blocks`` and ``block_size`` say the room of the
+            prefix cache.
+        cache_tokens: Gauge of that room in tokens.
     """
 
     running: tuple[str, ...] = ()
@@ -60,6 +63,8 @@ class MetricNames:
     decode_seconds: tuple[str, ...] = ()
     prefill_seconds_total: tuple[str, ...] = ()
     decode_seconds_total: tuple[str, ...] = ()
+    cache_config: tuple[str, ...] = ()
+    cache_tokens: tuple[str, ...] = ()
 
 
 class EngineUrls(NamedTuple):
@@ -93,8 +98,12 @@ class EngineAdapter:
             replica's number from 0 and the Python to run modules with. None if attach-only.
         build_env: Builds the environment variables of a replica besides the profile's own.
         find_misfits: Finds fields that this engine cannot follow.
+        properties_path: Where it says the room of its cache, if its metrics do not; "" for nowhere.
         attach_needs: Settings with which whoever starts it has to start it.
         finishes_streams: True if it ends after SIGTERM once its streams are done; else they break.
+        regime: Rules of its prefix cache, one of ``proxy.catalog.entries.REGIMES``.
+        block_tokens: Tokens of a cache block where the regime counts in blocks, else 0.
+        serves_responses: True if it has the Responses API.
         prompt_tokens_exclude_cached: True if ``metrics.prompt_tokens`` counts computed tokens only.
     """
 
@@ -104,7 +113,11 @@ class EngineAdapter:
     metrics: MetricNames
     health_path: str = "/health"
     metrics_path: str = "/metrics"
+    properties_path: str = ""
     attach_needs: str = ""
+    regime: str = "implicit"
+    block_tokens: int = 0
+    serves_responses: bool = False
     prompt_tokens_exclude_cached: bool = False
     finishes_streams: bool = True
     speculative_methods: frozenset[SpeculativeMethod] = frozenset(SpeculativeMethod)

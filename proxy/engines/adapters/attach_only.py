@@ -33,6 +33,7 @@ SGLANG: Final = EngineAdapter(
         spec_drafts=("sglang:spec_verify_calls_total",),
         spec_acceptance_rate=("sglang:spec_accept_rate",),
         queue_seconds=("sglang:queue_time_seconds",),
+        cache_tokens=("sglang:max_total_num_tokens",),
     ),
 )
 

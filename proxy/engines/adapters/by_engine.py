@@ -1,14 +1,41 @@
-"""The adapter of each engine."""
+"""The adapter of each engine, and what the catalog is told of a profile by it."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from proxy.catalog.engine_layer import EngineEntry
 from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.adapters.attach_only import SGLANG, TENSORRT_LLM
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.adapters.vllm import VLLM
-from proxy.engines.profiles import Engine
+from proxy.engines.profiles import Engine, EngineProfile
 
 ADAPTERS: Final[Mapping[Engine, EngineAdapter]] = {
     adapter.engine: adapter for adapter in (VLLM, LLAMACPP, SGLANG, TENSORRT_LLM)
 }
+
+
+def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
+    """The profile's entry of the catalog: its replicas as upstreams of one model.
+
+    Args:
+        profile: The profile.
+        file: The file that it comes from, for problems.
+    """
+    adapter = ADAPTERS[profile.engine]
+    return EngineEntry(
+        profile=profile.name,
+        file=file,
+        line=profile.line,
+        served_name=profile.served_name,
+        base_urls=tuple(
+            adapter.urls(profile, number).base_url for number in range(profile.replica_count)
+        ),
+        provider=str(profile.engine),
+        region=profile.region,
+        key_env=profile.key_env,
+        serves_responses=adapter.serves_responses,
+        regime=adapter.regime if profile.prefix_caching else "",
+        block=adapter.block_tokens if profile.prefix_caching else 0,
+        window=profile.max_model_len,
+    )

@@ -275,6 +275,9 @@ VLLM: Final = EngineAdapter(
     oldest_version=_OLDEST,
     newest_version=_NEWEST,
     attach_needs="--enable-prompt-tokens-details --enable-per-request-metrics",
+    regime="block-chain",
+    block_tokens=16,
+    serves_responses=True,
     metrics=MetricNames(
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
@@ -292,6 +295,7 @@ VLLM: Final = EngineAdapter(
         queue_seconds=("vllm:request_queue_time_seconds",),
         prefill_seconds=("vllm:request_prefill_time_seconds",),
         decode_seconds=("vllm:request_decode_time_seconds",),
+        cache_config=("vllm:cache_config_info",),
     ),
     build_command_line=_command_line,
     build_env=_env,

@@ -1,0 +1,164 @@
+"""Engines' replicas as entries of the catalog: an upstream for each, a model with all as routes.
+
+They stand between the shipped catalog and the user's file, which may override any field.
+``upstream = "engine:NAME"`` of a route means all replicas of a profile.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from slo.toml.nodes import Node
+from slo.toml.problems import Problem
+from slo.toml.table_reader import TableReader
+
+#: Prefix of the name by which a route refers to all replicas of a profile.
+ENGINE_PREFIX: Final = "engine:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineEntry:
+    """An engine profile, as far as the catalog goes by it.
+
+    Attributes:
+        profile: Its name.
+        file: The file that it stands in, for problems.
+        line: Its line there.
+        served_name: The name that its engine knows the model by.
+        base_urls: Where each replica answers.
+        provider: Whose cache rules it follows.
+        region: Region of its replicas; "" where it is not said.
+        key_env: Variable that holds its key; "" for none needed.
+        serves_responses: True if it has the Responses API.
+        regime: Cache rules, one of ``REGIMES``.
+        block: Tokens of a cache block; 0 where the regime knows none.
+        window: Most tokens of prompt and answer; 0 where unknown.
+    """
+
+    profile: str
+    file: str
+    line: int
+    served_name: str
+    base_urls: tuple[str, ...]
+    provider: str = ""
+    region: str = ""
+    key_env: str = ""
+    serves_responses: bool = False
+    regime: str = ""
+    block: int = 0
+    window: int = 0
+
+
+def replica_upstream(profile: str, replica: int) -> str:
+    """The name of the upstream that is a replica of a profile."""
+    return f"{profile}:{replica}"
+
+
+def engine_layer(entries: Sequence[EngineEntry], problems: list[Problem]) -> TableReader:
+    """Upstreams and models of engines, as a file that says them would."""
+    file = entries[0].file if entries else ""
+    upstreams = {
+        replica_upstream(each.profile, number): _upstream(each, url)
+        for each in entries
+        for number, url in enumerate(each.base_urls)
+    }
+    by_model: dict[str, list[EngineEntry]] = {}
+    for each in entries:
+        by_model.setdefault(each.served_name, []).append(each)
+    models = [_model(name, sharing) for name, sharing in by_model.items()]
+    top = {
+        "upstreams": Node(value=upstreams, file=file, line=1, name="upstreams"),
+        "models": Node(value=models, file=file, line=1, name="models"),
+    }
+    return TableReader(Node(value=top, file=file, line=1, name=""), top, problems)
+
+
+def engine_names(entries: Iterable[str]) -> list[str]:
+    """The names by which routes refer to engines."""
+    return [ENGINE_PREFIX + profile for profile in entries]
+
+
+def expand_engines(route: Node, entries: Mapping[str, EngineEntry]) -> list[Node]:
+    """The route, or one for each replica where it names an engine.
+
+    Args:
+        route: A route's table.
+        entries: The engines by profile.
+    """
+    table: Mapping[str, Node] = route.value
+    node = table.get("upstream")
+    if node is None or not isinstance(node.value, str) or not node.value.startswith(ENGINE_PREFIX):
+        return [route]
+    name = node.value.removeprefix(ENGINE_PREFIX)
+    entry = entries.get(name)
+    if entry is None:
+        return [route]
+    said = {**_limits(entry), **table}
+    upstreams = (replica_upstream(name, number) for number in range(len(entry.base_urls)))
+    return [
+        replace(route, value={**said, "upstream": replace(node, value=upstream)})
+        for upstream in upstreams
+    ]
+
+
+def check_names(
+    entries: Iterable[EngineEntry], shipped: Collection[str], problems: list[Problem]
+) -> None:
+    """Note engines whose model has the name of one that is shipped, with its prices."""
+    for each in entries:
+        if each.served_name in shipped:
+            where = Node(value=None, file=each.file, line=each.line, name=_place(each))
+            what = f'serves "{each.served_name}", which the shipped catalog has already'
+            problems.append(where.problem(what, "write another served_name"))
+
+
+def _upstream(entry: EngineEntry, url: str) -> Node:
+    return _table(
+        entry,
+        base_url=url,
+        provider=entry.provider,
+        region=entry.region,
+        key_env=entry.key_env,
+        serves_responses=entry.serves_responses,
+        bills_abandoned=False,
+    )
+
+
+def _model(name: str, sharing: Sequence[EngineEntry]) -> Node:
+    """The model that the engines serve; all their replicas are its routes."""
+    first = sharing[0]
+    routes = [_table(each, upstream=ENGINE_PREFIX + each.profile) for each in sharing]
+    table = _table(first, id=name)
+    routes_node = replace(table, value=routes)
+    return replace(table, value={**table.value, "routes": routes_node})
+
+
+def _limits(entry: EngineEntry) -> dict[str, Node]:
+    """The fields of the engine's route where its table says nothing else."""
+    table: dict[str, Node] = _table(
+        entry,
+        model=entry.served_name,
+        regime=entry.regime,
+        block=entry.block,
+        window=entry.window,
+    ).value
+    return table
+
+
+def _table(entry: EngineEntry, **said: Any) -> Node:  # noqa: ANN401 - whatever a field takes
+    """A table with these fields, without those that say nothing."""
+    place = _place(entry)
+
+    def node(value: Any, name: str) -> Node:  # noqa: ANN401
+        return Node(value=value, file=entry.file, line=entry.line, name=name)
+
+    fields = {
+        key: node(value, f"{place}.{key}")
+        for key, value in said.items()
+        if value is not None and value != "" and (value is False or value != 0)
+    }
+    return node(fields, place)
+
+
+def _place(entry: EngineEntry) -> str:
+    return f"engines.{entry.profile}"

@@ -1,0 +1,1 @@
+"""Engines as calls meet them: the state of their replicas, and the replica for each call."""
