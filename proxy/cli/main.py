@@ -234,6 +234,12 @@ def _engine(line: typer.Typer) -> None:
     line.add_typer(engines.engines(session.terminal, session.settings), name="engine")
 
 
+def _bench(line: typer.Typer) -> None:
+    from proxy.cli import bench, session
+
+    line.add_typer(bench.bench(session.terminal), name="bench")
+
+
 #: Each command: the first paragraph of its help, and what imports it and adds it to a line.
 _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "serve": ("Take calls until told to stop.", _serve),
@@ -287,5 +293,6 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "compaction": ("Show and choose the compaction of features.", _compaction),
     "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
     "alerts": ("Show open alerts, and who was notified.", _alerts),
+    "bench": ("Measure any OpenAI-compatible server.", _bench),
     "engine": ("Self-hosted engines and their profiles.", _engine),
 }

@@ -1,0 +1,1 @@
+"""Latency of any OpenAI-compatible URL: prompts, timed calls, percentiles, charts."""

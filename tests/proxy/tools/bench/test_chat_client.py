@@ -1,0 +1,130 @@
+import asyncio
+import json
+
+import pytest
+
+from proxy.errors import OperatorError
+from proxy.tools.bench.chat_client import BenchTarget, ChatClient, base_url
+from proxy.tools.bench.stream_timing import CallTiming
+from tests.fakes.clock import played, ticks
+from tests.fakes.streams import chunk, event, used
+from tests.fakes.upstream import EVENTS, JSON, SILENCE, After, FakeTransport, Scripted, broken
+
+END = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + event(
+    {"choices": [], "usage": used(20, 3)}
+)
+
+
+def streamed(*pieces: object) -> Scripted:
+    return Scripted(pieces, headers=EVENTS)  # type: ignore[arg-type]
+
+
+def refusal(status: int, **error: object) -> Scripted:
+    return Scripted([json.dumps({"error": error}).encode()], status=status, headers=JSON)
+
+
+def measured(script: object, **target: object) -> CallTiming:
+    async def call() -> CallTiming:
+        client = ChatClient(
+            FakeTransport([script]),  # type: ignore[list-item]
+            BenchTarget(base_url="http://engine/v1", **target),  # type: ignore[arg-type]
+            ticks,
+        )
+        return await client.measure(client.body("m", "hello", 8))
+
+    return played(call())
+
+
+def test_a_call_is_timed_from_sending_to_its_end():
+    call = measured(streamed(After(0.5, chunk("a")), After(0.25, chunk("b")), After(0.1, END)))
+
+    assert call.ttft_s == pytest.approx(0.5)
+    assert call.chunk_gaps_s == pytest.approx((0.25,))
+    assert call.e2el_s == pytest.approx(0.85)
+    assert call.prompt_tokens == 20
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (refusal(429, code="rate_limit_exceeded"), "HTTP 429 rate_limit_exceeded"),
+        (Scripted([b"busy"], status=503), "HTTP 503"),
+        (streamed(chunk("a"), broken()), "upstream_connection_broken"),
+        (streamed(chunk("a"), SILENCE), "no end within 3 s"),
+        (Scripted([b"{}"]), "not a stream"),
+        (streamed(chunk("a")), "stream ended early"),
+    ],
+)
+def test_a_failed_call_is_a_value_with_a_name(script, error):
+    assert measured(script, timeout_s=3.0).error == error
+
+
+def adapted(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
+    async def call() -> tuple[int | None, list[dict[str, object]]]:
+        transport = FakeTransport(scripts)
+        client = ChatClient(transport, BenchTarget(base_url="http://engine/v1"), ticks)
+        tokens = await client.first_call("m", "hello")
+        return tokens, [json.loads(sent.body) for _, sent in transport.sent]
+
+    return played(call())
+
+
+def test_a_model_that_wants_max_completion_tokens_gets_it_from_then_on():
+    tokens, bodies = adapted(
+        refusal(400, message="Use 'max_completion_tokens' instead."), streamed(chunk("a"), END)
+    )
+
+    assert tokens == 20
+    assert "max_tokens" in bodies[0]
+    assert bodies[1]["max_completion_tokens"] == 16
+    assert "max_tokens" not in bodies[1]
+
+
+def test_a_server_that_knows_no_stream_options_is_not_asked_for_usage():
+    _, bodies = adapted(
+        refusal(400, message="unknown field stream_options"), streamed(chunk("a"), END)
+    )
+
+    assert "stream_options" not in bodies[1]
+
+
+def test_another_refusal_of_the_first_call_ends_the_run_with_what_the_server_says():
+    with pytest.raises(OperatorError, match=r"does not answer m: HTTP 401 .*wrong key"):
+        adapted(refusal(401, code="invalid_api_key", message="wrong key"))
+
+
+def test_extra_fields_go_with_every_call():
+    target = BenchTarget(base_url="http://engine/v1", extra_body={"ignore_eos": True})
+    client = ChatClient(FakeTransport([]), target, ticks)
+
+    assert json.loads(client.body("m", "hello", 8))["ignore_eos"] is True
+
+
+def test_the_first_model_that_the_server_lists_is_taken():
+    async def first(answer: bytes) -> str:
+        client = ChatClient(
+            FakeTransport([Scripted([answer])]), BenchTarget(base_url="http://engine/v1"), ticks
+        )
+        return await client.first_model()
+
+    assert asyncio.run(first(b'{"data":[{"id":"tiny"},{"id":"other"}]}')) == "tiny"
+    with pytest.raises(OperatorError, match="name one with --model"):
+        asyncio.run(first(b'{"data":[]}'))
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000/v1"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/v1"),
+        ("https://api.example.com/v1/", "https://api.example.com/v1"),
+        ("https://api.example.com/openai/v1/chat/completions", "https://api.example.com/openai/v1"),
+    ],
+)
+def test_base_urls_may_be_typed_in_short(typed, url):
+    assert base_url(typed) == url
+
+
+def test_text_that_is_no_url_is_refused():
+    with pytest.raises(ValueError, match="http"):
+        base_url("localhost:8000")
