@@ -35,15 +35,13 @@ from proxy.errors import Unready
 from proxy.pages.app import pages_app
 from proxy.prefix.planner import Planner
 from proxy.records.amounts import quantity
-from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
 from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.setup import running_budgets
-from proxy.services.compaction.alerts import CompactedFeaturesCollector
-from proxy.services.compaction.compactor import Compactor
+from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
@@ -55,6 +53,7 @@ from proxy.services.planning.upkeep import (
     keep_known_keys,
     suspend_harmful_features,
 )
+from proxy.services.telemetry.engine_metrics import count_replica_costs
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.settings import Settings, upstream_keys
 from proxy.store.sql.ids import call_ids
@@ -215,6 +214,7 @@ async def _endpoint(
     ticks: Callable[[], float],
 ) -> AsyncIterator[Endpoint]:
     """The app that answers; it follows the catalog and the policies as their files change."""
+    count_replica_costs(context, ticks)
     async with (
         _dependencies(context, pool, telemetry, ticks) as (deps, kept, limits, noted_at),
         pages_app(context, kept, telemetry, limits, reloader, ticks) as pages,
@@ -269,7 +269,7 @@ async def _dependencies(
         AsyncExitStack() as stack,
     ):
         stack.callback(context.tasks.end, watching, judging)
-        compactor = _compaction(context)
+        compactor = build_compactor(context)
         stack.enter_context(closing(compactor))
         summariser = build_summariser(context)
         spent = partial(_count_for_hedges, registry, ticks)
@@ -290,8 +290,8 @@ async def _dependencies(
             router=wheel,
             compaction=compactor,
             route_health=registry,
+            replica_costs=context.replica_costs,
         )
-
         if summariser is not None:
             stack.push_async_callback(summariser.stop)
             compactor.use_summariser(summariser)
@@ -361,16 +361,6 @@ def _planning(context: AppContext) -> PromptPlanning:
         context.tasks,
         now=context.now,
         say=context.alert,
-    )
-
-
-def _compaction(context: AppContext) -> Compactor:
-    given = context.settings
-    mode, share, safety = given.compaction, given.control_share, given.compaction_safety
-    usual = CompactionDefaults(mode=mode, share=share, safety=safety)
-    context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
-    return Compactor(
-        context.opened, context.tasks, now=context.now, send_alert=context.alert, defaults=usual
     )
 
 

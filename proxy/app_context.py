@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from prometheus_client.registry import Collector
 
 from proxy.calls.ports import BackgroundTaskGroup, Estimator
+from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare
@@ -31,6 +32,7 @@ class AppContext:
         publish: Takes what Prometheus is to read.
         alert: Takes alerts; False if too many wait already.
         route_health: The health of all routes.
+        replica_costs: The cost of replicas that are paid by the hour.
         follow: Takes what gets a room ready for another catalog and other policies.
     """
 
@@ -45,4 +47,5 @@ class AppContext:
     publish: Callable[[Collector], None]
     alert: Callable[[Alert], bool]
     route_health: RouteHealthRegistry = field(default_factory=RouteHealthRegistry)
+    replica_costs: ReplicaCosts = field(default_factory=ReplicaCosts)
     follow: Callable[[Prepare], object]

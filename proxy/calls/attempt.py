@@ -16,6 +16,7 @@ import msgspec
 from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
+from proxy.calls.replica_costs import ReplicaUse
 from proxy.calls.requirements import missing_capability
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, is_overflow, skipped_header, untranslatable_call
@@ -23,6 +24,7 @@ from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer
+from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
@@ -181,7 +183,9 @@ class Attempt:
         await context.deps.route_health.health_of(route).acquire(context.timeline.now())
         self.was_sent = True
         self._sent_at = context.timeline.now()
-        self.info = msgspec.structs.replace(self.info, sent_at=self._sent_at)
+        self.info = msgspec.structs.replace(
+            self.info, sent_at=self._sent_at, replica_use=self._begin_use(route)
+        )
         context.watchdog.set_deadline(
             AwaitedEvent.FIRST_BYTE, context.deps.retry_policy.first_byte_s
         )
@@ -271,6 +275,12 @@ class Attempt:
             self._leave_route(failure)
         if self._is_planned:
             self.context.deps.planning.note_attempt_ended(self.planned)
+
+    def _begin_use(self, route: Route) -> ReplicaUse | None:
+        """The call's use of a replica that is paid by the hour; None where it generates nothing."""
+        if self.context.call.method != "POST":
+            return None
+        return self.context.deps.replica_costs.begin(route.upstream, self._sent_at)
 
     def add_request_id(self, failure: UpstreamError) -> None:
         """Have a failure tell the caller the provider's id of the request, where it gave one."""

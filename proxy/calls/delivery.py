@@ -11,6 +11,7 @@ from proxy.calls.settlement import (
     billing_terms,
     build_receipt,
     estimate_from_length,
+    settle_share,
 )
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
@@ -239,6 +240,7 @@ class Delivery:
             reason, ClientDisconnected
         )
         planning, planned = self._context.deps.planning, self._attempt.planned
+        timings = meter.timings if meter.is_complete else None
         end = AttemptOutcome(
             outcome=_outcome(reason),
             status=reason.status if reason is not None and is_told else status,
@@ -252,7 +254,10 @@ class Delivery:
                 None if estimated else usage,
                 AnswerDiagnostics(meter.upstream_id, meter.miss_reason),
             ),
-            timings=meter.timings if meter.is_complete else None,
+            timings=timings,
+            share=settle_share(
+                self._attempt, self._context.timeline, None if estimated else usage, timings
+            ),
         )
         self._receipt = build_receipt(
             self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer

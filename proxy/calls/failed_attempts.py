@@ -13,6 +13,7 @@ from proxy.calls.settlement import (
     billing_terms,
     build_receipt,
     estimate_from_length,
+    settle_share,
 )
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
@@ -91,7 +92,10 @@ def record_failure_with_usage(
         if meter
         else billing_terms(info, "", {}),
         final=final,
+        share=settle_share(info, context.timeline, None, None) if usage is not None else None,
     )
+    if info.replica_use is not None:
+        info.replica_use.release(context.timeline.now())
     told = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
     context.deps.ledger.keep(told)
     if not final:

@@ -9,6 +9,7 @@ import msgspec
 
 from proxy.calls.deadlines import CallWatchdog, NoWatchdog
 from proxy.calls.metering import Meter
+from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.calls.route_health import RouteHealthRegistry
@@ -243,6 +244,7 @@ class Dependencies:
     limits: SpendingLimits | None = None
     router: RoutingPort | None = None
     compaction: CompactionPort | None = None
+    replica_costs: ReplicaCosts = field(default_factory=ReplicaCosts)
 
 
 class CallContext(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from proxy.calls.phases import phase_fields
+from proxy.calls.replica_costs import ReplicaUse
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
@@ -25,6 +26,7 @@ from proxy.records.compaction_result import (
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.price import STANDARD_TERMS, BillingTerms, CallCost, call_cost
+from slo.replica_cost import CostShare
 from slo.usage import Usage
 
 _NO_COST = CallCost(0, 0)
@@ -41,7 +43,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``compaction`` is its result; ``headers`` tell the caller what its limits leave it;
     ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
     ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
-    ``sent_at`` is the timeline's clock when it was sent, None before that.
+    ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
+    use of a replica that is paid by the hour, None of any other upstream.
     """
 
     call: Call
@@ -54,6 +57,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     reroute_reason: str = ""
     upstream_request_id: str = ""
     sent_at: float | None = None
+    replica_use: ReplicaUse | None = None
 
     @property
     def sent_call(self) -> Call:
@@ -71,6 +75,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
         final: True if the call ended with it.
         miss: Reason for a smaller cache read than possible; None where nobody can say.
         timings: The report of a self-hosted engine; None where there is none, or no end.
+        share: Its share of a replica that is paid by the hour; None of any other upstream.
     """
 
     outcome: Outcome
@@ -83,6 +88,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     final: bool = True
     miss: CacheMiss | None = None
     timings: EngineTimings | None = None
+    share: CostShare | None = None
 
 
 class Pseudonymizer:
@@ -101,13 +107,37 @@ class Pseudonymizer:
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
     """The attempt's cost at the prices valid when the call was made; None if unknown.
 
-    What only reads or deletes (all but POST) costs nothing anywhere.
+    What only reads or deletes (all but POST) costs nothing anywhere. Without a price per token, it
+    is the share of a replica that is paid by the hour.
     """
     if attempt.call.method != "POST":
         return _NO_COST
-    if attempt.route is None or attempt.route.tariff is None or end.usage is None:
+    if attempt.route is None:
+        return None
+    if attempt.route.tariff is None and end.share is not None:
+        nanos = end.share.nanos
+        return None if nanos is None else CallCost(nanos, nanos)
+    if attempt.route.tariff is None or end.usage is None:
         return None
     return call_cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+
+
+def settle_share(
+    attempt: AttemptInfo,
+    timeline: Timeline,
+    usage: Usage | None,
+    timings: EngineTimings | None,
+) -> CostShare | None:
+    """The share of its replica that an attempt pays, now that it ended; None where it pays none.
+
+    Args:
+        attempt: The attempt.
+        timeline: The call's time, up to now.
+        usage: Tokens that the upstream reported; None where it reported none.
+        timings: The engine's report of the call; None where there is none.
+    """
+    use = attempt.replica_use
+    return None if use is None else use.settle(timeline, attempt.sent_at, usage, timings)
 
 
 def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> BillingTerms:
@@ -170,6 +200,8 @@ def build_receipt(
         moved=attempt.reroute_reason,
     )
     said = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
+    if end.share is not None:
+        said["gpu_seconds"] = end.share.gpu_seconds
     if end.timings is not None:
         said |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
     return msgspec.structs.replace(kept, **said) if said else kept

@@ -33,6 +33,8 @@ class EngineEntry:
         regime: Cache rules, one of ``REGIMES``.
         block: Tokens of a cache block; 0 where the regime knows none.
         window: Most tokens of prompt and answer; 0 where unknown.
+        gpus: GPUs of each replica; 0 where it runs on processors alone.
+        price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
     """
 
     profile: str
@@ -47,6 +49,8 @@ class EngineEntry:
     regime: str = ""
     block: int = 0
     window: int = 0
+    gpus: int = 0
+    price_per_gpu_hour: str = ""
 
 
 def replica_upstream(profile: str, replica: int) -> str:
@@ -121,6 +125,8 @@ def _upstream(entry: EngineEntry, url: str) -> Node:
         key_env=entry.key_env,
         serves_responses=entry.serves_responses,
         bills_abandoned=False,
+        gpus=entry.gpus,
+        price_per_gpu_hour=entry.price_per_gpu_hour,
     )
 
 

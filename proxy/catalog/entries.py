@@ -6,6 +6,7 @@ from datetime import date
 from typing import Literal
 
 from slo.price import Tariff
+from slo.replica_cost import ReplicaPrice
 
 Kind = Literal["openai", "anthropic"]
 
@@ -32,6 +33,8 @@ class Upstream:
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
             what they cannot serve at once.
         engine: Engine profile of which it is a replica; "" where it is none.
+        replica_price: Price of the machine behind it, by the hour; None for one that is not paid
+            so.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Upstream:
     headers: Mapping[str, str] = field(default_factory=dict)
     adapts: bool = False
     engine: str = ""
+    replica_price: ReplicaPrice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
 from proxy.catalog.entries import Kind, Upstream
+from slo.decimals import whole_number
+from slo.replica_cost import ReplicaPrice
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_value
@@ -15,9 +17,10 @@ _KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
     "serves_responses", "tells_misses", "bills_abandoned", "headers", "adapts",
-    "discount",
+    "discount", "gpus", "price_per_gpu_hour",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
+_MAX_GPUS: Final = 4096
 #: Characters that end a line of a request, or a part of it.
 #: Source: RFC 3986, section 2 (2005-01).
 _UNSENDABLE: Final = re.compile(r"[\0- \x7f]")
@@ -46,6 +49,22 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
         adapts=table.flag("adapts", default=False),
+        replica_price=_replica_price(table),
+    )
+
+
+def _replica_price(table: TableReader) -> ReplicaPrice | None:
+    """The price of the machine behind it; None where nothing is said of it."""
+    price, gpus = table.nodes.get("price_per_gpu_hour"), table.nodes.get("gpus")
+    if price is None and gpus is None:
+        return None
+    found = whole_number(gpus.value) if gpus is not None else 1
+    if found is None or not 0 <= found <= _MAX_GPUS:
+        fix = f"write a number from 0 to {_MAX_GPUS}; 0 for a machine without any"
+        table.add_problem("gpus", "is no number of GPUs", fix)
+    return ReplicaPrice(
+        gpus=found or 0,
+        gpu_hour_nanos=None if price is None else numbers.nanos(price, table.problems),
     )
 
 

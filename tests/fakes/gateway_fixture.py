@@ -126,8 +126,11 @@ async def running_simulator(
 
 
 @asynccontextmanager
-async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[GatewayFixture]:
+async def _town(
+    folder: Path, settings: Mapping[str, Any], more_catalog: str = ""
+) -> AsyncIterator[GatewayFixture]:
     async with running_simulator(folder) as (lab, catalog):
+        catalog.write_text(catalog.read_text() + more_catalog)
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
         if not chosen.database_url:
             migrated_sqlite(chosen.folder / "thriftgate.db")
@@ -138,7 +141,9 @@ async def _town(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[Gate
 
 
 @contextmanager
-def running_gateway(folder: Path, **settings: Any) -> Iterator[GatewayFixture]:
+def running_gateway(
+    folder: Path, *, more_catalog: str = "", **settings: Any
+) -> Iterator[GatewayFixture]:
     """A running gateway; its settings are the gateway's, as keyword arguments."""
-    with running_in_thread(lambda: _town(folder, settings)) as made:
+    with running_in_thread(lambda: _town(folder, settings, more_catalog)) as made:
         yield made

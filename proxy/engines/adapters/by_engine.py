@@ -9,6 +9,7 @@ from proxy.engines.adapters.attach_only import SGLANG, TENSORRT_LLM
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.profiles import Engine, EngineProfile
+from proxy.records.receipt import dollars
 
 ADAPTERS: Final[Mapping[Engine, EngineAdapter]] = {
     adapter.engine: adapter for adapter in (VLLM, LLAMACPP, SGLANG, TENSORRT_LLM)
@@ -22,7 +23,7 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
         profile: The profile.
         file: The file that it comes from, for problems.
     """
-    adapter = ADAPTERS[profile.engine]
+    adapter, price = ADAPTERS[profile.engine], profile.price_per_gpu_hour
     return EngineEntry(
         profile=profile.name,
         file=file,
@@ -38,4 +39,6 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
         regime=adapter.regime if profile.prefix_caching else "",
         block=adapter.block_tokens if profile.prefix_caching else 0,
         window=profile.max_model_len,
+        gpus=profile.gpus_per_replica,
+        price_per_gpu_hour="" if price is None else dollars(price),
     )

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Final, TypeAlias
 from weakref import ReferenceType, ref
 
@@ -31,6 +32,7 @@ from proxy.services.budgets.pricing import Alternative, Prediction, price_attemp
 from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES
 from proxy.store.sql.answers import PastAnswer
 from slo.output_length_model import OutputLengthModel
+from slo.price import Tariff
 from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -102,9 +104,16 @@ class Predictor:
     Args:
         estimator: Counts prompts.
         catalog: The models there are; None where no other model is to be told of.
+        tariff: Returns a route's prices; None for those of the catalog alone.
     """
 
-    def __init__(self, estimator: Estimator, catalog: Catalog | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Estimator,
+        catalog: Catalog | None = None,
+        tariff: Callable[[Route], Tariff | None] | None = None,
+    ) -> None:
+        self._tariff = tariff or attrgetter("tariff")
         self._estimator = estimator
         self._catalog = catalog
         self._lengths = OutputLengthModel()
@@ -165,7 +174,7 @@ class Predictor:
             output=self._predict_output(kind.name, allowed.total),
             usual=self._usual_length(kind.name, allowed.total) if exactly else None,
             quote=PriceQuote(
-                tariff=route.tariff, at=call.arrived, terms=billing_terms(attempt, "", {})
+                tariff=self._tariff(route), at=call.arrived, terms=billing_terms(attempt, "", {})
             ),
         )
         known.last = _Last(attempt.number, ref(prepared), route, found)
@@ -199,7 +208,7 @@ class Predictor:
             output=self._predict_output(kind, allowed.total),
             usual=self._usual_length(kind, allowed.total),
             quote=PriceQuote(
-                tariff=route.tariff, at=call.arrived, terms=billing_terms(moved, "", {})
+                tariff=self._tariff(route), at=call.arrived, terms=billing_terms(moved, "", {})
             ),
         )
 

@@ -92,7 +92,7 @@ class _Limits:
         self._stack = stack
         self._store = open_budget_store(around.settings, around.opened)
         self._leased = with_leases(self._store, around.now)
-        self._predictor = Predictor(around.estimator, around.catalog)
+        self._predictor = Predictor(around.estimator, around.catalog, around.replica_costs.tariff)
         self._ceilings = CostCeilings((), self._predictor)
         self._admission = Admission(
             (),

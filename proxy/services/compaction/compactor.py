@@ -24,6 +24,7 @@ from compaction.compact import compact
 from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence, next_mode
 from compaction.reading.message import CannotCompactError
+from proxy.app_context import AppContext
 from proxy.calls.eligibility import CHAT, PLANNABLE_ENDPOINTS
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
@@ -42,7 +43,11 @@ from proxy.records.compaction_result import (
 )
 from proxy.records.compaction_settings import CompactionDefaults
 from proxy.records.receipt import Receipt
-from proxy.services.compaction.alerts import higher_cost_alert, stepped_back_alert
+from proxy.services.compaction.alerts import (
+    CompactedFeaturesCollector,
+    higher_cost_alert,
+    stepped_back_alert,
+)
 from proxy.services.compaction.chat_body import (
     ChatCompactor,
     CompactedCall,
@@ -331,3 +336,14 @@ def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:
         return passthrough_result(mode.value, why)
     said = f"the conversation was not compacted: {why[:_MAX_WHY_CHARS]}"
     return CompactionResult(mode=mode.value, why="not_compactable", notes=(said,))
+
+
+def build_compactor(context: AppContext) -> Compactor:
+    """The compactor of a gateway, with its settings' defaults; its features are published."""
+    given = context.settings
+    mode, share, safety = given.compaction, given.control_share, given.compaction_safety
+    usual = CompactionDefaults(mode=mode, share=share, safety=safety)
+    context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
+    return Compactor(
+        context.opened, context.tasks, now=context.now, send_alert=context.alert, defaults=usual
+    )

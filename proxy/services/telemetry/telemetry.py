@@ -8,9 +8,7 @@ Counting is plain arithmetic on the event loop; Prometheus' own types are made w
 """
 
 import logging
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -24,6 +22,8 @@ from prometheus_client.registry import Collector
 
 from proxy.records.compaction_result import NOTES
 from proxy.records.receipt import Outcome, Receipt, answering_model
+from proxy.services.telemetry.bucket_counts import BucketCounts
+from proxy.services.telemetry.engine_metrics import PhaseMetrics
 from proxy.services.telemetry.top_series import Labels, TopSeries
 
 _log = logging.getLogger("thriftgate.calls")
@@ -37,27 +37,6 @@ _OTHER: Final = "other"
 _BY_TRAFFIC: Final = ("team", "feature", "model", "route")
 #: Reasons for which conversations went unmodified that are told apart; the rest is one.
 _REASONS: Final = 32
-
-
-class BucketCounts:
-    """A histogram: counts of values by bucket, and their sum."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        """Count one value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """The counts up to each bound, as Prometheus wants them."""
-        names = [*map(str, self.bounds), "+Inf"]
-        return list(zip(names, map(float, accumulate(self.counts)), strict=True))
 
 
 class TrafficCounts:
@@ -185,8 +164,9 @@ class Telemetry(Collector):
         self._traffic = TopSeries(TrafficCounts, TOP_SERIES)
         self._series: dict[tuple[str, str], AttemptCounts] = {}
         self._overhead = BucketCounts(_OVERHEAD)
+        self._phases = PhaseMetrics()
         self._registry = CollectorRegistry()
-        self._registry.register(self)
+        self.register(self, self._phases)
 
     def observe(self, receipt: Receipt) -> None:
         """Count one attempt."""
@@ -196,6 +176,7 @@ class Telemetry(Collector):
         model = answering_model(receipt.route, receipt.model)
         self._traffic.series_of((receipt.team, receipt.feature, model, receipt.route)).add(receipt)
         self._overhead.add(receipt.overhead)
+        self._phases.observe(receipt)
         if self._log_calls or receipt.outcome is not Outcome.ANSWERED:
             _log.info("%s", msgspec.json.encode(_loggable(receipt)).decode())
 

@@ -30,6 +30,7 @@ from slo.price import (
     Tariff,
     TokenRates,
 )
+from slo.replica_cost import CostShare
 from slo.usage import Usage
 from tests.fakes.call_dependencies import KEY, RATES, call, route
 from tests.proxy.prefix.planning_requests import (
@@ -388,3 +389,27 @@ def test_a_receipt_of_a_provider_has_no_phases():
     )
 
     assert (made.queue, made.prefill, made.phases_from) == (None, None, PhasesFrom.NOBODY)
+
+
+SHARE = CostShare(ns=2 * 10**9, nanos=1_234, gpu_seconds=2.0)
+
+
+def test_a_call_of_an_engine_costs_its_share_of_the_replica():
+    attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
+    made = build_receipt(attempt, ended(share=SHARE), Timeline(Ticks()), SEAL)
+
+    assert (made.list_nanos, made.cost_nanos, made.gpu_seconds) == (1_234, 1_234, 2.0)
+
+
+def test_a_price_per_token_goes_before_the_share_of_the_replica():
+    attempt = AttemptInfo(call=call(BODY), route=there())
+
+    assert attempt_cost(attempt, ended(share=SHARE)) == CallCost(145_000, 130_500)
+
+
+def test_a_share_of_unknown_price_is_not_free():
+    share = CostShare(ns=10**9, nanos=None, gpu_seconds=1.0)
+    attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
+    made = build_receipt(attempt, ended(share=share), Timeline(Ticks()), SEAL)
+
+    assert (made.cost_nanos, made.gpu_seconds) == (None, 1.0)

@@ -5,6 +5,7 @@ import pytest
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.engine_layer import EngineEntry
 from proxy.catalog.load import load
+from slo.replica_cost import ReplicaPrice
 from slo.toml.problems import InvalidFile
 
 SHIPPED = """\
@@ -57,6 +58,17 @@ def test_each_replica_is_an_upstream_and_the_model_has_a_route_to_each():
     assert (first.upstream.provider, first.upstream.region) == ("vllm", "eu")
     assert first.upstream.key_env == "ENGINE_KEY"
     assert known.models["small"].routes[0].upstream.engine == ""
+
+
+def test_each_replica_is_paid_by_the_hour():
+    priced = replace(HOUSE, gpus=4, price_per_gpu_hour="2.49")
+    prices = {each.upstream.replica_price for each in catalog(None, priced).models["qwen"].routes}
+
+    assert prices == {ReplicaPrice(gpus=4, gpu_hour_nanos=2_490_000_000)}
+
+
+def test_a_replica_on_processors_without_a_price_is_not_paid_by_the_hour():
+    assert catalog().models["qwen"].routes[0].upstream.replica_price is None
 
 
 def test_a_model_may_have_an_engine_beside_a_provider():

@@ -2,6 +2,7 @@ import pytest
 
 from proxy.catalog.entries import Upstream
 from proxy.catalog.upstreams import upstream
+from slo.replica_cost import ReplicaPrice
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import Problem
 
@@ -84,3 +85,28 @@ def test_headers_are_sent_as_they_stand() -> None:
     assert problems == []
     assert found.headers == {"X-Team_1": "a\tü; b"}
     assert found.key_header == "api-key"
+
+
+@pytest.mark.parametrize(
+    ("said", "price"),
+    [
+        ("", None),
+        ('price_per_gpu_hour = "2.49"', ReplicaPrice(gpus=1, gpu_hour_nanos=2_490_000_000)),
+        (
+            'price_per_gpu_hour = "2.49"\ngpus = 8',
+            ReplicaPrice(gpus=8, gpu_hour_nanos=2_490_000_000),
+        ),
+        ("gpus = 4", ReplicaPrice(gpus=4)),
+    ],
+)
+def test_a_machine_is_priced_by_the_hour(said: str, price: ReplicaPrice | None) -> None:
+    found, problems = read(GOOD + said)
+
+    assert (found.replica_price, problems) == (price, [])
+
+
+@pytest.mark.parametrize("gpus", ["-1", "1.5", '"two"', "true", "9999"])
+def test_gpus_are_a_whole_number(gpus: str) -> None:
+    (problem,) = read(f"{GOOD}gpus = {gpus}")[1]
+
+    assert (problem.where, problem.what) == ("gpus", "is no number of GPUs")

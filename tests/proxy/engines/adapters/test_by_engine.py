@@ -30,7 +30,15 @@ def test_a_profile_is_an_entry_of_the_catalog_with_its_replicas_and_cache_rules(
         regime="block-chain",
         block=16,
         window=4_096,
+        gpus=1,
     )
+
+
+def test_the_price_of_a_profile_s_gpus_goes_into_the_catalog():
+    profile = a_profile('tensor_parallel = 4\nprice_per_gpu_hour = "2.49"')
+    entry = catalog_entry(profile, "engines.toml")
+
+    assert (entry.gpus, entry.price_per_gpu_hour) == (4, "2.49")
 
 
 def test_without_prefix_caching_a_profile_has_no_cache_rules():

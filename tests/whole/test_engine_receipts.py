@@ -1,0 +1,136 @@
+"""Calls through the gateway to a real llama.cpp server with a draft model, and their receipts."""
+
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from itertools import pairwise
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import openai
+import pytest
+
+from proxy.engines.adapters.llamacpp import LLAMACPP
+from proxy.engines.profiles import Engine, EngineProfile, Speculation, SpeculativeMethod
+from proxy.records.receipt import PhasesFrom, Receipt
+from tests.fakes.engine_profiles import tiny_models
+from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.serve_process import free_port
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None,
+    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
+)
+CATALOG = """
+[upstreams.tiny]
+base_url = "{url}"
+bills_abandoned = false
+price_per_gpu_hour = "3.60"
+gpus = 0
+
+[[models]]
+id = "tiny"
+upstream = "tiny"
+window = 2048
+"""
+STORY = [{"role": "user", "content": "Tell me a story of the fox."}]
+
+
+@pytest.fixture
+def engine_url() -> Iterator[str]:
+    """The base URL of a real server with a draft model; on processors alone."""
+    draft = Speculation(
+        method=SpeculativeMethod.DRAFT_MODEL, draft=str(tiny_models() / "draft.gguf"), tokens=4
+    )
+    profile = EngineProfile(
+        name="tiny",
+        engine=Engine.LLAMACPP,
+        model=str(tiny_models() / "target.gguf"),
+        served_name="tiny",
+        port=free_port(),
+        gpus=0,
+        max_model_len=2_048,
+        max_sequences=2,
+        speculation=draft,
+        extra_args=("--threads", "1", "--threads-batch", "1", "--threads-http", "2"),
+    )
+    command = LLAMACPP.launch_command(profile, python=sys.executable)
+    with subprocess.Popen(command.argv, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - ours
+        try:
+            _wait_until_healthy(command.health_url)
+            yield command.base_url
+        finally:
+            process.kill()
+
+
+def _wait_until_healthy(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with urlopen(url, timeout=5):  # noqa: S310 - it is http
+                return
+        except (URLError, ConnectionError):
+            time.sleep(0.05)
+    raise AssertionError(url)
+
+
+def ask(gateway: GatewayFixture, *, stream: bool) -> Receipt:
+    """The receipt of one call by the official SDK."""
+    with openai.OpenAI(base_url=gateway.url, api_key=gateway.key, max_retries=0) as client:
+        chat: Any = client.chat.completions.with_raw_response
+        asked = chat.create(
+            model="tiny", messages=STORY, max_tokens=60, temperature=0, stream=stream, timeout=60
+        )
+        if stream:
+            chunks = [chunk for chunk in asked.parse() if chunk.choices]
+            assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        else:
+            assert asked.parse().choices[0].message.content
+    (receipt,) = gateway.receipts(asked.headers["x-request-id"])
+    return receipt
+
+
+def test_a_real_engine_s_receipts_have_phases_drafts_cached_tokens_and_gpu_money(
+    engine_url: str, start_gateway: Callable[..., GatewayFixture]
+) -> None:
+    gateway = start_gateway(more_catalog=CATALOG.format(url=engine_url))
+    receipts = [ask(gateway, stream=stream) for stream in (False, True, True)]
+
+    for receipt in receipts:
+        phases = (receipt.queue, receipt.prefill, receipt.decode, receipt.transfer)
+        known = [seconds for seconds in phases if seconds is not None]
+        assert len(known) == len(phases)
+        assert receipt.phases_from is PhasesFrom.BOTH
+        assert receipt.overhead + sum(known) == pytest.approx(receipt.duration, abs=0.02)
+        assert receipt.prefill
+        assert receipt.decode
+        assert receipt.draft_tokens
+        assert receipt.accepted_tokens is not None
+        assert receipt.draft_tokens >= receipt.accepted_tokens > 0
+        assert receipt.usage is not None
+        assert receipt.gpu_seconds is not None
+        # It pays for what the engine worked on it, at $3.60 an hour or $0.001 a second.
+        worked = receipt.prefill + receipt.decode
+        assert receipt.gpu_seconds <= worked + 1e-6
+        assert receipt.cost_nanos == pytest.approx(receipt.gpu_seconds * 1e6, abs=2e3)
+    for before, after in pairwise(receipts):
+        assert before.usage is not None
+        assert after.usage is not None
+        assert after.usage.cache_read == before.usage.prompt_tokens - 1
+    _check_metrics(gateway, receipts)
+
+
+def _check_metrics(gateway: GatewayFixture, receipts: list[Receipt]) -> None:
+    host = gateway.url.removeprefix("http://").partition("/")[0]
+    with closing(HTTPConnection(host, timeout=10)) as caller:
+        caller.request("GET", "/metrics")
+        page = caller.getresponse().read().decode()
+    drafted = sum(receipt.draft_tokens or 0 for receipt in receipts)
+    assert f'thriftgate_draft_tokens_total{{upstream="tiny"}} {float(drafted)}' in page
+    assert 'thriftgate_phase_seconds_count{phase="prefill",upstream="tiny"} 3.0' in page
+    assert 'thriftgate_replica_cost_usd_total{state="used",upstream="tiny"}' in page
