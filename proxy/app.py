@@ -335,9 +335,9 @@ def _catalog_follower(
 def _count_for_hedges(
     registry: RouteHealthRegistry, ticks: Callable[[], float], receipt: Receipt
 ) -> None:
-    """Count a call's cost towards the hedge budget."""
+    """Count a call's cost towards the budgets of second attempts."""
     if receipt.final:
-        registry.hedges.record_call(receipt.cost_nanos, ticks())
+        registry.record_call(receipt.cost_nanos, ticks())
 
 
 def _keys(known: Catalog) -> dict[str, str]:

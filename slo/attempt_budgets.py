@@ -6,6 +6,7 @@ A hedge pays the prompt twice. It is sent before the answer's first content only
 of calls and of money, and never where it would have to read a long prompt from its beginning.
 """
 
+import math
 import statistics
 from collections import deque
 from collections.abc import Iterable
@@ -36,6 +37,9 @@ _MIN_SAMPLES: Final = 3
 #: Multiple of its usual time after which a route is late by its own measure, too.
 _LATE_FACTOR: Final = 2.0
 
+SILENT_PROBE_INTERVAL_S: Final = 2.0
+"""Seconds between two calls that are sent also to a route that was passed over as silent."""
+
 RETRY_WINDOW_S: Final = 10.0
 """Seconds in which calls and retries are counted."""
 
@@ -50,9 +54,10 @@ min_retry_concurrency."""
 class RecentTtft:
     """Times to the first content of one route's latest calls."""
 
-    __slots__ = ("_assumed", "_samples")
+    __slots__ = ("_assumed", "_probed_at", "_samples")
 
     def __init__(self) -> None:
+        self._probed_at = -math.inf
         self._samples: deque[tuple[float, float]] = deque(maxlen=_MAX_SAMPLES)
         self._assumed: deque[tuple[float, float]] = deque(maxlen=_MIN_SAMPLES)
 
@@ -96,6 +101,27 @@ class RecentTtft:
         newest = _recent_seconds(self._samples, now)[-_MIN_SAMPLES:]
         return statistics.median(newest) if len(newest) == _MIN_SAMPLES else None
 
+    def last(self, now: float) -> float | None:
+        """Seconds of the newest call; None where it is too old.
+
+        Args:
+            now: The time.
+        """
+        samples = self._samples
+        is_recent = bool(samples) and samples[-1][0] > now - RECENT_TTFT_WINDOW_S
+        return samples[-1][1] if is_recent else None
+
+    def try_probe(self, now: float) -> bool:
+        """True, once in ``SILENT_PROBE_INTERVAL_S``, if a call is to show whether it begins again.
+
+        Args:
+            now: The time.
+        """
+        if 0 <= now - self._probed_at < SILENT_PROBE_INTERVAL_S:
+            return False
+        self._probed_at = now
+        return True
+
     def usual(self, now: float) -> float | None:
         """The larger of ``median`` and ``newest``; None for too few calls.
 
@@ -119,6 +145,8 @@ def may_begin_sooner(
 ) -> bool:
     """True if a second attempt may begin before the first; False if it is known to be as slow.
 
+    Where the first one's route is known to be silent, what is known of the other one's is old.
+
     Args:
         there: Seconds that the second attempt's route usually takes; None where nobody knows.
         here: The same of the first one's.
@@ -127,7 +155,20 @@ def may_begin_sooner(
     """
     if there is None or there < hedge_delay_s(deadline) or here is None:
         return True
-    return waited + there < here or waited >= _LATE_FACTOR * here
+    late = _LATE_FACTOR * (deadline if here == math.inf else here)
+    return waited + there < here or waited >= late
+
+
+def is_overdue(here: float | None, *, waited: float, deadline: float) -> bool:
+    """True if an attempt is so late that its route may be silent, by its own measure too.
+
+    Args:
+        here: Seconds that its route usually takes; None where nobody knows.
+        waited: Seconds that it has taken.
+        deadline: Seconds that its first content may take.
+    """
+    usual = deadline if here is None or here == math.inf else max(here, deadline)
+    return waited >= _LATE_FACTOR * usual
 
 
 class HedgeBudget:

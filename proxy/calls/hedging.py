@@ -2,7 +2,8 @@
 
 ::
 
-    first ──────┬─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
+    first ──────┬─ at once: the route passed over as silent too, every two seconds
+                ├─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
                 ├─ the deadline, of the hedge if there is one: the next route too
                 ├─ each deadline, where a level was left for a route: that one, once it recovered
                 └─ ten deadlines, where only last resorts are left: they too, for it hangs
@@ -31,7 +32,7 @@ from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, es
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
-from slo.attempt_budgets import hedge_delay_s, is_worth_hedging, may_begin_sooner
+from slo.attempt_budgets import HedgeBudget, hedge_delay_s, is_worth_hedging, may_begin_sooner
 from slo.breaker import BreakerState
 
 _log = logging.getLogger("thriftgate.upstreams")
@@ -110,9 +111,11 @@ class HedgedAttempts:
         self._deadline = deadline
         self._tasks: dict[_AttemptTask, Attempt] = {}
         self._started_at: dict[_AttemptTask, float] = {}
-        self._is_late = self._is_hedged = False
+        self._is_late = False
+        self._charged: HedgeBudget | None = None
         self._predicted: int | None = None
         self._start_next()
+        self._probe_demoted()
 
     async def run(self) -> UpstreamError | CheaperRoute | None:
         """Run attempts and return the last one's error; None once one began.
@@ -206,7 +209,6 @@ class HedgedAttempts:
             self._is_late = True
             if not self._may_hedge():
                 return
-            self._is_hedged = True
         elif now < self._hung_at and not (may_be_late and routes.bring_forward(self._is_quicker)):
             self._due = now + max(self._deadline, _MIN_LOOK_INTERVAL_S)
             return
@@ -215,18 +217,38 @@ class HedgedAttempts:
         routes.advance()
         self._start_next()
 
+    def _probe_demoted(self) -> None:
+        """Send the call also to a route that was passed over as silent, where that is due.
+
+        The call waits for neither, and the route is found to have recovered.
+        """
+        routes = self._routes
+        choice = routes.next_choice
+        if choice is None or not routes.is_probe_due(self._context.timeline.now()):
+            return
+        if self._fits_budget(choice, self._context.deps.route_health.probes):
+            self._is_late = True
+            routes.advance()
+            self._start_next()
+
     def _may_hedge(self) -> bool:
         """True if the same call may go to the next route too: its model, its length, the budget."""
-        choice, call = self._routes.next_choice, self._context.call
-        tokens = len(call.body) // _BYTES_PER_TOKEN
+        choice = self._routes.next_choice
         if choice is None or choice.model != self.attempt.choice.model:
             return False
-        if not is_worth_hedging(tokens, is_warm_there=False) or not self._is_quicker(choice):
+        hedges = self._context.deps.route_health.hedges
+        return self._is_quicker(choice) and self._fits_budget(choice, hedges)
+
+    def _fits_budget(self, choice: RouteChoice, budget: HedgeBudget) -> bool:
+        """True if the call is short, and its second attempt within the budget; it is counted."""
+        tokens = len(self._context.call.body) // _BYTES_PER_TOKEN
+        if not is_worth_hedging(tokens, is_warm_there=False):
             return False
         self._predicted = self._abandoned_cost_nanos(choice)
-        return self._context.deps.route_health.hedges.try_acquire(
-            self._predicted, self._context.timeline.now()
-        )
+        if not budget.try_acquire(self._predicted, self._context.timeline.now()):
+            return False
+        self._charged = budget
+        return True
 
     def _is_quicker(self, choice: RouteChoice) -> bool:
         """True if a route may begin before all that are under way; not if known to be as slow."""
@@ -279,12 +301,9 @@ class HedgedAttempts:
             self._note_superseded(task, attempt)
             is_failure = isinstance(why, _AttemptStalled) or self._is_failed_probe(task, attempt)
             attempt.close(why if is_failure else asyncio.CancelledError())
-            if self._is_hedged:
-                self._is_hedged = False
-                hedges, now = self._context.deps.route_health.hedges, self._context.timeline.now()
-                hedges.settle_hedge(
-                    self._abandoned_cost_nanos(attempt.choice), self._predicted, now
-                )
+            if (budget := self._charged) is not None:
+                self._charged, cost = None, self._abandoned_cost_nanos(attempt.choice)
+                budget.settle_hedge(cost, self._predicted, self._context.timeline.now())
             # At once, so that what it held is free for the next, and the call's cost is whole.
             record_cancelled(attempt, why, final=False)
         if over is not None:

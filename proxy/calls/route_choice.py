@@ -51,7 +51,8 @@ class RouteChoice(msgspec.Struct, frozen=True):
             is.
         is_last_resort: True if it is taken only once others failed, and not because they are late.
         is_suspect: True if it was left for being slow: because others are late it is taken only if
-            its latest calls began, in less time than the call has waited.
+            its latest calls began, in less time than the call has waited; or once the route in its
+            place is overdue.
     """
 
     route: Route

@@ -104,13 +104,25 @@ class RouteHealthRegistry:
 
     Attributes:
         retries: Retry budget of the route.
-        hedges: The same.
+        hedges: Budget of second attempts while the first is late.
+        probes: Budget of second attempts that show whether a silent route begins again.
     """
 
     def __init__(self) -> None:
         self._by_route: dict[str, RouteHealth] = {}
         self.retries = RetryBudget()
         self.hedges = HedgeBudget()
+        self.probes = HedgeBudget()
+
+    def record_call(self, nanos: int | None, now: float) -> None:
+        """Count a call that has ended towards the budgets of second attempts.
+
+        Args:
+            nanos: Cost in nano-dollars; None where that is unknown.
+            now: The time.
+        """
+        self.hedges.record_call(nanos, now)
+        self.probes.record_call(nanos, now)
 
     def health_of(self, route: Route) -> RouteHealth:
         """The route's; routes are the catalog's, so that there are no more lanes than these."""

@@ -17,6 +17,7 @@ from proxy.calls.route_choice import (
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
 from proxy.records.compaction_result import CompactionResult
+from slo.attempt_budgets import is_overdue
 
 
 class RouteSequence:
@@ -42,6 +43,7 @@ class RouteSequence:
         self.refused_plan: Planned | None = None
         self.refused_compaction: CompactionResult | None = None
         self.skipped = dict(decision.skipped)
+        self._demoted: RouteChoice | None = None
         self._upstream_failure: UpstreamError | None = None
         if decision.deadline is not None and not decision.is_trial:
             self._demote_silent_route(now, decision.deadline)
@@ -93,6 +95,20 @@ class RouteSequence:
         self._number += 1
         self._open_attempts += 1
         return made
+
+    def is_probe_due(self, now: float) -> bool:
+        """True if the call is to show whether the route that it passes over begins again.
+
+        Nothing else would show it for a minute. Where the route in its place has just been late,
+        each call is to show it.
+        """
+        demoted = self._demoted
+        if demoted is None or self.next_choice is not demoted or not self._is_ready(demoted):
+            return False
+        registry = self._context.deps.route_health
+        in_place = registry.health_of(self._choices[0].route).ttft
+        is_due = registry.health_of(demoted.route).ttft.try_probe(now)
+        return is_due or in_place.last(now) == inf
 
     def advance(self) -> None:
         """Go on to the next choice."""
@@ -164,8 +180,7 @@ class RouteSequence:
         """Put a route of the same model first that begins, where the first has not begun of late.
 
         What is given up before it begins is no failure: no breaker notices, and each call would
-        wait its deadline for it. A route that calls left goes first only if it begins in time:
-        else the level gets no call that could show that it begins again.
+        wait its deadline for it. Probes show when it begins again.
         """
         first = self._choices[0]
         if len(self._choices) == 1 or self._usual_ttft(first, now) != inf:
@@ -173,11 +188,19 @@ class RouteSequence:
         for choice in self._choices[1:]:
             if choice.is_last_resort or choice.model != first.model:
                 continue
-            usual, longest = self._usual_ttft(choice, now), deadline if choice.is_suspect else inf
-            if usual is not None and usual < longest and self._is_admitted(choice, now):
+            usual = self._usual_ttft(choice, now)
+            if usual is None or self._began_within(first, max(deadline, usual), now):
+                continue
+            if usual < inf and self._is_admitted(choice, now):
                 self._choices.remove(choice)
                 self._choices.insert(0, choice)
+                self._demoted = first
                 return
+
+    def _began_within(self, choice: RouteChoice, seconds: float, now: float) -> bool:
+        """True if the newest call there began in so many seconds."""
+        last = self._context.deps.route_health.health_of(choice.route).ttft.last(now)
+        return last is not None and last <= seconds < inf
 
     def _usual_ttft(self, choice: RouteChoice, now: float) -> float | None:
         """Seconds to the first content there; on a fallback level, of the newest calls alone.
@@ -200,9 +223,17 @@ class RouteSequence:
         return health.breaker.seconds_until_admission(now) <= 0
 
     def _has_recovered(self, choice: RouteChoice, now: float) -> bool:
-        """True if the route's latest calls began, in less time than this call has waited."""
+        """True if the route's latest calls began, in less time than this call has waited.
+
+        Where none of them began, or none is known, also once the route in its place is overdue:
+        what is known is old by then, and nothing else would show that the route recovered.
+        """
         newest = self._context.deps.route_health.health_of(choice.route).ttft.newest(now)
-        return newest is not None and newest <= now - self._context.timeline.started
+        waited, deadline = now - self._context.timeline.started, self.decision.deadline
+        if (newest is None or newest == inf) and deadline is not None:
+            here = self._usual_ttft(self._choices[0], now)
+            return is_overdue(here, waited=waited, deadline=deadline)
+        return newest is not None and newest <= waited
 
     def _append_fallbacks(self, failure: UpstreamError) -> None:
         """Let the models follow that may answer in place of the one asked for, once."""

@@ -7,9 +7,10 @@ Three tables, in real time, each beside the same calls sent another way:
   for failing; how many are answered, and by whom.
 - *deadline*: streams with a TTFT objective beside the same streams without one, on routes that are
   slow, very slow or dead.
+- *moves*: the same streams while an outage moves from the first route to the second.
 - *ladder*: how long new conversations stay on a level that is as bad as the one before it.
 
-Usage: python -m tests.bench.fallback_replicas [fallbacks] [deadlines] [ladder]
+Usage: python -m tests.bench.fallback_replicas [fallbacks] [deadlines] [moves] [ladder]
 """
 
 import asyncio
@@ -146,6 +147,11 @@ _ROUTES = {
     "first silent, second 0.5 s": ("silence", "slow=10"),
     "both sound": ("", ""),
 }
+#: What the two routes suffer, one phase after the other: an outage that moves.
+_MOVES = (("", ""), ("silence", "slow=10"), ("slow=10", "silence"), ("", ""))
+_PHASE_S = 15.0
+#: Seconds after a move in which calls may still find out.
+_LEARNING_S = 3.0
 _CALLS = 120
 _RATE = 6.0
 _LADDER_S = 40.0
@@ -304,6 +310,34 @@ def deadlines(both: Replicas) -> bool:
     return sound
 
 
+def moves(both: Replicas) -> bool:
+    """Print TTFT with and without a deadline while an outage moves from one route to the other."""
+    print(
+        "\n| first route, second route | seconds since then | without p50, p95 | with p50, p95 |"
+        "\n|---|---|--:|--:|"
+    )
+    sound = True
+    for one, two in _MOVES:
+        both.lab.inject_fault("one", one)
+        both.lab.inject_fault("two", two)
+        began = time.monotonic()
+        found = asyncio.run(_paced(both, ("plain", "promised"), _PHASE_S))
+        for start, end in ((0.0, _LEARNING_S), (_LEARNING_S, _PHASE_S)):
+            sides = (
+                [each for each in side if start <= each.began - began < end]
+                for side in (found[::2], found[1::2])
+            )
+            (plain50, plain95), (with50, with95) = map(_percentiles, sides)
+            print(
+                f"| {one or 'sound'}, {two or 'sound'} | {start:.0f}-{end:.0f}"
+                f" | {plain50:.2f}, {plain95:.2f} s | {with50:.2f}, {with95:.2f} s |",
+                flush=True,
+            )
+            sound &= with50 <= 1.1 * plain50 + 0.05 or not start
+            sound &= with95 <= 1.1 * plain95 + 0.05 or not start
+    return sound
+
+
 def ladder(both: Replicas) -> bool:
     """Print how long new conversations stay on a level as bad as the one before."""
     both.lab.inject_fault("three", "slow=30")
@@ -324,7 +358,7 @@ def ladder(both: Replicas) -> bool:
 
 def main() -> None:
     """Print the tables; exit with 1 where a promise does not hold."""
-    parts = {"fallbacks": fallbacks, "deadlines": deadlines, "ladder": ladder}
+    parts = {"fallbacks": fallbacks, "deadlines": deadlines, "moves": moves, "ladder": ladder}
     chosen = [parts[name] for name in sys.argv[1:]] or list(parts.values())
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as both:
         sound = [part(both) for part in chosen]

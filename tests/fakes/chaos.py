@@ -143,7 +143,7 @@ class ChaosHarness(HoldsNothing):
         self.calls[receipt.call_id].receipts.append(receipt)
         self.wheel.record_receipt(receipt)
         if receipt.final:
-            self.lanes.hedges.record_call(receipt.cost_nanos, ticks())
+            self.lanes.record_call(receipt.cost_nanos, ticks())
 
     async def plan(self, call: Call, route: Route) -> Passthrough:
         number = self._planned[call.id]

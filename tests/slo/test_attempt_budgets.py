@@ -238,6 +238,24 @@ def test_a_route_that_became_silent_shows_at_once_and_one_that_recovered_later()
     assert RecentTtft().usual(NOW) is None
 
 
+def test_the_newest_call_alone_shows_that_a_route_begins_again():
+    ttft = RecentTtft()
+    assert ttft.last(NOW) is None
+    for seconds in [float("inf")] * 9 + [0.2]:
+        ttft.record(seconds, NOW)
+
+    assert (ttft.last(NOW), ttft.usual(NOW)) == (0.2, float("inf"))
+    assert ttft.last(NOW + RECENT_TTFT_WINDOW_S) is None
+
+
+def test_a_silent_route_is_probed_every_two_seconds_whatever_the_clock_does():
+    ttft = RecentTtft()
+
+    assert [ttft.try_probe(NOW + after) for after in (0, 1, 1.9, 2, 3, -100, 4)] == [
+        True, False, False, True, False, True, True,
+    ]  # fmt: skip
+
+
 def test_an_assumed_time_counts_until_a_call_of_the_routes_own_is_known():
     ttft = RecentTtft()
     for _ in range(3):
@@ -257,7 +275,8 @@ def test_an_assumed_time_counts_until_a_call_of_the_routes_own_is_known():
         (0.8, 0.8, 1.0, False),  # as slow
         (0.8, 0.8, 1.6, True),  # the first is late by its own measure, too
         (0.8, 4.0, 1.0, True),  # slow, and the first is slower still
-        (float("inf"), float("inf"), 9.0, False),
+        (float("inf"), float("inf"), 1.9, False),  # both are silent
+        (float("inf"), float("inf"), 2.0, True),  # what is known of the other one is old
     ],
 )
 def test_no_second_attempt_goes_to_a_route_known_to_be_as_slow(there, here, waited, is_sooner):

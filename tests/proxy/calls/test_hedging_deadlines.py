@@ -104,7 +104,7 @@ def calls(
             table, router=FixedDecision(RoutingDecision(choices=choices, deadline=deadline))
         )
         for _ in range(100):
-            table.route_health.hedges.record_call(1_000_000, ticks())
+            table.route_health.record_call(1_000_000, ticks())
         for _ in range(0 if failed_s is None else CONSECUTIVE_FAILURES):
             breaker = table.route_health.health_of(routes[0]).breaker
             breaker.record_outcome(ticks() - (failed_s or 0.0), ok=False)

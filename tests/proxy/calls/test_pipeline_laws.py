@@ -130,7 +130,7 @@ class Calls(RuleBasedStateMachine):
     def many_calls_were_made(self, calls: int) -> None:
         async def called() -> None:
             for _ in range(calls):
-                self._lanes.hedges.record_call(1_000_000, ticks())
+                self._lanes.record_call(1_000_000, ticks())
                 self._lanes.retries.record_call(ticks())
 
         self._runner.run(called())

@@ -1,6 +1,7 @@
 """A call's way from attempt to attempt."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has(befo
 
 
 @pytest.mark.parametrize(
-    ("newest", "goes_first"), [(0.8, "one/m"), (1.5, "two/m"), (float("inf"), "two/m")]
+    ("newest", "goes_first"), [(0.8, "one/m"), (1.5, "one/m"), (float("inf"), "two/m")]
 )
 def test_a_fallback_route_that_begins_no_more_comes_after_the_one_that_was_left_and_recovered(
     newest, goes_first
@@ -243,12 +244,37 @@ def test_a_last_resort_is_not_for_what_is_late():
 
 
 @pytest.mark.parametrize(
+    ("here", "there", "probes"),
+    [
+        ([inf] * 3, [0.5] * 3, [True, False]),
+        ([inf] * 3, [0.5] * 3 + [inf], [True, True]),  # the route in its place has just been late
+        ([inf] * 9 + [0.6], [0.5] * 3, [True, False]),  # began, and later than the other one
+        ([inf] * 9 + [0.4], [0.5] * 3, [False, False]),  # begins again: it is first
+        ([0.5] * 3, [0.5] * 3, [False, False]),
+    ],
+)
+def test_a_call_shows_every_two_seconds_whether_a_route_that_is_passed_over_begins(
+    here, there, probes
+):
+    on = line()
+    choices = requested_routes(on.call, on.deps.catalog)
+    for choice, took in zip(choices[:2], (here, there), strict=True):
+        for seconds in took:
+            on.deps.route_health.health_of(choice.route).ttft.record(seconds, 999.0)
+    decision = RoutingDecision(choices=choices, deadline=0.4)
+
+    assert [course(on, decision).is_probe_due(1000.0) for _ in probes] == probes
+
+
+@pytest.mark.parametrize(
     ("took", "waited", "is_ready"),
     [
-        ([], 9.0, False),  # nobody knows
+        ([], 0.7, False),  # nobody knows
+        ([], 0.81, True),  # the level is overdue
         ([9.0] * 9 + [0.3] * 3, 0.4, True),
         ([9.0] * 9 + [0.3] * 3, 0.2, False),  # as long as it takes, the call has not waited yet
-        ([0.3] * 9 + [float("inf")] * 3, 9.0, False),
+        ([0.3] * 9 + [float("inf")] * 3, 0.7, False),
+        ([0.3] * 9 + [float("inf")] * 3, 0.81, True),
     ],
 )
 def test_a_route_that_was_left_is_for_what_is_late_once_its_latest_calls_began(
