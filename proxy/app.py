@@ -44,6 +44,7 @@ from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
+from proxy.services.engines.setup import running_engines
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
@@ -144,11 +145,8 @@ async def gateway(
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready for calls; leaving waits for its background tasks.
 
-    Args:
-        settings: Settings of the gateway.
-        opened: The store, which is closed with the gateway; None for the one of the settings.
-        clock: Seconds since the epoch; None for this machine's clock without its leaps.
-        ticks: Seconds of a clock that goes forward, by which calls are timed.
+    The store is closed with it, also one that was opened before. ``clock`` says the seconds since
+    the epoch, ``ticks`` those of a clock that goes forward, by which calls are timed.
     """
     steady = SteadyClock(time.time, ticks)  # noqa: TID251 - the one clock
     clock = clock or steady
@@ -170,6 +168,7 @@ async def gateway(
                     settings=settings,
                     promises=policies,
                     catalog=known,
+                    engines=reloader.snapshot.engines,
                     opened=opened,
                     estimator=estimates,
                     tasks=tasks,
@@ -261,22 +260,21 @@ async def _dependencies(
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
-    watching = context.tasks.keep(news.run)
-    judging = context.tasks.keep(_guard(context))
+    keeping = [context.tasks.keep(each) for each in (news.run, _guard(context))]
     async with (
         running_budgets(context) as entry,
         running_objectives(context) as wheel,
         AsyncExitStack() as stack,
     ):
-        stack.callback(context.tasks.end, watching, judging)
+        stack.callback(context.tasks.end, *keeping)
         compactor = build_compactor(context)
         stack.enter_context(closing(compactor))
         summariser = build_summariser(context)
         spent = partial(_count_for_hedges, registry, ticks)
         readers = _readers(entry, wheel, compactor.record_outcome, spent)
         kept = ReceiptDispatcher(opened, telemetry, readers)
-        planning = _planning(context)
-        stack.enter_context(closing(planning))
+        stack.enter_context(closing(planning := _planning(context)))
+        replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         deps = Dependencies(
             catalog=context.catalog,
             transport=pool,
@@ -291,6 +289,7 @@ async def _dependencies(
             compaction=compactor,
             route_health=registry,
             replica_costs=context.replica_costs,
+            replicas=replicas,
         )
         if summariser is not None:
             stack.push_async_callback(summariser.stop)

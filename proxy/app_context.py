@@ -1,6 +1,6 @@
 """The context that parts of a running gateway share: settings, store, clock, tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client.registry import Collector
@@ -10,6 +10,7 @@ from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare
+from proxy.engines.profiles import EngineProfile
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.alert import Alert
@@ -24,6 +25,7 @@ class AppContext:
         settings: Settings of the gateway.
         promises: Policies at start.
         catalog: The models there are when it starts.
+        engines: Profiles of self-hosted engines at start, by name.
         opened: The store.
         estimator: Counts prompts.
         tasks: Task group of the background work.
@@ -39,6 +41,7 @@ class AppContext:
     settings: Settings
     promises: Policies
     catalog: Catalog
+    engines: Mapping[str, EngineProfile] = field(default_factory=dict)
     opened: Store
     estimator: Estimator
     tasks: BackgroundTaskGroup

@@ -91,6 +91,8 @@ class Settings(BaseModel):
     """A TOML file of budgets; none are kept without."""
     engines: Path | None = None
     """A TOML file of profiles of self-hosted engines; none without."""
+    region: str = ""
+    """Region that the gateway runs in, as in the catalog: replicas there go first."""
     redis_url: str = ""
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
     private_budgets: bool = False

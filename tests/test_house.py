@@ -30,13 +30,14 @@ BANNED_SUFFIXES = ("Manager", "Handler", "Helper", "Service", "Impl")
 FILE_WALL = 400
 FUNCTION_WALL = 50
 PARAMETER_WALL = 6
-#: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning and
-#: compaction, which are optimisers: whatever goes wrong there, the call is sent unmodified.
+#: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning,
+#: compaction and replica routing, which are optimisers: without them the call goes unmodified.
 BROAD = {
     "proxy/api/endpoint.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",
+    "proxy/services/engines/replica_routing.py",
 }
 #: Where TOML is parsed: what an operator writes is read with its lines by `slo/toml`; the demo
 #: reads texts that are shipped with it.

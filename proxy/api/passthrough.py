@@ -29,6 +29,7 @@ _PASSED_HEADERS: Final = frozenset(
         "x-thriftgate-compaction",
         "x-thriftgate-fallback-skipped",
         "x-thriftgate-fallback",
+        "x-thriftgate-replica",
     }
 )
 _RATE_LIMIT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")

@@ -19,11 +19,18 @@ from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.replica_costs import ReplicaUse
 from proxy.calls.requirements import missing_capability
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.route_choice import RouteChoice, is_overflow, skipped_header, untranslatable_call
+from proxy.calls.route_choice import (
+    RouteChoice,
+    choice_headers,
+    is_overflow,
+    replica_text,
+    skipped_header,
+    untranslatable_call,
+)
 from proxy.calls.route_health import route_succeeded
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
-from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer
+from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer, read_failure
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
@@ -32,8 +39,6 @@ from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
 from proxy.upstream.port import REQUEST_ID_HEADER, UpstreamExchange, request_id, was_never_sent
 
-#: The longest error body that is read; it may hold what the model generated.
-_MAX_FAILURE_BODY_BYTES: Final = 256 * 1024
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
@@ -106,9 +111,8 @@ class Attempt:
             route=choice.route,
             number=number,
             reroute_reason=choice.reroute_reason,
-            headers={"x-thriftgate-fallback": choice.reroute_reason}
-            if choice.reroute_reason
-            else {},
+            headers=choice_headers(choice),
+            replica=replica_text(choice),
         )
         self.planned: Planned | Passthrough = _RESENT_UNMODIFIED
         self.answer: UpstreamAnswer | None = None
@@ -182,6 +186,8 @@ class Attempt:
         context, route = self.context, self.choice.route
         await context.deps.route_health.health_of(route).acquire(context.timeline.now())
         self.was_sent = True
+        if self.choice.replica is not None:
+            self.choice.replica.send()
         self._sent_at = context.timeline.now()
         self.info = msgspec.structs.replace(
             self.info, sent_at=self._sent_at, replica_use=self._begin_use(route)
@@ -201,7 +207,7 @@ class Attempt:
             raise
         self._note_head(exchange)
         if not self.was_accepted:
-            raise await self._failure(exchange)
+            raise await read_failure(exchange, WIRES[route.upstream.kind], context.timeline)
         call = context.call
         return UpstreamAnswer(
             exchange,
@@ -233,6 +239,8 @@ class Attempt:
         if context.call.is_streaming:
             health.health_of(route).ttft.record(self.ttft, now)
         health.record_outcome(route, None, self._sent_at, now)
+        if self.choice.replica is not None:
+            self.choice.replica.begin_answer()
         context.deps.planning.note_answer_started(self.planned)
 
     @property
@@ -272,6 +280,7 @@ class Attempt:
         if self.answer is not None:
             self.answer.exchange.close()
         if self.was_sent:
+            self._leave_replica()
             self._leave_route(failure)
         if self._is_planned:
             self.context.deps.planning.note_attempt_ended(self.planned)
@@ -286,6 +295,15 @@ class Attempt:
         """Have a failure tell the caller the provider's id of the request, where it gave one."""
         if named := self.info.upstream_request_id:
             failure.headers = {**failure.headers, REQUEST_ID_HEADER: named}
+
+    def _leave_replica(self) -> None:
+        """Tell the replica's router that the call is over, with the engine's own usage."""
+        if self.choice.replica is None:
+            return
+        meter = self.answer.meter if self.answer is not None else None
+        usage = meter.usage if meter is not None and not meter.has_implausible_usage else None
+        own = self.info.sent_call.body is self.context.call.body and self.changed_plan is None
+        self.choice.replica.end(usage, is_comparable=own)
 
     def _leave_route(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""
@@ -371,20 +389,3 @@ class Attempt:
         self.was_accepted = exchange.status < 300
         if named := request_id(exchange.headers):
             self.info = msgspec.structs.replace(self.info, upstream_request_id=named)
-
-    async def _failure(self, exchange: UpstreamExchange) -> UpstreamError:
-        """The error that the upstream answered with; its exchange is closed."""
-        try:
-            body = await self._failure_body(exchange)
-        finally:
-            exchange.close()
-        wire = WIRES[self.choice.route.upstream.kind]
-        return wire.failure(exchange.status, exchange.headers, body)
-
-    async def _failure_body(self, exchange: UpstreamExchange) -> bytes:
-        """The body of an error; b"" if it is too long or breaks off, for its status says enough."""
-        try:
-            with self.context.timeline.waiting:
-                return await exchange.read_all(_MAX_FAILURE_BODY_BYTES)
-        except UpstreamError:
-            return b""

@@ -170,6 +170,7 @@ async def _open_next(
         ProxyError: The call ends with it; its receipt is kept.
         CancelledError: The same.
     """
+    await routes.order_replicas()
     deadline = routes.decision.deadline
     is_alone = deadline is None or routes.is_last
     run = (

@@ -212,6 +212,31 @@ class RoutingPort(Protocol):
         ...
 
 
+class ReplicaOrder(msgspec.Struct, frozen=True):
+    """The replicas of an engine for one call.
+
+    Attributes:
+        ready: Those that can serve it, in the order in which to try them.
+        unready: Those that cannot just now; they are tried after every other route.
+    """
+
+    ready: tuple[RouteChoice, ...]
+    unready: tuple[RouteChoice, ...] = ()
+
+
+class ReplicaPort(Protocol):
+    """Sends each call to the replica of an engine that has its prefix and time for it."""
+
+    async def order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
+        """The order of a model's replicas; never raises.
+
+        Args:
+            call: The call.
+            choices: Replicas that serve one model, at least one.
+        """
+        ...
+
+
 class BackgroundTaskGroup(Protocol):
     """The group of background tasks that shutdown waits for."""
 
@@ -245,6 +270,7 @@ class Dependencies:
     router: RoutingPort | None = None
     compaction: CompactionPort | None = None
     replica_costs: ReplicaCosts = field(default_factory=ReplicaCosts)
+    replicas: ReplicaPort | None = None
 
 
 class CallContext(msgspec.Struct, frozen=True):

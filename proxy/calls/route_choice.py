@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol
 
 import msgspec
 
@@ -12,6 +13,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
 from proxy.records.call import Call
+from slo.usage import Usage
 
 #: Codes and words by which upstreams say that a prompt is too long.
 #: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
@@ -41,6 +43,32 @@ def untranslatable_call(why: ProxyError) -> UpstreamError:
     return error
 
 
+class ReplicaTicket(Protocol):
+    """A replica that was chosen for one call; it is told how the call goes there."""
+
+    @property
+    def name(self) -> str:
+        """Name of the replica."""
+
+    @property
+    def why(self) -> str:
+        """Reason for the order of the replicas, in a few words."""
+
+    def send(self) -> None:
+        """Note that the call goes to the replica."""
+
+    def begin_answer(self) -> None:
+        """Note that the answer begins: the prompt is read."""
+
+    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+        """Note that the call is over there, however it ended.
+
+        Args:
+            usage: The engine's own report; None where there is none.
+            is_comparable: True if the caller's own prompt was sent.
+        """
+
+
 class RouteChoice(msgspec.Struct, frozen=True):
     """A route a call may take.
 
@@ -53,6 +81,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
         is_suspect: True if it was left for being slow: because others are late it is taken only if
             its latest calls began, in less time than the call has waited; or once the route in its
             place is overdue.
+        replica: Its replica of an engine, once the engine's replicas are in order; else None.
     """
 
     route: Route
@@ -60,6 +89,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
     reroute_reason: str = ""
     is_last_resort: bool = False
     is_suspect: bool = False
+    replica: ReplicaTicket | None = None
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +179,22 @@ def fallback_models(call: Call, catalog: Catalog, failure: UpstreamError) -> tup
     else:
         names = model.fallbacks if failure.retryable else ()
     return tuple(found for name in names if (found := catalog.models.get(name)) is not None)
+
+
+def replica_text(choice: RouteChoice) -> str:
+    """The replica that was chosen, and why; "" where there was none to choose."""
+    replica = choice.replica
+    return "" if replica is None else f"{replica.name}; {replica.why}"
+
+
+def choice_headers(choice: RouteChoice) -> dict[str, str]:
+    """Headers that tell the caller why this route was taken."""
+    headers = {}
+    if choice.reroute_reason:
+        headers["x-thriftgate-fallback"] = choice.reroute_reason
+    if replica := replica_text(choice):
+        headers["x-thriftgate-replica"] = replica
+    return headers
 
 
 def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:

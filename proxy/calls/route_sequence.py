@@ -45,6 +45,7 @@ class RouteSequence:
         self.skipped = dict(decision.skipped)
         self._demoted: RouteChoice | None = None
         self._upstream_failure: UpstreamError | None = None
+        self._ordered: set[str] = set()
         if decision.deadline is not None and not decision.is_trial:
             self._demote_silent_route(now, decision.deadline)
         context.deps.route_health.retries.record_call(now)
@@ -74,6 +75,36 @@ class RouteSequence:
     def next_choice(self) -> RouteChoice | None:
         """The route that is tried next; None where there is no other."""
         return None if self.is_last else self._choices[self._position + 1]
+
+    async def order_replicas(self) -> None:
+        """Put the replicas in order whose turn it is, where they are of an engine.
+
+        Those that cannot serve the call come after every other route, as failing routes do.
+        """
+        port = self._context.deps.replicas
+        while port is not None and (run := self._unordered_replicas()):
+            order = await port.order(self._context.call, tuple(run))
+            silent = self._demoted.route.name if self._demoted is not None else ""
+            ready = sorted(order.ready, key=lambda choice: choice.route.name == silent)
+            if silent and ready and ready[-1].route.name == silent:
+                self._demoted = ready[-1]  # the same, with its ticket
+            self._choices[self._position : self._position + len(run)] = ready
+            self._choices += order.unready
+            self._ordered.update(choice.route.name for choice in run)
+
+    def _unordered_replicas(self) -> list[RouteChoice]:
+        """The next choices that are replicas of one model, alike in all else, and not ordered."""
+        registry, now = self._context.deps.route_health, self._context.timeline.now()
+        run: list[RouteChoice] = []
+        for choice in self._choices[self._position :]:
+            is_like = not run or _is_like(run[0], choice)
+            is_failing = bool(run) and registry.is_failing(choice.route, now)
+            if not choice.route.upstream.engine or not is_like or is_failing:
+                break
+            if choice.route.name in self._ordered:
+                break
+            run.append(choice)
+        return run
 
     def next_attempt(self, context: CallContext | None = None) -> Attempt:
         """The next attempt, with the choice whose turn it is.
@@ -252,6 +283,13 @@ class RouteSequence:
                 self.skipped[model.id] = lack
             else:
                 self._choices += substitute_routes(model, f"fallback: {why}")
+
+
+def _is_like(one: RouteChoice, other: RouteChoice) -> bool:
+    """True if they are replicas of one model, and alike in all but where they run."""
+    is_one_model = one.route.model == other.route.model
+    alike = ("model", "reroute_reason", "is_last_resort", "is_suspect")
+    return is_one_model and all(getattr(one, name) == getattr(other, name) for name in alike)
 
 
 def _is_refused_by_substitute(attempt: Attempt, failure: UpstreamError) -> bool:

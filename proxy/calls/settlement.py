@@ -44,7 +44,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
     ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
     ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
-    use of a replica that is paid by the hour, None of any other upstream.
+    use of a replica that is paid by the hour, None of any other upstream;
+    ``replica`` is the chosen replica of an engine and why, "" where there was none to choose.
     """
 
     call: Call
@@ -58,6 +59,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     upstream_request_id: str = ""
     sent_at: float | None = None
     replica_use: ReplicaUse | None = None
+    replica: str = ""
 
     @property
     def sent_call(self) -> Call:
@@ -195,7 +197,7 @@ def build_receipt(
         fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,
-        notes=attempt.notes + _cost_notes(call, goes_on=goes_on),
+        notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on),
         prompt=_kept_prompt(call),
         moved=attempt.reroute_reason,
     )
@@ -207,9 +209,10 @@ def build_receipt(
     return msgspec.structs.replace(kept, **said) if said else kept
 
 
-def _cost_notes(call: Call, *, goes_on: bool) -> tuple[str, ...]:
-    """Notes on what a receipt's cost leaves out."""
-    return (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * call.offers_hosted
+def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
+    """Notes for the receipt alone: the replica, and what its cost leaves out."""
+    replica = (f"replica {attempt.replica}",) if attempt.replica else ()
+    return replica + (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * attempt.call.offers_hosted
 
 
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from proxy.providers.stream_endings import early_failure, malformed_answer, unre
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import UpstreamExchange
 
+#: The longest error body that is read; it may hold what the model generated.
+_MAX_FAILURE_BODY_BYTES: Final = 256 * 1024
 #: Keep-alives held back while nothing else came; more of them are dropped.
 _MAX_HELD_IDLE_BYTES: Final = 64 * 1024
 #: Opening events held back before the content; beyond it, they are taken for content.
@@ -324,3 +326,18 @@ def translate_piece(reader: Reader, piece: bytes) -> bytes:
         return reader.feed(piece)
     except ValueError as error:
         raise malformed_answer() from error
+
+
+async def read_failure(exchange: UpstreamExchange, wire: Wire, timeline: Timeline) -> UpstreamError:
+    """The error that an upstream answered with; its exchange is closed.
+
+    A body that is too long or breaks off counts as none, for the status says enough.
+    """
+    try:
+        with timeline.waiting:
+            body = await exchange.read_all(_MAX_FAILURE_BODY_BYTES)
+    except UpstreamError:
+        body = b""
+    finally:
+        exchange.close()
+    return wire.failure(exchange.status, exchange.headers, body)

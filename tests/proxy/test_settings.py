@@ -20,6 +20,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "catalog": ("mine.toml", Path("mine.toml")),
     "policies": ("policies.toml", Path("policies.toml")),
     "engines": ("engines.toml", Path("engines.toml")),
+    "region": ("eu", "eu"),
     "redis_url": ("redis://cache:6379/0", "redis://cache:6379/0"),
     "pass_unlisted_models": ("false", False),
     "private_budgets": ("1", True),

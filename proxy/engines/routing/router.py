@@ -80,12 +80,14 @@ class RoutedCall:
             self._is_reading = False
             self._state.flight.prefill_tokens -= self._cost.uncached_tokens
 
-    def end(self, cached_tokens: int | None = None) -> None:
+    def end(self, cached_tokens: int | None = None, *, is_comparable: bool = True) -> None:
         """The call is over, for whatever reason.
 
         Args:
             cached_tokens: Tokens that the engine reports as read from its cache; None where it
                 reports nothing, also because it failed.
+            is_comparable: False if another prompt than the chain's was sent, so that nothing can
+                be learned from it.
         """
         if self._is_over:
             return
@@ -95,7 +97,7 @@ class RoutedCall:
         if cached_tokens is not None:
             self._reuse.delivered += cached_tokens
             self._reuse.reported_calls += 1
-            if self._state.events is None:
+            if self._state.events is None and is_comparable:
                 self._state.model.learn(self._cost.matched_tokens, self._used_at, cached_tokens)
 
 
@@ -138,6 +140,10 @@ class ReplicaRouter:
         used_at = state.model.used_at(chain, state.model.matched_links(chain))
         state.model.touch(chain)
         return RoutedCall(state, cost, used_at, reuse)
+
+    def calls_in_flight(self, name: str) -> int:
+        """Calls that this gateway has at a replica now."""
+        return self._states[name].flight.calls if name in self._states else 0
 
     def read_events(self, name: str, events: KvEventIndex | None) -> None:
         """Go by a replica's KV events from now on; with None, by the guess again."""

@@ -12,7 +12,7 @@ status says what is not known. Nothing but a refused connection and the supervis
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -53,10 +53,6 @@ class PageFetcher(Protocol):
         ...
 
 
-#: Takes a replica's name and each new reading of its metrics.
-MetricsListener = Callable[[str, EngineMetrics], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStatus:
     """A replica as it is now, as far as the gateway knows.
@@ -64,8 +60,8 @@ class ReplicaStatus:
     Attributes:
         name: Name of its upstream, such as ``house-llm:0``.
         profile: Name of its profile.
+        model: Name under which it serves the model.
         base_url: Where it answers; it may change with a rolling change.
-        region: Region of its profile.
         is_healthy: False if no call may go there.
         process: The supervisor's word; None where others run it, or nobody.
         reason: Reason that it is unhealthy, or what is not known of it; "" if all is well.
@@ -79,8 +75,8 @@ class ReplicaStatus:
 
     name: str
     profile: str
+    model: str
     base_url: str
-    region: str = ""
     is_healthy: bool = True
     process: ProcessState | None = None
     reason: str = ""
@@ -124,7 +120,7 @@ class ReplicaMonitor:
         self._ticks = ticks
         self._profiles: Mapping[str, EngineProfile] = {}
         self._replicas: dict[str, _Replica] = {}
-        self._listeners: list[MetricsListener] = []
+        self._listeners: list[Callable[[ReplicaStatus], None]] = []
         self.update(profiles)
 
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
@@ -137,16 +133,16 @@ class ReplicaMonitor:
                 status = ReplicaStatus(
                     name=name,
                     profile=profile.name,
+                    model=profile.served_name,
                     base_url=adapter.urls(profile, number).base_url,
-                    region=profile.region,
                 )
                 known = self._replicas.get(name)
                 is_same = known is not None and self._profiles.get(profile.name) == profile
                 found[name] = known if known is not None and is_same else _Replica(adapter, status)
         self._profiles, self._replicas = profiles, found
 
-    def listen(self, listener: MetricsListener) -> None:
-        """Hand each new reading to this function, too."""
+    def listen(self, listener: Callable[[ReplicaStatus], None]) -> None:
+        """Hand each replica's status with a new reading of its metrics to this function, too."""
         self._listeners.append(listener)
 
     def status(self, name: str) -> ReplicaStatus | None:
@@ -241,7 +237,7 @@ class ReplicaMonitor:
             starts=before.starts + is_restarted,
         )
         for listener in self._listeners:
-            listener(before.name, metrics)
+            listener(replica.status)
 
 
 def reports_by_replica(
@@ -317,17 +313,3 @@ def _prefill_totals(metrics: EngineMetrics, adapter: EngineAdapter) -> tuple[flo
     histogram = metrics.histograms.get("prefill_seconds")
     seconds = histogram[0] if histogram else metrics.values.get("prefill_seconds_total", 0.0)
     return tokens, seconds
-
-
-def fetch_with(
-    open_page: Callable[[str], Awaitable[tuple[int, bytes]]],
-) -> PageFetcher:
-    """A fetcher that takes every status but 200 for a failure."""
-
-    async def fetch(url: str) -> bytes:
-        status, body = await open_page(url)
-        if status != 200:
-            raise OSError(f"{url} answered {status}")
-        return body
-
-    return fetch

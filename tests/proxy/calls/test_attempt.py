@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy.calls.attempt import Attempt
@@ -19,6 +20,7 @@ from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
 from slo.breaker import BreakerState
 from slo.concurrency import ConcurrencyLimit
+from slo.usage import Usage
 from tests.fakes.answers import (
     STREAM,
     USAGE,
@@ -226,3 +228,56 @@ def test_its_route_is_known_by_how_it_did():
 
     assert opened(failing(500), then=fail) is BreakerState.OPEN
     assert opened(stream(STREAM), then=fail) is BreakerState.CLOSED
+
+
+class PlayedTicket:
+    """Notes what a replica's ticket is told."""
+
+    name = "house:1"
+    why = "warm: 3 of 4 tokens"
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def send(self) -> None:
+        self.told.append("sent")
+
+    def begin_answer(self) -> None:
+        self.told.append("begun")
+
+    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+        self.told.append(None if usage is None else (usage.prompt_tokens, usage.cache_read))
+        assert is_comparable
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (stream(After(3.0, STREAM)), ["sent", "begun"]),
+        (failing(503), ["sent", None]),
+        (broken(), ["sent", None]),
+    ],
+)
+def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, expected):
+    ticket = PlayedTicket()
+
+    async def then(made: Attempt, transport: FakeTransport) -> Attempt:
+        made.choice = msgspec.structs.replace(made.choice, replica=ticket)
+        return (await run(made, transport))[0]
+
+    opened(script, then=then)
+
+    assert ticket.told[: len(expected)] == expected
+    assert len(ticket.told) == len(expected) + ("begun" in expected)
+
+
+def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
+    async def work() -> Attempt:
+        table, _ = fake_dependencies(FakeTransport([]), ONE)
+        line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        return Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
+
+    made = played(work())
+
+    assert made.info.headers == {"x-thriftgate-replica": "house:1; warm: 3 of 4 tokens"}
+    assert made.info.replica == "house:1; warm: 3 of 4 tokens"

@@ -227,6 +227,26 @@ def test_reuse_is_counted_as_available_captured_and_delivered():
     assert (reuse.available, reuse.captured, reuse.delivered) == (2 * whole, whole, 9_000)
 
 
+def test_nothing_is_learned_from_a_call_whose_prompt_was_changed():
+    router = ReplicaRouter(CALM)
+    home = serve(router, request())
+    best = router.decide(request(), REPLICAS, 0.0).order[0]
+    router.send(request(), best).end(0, is_comparable=False)
+
+    after = router.decide(request(), REPLICAS, 0.0).order[0]
+    assert (after.name, after.matched_tokens) == (home, 40 * BLOCK)
+
+
+def test_calls_in_flight_are_counted_by_replica():
+    router = ReplicaRouter(CALM)
+    best = router.decide(request(), REPLICAS, 0.0).order[0]
+    call = router.send(request(), best)
+
+    assert (router.calls_in_flight(best.name), router.calls_in_flight("never seen")) == (1, 0)
+    call.end()
+    assert router.calls_in_flight(best.name) == 0
+
+
 def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
     tokens = tuple(range(1_024))
     exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)

@@ -1,0 +1,276 @@
+"""Chooses the replica of an engine for each call: the state around the pure router.
+
+::
+
+    order ── prompt ─ chain ─► ReplicaRouter.decide ─► the replicas in order, a ticket each
+    ticket ─ send ─ begin_answer ─ end ─► what the router believes of their caches
+
+It fails open: whatever goes wrong, the replicas stay in the order of the catalog.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from proxy.calls.ports import ReplicaOrder
+from proxy.calls.route_choice import RouteChoice
+from proxy.catalog.entries import Route
+from proxy.engines.routing.call_prompt import call_prompt
+from proxy.engines.routing.decision import ReplicaCost, RoutingRequest
+from proxy.engines.routing.prompt_chain import ChainBuilder, PromptChain, chain_root
+from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
+from proxy.engines.routing.router import ReplicaRouter, RoutedCall
+from proxy.providers.cache_isolation import isolate_cache
+from proxy.records.call import Call
+from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
+from slo.usage import Usage
+
+_log = logging.getLogger("thriftgate.engines")
+
+#: Bodies from this size on are hashed on a thread: it takes about a millisecond.
+_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
+#: Bytes of a token until an engine has reported tokens, and the weight of its newest report.
+_BYTES_PER_TOKEN: Final = 4.0
+_RATIO_WEIGHT: Final = 0.05
+#: Prompts below these tokens say little about the bytes of a token.
+_MIN_RATIO_TOKENS: Final = 64
+#: Room of a prefix cache whose engine does not say it.
+DEFAULT_CACHE_TOKENS: Final = 500_000
+_EMPTY: Final = b"{}"
+_NO_CHAIN: Final = PromptChain((), 1.0, 0)
+_MAX_LOGGED_FAILURES: Final = 5
+
+
+@dataclass(slots=True)
+class ModelRouting:
+    """The routing of one model's calls over all replicas that serve it.
+
+    Attributes:
+        router: Decides, and believes something of each replica's cache.
+        reasons: Calls by the reason of their decision.
+        bytes_per_token: Of its prompts, as its engine counts them.
+        starts: Starts of each replica that the router was told of, by its address.
+        own_calls: Calls of this gateway there when its load was read.
+        chains: Builds the chains of bodies on the event loop.
+        large_chains: Those of large bodies, on a thread, one at a time.
+    """
+
+    router: ReplicaRouter = field(default_factory=ReplicaRouter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    bytes_per_token: float = _BYTES_PER_TOKEN
+    starts: dict[str, int] = field(default_factory=dict)
+    own_calls: dict[str, int] = field(default_factory=dict)
+    chains: ChainBuilder = field(default_factory=ChainBuilder)
+    large_chains: ChainBuilder = field(default_factory=ChainBuilder)
+    large_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """A replica for one call; it tells the router of the call there."""
+
+    name: str
+    why: str
+    routing: ModelRouting
+    request: RoutingRequest
+    cost: ReplicaCost
+    content_bytes: int
+    routed: RoutedCall | None = None
+
+    def send(self) -> None:
+        """Count the call as on its way there."""
+        self.routed = self.routing.router.send(self.request, self.cost)
+        self.routing.reasons[self.why.partition(":")[0]] += 1
+
+    def begin_answer(self) -> None:
+        """Note that the prompt is read."""
+        if self.routed is not None:
+            self.routed.begin_answer()
+
+    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+        """Note that the call is over there, with the usage that the engine reported."""
+        routed, self.routed = self.routed, None
+        if routed is None:
+            return
+        prompt = usage.prompt_tokens if usage is not None else 0
+        if usage is None or not prompt:
+            routed.end()
+            return
+        # In tokens of the chain, which are an estimate.
+        share = usage.cache_read / prompt
+        routed.end(round(share * self.request.chain.tokens), is_comparable=is_comparable)
+        if is_comparable and prompt >= _MIN_RATIO_TOKENS and self.content_bytes:
+            routing = self.routing
+            found = self.content_bytes / prompt
+            routing.bytes_per_token += _RATIO_WEIGHT * (found - routing.bytes_per_token)
+
+
+class ReplicaRouting:
+    """Orders the replicas of engines for calls, and learns how that went.
+
+    Args:
+        monitor: Knows the replicas.
+        ticks: Seconds of the clock by which calls are timed.
+        region: The gateway's own region; "" where regions are equal.
+    """
+
+    def __init__(
+        self, monitor: ReplicaMonitor, ticks: Callable[[], float], region: str = ""
+    ) -> None:
+        self._monitor = monitor
+        self._ticks = ticks
+        self._region = region
+        self._models: dict[str, ModelRouting] = {}
+        self._failures = 0
+        monitor.listen(self._note_reading)
+
+    @property
+    def models(self) -> Mapping[str, ModelRouting]:
+        """Each model that was asked for, by the name under which its engines serve it."""
+        return self._models
+
+    def keep_only(self, models: Collection[str]) -> None:
+        """Drop the state of models that no engine serves any more."""
+        for name in self._models.keys() - set(models):
+            del self._models[name]
+
+    async def order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
+        """The replicas of one model in the order in which to try them; never raises."""
+        try:
+            return await self._order(call, choices)
+        except Exception as error:  # noqa: BLE001 - an optimiser's mistake must not cost the call
+            self._failures += 1
+            if self._failures <= _MAX_LOGGED_FAILURES:
+                _log.warning("Replicas stay in the catalog's order: %r", error)
+            return ReplicaOrder(ready=choices)
+
+    def _note_reading(self, status: ReplicaStatus) -> None:
+        """Remember how many of the calls that the engine counts are this gateway's own."""
+        if (routing := self._models.get(status.model)) is not None:
+            routing.own_calls[status.base_url] = routing.router.calls_in_flight(status.base_url)
+
+    async def _order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
+        by_url: dict[str, tuple[RouteChoice, ReplicaStatus]] = {}
+        for choice in choices:
+            status = self._monitor.status(choice.route.upstream.name)
+            if status is None:  # its profile came or went a moment ago
+                return ReplicaOrder(ready=choices)
+            by_url[status.base_url] = choice, status
+        routing = self._models.setdefault(choices[0].route.model, ModelRouting())
+        request, size = await self._request(routing, call, choices[0].route)
+        statuses = [status for _, status in by_url.values()]
+        _note_starts(routing, statuses)
+        decision = routing.router.decide(
+            request, _candidates(routing, choices, statuses), self._ticks()
+        )
+        ready = []
+        for cost in decision.order:
+            choice, status = by_url.pop(cost.name)
+            ticket = _Ticket(status.name, decision.why, routing, request, cost, size)
+            ready.append(_at_address(choice, status, ticket))
+        unready = tuple(_at_address(choice, status) for choice, status in by_url.values())
+        return ReplicaOrder(ready=tuple(ready), unready=unready)
+
+    async def _request(
+        self, routing: ModelRouting, call: Call, route: Route
+    ) -> tuple[RoutingRequest, int]:
+        """The question for the router, and the bytes of the prompt."""
+        body = call.body
+        if len(body) < _MIN_THREADED_BODY_BYTES:
+            chain, opening, size = _chain(routing.chains, routing, call, route)
+        else:
+            async with routing.large_turn:
+                chain, opening, size = await asyncio.to_thread(
+                    _chain, routing.large_chains, routing, call, route
+                )
+        request = RoutingRequest(
+            chain=chain,
+            conversation=call.conversation or call.session or opening,
+            preferred_region=self._region,
+        )
+        return request, size
+
+
+def _chain(
+    builder: ChainBuilder, routing: ModelRouting, call: Call, route: Route
+) -> tuple[PromptChain, str, int]:
+    """The chain of the call's prompt, a name of how it opens, and the prompt's bytes.
+
+    It is made of the caller's own bytes, before anything is planned or compacted for a replica.
+    """
+    prompt = call_prompt(call.body, call.endpoint)
+    if prompt is None:
+        return _NO_CHAIN, "", 0
+    salt = call.salt if isolate_cache(_EMPTY, call.endpoint, route, call.salt).fields else ""
+    root = chain_root(route.model or call.model, salt)
+    size = len(prompt.content)
+    tokens = round(size / routing.bytes_per_token)
+    conversation = call.conversation or call.session or prompt.conversation
+    chain = builder.chain(root, prompt.content, tokens, conversation)
+    return chain, prompt.conversation, size
+
+
+def _note_starts(routing: ModelRouting, statuses: Sequence[ReplicaStatus]) -> None:
+    """Have the router forget the caches of replicas that were started again."""
+    for status in statuses:
+        if routing.starts.setdefault(status.base_url, status.starts) != status.starts:
+            routing.starts[status.base_url] = status.starts
+            routing.router.clear_cache(status.base_url)
+
+
+def _candidates(
+    routing: ModelRouting, choices: Iterable[RouteChoice], statuses: Sequence[ReplicaStatus]
+) -> list[ReplicaCandidate]:
+    """The replicas for the router; those of one profile have one prefill rate.
+
+    They run on alike machines. A busy one looks slow, and its load counts already.
+    """
+    rates: dict[str, list[float]] = {}
+    for each in statuses:
+        if each.prefill_tokens_per_s:
+            rates.setdefault(each.profile, []).append(each.prefill_tokens_per_s)
+    usual = {profile: median(found) for profile, found in rates.items()}
+    return [
+        _candidate(routing, choice.route.upstream.region, each, usual.get(each.profile, 0.0))
+        for choice, each in zip(choices, statuses, strict=True)
+    ]
+
+
+def _candidate(
+    routing: ModelRouting, region: str, status: ReplicaStatus, rate: float
+) -> ReplicaCandidate:
+    metrics, load, url = status.metrics, None, status.base_url
+    if metrics is not None and metrics.has_load:
+        # Own calls that have ended since the reading are no load of other gateways.
+        ended = routing.own_calls.get(url, 0) - routing.router.calls_in_flight(url)
+        load = LoadReport(
+            at=status.read_at,
+            running=max(0, int(metrics.values.get("running", 0.0)) - ended),
+            waiting=int(metrics.values.get("waiting", 0.0)),
+            kv_usage=metrics.values.get("kv_usage", 0.0),
+        )
+    return ReplicaCandidate(
+        name=url,
+        region=region,
+        is_healthy=status.is_healthy,
+        cache_tokens=status.cache_tokens or DEFAULT_CACHE_TOKENS,
+        prefill_tokens_per_s=rate,
+        round_trip_s=status.round_trip_s,
+        load=load,
+    )
+
+
+def _at_address(
+    choice: RouteChoice, status: ReplicaStatus, ticket: _Ticket | None = None
+) -> RouteChoice:
+    """The choice with its ticket, and with the address to which a rolling change moved it."""
+    route = choice.route
+    if route.upstream.base_url != status.base_url and status.process is not None:
+        route = replace(route, upstream=replace(route.upstream, base_url=status.base_url))
+    return msgspec.structs.replace(choice, route=route, replica=ticket)

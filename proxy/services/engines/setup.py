@@ -1,0 +1,150 @@
+"""Starts the watching of engines and the choice of replicas in a running gateway."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from proxy.app_context import AppContext
+from proxy.catalog.entries import Upstream
+from proxy.configuration import Snapshot
+from proxy.engines.state_file import read_engine_states
+from proxy.errors import UpstreamError
+from proxy.providers.port import PreparedRequest
+from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
+from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.upstream.port import Transport
+
+#: Bytes of a page that are read; vLLM's has some 150 KB.
+_MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+_OK: Final = 200
+_HEADERS: Final = {"accept": "text/plain"}
+_GAUGES: Final = (
+    ("thriftgate_engine_running", "Calls in its batch, as the engine says", "running"),
+    ("thriftgate_engine_waiting", "Calls in its queue, as the engine says", "waiting"),
+    ("thriftgate_engine_kv_usage", "Part of its KV cache in use, as the engine says", "kv_usage"),
+)
+
+
+@asynccontextmanager
+async def running_engines(
+    context: AppContext, transport: Transport, ticks: Callable[[], float]
+) -> AsyncIterator[ReplicaRouting | None]:
+    """Watches the replicas of engines; yields the choice among them, None without an engines file.
+
+    Profiles may come, go and change while the gateway runs.
+    """
+    if context.settings.engines is None:
+        yield None
+        return
+    read_states = partial(read_engine_states, context.settings.folder)
+    monitor = ReplicaMonitor(context.engines, page_fetcher(transport), read_states, ticks)
+    routing = ReplicaRouting(monitor, ticks, context.settings.region)
+    context.publish(EngineCollector(monitor, routing))
+
+    async def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        def commit() -> None:
+            monitor.update(snapshot.engines)
+            routing.keep_only({each.served_name for each in snapshot.engines.values()})
+
+        return commit
+
+    context.follow(prepare)
+    watching = context.tasks.keep(monitor.run)
+    try:
+        yield routing
+    finally:
+        context.tasks.end(watching)
+
+
+def page_fetcher(transport: Transport) -> PageFetcher:
+    """A fetcher of engines' pages over the connections that calls use."""
+    upstreams: dict[str, Upstream] = {}
+
+    async def fetch(url: str) -> bytes:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        name = f"page of {origin}"
+        upstream = upstreams.setdefault(origin, Upstream(name=name, kind="openai", base_url=origin))
+        page = PreparedRequest(method="GET", path=parts.path, headers=_HEADERS, body=b"")
+        try:
+            exchange = await transport.open(upstream, page)
+            try:
+                body = await exchange.read_all(_MAX_PAGE_BYTES)
+            finally:
+                exchange.close()
+        except UpstreamError as error:
+            if isinstance(error.__cause__, ConnectionRefusedError):
+                raise ConnectionRefusedError(error.message) from error
+            raise OSError(error.message) from error
+        if exchange.status != _OK:
+            raise OSError(f"{url} answered {exchange.status}")
+        return body
+
+    return fetch
+
+
+class EngineCollector(Collector):
+    """Metrics of engines: their replicas, and the reuse of prefixes.
+
+    Args:
+        monitor: Knows the replicas.
+        routing: Knows the calls.
+    """
+
+    def __init__(self, monitor: ReplicaMonitor, routing: ReplicaRouting) -> None:
+        self._monitor = monitor
+        self._routing = routing
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, as Prometheus' own types."""
+        yield from self._replicas()
+        yield from self._reuse()
+
+    def _replicas(self) -> Iterator[Metric]:
+        statuses = self._monitor.statuses()
+        by = ["engine", "replica"]
+        healthy = GaugeMetricFamily(
+            "thriftgate_engine_healthy", "1 if calls may go to the replica", labels=by
+        )
+        for each in statuses:
+            healthy.add_metric([each.profile, each.name], float(each.is_healthy))
+        yield healthy
+        for name, text, field in _GAUGES:
+            gauge = GaugeMetricFamily(name, text, labels=by)
+            for each in statuses:
+                value = each.metrics.value(field) if each.metrics is not None else None
+                if value is not None:
+                    gauge.add_metric([each.profile, each.name], value)
+            yield gauge
+
+    def _reuse(self) -> Iterator[Metric]:
+        tokens = CounterMetricFamily(
+            "thriftgate_engine_prompt_tokens",
+            "Tokens of prompts sent to engines: all; available in one cache with the room of all "
+            "replicas; captured by routing; delivered by the engines",
+            labels=["model", "part"],
+        )
+        routed = CounterMetricFamily(
+            "thriftgate_engine_routed_calls",
+            "Calls to engines by the reason for their replica",
+            labels=["model", "reason"],
+        )
+        for name, model in self._routing.models.items():
+            reuse = model.router.reuse
+            parts = {
+                "all": reuse.prompt_tokens,
+                "available": reuse.available,
+                "captured": reuse.captured,
+                "delivered": reuse.delivered,
+            }
+            for part, count in parts.items():
+                tokens.add_metric([name, part], float(count))
+            for reason, calls in model.reasons.items():
+                routed.add_metric([name, reason], float(calls))
+        yield from (tokens, routed)

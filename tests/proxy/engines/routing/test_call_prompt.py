@@ -1,0 +1,87 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.routing.call_prompt import call_prompt
+
+SYSTEM = {"role": "system", "content": "You are a careful clerk."}
+FIRST = {"role": "user", "content": "What is due?"}
+ANSWER = {"role": "assistant", "content": "Two bills."}
+
+
+def chat(*messages: dict[str, str], **fields: object) -> bytes:
+    return json.dumps({**fields, "messages": messages}).encode()
+
+
+def content(body: bytes, endpoint: str = "chat/completions") -> bytes:
+    found = call_prompt(body, endpoint)
+    assert found is not None
+    return found.content
+
+
+def conversation(body: bytes, endpoint: str = "chat/completions") -> str:
+    found = call_prompt(body, endpoint)
+    assert found is not None
+    return found.conversation
+
+
+def test_a_later_call_of_a_conversation_begins_with_the_earlier_one():
+    first = content(chat(SYSTEM, FIRST, model="m", temperature=0))
+    later = content(chat(SYSTEM, FIRST, ANSWER, FIRST, model="m", temperature=1))
+
+    assert later.startswith(first.removesuffix(b"]"))
+
+
+def test_tools_come_before_messages_wherever_the_body_has_them():
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    body = json.dumps({"messages": [FIRST], "tools": tools}).encode()
+
+    assert content(body).startswith(json.dumps(tools).encode())
+
+
+def test_a_conversation_keeps_its_name_as_it_grows():
+    names = {
+        conversation(chat(SYSTEM, FIRST)),
+        conversation(chat(SYSTEM, FIRST, ANSWER, {"role": "user", "content": "Pay them."})),
+    }
+
+    assert len(names) == 1
+    assert conversation(chat(SYSTEM, ANSWER | {"role": "user"})) not in names
+
+
+def test_the_instructions_and_input_of_a_responses_call_are_its_prompt():
+    body = b'{"model":"m","input":[{"role":"user","content":"a"}],"instructions":"be brief"}'
+
+    assert content(body, "responses") == b'\n"be brief"\n[{"role":"user","content":"a"}]'
+    assert conversation(body, "responses")
+
+
+def test_a_plain_prompt_has_no_conversation():
+    assert content(b'{"prompt":"once"}', "completions") == b'"once"'
+    assert conversation(b'{"prompt":"once"}', "completions") == ""
+    assert conversation(b'{"input":"once"}', "responses") == ""
+    assert conversation(chat(SYSTEM)) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "endpoint"),
+    [(b"{}", "embeddings"), (b"{", "chat/completions"), (b"[]", "responses"), (b"", "completions")],
+)
+def test_a_body_without_a_prompt_or_that_cannot_be_read_has_none(body, endpoint):
+    assert call_prompt(body, endpoint) is None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+@given(_JSON, st.sampled_from(["chat/completions", "responses", "completions"]))
+def test_any_messages_are_read_without_failing(messages, endpoint):
+    body = json.dumps({"messages": messages, "input": messages, "prompt": messages}).encode()
+
+    assert call_prompt(body, endpoint) is not None

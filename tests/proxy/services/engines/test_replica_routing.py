@@ -1,0 +1,273 @@
+"""The replica that each call goes to, as the gateway learns from calls, pages and supervisors."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from proxy.calls.ports import ReplicaOrder
+from proxy.calls.route_choice import RouteChoice
+from proxy.catalog.entries import Route, Upstream
+from proxy.engines.supervised_replica import ProcessState
+from proxy.records.call import Call
+from proxy.services.engines.replica_monitor import ReplicaMonitor
+from proxy.services.engines.replica_routing import ReplicaRouting
+from slo.usage import Usage
+from tests.fakes.call_dependencies import call
+from tests.fakes.engine_pages import PlayedPages, report
+from tests.fakes.engine_profiles import a_profile
+from tests.fakes.virtual_clock import run_in_virtual_time
+
+T = TypeVar("T")
+ATTACHED = 'replicas = ["http://a:1/v1", "http://b:2/v1", "http://c:3/v1"]\nserved_name = "m"'
+LONG = "Everything that was agreed on so far. " * 400
+
+
+def chat(conversation: int, turns: int = 1, **fields: Any) -> Call:
+    """The call of a conversation after so many turns."""
+    messages = [{"role": "system", "content": f"Case {conversation}. {LONG}"}]
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"Question {turn}. {LONG}"})
+        messages.append({"role": "assistant", "content": f"Answer {turn}"})
+    return call(json.dumps({"model": "m", "messages": messages[:-1]}).encode(), **fields)
+
+
+class Gateway:
+    """The routing of one gateway over replicas that a test plays."""
+
+    def __init__(self, pages: PlayedPages, table: str = ATTACHED, region: str = "") -> None:
+        self.pages = pages
+        self.profile = a_profile(table)
+        self.monitor: ReplicaMonitor = pages.monitor(self.profile)
+        self.routing = ReplicaRouting(self.monitor, asyncio.get_running_loop().time, region)
+        self.choices = tuple(
+            RouteChoice(
+                Route(
+                    name=f"house:{n}/m",
+                    upstream=Upstream(
+                        name=f"house:{n}", kind="openai", base_url=url, engine="house"
+                    ),
+                    model="m",
+                ),
+                "m",
+            )
+            for n, url in enumerate(self._urls())
+        )
+
+    def _urls(self) -> list[str]:
+        return [each.base_url for each in self.monitor.statuses()]
+
+    async def order(self, of: Call) -> ReplicaOrder:
+        return await self.routing.order(of, self.choices)
+
+    async def serve(self, of: Call, *, cached: int = 0) -> str:
+        """Serve a call at the best replica; its name."""
+        ticket = (await self.order(of)).ready[0].replica
+        assert ticket is not None
+        ticket.send()
+        ticket.begin_answer()
+        tokens = len(of.body) // 4
+        ticket.end(Usage(input=tokens - cached, cache_read=cached), is_comparable=True)
+        return ticket.name
+
+
+def play(story: Callable[[PlayedPages], Awaitable[T]]) -> T:
+    async def whole() -> T:
+        return await story(PlayedPages())
+
+    return run_in_virtual_time(whole)
+
+
+def names(choices: tuple[RouteChoice, ...]) -> list[str]:
+    return [each.route.upstream.name for each in choices]
+
+
+def test_a_conversation_stays_where_its_prefix_is_warm_and_the_ticket_says_so():
+    async def story(pages: PlayedPages) -> tuple[set[str], str]:
+        gateway = Gateway(pages)
+        served = {await gateway.serve(chat(1, turns)) for turns in (1, 2, 3)}
+        ticket = (await gateway.order(chat(1, 4))).ready[0].replica
+        assert ticket is not None
+        return served, ticket.why
+
+    served, why = play(story)
+
+    assert len(served) == 1
+    assert why.startswith("warm: ")
+
+
+def test_many_conversations_spread_over_all_replicas():
+    async def story(pages: PlayedPages) -> set[str]:
+        gateway = Gateway(pages)
+        return {await gateway.serve(chat(n)) for n in range(12)}
+
+    assert play(story) == {"house:0", "house:1", "house:2"}
+
+
+def test_two_gateways_send_a_new_conversation_to_the_same_replica():
+    async def story(pages: PlayedPages) -> list[tuple[list[str], list[str]]]:
+        one, other = Gateway(pages), Gateway(pages)
+        found = []
+        for n in range(8):
+            asked = chat(n)
+            found.append(
+                (
+                    names((await one.order(asked)).ready)[:1],
+                    names((await other.order(asked)).ready)[:1],
+                )
+            )
+        return found
+
+    assert all(one == other for one, other in play(story))
+
+
+def test_a_replica_that_nobody_listens_at_comes_after_all_others_until_it_is_back():
+    async def story(pages: PlayedPages) -> list[list[bool]]:
+        gateway, seen = Gateway(pages), []
+        warm = await gateway.serve(chat(1))
+        url = f"http://{'abc'[int(warm[-1])]}:{int(warm[-1]) + 1}/metrics"
+        for answer in (
+            ConnectionRefusedError(),
+            pages.answers.get(url, b"vllm:num_requests_running 0\n"),
+        ):
+            pages.answers[url] = answer
+            await gateway.monitor.read_all()
+            order = await gateway.order(chat(1, 2))
+            seen.append([warm in names(order.ready), warm in names(order.unready)])
+        order = await gateway.order(chat(1, 2))
+        seen.append([names(order.ready)[0] == warm])
+        return seen
+
+    assert play(story) == [[False, True], [True, False], [True]]
+
+
+def test_a_replica_that_was_started_again_is_cold():
+    async def story(pages: PlayedPages) -> list[str]:
+        gateway = Gateway(pages, "replicas = 2")
+        pages.supervise(
+            report("8000", ProcessState.READY, pid=1), report("8001", ProcessState.READY, pid=2)
+        )
+        await gateway.monitor.read_all()
+        await gateway.serve(chat(1))
+        before = (await gateway.order(chat(1, 2))).ready[0].replica
+        pages.supervise(
+            report("8000", ProcessState.READY, pid=3), report("8001", ProcessState.READY, pid=4)
+        )
+        await gateway.monitor.read_all()
+        after = (await gateway.order(chat(1, 2))).ready[0].replica
+        assert before is not None
+        assert after is not None
+        return [before.why[:4], after.why[:4]]
+
+    assert play(story) == ["warm", "cold"]
+
+
+def test_calls_follow_a_replica_to_the_port_of_a_rolling_change():
+    async def story(pages: PlayedPages) -> str:
+        gateway = Gateway(pages, "")
+        pages.supervise(report("8055", ProcessState.READY))
+        await gateway.monitor.read_all()
+        return (await gateway.order(chat(1))).ready[0].route.upstream.base_url
+
+    assert play(story) == "http://127.0.0.1:8055/v1"
+
+
+def test_a_replica_in_the_gateways_own_region_goes_first_for_a_new_conversation():
+    async def story(pages: PlayedPages) -> set[str]:
+        gateway = Gateway(pages, region="eu")
+        first, *others = gateway.choices
+        nearby = replace(first.route, upstream=replace(first.route.upstream, region="eu"))
+        gateway.choices = (*others, RouteChoice(nearby, "m"))
+        return {names((await gateway.order(chat(n))).ready)[0] for n in range(6)}
+
+    assert play(story) == {"house:0"}
+
+
+def test_tokens_that_were_available_captured_and_delivered_are_counted():
+    async def story(pages: PlayedPages) -> tuple[int, int, int, int]:
+        gateway = Gateway(pages)
+        await gateway.serve(chat(1))
+        again = chat(1)
+        await gateway.serve(again, cached=len(again.body) // 8)
+        reuse = gateway.routing.models["m"].router.reuse
+        return reuse.prompt_tokens, reuse.available, reuse.captured, reuse.delivered
+
+    prompt, available, captured, delivered = play(story)
+
+    assert available == captured
+    assert captured == pytest.approx(prompt / 2, rel=0.1)
+    assert delivered == pytest.approx(prompt / 4, rel=0.1)
+
+
+def test_a_call_without_a_prompt_goes_to_some_replica():
+    async def story(pages: PlayedPages) -> int:
+        return len((await Gateway(pages).order(call(b'{"model":"m"}', "embeddings"))).ready)
+
+    assert play(story) == 3
+
+
+def test_a_large_prompt_is_matched_as_a_small_one_is():
+    async def story(pages: PlayedPages) -> str:
+        gateway = Gateway(pages)
+        assert len(chat(1, 40).body) > 256 * 1024
+        await gateway.serve(chat(1, 40))
+        ticket = (await gateway.order(chat(1, 41))).ready[0].replica
+        assert ticket is not None
+        return ticket.why
+
+    assert play(story).startswith("warm: ")
+
+
+def test_prompts_of_teams_that_are_kept_apart_are_not_taken_for_each_others():
+    async def story(pages: PlayedPages) -> list[str]:
+        gateway = Gateway(pages)
+        choices = tuple(RouteChoice(_of_vllm(each.route), each.model) for each in gateway.choices)
+        gateway.choices = choices
+        await gateway.serve(chat(1, salt="a" * 32))
+        found = []
+        for salt in ("a" * 32, "b" * 32):
+            ticket = (await gateway.order(chat(1, salt=salt))).ready[0].replica
+            assert ticket is not None
+            found.append(ticket.why[:4])
+        return found
+
+    assert play(story) == ["warm", "cold"]
+
+
+def _of_vllm(route: Route) -> Route:
+    return replace(route, upstream=replace(route.upstream, provider="vllm"))
+
+
+def test_replicas_that_nobody_watches_stay_in_the_catalogs_order():
+    async def story(pages: PlayedPages) -> ReplicaOrder:
+        gateway = Gateway(pages)
+        gateway.monitor.update({})
+        return await gateway.order(chat(1))
+
+    order = play(story)
+
+    assert names(order.ready) == ["house:0", "house:1", "house:2"]
+    assert order.unready == ()
+
+
+def test_a_mistake_in_routing_leaves_the_catalogs_order(caplog):
+    async def story(pages: PlayedPages) -> list[str]:
+        gateway = Gateway(pages)
+        gateway.routing = ReplicaRouting(gateway.monitor, ticks=lambda: 1 // 0)
+        return names((await gateway.order(chat(1))).ready)
+
+    assert play(story) == ["house:0", "house:1", "house:2"]
+    assert "Replicas stay in the catalog's order" in caplog.text
+
+
+def test_profiles_that_are_gone_are_forgotten():
+    async def story(pages: PlayedPages) -> int:
+        gateway = Gateway(pages)
+        await gateway.serve(chat(1))
+        gateway.routing.keep_only(["other"])
+        return len(gateway.routing.models)
+
+    assert play(story) == 0

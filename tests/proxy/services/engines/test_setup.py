@@ -1,0 +1,76 @@
+"""Engines in a running gateway: pages over real connections, and metrics for Prometheus."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.setup import EngineCollector, page_fetcher
+from proxy.upstream.http import open_transport
+from tests.fakes.engine_pages import PAGE, PlayedPages
+from tests.fakes.engine_profiles import a_profile
+from tests.fakes.serve_process import free_port
+from tests.fakes.virtual_clock import run_in_virtual_time
+
+ATTACHED = 'replicas = ["http://a:1/v1"]\nserved_name = "m"'
+
+
+@asynccontextmanager
+async def page_server(answer: bytes) -> AsyncIterator[str]:
+    """A server that gives one answer to whatever is asked; its origin."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def fetch(url: str) -> bytes:
+    async with open_transport({}, connections=4, connect_timeout=5.0) as transport:
+        return await page_fetcher(transport)(url)
+
+
+def test_a_page_is_fetched_over_a_real_connection():
+    async def story() -> bytes:
+        answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(PAGE), PAGE)
+        async with page_server(answer) as origin:
+            return await fetch(f"{origin}/metrics")
+
+    assert asyncio.run(story()) == PAGE
+
+
+def test_a_page_that_is_not_there_is_an_error_with_its_status():
+    async def story() -> None:
+        async with page_server(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n") as origin:
+            await fetch(f"{origin}/metrics")
+
+    with pytest.raises(OSError, match="/metrics answered 404"):
+        asyncio.run(story())
+
+
+def test_a_port_at_which_nobody_listens_is_a_refused_connection():
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(fetch(f"http://127.0.0.1:{free_port()}/metrics"))
+
+
+def test_the_state_of_replicas_and_the_reuse_of_prefixes_are_exported():
+    async def story() -> str:
+        pages = PlayedPages()
+        monitor = pages.monitor(a_profile(ATTACHED))
+        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
+        await monitor.read_all()
+        registry = CollectorRegistry()
+        registry.register(EngineCollector(monitor, routing))
+        return generate_latest(registry).decode()
+
+    text = run_in_virtual_time(story)
+
+    assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in text
+    assert 'thriftgate_engine_waiting{engine="house",replica="house:0"} 1.0' in text
