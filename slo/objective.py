@@ -5,7 +5,7 @@ percent of first tokens within 500 ms" counts calls within and calls beyond. Suc
 time and over processes, and no quantile has to be estimated.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from math import inf
@@ -13,6 +13,7 @@ from math import inf
 import msgspec
 
 from slo.alert import Severity
+from slo.stages import Stage, StageBudget
 
 #: Of every team or feature; of these, calls that name none are some too.
 EVERY = "*"
@@ -28,6 +29,21 @@ class Metric(StrEnum):
     ERRORS = "errors"  # whether it failed
     COST = "cost"  # what it cost, all attempts together
     CACHE = "cache"  # how many of its input tokens a provider's cache knew
+    QUEUE = "queue"  # the wait until an engine began to work on it
+    PREFILL = "prefill"  # an engine's reading of the prompt
+    DECODE = "decode"  # an engine's first token to its last
+    TRANSFER = "transfer"  # the rest of the time since it was sent to the engine
+
+
+#: Metrics that are one stage of a call at a self-hosted engine.
+STAGE_METRICS = {
+    Metric.QUEUE: Stage.QUEUE,
+    Metric.PREFILL: Stage.PREFILL,
+    Metric.DECODE: Stage.DECODE,
+    Metric.TRANSFER: Stage.TRANSFER,
+}
+#: Metrics whose limit is a time.
+TIMED_METRICS = frozenset({Metric.TTFT, Metric.TOTAL, *STAGE_METRICS})
 
 
 class Enforce(StrEnum):
@@ -84,7 +100,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
         metric: Metric that is judged.
         target: The share of good events wanted, above 0 and below 1: 0.95 for the p95. Of a cache
             it is the floor: the share of input tokens that are read from it.
-        under: Limit of TTFT or total time, in seconds; None for other metrics.
+        under: Limit of TTFT, total time or a stage, in seconds; None for other metrics.
         under_nanos: Limit of a call's cost, in nano-dollars; None for other metrics.
         clear: The share from which on a missed floor counts as kept again; None for the usual one
             (``burn.clear``), and for other metrics.
@@ -93,6 +109,8 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
         ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
             name, ``cache-only``, ``shed``.
         alerts: Conditions under which people are notified; empty for the usual (``burn.alerts``).
+        stages: Parts of the limit of TTFT or total time that single stages may take; a late call
+            names the one that it broke.
     """
 
     name: str
@@ -108,6 +126,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
     enforce: Enforce = Enforce.ALERT
     ladder: tuple[str, ...] = ()
     alerts: tuple[BurnAlert, ...] = ()
+    stages: tuple[StageBudget, ...] = ()
 
 
 class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +147,7 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
         cache_read: Those that a provider's cache knew.
         first_turn: True if nothing of its conversation was sent before, so no cache can know it.
         generated: True if a model was to work on it; what only lists, reads or deletes was not.
+        phases: Seconds of its stages, as far as they are known.
     """
 
     team: str
@@ -142,6 +162,7 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     cache_read: int
     first_turn: bool
     generated: bool
+    phases: Mapping[Stage, float] = {}
 
 
 class ObjectiveIndex:
@@ -187,7 +208,7 @@ def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, i
     - A call that failed is bad for ERRORS. For TTFT and TOTAL it is bad if it took longer than it
       may, and does not count if not: a quick error is no quick answer.
     - A caller who leaves does not count, unless it waited longer than it should have.
-    - A call of unknown cost does not count for COST.
+    - A call of unknown cost does not count for COST, and one of unknown phases for no stage.
     - For CACHE only those prompts count that could have been read from one.
     - What no model worked on counts for nothing.
 
@@ -218,6 +239,13 @@ def _classify_wait(
     return (1, 0) if has_come else None
 
 
+def _classify_stage(objective: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
+    seconds = ended.phases.get(STAGE_METRICS[objective.metric])
+    if seconds is None:
+        return None
+    return _classify_wait(objective, seconds, has_come=True)
+
+
 def _classify_error(_: Objective, ended: CallMeasurements) -> tuple[int, int] | None:
     if ended.failed:
         return 0, 1
@@ -244,6 +272,7 @@ _JUDGES = {
     Metric.ERRORS: _classify_error,
     Metric.COST: _classify_cost,
     Metric.CACHE: _classify_cache,
+    **dict.fromkeys(STAGE_METRICS, _classify_stage),
 }
 
 

@@ -14,8 +14,9 @@ from slo.burn import (
     clear_share,
     max_burn_rate,
 )
-from slo.objective import BurnAlert, Enforce, Metric, Objective
+from slo.objective import TIMED_METRICS, BurnAlert, Enforce, Metric, Objective
 from slo.reservations import MAX_AMOUNT
+from slo.stages import STAGES_OF_TTFT
 
 #: Targets that can be shown to be missed: of less than one event in 100,000 nothing is known soon.
 _LEAST, _MOST = 0.01, 0.99999
@@ -101,7 +102,7 @@ def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
     metric, under, nanos = objective.metric, objective.under, objective.under_nanos
     fix = 'write under = "500ms" for a time, under = "0.05" for dollars'
     has = (under is not None, nanos is not None)
-    if has != (metric in {Metric.TTFT, Metric.TOTAL}, metric is Metric.COST):
+    if has != (metric in TIMED_METRICS, metric is Metric.COST):
         what = "is no limit of this metric" if any(has) else "is missing"
         return [ObjectiveProblem(key="under", what=what, fix=fix)]
     if under is not None and not 0 < under <= _DAY:
@@ -150,6 +151,26 @@ def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
     return []
 
 
+def _stage_problems(objective: Objective) -> list[ObjectiveProblem]:
+    """The problems of budgets of stages: each must be able to make a call late."""
+    if objective.stages and objective.metric not in {Metric.TTFT, Metric.TOTAL}:
+        what = "are of ttft and total alone"
+        return [
+            ObjectiveProblem(key="stages", what=what, fix='leave it out, or write metric = "ttft"')
+        ]
+    found = []
+    for each in objective.stages:
+        if objective.metric is Metric.TTFT and each.stage not in STAGES_OF_TTFT:
+            what = f"has {each.stage}, which comes after the first token"
+            fix = 'write gateway, queue or prefill, or metric = "total"'
+            found.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+        if objective.under is not None and not 0 < each.under <= objective.under:
+            what = f"gives {each.stage} more time than the whole call, or none"
+            fix = "write a time up to that of under"
+            found.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+    return found
+
+
 def _ladder_problem(objective: Objective) -> list[ObjectiveProblem]:
     found = ladder_levels.ladder_problem(objective.enforce, objective.ladder)
     return [ObjectiveProblem(key="ladder", what=found[0], fix=found[1])] if found else []
@@ -160,4 +181,5 @@ _CHECKS: tuple[Callable[[Objective], list[ObjectiveProblem]], ...] = (
     _limit_problem,
     _cache_problem,
     _ladder_problem,
+    _stage_problems,
 )

@@ -101,6 +101,8 @@ def _annotations(objective: Objective) -> dict[str, str]:
         said[f"{_ANNOTATION_PREFIX}ladder"] = ",".join(
             [REQUESTED, *map(_escape_level, objective.ladder)]
         )
+    for each in objective.stages:
+        said[f"{_ANNOTATION_PREFIX}stage-{each.stage}"] = format_duration(each.under)
     if objective.clear is not None:
         said[f"{_ANNOTATION_PREFIX}clear"] = repr(objective.clear)
     return said

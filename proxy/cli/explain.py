@@ -12,7 +12,7 @@ from proxy.cli.terminal import Terminal, feature_name, format_time
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.amounts import money, quantity
 from proxy.records.compaction_result import NOTES
-from proxy.records.receipt import Outcome, Receipt, dollars
+from proxy.records.receipt import Outcome, PhasesFrom, Receipt, dollars
 
 #: By its text: the ledger may hold one of another version.
 _REASONS: Final = {reason.value: reason for reason in MissReason}
@@ -22,6 +22,7 @@ _OUTCOMES: Final = {
     Outcome.FAILED: "failed",
     Outcome.BROKEN: "broke off its answer",
 }
+_PHASES: Final = ("gateway", "queue", "prefill", "decode", "transfer")
 #: With which a provider's own compaction was asked for.
 _PROVIDER_ASKED: Final = "asked"
 _TRIMMED_TEXT: Final = "Trimmed, tool results alone and without loss"
@@ -66,6 +67,7 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         yield f"It went there in place of what it asked for: {receipt.moved}."
     yield _planning_line(receipt)
     yield from _compaction_lines(receipt)
+    yield from _time_lines(receipt)
     yield from _cache_lines(receipt)
     if receipt.miss == MissReason.DIVERGED.value:
         words = shlex.join(("thriftgate", "layout", "show", team, receipt.feature))
@@ -80,6 +82,36 @@ def _outcome_text(receipt: Receipt) -> str:
     if receipt.outcome is Outcome.HUNG_UP:
         return f"The caller hung up before {receipt.route or 'an upstream'} was done,"
     return f"{route} {_OUTCOMES.get(receipt.outcome, receipt.outcome)}"
+
+
+def _time_lines(receipt: Receipt) -> Iterator[str]:
+    """The lines on its time by phase, its draft tokens and its GPU seconds, where known."""
+    phases = (receipt.queue, receipt.prefill, receipt.decode, receipt.transfer)
+    if all(seconds is not None for seconds in phases):
+        named = zip(_PHASES, (receipt.overhead, *phases), strict=True)
+        told = ", ".join(f"{name} {_milliseconds(seconds or 0.0)}" for name, seconds in named)
+        by = (
+            ""
+            if receipt.phases_from is PhasesFrom.ENGINE
+            else "; the queue is what the gateway saw"
+        )
+        yield f"Time {_milliseconds(receipt.duration)}: {told}{by}."
+    elif receipt.ttft is not None:
+        rest = _milliseconds(receipt.duration - receipt.ttft)
+        yield (
+            f"Time {_milliseconds(receipt.duration)}: first content after"
+            f" {_milliseconds(receipt.ttft)}, the rest in {rest}, as the gateway saw it."
+        )
+    if drafted := receipt.draft_tokens:
+        accepted = receipt.accepted_tokens or 0
+        share = f"{accepted / drafted:.0%}"
+        yield f"Speculation: {accepted:,} of {drafted:,} draft tokens were accepted ({share})."
+    if receipt.gpu_seconds is not None:
+        yield f"Its share of the engine: {receipt.gpu_seconds:.3f} GPU seconds."
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
 
 
 def _estimate(receipt: Receipt) -> str:

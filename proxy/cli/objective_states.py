@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from proxy.store.store import Store
 
 #: Columns of a table that show a state.
-COLUMNS: Final = ("state", "level", "since", "reason")
-_UNKNOWN: Final = ("?", "?", "?", "")
+COLUMNS: Final = ("state", "level", "since", "reason", "late stage")
+_UNKNOWN: Final = ("?", "?", "?", "", "")
 #: Seconds after which what was said last is old: gateways say it every second.
 _STALE_AFTER_S: Final = 30.0
 
@@ -36,12 +36,13 @@ class ObjectiveStates(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, fallback level, since when, and why; ? where not known."""
+        """An objective's state, level, since when, why, and late stage; ? where not known."""
         told = self.published.get(objective)
         if told is None:
             return _UNKNOWN
         standing = told.standing
-        return (standing.state, str(standing.level), format_time(standing.since), standing.reason)
+        level, since = str(standing.level), format_time(standing.since)
+        return (standing.state, level, since, standing.reason, told.stage)
 
     def document(self, objective: str) -> dict[str, Any] | None:
         """The same for scripts, times in seconds since the epoch; None where it is not known."""
@@ -54,6 +55,7 @@ class ObjectiveStates(NamedTuple):
             "level": standing.level,
             "since": standing.since,
             "reason": standing.reason,
+            "stage": told.stage,
             "at": told.at,
         }
 

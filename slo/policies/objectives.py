@@ -6,13 +6,14 @@
 name = "chat-ttft"
 team = "*"               # the default: every team; or one's name
 feature = "chat"         # "*", the default: every feature; "": calls that name none
-metric = "ttft"          # ttft, total, errors, cost, cache
+metric = "ttft"          # ttft, total, errors, cost, cache; queue, prefill, decode, transfer
 p = 95                   # so many percent of the calls
 under = "500ms"          # at or under this: "500ms", "2s", "1m"; of cost it is dollars: "0.05"
 calls = "streams"        # all, streams, whole; of ttft streams is the default, of all else all
 enforce = "degrade"      # observe, alert, degrade, shed; alert is the default
 ladder = ["elsewhere", "gpt-small", "shed"]    # what calls get instead, see slo.ladder_levels
 alert_at = [{ burn = 6, over = "30m", severity = "page" }]    # the usual ones without, see slo.burn
+stages = { queue = "100ms", prefill = "300ms" }    # of ttft and total: names the stage that is late
 
 [[objectives]]
 name = "answers"
@@ -35,24 +36,34 @@ from slo.alert import Severity
 from slo.decimals import nanos_of_dollars, whole_number
 from slo.duration import parse_duration
 from slo.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
-from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
+from slo.objective import (
+    EVERY,
+    STAGE_METRICS,
+    BurnAlert,
+    Enforce,
+    Metric,
+    Objective,
+    RequestKind,
+)
 from slo.objective_validation import alert_problem, target_key, validate_objective
 from slo.policies.entries import entry_name
 from slo.reservations import MAX_AMOUNT
+from slo.stages import Stage, StageBudget
 from slo.toml.table_reader import TableReader, describe_value
 
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
 _TIMED = frozenset({"p", "under", "alert_at"})
 #: Keys of its own that a metric has.
 _METRIC_KEYS = {
-    Metric.TTFT: _TIMED,
-    Metric.TOTAL: _TIMED,
+    Metric.TTFT: _TIMED | {"stages"},
+    Metric.TOTAL: _TIMED | {"stages"},
+    **dict.fromkeys(STAGE_METRICS, _TIMED),
     Metric.COST: _TIMED,
     Metric.ERRORS: frozenset({"at_most", "alert_at"}),
     Metric.CACHE: frozenset({"floor", "clear", "min_prompt"}),
 }
 #: Keys of an objective's table.
-KEYS = (*_COMMON, "p", "under", "at_most", "floor", "clear", "min_prompt", "alert_at")
+KEYS = (*_COMMON, "p", "under", "at_most", "floor", "clear", "min_prompt", "alert_at", "stages")
 _ALERT_KEYS = ("burn", "over", "severity")
 _EXAMPLES = {"p": "p = 95", "at_most": 'at_most = "1%"', "floor": "floor = 0.70"}
 _MAX_ALERTS = 10
@@ -103,7 +114,19 @@ def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -
         return replace(made, under_nanos=_nanos(table))
     if metric is Metric.ERRORS:
         return made
-    return replace(made, under=_seconds(table, "under", "500ms"))
+    return replace(made, under=_seconds(table, "under", "500ms"), stages=_stages(table))
+
+
+def _stages(table: TableReader) -> tuple[StageBudget, ...]:
+    """Budgets of stages, in the order of the stages."""
+    if "stages" not in table.nodes:
+        return ()
+    inner = TableReader(table.nodes["stages"], tuple(Stage), table.problems)
+    return tuple(
+        StageBudget(stage, _seconds(inner, stage, "100ms"))
+        for stage in Stage
+        if stage in inner.nodes
+    )
 
 
 def _team(table: TableReader) -> str:

@@ -56,6 +56,7 @@ def _toml_fields(objective: Objective) -> dict[str, str | None]:
         "enforce": _text_unless_default(objective.enforce, Enforce.ALERT),
         "ladder": _array(map(_text, objective.ladder)),
         "alert_at": _array(map(_alert, objective.alerts)),
+        "stages": _stages(objective),
     }
 
 
@@ -63,6 +64,11 @@ def _under(objective: Objective) -> str | None:
     if objective.under_nanos is not None:
         return _text(dollars_text(objective.under_nanos))
     return None if objective.under is None else _text(format_duration(objective.under))
+
+
+def _stages(objective: Objective) -> str | None:
+    said = [f"{each.stage} = {_text(format_duration(each.under))}" for each in objective.stages]
+    return f"{{ {', '.join(said)} }}" if said else None
 
 
 def _alert(alert: BurnAlert) -> str:

@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 from slo import ladder_levels
 from slo.alert import Severity
 from slo.burn import MAX_ALERT_WINDOW_S, MAX_CACHE_SHARE, MIN_ALERT_WINDOW_S, max_burn_rate
-from slo.objective import BurnAlert, CallMeasurements, Enforce, Metric, Objective, RequestKind
+from slo.objective import (
+    TIMED_METRICS,
+    BurnAlert,
+    CallMeasurements,
+    Enforce,
+    Metric,
+    Objective,
+    RequestKind,
+)
 from slo.reservations import MAX_AMOUNT
+from slo.stages import STAGES_OF_TTFT, Stage, StageBudget
 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 _NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
@@ -20,7 +29,7 @@ _HUNDREDTHS = st.integers(100, 9_900).map(lambda n: n / 10_000)
 def objective(**fields: Any) -> Objective:
     """A p95 of answers, at most 2 seconds, unless told otherwise."""
     metric = fields.get("metric", Metric.TOTAL)
-    is_timed = metric in {Metric.TTFT, Metric.TOTAL}
+    is_timed = metric in TIMED_METRICS
     return Objective(
         **{
             "name": "o",
@@ -62,6 +71,7 @@ def objectives(draw: st.DrawFn, metrics: Sequence[Metric] = tuple(Metric)) -> Ob
     target = draw(_HUNDREDTHS if not is_cache else st.integers(100, 9_800).map(_part))
     allowed = [Enforce.OBSERVE, Enforce.ALERT] if is_cache else list(Enforce)
     enforce = draw(st.sampled_from(allowed))
+    under = draw(_SECONDS) if metric in TIMED_METRICS else None
     return Objective(
         name=draw(_NAMES),
         team=draw(TEXTS),
@@ -69,13 +79,24 @@ def objectives(draw: st.DrawFn, metrics: Sequence[Metric] = tuple(Metric)) -> Ob
         calls=draw(st.sampled_from(RequestKind)),
         metric=metric,
         target=target,
-        under=draw(_SECONDS) if metric in {Metric.TTFT, Metric.TOTAL} else None,
+        under=under,
+        stages=draw(_stages(metric, under or 0.0)),
         under_nanos=draw(st.integers(1, MAX_AMOUNT)) if metric is Metric.COST else None,
         clear=draw(_edges(target)) if is_cache else None,
         min_prompt=draw(st.integers(1, 10**6)) if is_cache else 1024,
         enforce=enforce,
         ladder=draw(_ladders(enforce)),
         alerts=() if is_cache else tuple(draw(st.lists(_alerts(target), max_size=3))),
+    )
+
+
+def _stages(metric: Metric, under: float) -> st.SearchStrategy[tuple[StageBudget, ...]]:
+    """Budgets of some of the stages that the metric has, in their order."""
+    allowed = {Metric.TTFT: STAGES_OF_TTFT, Metric.TOTAL: frozenset(Stage)}.get(metric)
+    if not allowed:
+        return st.just(())
+    return st.sets(st.sampled_from(sorted(allowed))).map(
+        lambda some: tuple(StageBudget(stage, under) for stage in Stage if stage in some)
     )
 
 

@@ -11,6 +11,7 @@ from slo.objective import (
     classify_call,
     request_kind_text,
 )
+from slo.stages import Stage
 from tests.fakes.objectives import call_measurements, objective
 
 GOOD, BAD = (1, 0), (0, 1)
@@ -188,3 +189,20 @@ def test_which_calls_alone_are_meant_is_said_in_words():
         "streams only",
         "whole answers only",
     ]
+
+
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        ({Stage.QUEUE: 0.1}, GOOD),
+        ({Stage.QUEUE: 0.11}, BAD),
+        ({Stage.PREFILL: 9.0}, None),
+        ({}, None),
+    ],
+)
+def test_a_stage_is_in_time_or_not_and_does_not_count_where_nobody_measured_it(
+    phases: dict[Stage, float], said: object
+) -> None:
+    queue = objective(metric=Metric.QUEUE, under=0.1)
+
+    assert classify_call(queue, call_measurements(phases=phases)) == said

@@ -5,6 +5,7 @@ from hypothesis import given
 
 from slo.objective import BurnAlert, Enforce, Metric, Objective
 from slo.objective_validation import alert_problem, target_key, validate_objective
+from slo.stages import Stage, StageBudget
 from tests.fakes.objectives import objective, objectives
 
 
@@ -19,7 +20,28 @@ def test_a_sound_objective_has_no_flaw(each: Objective) -> None:
 
 
 def test_a_target_has_a_name_for_each_metric() -> None:
-    assert [target_key(each) for each in Metric] == ["p", "p", "at_most", "p", "floor"]
+    named = ["p", "p", "at_most", "p", "floor", *["p"] * 4]
+
+    assert [target_key(each) for each in Metric] == named
+
+
+@pytest.mark.parametrize(
+    ("metric", "stage", "under", "what"),
+    [
+        (Metric.TTFT, Stage.DECODE, 0.1, "has decode, which comes after the first token"),
+        (Metric.TTFT, Stage.QUEUE, 0.6, "gives queue more time than the whole call, or none"),
+        (Metric.TOTAL, Stage.QUEUE, 0.0, "gives queue more time than the whole call, or none"),
+        (Metric.QUEUE, Stage.QUEUE, 0.1, "are of ttft and total alone"),
+    ],
+)
+def test_a_stage_s_budget_that_cannot_make_a_call_late_is_a_problem(
+    metric: Metric, stage: Stage, under: float, what: str
+) -> None:
+    (problem,) = validate_objective(
+        objective(metric=metric, under=0.5, stages=(StageBudget(stage, under),))
+    )
+
+    assert (problem.key, problem.what) == ("stages", what)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Conversations: the key their calls share, their levels, and if a switch pays for one; pure."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -10,7 +12,7 @@ from proxy.calls.requirements import request_traits
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from slo.ladder import is_switch_worthwhile
-from slo.price import STANDARD_TERMS, call_cost
+from slo.price import STANDARD_TERMS, Tariff, call_cost
 from slo.usage import Usage
 
 #: Bytes of a prompt that are about a token.
@@ -99,19 +101,32 @@ def canary_draw(call: Call) -> float:
     return int.from_bytes(blake2b(call.id.encode(), digest_size=6).digest(), "big") / 2.0**48
 
 
-def is_worth_switching(call: Call, here: Route, there: Route) -> bool:
+def is_worth_switching(
+    call: Call,
+    here: Route,
+    there: Route,
+    tariff: Callable[[Route], Tariff | None] = attrgetter("tariff"),
+) -> bool:
     """True if the conversation's next call is cheaper there with a cold cache than here, warm.
 
     Later calls do not count, as their number is not known. An unknown price is never worth it.
+
+    Args:
+        call: The call.
+        here: The route that it would take.
+        there: The other one.
+        tariff: Returns a route's prices.
     """
     tokens = len(call.body) // _BYTES_PER_TOKEN
     warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
-    return is_switch_worthwhile(_nanos(here, warm, call.arrived), _nanos(there, cold, call.arrived))
+    return is_switch_worthwhile(
+        _nanos(tariff(here), warm, call.arrived), _nanos(tariff(there), cold, call.arrived)
+    )
 
 
-def _nanos(route: Route, usage: Usage, at: float) -> int | None:
-    if route.tariff is None:
+def _nanos(tariff: Tariff | None, usage: Usage, at: float) -> int | None:
+    if tariff is None:
         return None
-    paid = call_cost(usage, route.tariff, at, STANDARD_TERMS)
+    paid = call_cost(usage, tariff, at, STANDARD_TERMS)
     return None if paid is None else paid.effective_nanos

@@ -1,6 +1,7 @@
 """Alerts about objectives: reroutes, burning error budgets, missed floors; pure."""
 
 from collections.abc import Container, Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -120,7 +121,12 @@ class ObjectiveAlerts:
         return [resolve_alert(self._open.pop(key), now, done) for key in keys if key in self._open]
 
     def alerts_of_judgement(
-        self, tracks: Iterable[TrackedObjective], judge: Judge, costs: Mapping[str, int], now: float
+        self,
+        tracks: Iterable[TrackedObjective],
+        judge: Judge,
+        costs: Mapping[str, int],
+        now: float,
+        stages: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Alert]:
         """Alerts of error budgets and floors that begin or end now.
 
@@ -129,6 +135,7 @@ class ObjectiveAlerts:
             judge: Counts of their calls.
             costs: Nano-dollars of the calls that missed each since the process began.
             now: The time.
+            stages: By objective, the stage that most late calls broke, in words.
         """
         alerts: list[Alert] = []
         for track in tracks:
@@ -150,6 +157,10 @@ class ObjectiveAlerts:
                     finding = _floor_finding(track, judge, now, is_open=key in self._open)
                 else:
                     finding = _burn_finding(track, each, judge, now)
+                if finding is not None and (stage := stages.get(track.name)):
+                    finding = msgspec.structs.replace(
+                        finding, facts=(*finding.facts, ("stage", stage))
+                    )
                 if finding is None and now - self._resumed_at < _evidence_s(each):
                     continue  # nothing is known yet of the time before
                 alerts += self._alerts_of_finding(

@@ -76,7 +76,9 @@ class PublishedState(msgspec.Struct, frozen=True):
     Attributes:
         at: Time of the change, in seconds since the epoch.
         standing: Its state and level.
+        stage: The stage that most late calls broke lately, in words; "" for none.
     """
 
     at: float
     standing: ControllerSnapshot
+    stage: str = ""

@@ -171,7 +171,7 @@ class ReplicaSync:
             await self._resume(now)
         self._judge_objectives(now)
         said = {
-            name: msgspec.json.encode(PublishedState(now, standing))
+            name: msgspec.json.encode(PublishedState(now, standing, self._late_stage(name)))
             for name, standing in self._judge.standings.items()
         }
         if await self._counters.publish(epoch, said):
@@ -233,11 +233,16 @@ class ReplicaSync:
                 self._send_alert(alert)
         if now - self._alerts_checked_at >= _ALERTS_INTERVAL_S:
             self._alerts_checked_at = now
-            costs = self._router.costs
+            stages = {name: self._late_stage(name) for name in self._tracks}
             for alert in self._alerts.alerts_of_judgement(
-                self._tracks.values(), self._judge, costs, now
+                self._tracks.values(), self._judge, self._router.costs, now, stages
             ):
                 self._send_alert(alert)
+
+    def _late_stage(self, objective: str) -> str:
+        """The stage that most late calls of an objective broke, in words; "" for none."""
+        found = self._router.misses.most_broken(objective)
+        return "" if found is None else found.text()
 
     def _adopt_published(self, published: tuple[int, Mapping[str, bytes]], now: float) -> None:
         """Take over the states that the leader published; an objective without one is healthy."""

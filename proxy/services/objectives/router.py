@@ -8,6 +8,8 @@ long prompt, the region), or if it continues answers that its provider keeps.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -16,10 +18,15 @@ from proxy.calls.requirements import call_requirements, missing_on_every_route
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Model
-from proxy.errors import CallerError
+from proxy.catalog.entries import Model, Route
 from proxy.records.call import Call
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Receipt
+from proxy.services.objectives.call_results import (
+    fallback_reason,
+    load_shed,
+    measure_call,
+    note_broken_stage,
+)
 from proxy.services.objectives.conversations import (
     ConversationLevel,
     ConversationLevels,
@@ -34,6 +41,8 @@ from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
 from slo.objective import CallMeasurements, Metric, ObjectiveIndex, classify_call
+from slo.price import Tariff
+from slo.stages import StageMisses
 from slo.tally import Tally
 
 #: Conversations whose level is remembered, and for how many seconds after their last call.
@@ -41,8 +50,6 @@ _MAX_CONVERSATIONS: Final = 50_000
 _CONVERSATION_TTL_S: Final = 3600.0
 #: Calls under way that are remembered; those that left no receipt are not remembered for ever.
 _MAX_CALLS: Final = 100_000
-#: Seconds after which a call that was refused may be tried again.
-_RETRY_AFTER_S: Final = 30.0
 #: States in which some new conversations go to level 0 to show whether all can.
 _CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.RECOVERING})
 
@@ -64,6 +71,7 @@ class ObjectiveRouter:
     Args:
         tracks: The objectives.
         catalog: The models there are.
+        tariff: Returns a route's prices.
 
     Attributes:
         tracks: The objectives, by name.
@@ -72,10 +80,17 @@ class ObjectiveRouter:
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.
         costs: Costs of the calls that missed an objective, in nano-dollars, by objective.
+        misses: Stages that late calls broke, by objective.
         totals: Good and bad events of this process, by objective.
     """
 
-    def __init__(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
+    def __init__(
+        self,
+        tracks: dict[str, TrackedObjective],
+        catalog: Catalog,
+        tariff: Callable[[Route], Tariff | None] = attrgetter("tariff"),
+    ) -> None:
+        self._tariff = tariff
         self._fallback_choices: dict[tuple[str, str, bool], tuple[RouteChoice, ...]] = {}
         self.update(tracks, catalog)
         self._open: dict[str, _ActiveCall] = {}
@@ -85,6 +100,7 @@ class ObjectiveRouter:
         self.rerouted: Counter[tuple[str, str]] = Counter()
         self.not_enforced: Counter[tuple[str, str]] = Counter()
         self.costs: Counter[str] = Counter()
+        self.misses = StageMisses()
         self.totals: dict[str, tuple[int, int]] = {}
 
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
@@ -140,20 +156,25 @@ class ObjectiveRouter:
             return
         del self._open[receipt.call_id]
         self._count_fallback(opened, receipt)
-        ended = _call_end(opened, receipt)
-        now = receipt.started + receipt.duration
+        ended = measure_call(opened.call, receipt, opened.nanos, first_turn=opened.is_first)
         for each in opened.tracks:
             track = self.tracks.get(each.name)  # by what is promised now, where it still is
             counts = classify_call(track.objective, ended) if track is not None else None
-            if track is None or counts is None:
-                continue
-            self.tally.add(
-                track.arm(self._accountable_level(track, opened, receipt, counts)), *counts, now
-            )
-            had = self.totals.get(track.name, (0, 0))
-            self.totals[track.name] = (had[0] + counts[0], had[1] + counts[1])
-            if counts[1] and ended.cost_nanos:
-                self.costs[track.name] += ended.cost_nanos
+            if track is not None and counts is not None:
+                level = self._accountable_level(track, opened, receipt, counts)
+                self.tally.add(track.arm(level), *counts, receipt.started + receipt.duration)
+                self._count_totals(track, counts, ended)
+
+    def _count_totals(
+        self, track: TrackedObjective, counts: tuple[int, int], ended: CallMeasurements
+    ) -> None:
+        """Count a call's good and bad events; of a bad one, its cost and its late stage."""
+        had = self.totals.get(track.name, (0, 0))
+        self.totals[track.name] = (had[0] + counts[0], had[1] + counts[1])
+        if counts[1]:
+            note_broken_stage(self.misses, track, ended)
+        if counts[1] and ended.cost_nanos:
+            self.costs[track.name] += ended.cost_nanos
 
     def _accountable_level(
         self,
@@ -197,7 +218,9 @@ class ObjectiveRouter:
             choices = self._routes_of_level(call, asked, mover, level, opened)
             if choices is not None and not (opened.is_first or is_there) and mover.is_cost:
                 choices = (
-                    choices if is_worth_switching(call, asked[0].route, choices[0].route) else None
+                    choices
+                    if is_worth_switching(call, asked[0].route, choices[0].route, self._tariff)
+                    else None
                 )
             level -= choices is None
         if choices is None:
@@ -275,10 +298,10 @@ class ObjectiveRouter:
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is ControllerState.PINNED
         entry = track.ladder_entry(level)
-        why = f"{track.name}: fallback level {level}{', pinned' if is_pinned else ''}"
+        why = fallback_reason(track, level, self.misses, is_pinned=is_pinned)
         if entry == SHED or (entry == CACHE_ONLY and opened.is_first):
             self.rerouted[track.name, entry] += 1
-            raise _load_shed(track, is_pinned=is_pinned)
+            raise load_shed(track, is_pinned=is_pinned)
         if entry == CACHE_ONLY:
             return asked
         if entry == ELSEWHERE:
@@ -366,35 +389,3 @@ def _deadline(opened: _ActiveCall) -> float | None:
         if track.acts and track.objective.metric is Metric.TTFT and track.objective.under
     ]
     return min(found, default=None)
-
-
-def _call_end(opened: _ActiveCall, receipt: Receipt) -> CallMeasurements:
-    usage, call = receipt.usage, opened.call
-    return CallMeasurements(
-        team=call.key.team_name,
-        feature=call.feature,
-        streamed=call.is_streaming,
-        ttft=receipt.ttft,
-        total=receipt.duration,
-        failed=receipt.outcome in {Outcome.FAILED, Outcome.BROKEN},
-        hung_up=receipt.outcome is Outcome.HUNG_UP,
-        cost_nanos=opened.nanos,
-        prompt_tokens=usage.prompt_tokens if usage is not None else 0,
-        cache_read=usage.cache_read if usage is not None else 0,
-        first_turn=opened.is_first,
-        generated=receipt.outcome is not Outcome.REFUSED,
-    )
-
-
-def _load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
-    why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
-    until = "it is released" if is_pinned else "others are served in time again"
-    error = CallerError(
-        f"The objective `{track.name}` {why}, so this call is refused until {until}."
-        " Try again shortly.",
-        code="objective_shed",
-        retry_after=_RETRY_AFTER_S,
-        status=429,
-    )
-    error.details = {"objective": track.name}
-    return error

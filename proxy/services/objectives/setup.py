@@ -41,7 +41,7 @@ async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRoute
         yield None
         return
     shared = open_objective_counters(around.settings, around.opened, around.now)
-    router = ObjectiveRouter({}, around.catalog)
+    router = ObjectiveRouter({}, around.catalog, around.replica_costs.tariff)
     sync = ReplicaSync(
         router,
         shared,
@@ -154,4 +154,11 @@ class ObjectiveMetrics(Collector):
         for family, counts in ((fallback, router.rerouted), (unenforced, router.not_enforced)):
             for (name, entry), count in list(counts.items()):
                 family.add_metric([name, entry], count)
-        yield from (good, bad, level, state, fallback, unenforced)
+        stages = CounterMetricFamily(
+            "thriftgate_objective_late_stage",
+            "Late calls by the stage that broke them",
+            labels=[*by, "stage"],
+        )
+        for (name, stage), count in list(router.misses.totals.items()):
+            stages.add_metric([name, stage], count)
+        yield from (good, bad, level, state, fallback, unenforced, stages)

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.explain import attempt_lines, explain
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, PhasesFrom
 from slo.usage import Usage
 from tests.fakes.cli_runner import CommandRunner, single_command
-from tests.fakes.receipts import START, a_receipt
+from tests.fakes.receipts import START, a_receipt, an_engine_receipt
 
 EXPLAIN = single_command(explain)
 
@@ -253,4 +253,30 @@ def test_a_single_value_that_was_needed_is_reported_in_the_singular(lost: int, s
     assert (
         f"Its last tool calls needed 1 value of what was compacted: {said} in what is sent."
         in lines
+    )
+
+
+def test_an_engine_s_call_shows_its_phases_its_drafts_and_its_gpu_seconds() -> None:
+    lines = list(attempt_lines(an_engine_receipt(2), "acme"))
+
+    assert (
+        "Time 1,500 ms: gateway 0.4 ms, queue 250 ms, prefill 250 ms, decode 750 ms,"
+        " transfer 62 ms." in lines
+    )
+    assert "Speculation: 30 of 42 draft tokens were accepted (71%)." in lines
+    assert "Its share of the engine: 0.500 GPU seconds." in lines
+
+
+def test_a_queue_that_the_gateway_saw_is_marked() -> None:
+    seen = an_engine_receipt(2, phases_from=PhasesFrom.BOTH)
+
+    assert any("the queue is what the gateway saw." in line for line in attempt_lines(seen, "a"))
+
+
+def test_a_provider_s_call_shows_the_time_that_the_gateway_saw() -> None:
+    lines = list(attempt_lines(a_receipt(2), "acme"))
+
+    assert (
+        "Time 1,500 ms: first content after 250 ms, the rest in 1,250 ms,"
+        " as the gateway saw it." in lines
     )

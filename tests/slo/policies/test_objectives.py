@@ -8,6 +8,7 @@ from slo.alert import Severity
 from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.policies import objectives as reader
 from slo.policies.file import read
+from slo.stages import Stage, StageBudget
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
@@ -230,3 +231,33 @@ VALUES = st.sampled_from(
 def test_whatever_is_written_is_read_or_told(said: dict[str, str]) -> None:
     with suppress(InvalidFile):
         promised("".join(f"{key} = {value}\n" for key, value in said.items()))
+
+
+def test_a_latency_objective_may_give_its_stages_parts_of_its_time() -> None:
+    found = one(f'{TTFT}stages = {{ prefill = "300ms", queue = "100ms" }}\n')
+
+    assert found.stages == (StageBudget(Stage.QUEUE, 0.1), StageBudget(Stage.PREFILL, 0.3))
+
+
+@pytest.mark.parametrize("metric", ["queue", "prefill", "decode", "transfer"])
+def test_a_stage_may_have_an_objective_of_its_own(metric: str) -> None:
+    found = one(f'name = "o"\nmetric = "{metric}"\np = 95\nunder = "100ms"\n')
+
+    assert (found.metric, found.under, found.calls) == (metric, 0.1, RequestKind.ALL)
+
+
+@pytest.mark.parametrize(
+    ("table", "mistake"),
+    [
+        (
+            f'{TTFT}stages = {{ quue = "1ms" }}\n',
+            "o.stages.quue: is not known; did you mean queue?",
+        ),
+        (f"{TTFT}stages = {{ queue = 1 }}\n", "o.stages.queue: is 1"),
+        (f'{TTFT}stages = {{ decode = "1ms" }}\n', "o.stages: has decode, which comes after"),
+        (f'{TTFT}stages = {{ queue = "1s" }}\n', "o.stages: gives queue more time than"),
+        (f"{ERRORS}stages = {{}}\n", "o.stages: says nothing of errors"),
+    ],
+)
+def test_a_wrong_stage_is_a_mistake_with_its_line(table: str, mistake: str) -> None:
+    assert any(mistake in each for each in mistakes(table))

@@ -41,6 +41,7 @@ class ObjectiveHistory:
         self.judge = Judge([about])
         self.now = START
         self.cost = 0
+        self.stages: dict[str, str] = {}
 
     def goes_on(self, seconds: float, good: int = 0, bad: int = 0) -> list[Any]:
         """Each ten seconds so many calls; what is told meanwhile."""
@@ -50,7 +51,7 @@ class ObjectiveHistory:
             self.judge.add_counts({(self.track.arm(0), int(self.now // 10)): (good, bad)})
             self.cost += bad
             told += self.news.alerts_of_judgement(
-                [self.track], self.judge, {self.track.name: self.cost}, self.now
+                [self.track], self.judge, {self.track.name: self.cost}, self.now, self.stages
             )
         return told
 
@@ -66,6 +67,15 @@ def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
     assert (ended.id, ended.ended) == (began.id, pytest.approx(story.now, abs=1800))
     assert ended.cost_nanos
     assert "too fast" in began.title
+
+
+def test_a_burn_names_the_stage_that_most_late_calls_broke():
+    story = ObjectiveHistory()
+    story.stages = {"chat-ttft": "queue, in 41 of 50 late calls"}
+    story.goes_on(60, good=10)
+    (began,) = story.goes_on(600, good=1, bad=9)
+
+    assert ("stage", "queue, in 41 of 50 late calls") in began.facts
 
 
 def test_a_second_burn_is_another_alert():

@@ -1,0 +1,88 @@
+"""Ended calls as objectives judge them: their measurements, and the stages that made them late."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from proxy.errors import CallerError
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.objective_state import TrackedObjective
+from slo.objective import CallMeasurements
+from slo.stages import Stage, StageMisses, broken_stage
+
+#: Seconds after which a call that was refused may be tried again.
+_RETRY_AFTER_S: Final = 30.0
+
+
+def measure_call(
+    call: Call, receipt: Receipt, nanos: int | None, *, first_turn: bool
+) -> CallMeasurements:
+    """The measurements of a call that ended.
+
+    Args:
+        call: The call.
+        receipt: Its last attempt's.
+        nanos: Cost of all its attempts; None where one is unknown.
+        first_turn: True if nothing of its conversation was sent before.
+    """
+    usage = receipt.usage
+    return CallMeasurements(
+        team=call.key.team_name,
+        feature=call.feature,
+        streamed=call.is_streaming,
+        ttft=receipt.ttft,
+        total=receipt.duration,
+        failed=receipt.outcome in {Outcome.FAILED, Outcome.BROKEN},
+        hung_up=receipt.outcome is Outcome.HUNG_UP,
+        cost_nanos=nanos,
+        prompt_tokens=usage.prompt_tokens if usage is not None else 0,
+        cache_read=usage.cache_read if usage is not None else 0,
+        first_turn=first_turn,
+        generated=receipt.outcome is not Outcome.REFUSED,
+        phases=_phases(receipt),
+    )
+
+
+def _phases(receipt: Receipt) -> Mapping[Stage, float]:
+    """Seconds of the stages that are known; of a provider's calls, the gateway's alone."""
+    told = {
+        Stage.GATEWAY: receipt.overhead,
+        Stage.QUEUE: receipt.queue,
+        Stage.PREFILL: receipt.prefill,
+        Stage.DECODE: receipt.decode,
+        Stage.TRANSFER: receipt.transfer,
+    }
+    return {stage: seconds for stage, seconds in told.items() if seconds is not None}
+
+
+def note_broken_stage(
+    misses: StageMisses, track: TrackedObjective, ended: CallMeasurements
+) -> None:
+    """Note the stage that a late call of an objective with stages broke."""
+    stages = track.objective.stages
+    if stages:
+        misses.note(track.name, broken_stage(stages, ended.phases))
+
+
+def fallback_reason(
+    track: TrackedObjective, level: int, misses: StageMisses, *, is_pinned: bool
+) -> str:
+    """The reason for a fallback level: the objective, the level, and the stage that broke it."""
+    found = None if is_pinned else misses.most_broken(track.name)
+    why = ", pinned" if is_pinned else f", {found.stage} is late" if found is not None else ""
+    return f"{track.name}: fallback level {level}{why}"
+
+
+def load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
+    """The refusal of a call whose fallback level serves nobody."""
+    why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
+    until = "it is released" if is_pinned else "others are served in time again"
+    error = CallerError(
+        f"The objective `{track.name}` {why}, so this call is refused until {until}."
+        " Try again shortly.",
+        code="objective_shed",
+        retry_after=_RETRY_AFTER_S,
+        status=429,
+    )
+    error.details = {"objective": track.name}
+    return error
