@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCUST := $(VENV)/.locust
+VLLM := .venv-vllm
 ARGS ?=
 
-.PHONY: setup demo serve test test-fast test-pure check format bench conformance load
+.PHONY: setup demo serve test test-fast test-pure test-vllm vllm check format bench conformance load
 
 setup: $(READY)
 
@@ -35,7 +36,7 @@ serve: $(READY)
 # Each worker gets half of them, in order, so that what the tests of a module share is made once.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm' $(ARGS)
 
 # What needs no database and no process, without slow tests: in under a minute, before each commit.
 FAST := $(addprefix tests/,compaction slo dashboards) \
@@ -49,6 +50,21 @@ test-fast: $(READY)
 PURE := $(addprefix tests/,compaction/facts proxy/catalog proxy/prefix/prompts proxy/tokens proxy/providers slo/policies slo/toml)
 test-pure: $(READY)
 	$(BIN)/python -m pytest -q -n 2 $(PURE) $(ARGS)
+
+# Real vLLM on processors, in an environment of its own: 2.5 GB, for tests only.
+vllm: $(VLLM)/.ready
+
+$(VLLM)/.ready: .ci/vllm.txt .ci/vllm-requirements.txt
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --require-hashes --only-binary :all: --requirement .ci/vllm.txt
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --only-binary :all: --requirement .ci/vllm-requirements.txt
+	@touch $@
+
+# Its tests, in one process: they share one engine. Without `make vllm` they skip and say so.
+test-vllm: $(READY)
+	$(BIN)/python -m pytest -q -rs -m vllm tests/whole/test_vllm.py $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff format --check .
