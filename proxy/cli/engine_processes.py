@@ -15,7 +15,9 @@ import httpx2
 from rich.text import Text
 
 from proxy.cli.engine_changes import RollingChanges
+from proxy.cli.engine_evidence import keep_evidence
 from proxy.cli.terminal import Terminal, empty_table, format_time
+from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.replica_process import (
@@ -24,6 +26,7 @@ from proxy.engines.replica_process import (
     port_conflict,
     replica_process,
 )
+from proxy.engines.speculation_file import SpeculationRecorder
 from proxy.engines.state_file import (
     ChangeReport,
     EngineState,
@@ -57,6 +60,8 @@ class EnginePlan:
         replan: Reads the profile anew for a rolling change, which SIGHUP and a change of the
             watched files ask for; None if SIGHUP is to stop.
         watched: Files that the profile comes from.
+        adapter: Knows the names of the engine's metrics; None if no evidence is to be kept.
+        recorder: Gets the replicas' metrics; None for a recorder that nobody reads.
         settings: Intervals and limits; environment and marker are set here.
     """
 
@@ -66,6 +71,8 @@ class EnginePlan:
     environment: Mapping[str, str]
     replan: Callable[[], ReplicaPlan] | None = None
     watched: Sequence[Path] = ()
+    adapter: EngineAdapter | None = None
+    recorder: SpeculationRecorder | None = None
     settings: SupervisionSettings = field(default_factory=SupervisionSettings)
 
 
@@ -116,10 +123,13 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             if plan.replan is not None:
                 changes = RollingChanges(plan.replan, plan.watched, supervisor, state, terminal)
             _handle_signals(supervisor, terminal, changes)
-            watching = tasks.create_task(changes.run()) if changes else None
+            beside = [tasks.create_task(changes.run())] if changes else []
+            if plan.adapter is not None and plan.recorder is not None:
+                sampling = keep_evidence(plan.recorder, plan.adapter, supervisor, folder, terminal)
+                beside.append(tasks.create_task(sampling))
             await supervisor.run()
-            if watching:
-                watching.cancel()
+            for task in beside:
+                task.cancel()
         state.write(supervisor.reports)
     if supervisor.is_lost:
         terminal.say("No replica is left: every one was given up.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from proxy.engines.launch_command import LaunchCommand
     from proxy.engines.profiles import EngineProfile
     from proxy.engines.replica_plan import ReplicaPlan
+    from proxy.engines.speculation.auto_choice import SpeculationRecord
     from proxy.settings import Settings
 
 _NO_FILE: Final = (
@@ -51,6 +52,7 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
     _add_plan(commands, terminal, settings)
     _add_serve(commands, terminal, settings)
     _add_status(commands, terminal, settings)
+    _add_advise(commands, terminal, settings)
 
     def find(name: str, file: Path | None, examples: bool) -> EngineProfile:  # noqa: FBT001
         profiles = read_profiles(terminal, settings, file, examples=examples)
@@ -72,15 +74,25 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
         Nothing is started. Replicas differ in their port and GPUs only.
         """
         from proxy.engines.adapters.by_engine import ADAPTERS
+        from proxy.engines.speculation.auto_choice import SpeculationRecord
+        from proxy.engines.speculation_file import read_record, resolve_auto
+        from proxy.engines.state_file import profile_folder
 
         profiles = read_profiles(terminal, settings, file, examples=examples)
         profile = find_profile(terminal, profiles, name)
         adapter = ADAPTERS[profile.engine]
+        record = SpeculationRecord()
+        if profile.auto_speculation is not None and not examples:
+            record = read_record(profile_folder(settings().folder, name))
+        profile = resolve_auto(profile, record, terminal.now())
+        why = record.choice.reason if record.choice is not None else ""
         if as_json:
-            terminal.print_json(_plan_document(profile, adapter))
+            terminal.print_json(_plan_document(profile, adapter) | {"speculation_reason": why})
             return
         for line in _plan_lines(profile, adapter):
             terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
+        if why:
+            terminal.say(f"Speculation is auto, and the next start takes: {why}.")
 
 
 def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
@@ -95,7 +107,9 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         """
         from proxy.cli.engine_processes import EnginePlan, serve_engine
         from proxy.configuration import read_catalog
-        from proxy.engines.replica_plan import plan_replicas
+        from proxy.engines.adapters.by_engine import ADAPTERS
+        from proxy.engines.speculation_file import SpeculationRecorder, read_record, write_record
+        from proxy.engines.state_file import profile_folder
         from proxy.errors import OperatorError
         from proxy.settings import engine_environment
 
@@ -105,13 +119,24 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         if profile.is_attached:
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
         upstreams = read_catalog(settings()).upstreams.values()
+        folder = profile_folder(settings().folder, name)
+        recorder = SpeculationRecorder(read_record(folder))
+
+        def replan() -> ReplicaPlan:
+            made = read_replica_plan(path, name, recorder.record, terminal.now())
+            if recorder.record.choice is not None:
+                write_record(folder, recorder.record)
+            return made
+
         plan = EnginePlan(
             profile=profile.name,
-            commands=plan_replicas(profile, sys.executable, profiles.values()).commands(),
+            commands=replan().commands(),
             folder=settings().folder,
             environment=engine_environment(each.key_env for each in upstreams if each.key_env),
-            replan=lambda: read_replica_plan(path, name),
+            replan=replan,
             watched=(path,),
+            adapter=ADAPTERS[profile.engine],
+            recorder=recorder,
         )
         try:
             status = serve_engine(plan, terminal)
@@ -133,6 +158,31 @@ def _add_status(
         from proxy.cli.engine_processes import print_engine_status
 
         print_engine_status(terminal, settings().folder, name, as_json=as_json)
+
+
+def _add_advise(
+    commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
+) -> None:
+    """Add the command that advises on speculation."""
+
+    @commands.command("advise")
+    def advise(
+        name: _Name,
+        *,
+        file: _File = None,
+        replay: Annotated[
+            Path | None,
+            typer.Option(help='JSONL of answers to replay: {"prompt": …, "answer": …} a line.'),
+        ] = None,
+        days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 7,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print which speculative method and depth pay on a profile, expected and as measured."""
+        from proxy.cli.engine_advice import print_advice
+
+        profile = find_profile(terminal, read_profiles(terminal, settings, file), name)
+        folder = settings().folder
+        print_advice(terminal, profile, folder, replay, days=days, as_json=as_json)
 
 
 def engines_file(terminal: Terminal, settings: Callable[[], Settings], file: Path | None) -> Path:
@@ -171,8 +221,8 @@ def _parse_file(path: Path) -> dict[str, EngineProfile]:
     return parse_profiles(decode_toml(path.read_bytes(), str(path)), str(path))
 
 
-def read_replica_plan(path: Path, name: str) -> ReplicaPlan:
-    """The replicas of a profile as its file says now.
+def read_replica_plan(path: Path, name: str, record: SpeculationRecord, now: float) -> ReplicaPlan:
+    """The replicas of a profile as its file says now; the record gets what ``auto`` chooses.
 
     Raises:
         InvalidFile: With every problem found.
@@ -180,13 +230,14 @@ def read_replica_plan(path: Path, name: str) -> ReplicaPlan:
         OperatorError: If the profile is gone, or others run its replicas now.
     """
     from proxy.engines.replica_plan import plan_replicas
+    from proxy.engines.speculation_file import resolve_auto
     from proxy.errors import OperatorError
 
     profiles = _parse_file(path)
     profile = profiles.get(name)
     if profile is None or profile.is_attached:
         raise OperatorError(f"{path} has no profile {name} to start any more.")
-    return plan_replicas(profile, sys.executable, profiles.values())
+    return plan_replicas(resolve_auto(profile, record, now), sys.executable, profiles.values())
 
 
 def find_profile(

@@ -33,6 +33,7 @@ class LaunchCommand:
         busy_metrics: Metrics of calls under way. They are awaited to fall to 0 before SIGTERM, for
             engines that break their streams at that signal; () for those that finish them.
         replica: Number of the replica, from 0; its GPUs depend on it.
+        speculation: Name of its speculative setting, such as ``ngram:4``.
     """
 
     program: tuple[str, ...]
@@ -45,6 +46,7 @@ class LaunchCommand:
     drain_seconds: float = 30.0
     busy_metrics: tuple[str, ...] = ()
     replica: int = 0
+    speculation: str = ""
 
     @property
     def argv(self) -> tuple[str, ...]:

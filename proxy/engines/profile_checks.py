@@ -14,6 +14,9 @@ def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     """Find fields that contradict each other or the engine, each with its fix."""
     adapter = ADAPTERS[profile.engine]
     if profile.is_attached:
+        if profile.auto_speculation:
+            fix = "write the method with which they are started, or leave it out"
+            yield Misfit("speculative", "is auto, but others start the replicas", fix)
         if not profile.served_name:
             fix = 'write served_name = "…", the name it serves the model under'
             yield Misfit("served_name", "is missing", fix)
@@ -34,7 +37,10 @@ def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
 
 
 def _check_places(profile: EngineProfile) -> Iterator[Misfit]:
-    """Ports, GPUs, and the order of a rolling change."""
+    """Ports, GPUs, replicas for comparison, and the order of a rolling change."""
+    if profile.control_replicas >= profile.replicas and profile.control_replicas:
+        fix = "write fewer control_replicas, or more replicas"
+        yield Misfit("speculative", "leaves no replica that speculates", fix)
     if profile.ports[-1] > _MAX_PORT:
         fix = f"write {_MAX_PORT + 1 - profile.replicas} or less: each replica takes a port"
         yield Misfit("port", f"leaves no port for {profile.replicas} replicas", fix)

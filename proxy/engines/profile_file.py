@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from proxy.catalog import numbers
 from proxy.engines.profile_checks import find_problems, find_shared_ports
 from proxy.engines.profiles import (
+    AutoSpeculation,
     DisaggregatedRole,
     Engine,
     EngineProfile,
@@ -36,7 +37,10 @@ KEYS: Final = (
     "reasoning_parser", "region", "key_env", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
     "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
-SPECULATIVE_KEYS: Final = ("method", "draft", "tokens", "ngram_min", "ngram_max")
+SPECULATIVE_KEYS: Final = (
+    "method", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
+)  # fmt: skip
+_AUTO: Final = "auto"
 
 _MAX_REPLICAS: Final = 64
 _MAX_PORT: Final = 65_535
@@ -80,6 +84,7 @@ def parse_profiles(text: str, file: str) -> dict[str, EngineProfile]:
 
 def _read_profile(name: str, table: TableReader) -> EngineProfile:
     engine = table.member("engine", Engine) or Engine.VLLM
+    speculation, auto_speculation, control_replicas = _speculation(table)
     model = table.text("model") or ""
     replicas, attached_urls = _replicas(table)
     return EngineProfile(
@@ -94,7 +99,9 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         host=_matching(table, "host", _HOST, "127.0.0.1") or "127.0.0.1",
         port=_count(table, "port", 8_000, 1, _MAX_PORT),
         goal=_member(table, "goal", ServingGoal.BALANCED),
-        speculation=_speculation(table),
+        speculation=speculation,
+        auto_speculation=auto_speculation,
+        control_replicas=control_replicas,
         kv_dtype=_member(table, "kv_dtype", KVDtype.AUTO),
         quantization=table.text("quantization", "fp8") or "",
         kv_offload_gb=_size(table, "kv_offload_gb"),
@@ -186,30 +193,44 @@ def _env(table: TableReader) -> dict[str, str]:
     return env
 
 
-def _speculation(table: TableReader) -> Speculation | None:
+def _speculation(
+    table: TableReader,
+) -> tuple[Speculation | None, AutoSpeculation | None, int]:
+    """Speculation as written or as the advisor may choose it, and the replicas without any."""
     node = table.nodes.get("speculative")
+    if node is not None and node.value == _AUTO:
+        return None, AutoSpeculation(), 0
     if node is None or not table.entries("speculative"):
-        return None
+        return None, None, 0
     inner = TableReader(node, SPECULATIVE_KEYS, table.problems)
+    draft = inner.text("draft") or ""
+    shortest = _count(inner, "ngram_min", 2, 1, _MAX_DRAFT_TOKENS)
+    longest = _count(inner, "ngram_max", 4, 1, _MAX_DRAFT_TOKENS)
+    control = _count(inner, "control_replicas", 0, 0, _MAX_REPLICAS)
+    if shortest > longest:
+        inner.add_problem("ngram_min", "is above ngram_max", f"write {longest} or less")
+    if "method" in inner.nodes and inner.nodes["method"].value == _AUTO:
+        if "tokens" in inner.nodes:
+            inner.add_problem("tokens", "is chosen by the advisor", "leave it out")
+        auto = AutoSpeculation(draft=draft, ngram_min=shortest, ngram_max=longest)
+        return None, auto, control
     method = inner.member("method", SpeculativeMethod)
     if method is None:
-        return None
+        return None, None, 0
+    _check_draft(inner, method, draft)
+    tokens = _count(inner, "tokens", 3, 1, _MAX_DRAFT_TOKENS)
     speculation = Speculation(
-        method=method,
-        draft=inner.text("draft") or "",
-        tokens=_count(inner, "tokens", 3, 1, _MAX_DRAFT_TOKENS),
-        ngram_min=_count(inner, "ngram_min", 2, 1, _MAX_DRAFT_TOKENS),
-        ngram_max=_count(inner, "ngram_max", 4, 1, _MAX_DRAFT_TOKENS),
+        method=method, draft=draft, tokens=tokens, ngram_min=shortest, ngram_max=longest
     )
-    if method.needs_draft and not speculation.draft:
+    return speculation, None, control
+
+
+def _check_draft(inner: TableReader, method: SpeculativeMethod, draft: str) -> None:
+    if method.needs_draft and not draft:
         fix = 'write draft = "PATH" or its Hugging Face id'
         inner.add_problem("draft", f"is missing, and {method} needs one", fix)
-    if speculation.draft and method in {SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX}:
+    if draft and method in {SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX}:
         inner.add_problem("draft", f"is not used by {method}", "leave it out")
-    if speculation.ngram_min > speculation.ngram_max:
-        fix = f"write {speculation.ngram_max} or less"
-        inner.add_problem("ngram_min", "is above ngram_max", fix)
-    return speculation
 
 
 def _member(table: TableReader, key: str, default: E) -> E:

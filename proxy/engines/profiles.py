@@ -80,6 +80,15 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoSpeculation:
+    """Bounds within which the advisor chooses method and depth; fields as of ``Speculation``."""
+
+    draft: str = ""
+    ngram_min: int = 2
+    ngram_max: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
     """One ``[engines.NAME]`` table; 0, "" and None leave a choice to the engine.
 
@@ -93,6 +102,8 @@ class EngineProfile:
         key_env: Variable that holds the key of its API; "" where it asks for none.
         attached_urls: Base URLs of replicas that others run, up to and including ``/v1``.
         port: Port of the first replica; each further one takes the next.
+        auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
+        control_replicas: The last so many replicas run without speculation, for comparison.
         quantization: Number format of the weights, by the engine's own name for it.
         kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
         cpu_offload_gb: Weights kept in host memory, per GPU.
@@ -120,6 +131,8 @@ class EngineProfile:
     port: int = 8000
     goal: ServingGoal = ServingGoal.BALANCED
     speculation: Speculation | None = None
+    auto_speculation: AutoSpeculation | None = None
+    control_replicas: int = 0
     kv_dtype: KVDtype = KVDtype.AUTO
     quantization: str = ""
     kv_offload_gb: Decimal = Decimal(0)

@@ -7,6 +7,7 @@ from typing import Final
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.profiles import EngineProfile
+from proxy.engines.speculation.advice import setting_name
 
 _MAX_PORT: Final = 65_535
 #: Ports beyond the replicas' own that are tried for a new one.
@@ -57,7 +58,11 @@ def plan_replicas(
 
     def replica_command(number: int, port: int) -> LaunchCommand:
         # Adapters add the number to the first port; GPUs follow from the number as well.
-        return adapter.launch_command(replace(profile, port=port - number), number, python)
+        own = replace(profile, port=port - number)
+        if number >= profile.replica_count - profile.control_replicas:
+            own = replace(own, speculation=None)
+        command = adapter.launch_command(own, number, python)
+        return replace(command, speculation=setting_name(own.speculation))
 
     return ReplicaPlan(
         count=profile.replica_count,

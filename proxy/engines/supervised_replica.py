@@ -70,6 +70,8 @@ class ReplicaReport:
         reason: Reason for the state; "" where nothing is wrong.
         last_lines: Its last output, where it ended unexpectedly.
         log: Path of its log.
+        replica: Its number in the profile, from 0.
+        speculation: Name of its speculative setting; "none" for no speculation.
     """
 
     name: str
@@ -82,6 +84,8 @@ class ReplicaReport:
     reason: str = ""
     last_lines: tuple[str, ...] = ()
     log: str = ""
+    replica: int = 0
+    speculation: str = ""
 
 
 class EngineProcess(Protocol):
@@ -199,6 +203,8 @@ class SupervisedReplica:
             state=ProcessState.STARTING,
             since=ports.now(),
             log=str(log.path),
+            replica=command.replica,
+            speculation=command.speculation,
         )
 
     def stop(self, *, withdrawal: float = 0.0) -> None:

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.engines.profile_file import KEYS, parse_profiles
-from proxy.engines.profiles import Engine, EngineProfile, KVDtype, Speculation, SpeculativeMethod
+from proxy.engines.profiles import (
+    AutoSpeculation,
+    Engine,
+    EngineProfile,
+    KVDtype,
+    Speculation,
+    SpeculativeMethod,
+)
 from slo.toml.problems import InvalidFile
 from tests.fakes.engine_profiles import a_profile, launchable_profiles, profile_text
 
@@ -153,3 +160,27 @@ def test_any_values_give_profiles_or_problems_and_never_another_error(table):
         fixes = [each.fix for each in bad.problems]
 
     assert all(fixes)
+
+
+def test_auto_leaves_method_and_depth_to_the_advisor():
+    text = a_profile('speculative = "auto"')
+    table = a_profile(
+        'replicas = 3\nspeculative = { method = "auto", draft = "d", control_replicas = 1 }'
+    )
+
+    assert (text.speculation, text.auto_speculation) == (None, AutoSpeculation())
+    assert table.auto_speculation == AutoSpeculation(draft="d")
+    assert table.control_replicas == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ('speculative = { method = "auto", tokens = 4 }', "is chosen by the advisor"),
+        ('speculative = { method = "ngram", control_replicas = 1 }', "no replica that speculates"),
+        ('speculative = "always"', "is"),
+    ],
+)
+def test_a_setting_of_auto_that_cannot_be_followed_is_named(table, what):
+    with pytest.raises(InvalidFile, match=what):
+        a_profile(table)

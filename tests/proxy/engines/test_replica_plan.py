@@ -53,6 +53,15 @@ def test_replicas_on_gpus_are_stopped_first_where_another_one_serves():
     assert not plan_replicas(named, "python").stops_first
 
 
+def test_control_replicas_run_without_speculation():
+    table = 'replicas = 2\nspeculative = { method = "ngram", control_replicas = 1 }'
+    first, second = plan_replicas(a_profile(table), "python").commands()
+
+    assert (first.speculation, second.speculation) == ("ngram:3", "none")
+    assert "--speculative-config" in first.argv
+    assert "--speculative-config" not in second.argv
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None,
     reason="the extra [local] is not installed: pip install 'thriftgate[local]'",

@@ -1,0 +1,183 @@
+"""The setting that a profile with ``speculative = "auto"`` starts with, without flapping; pure."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
+from proxy.engines.speculation.advice import (
+    SpeculationAdvice,
+    SpeculationOption,
+    advise,
+    parse_setting,
+    setting_name,
+)
+from proxy.engines.speculation.evidence import (
+    NO_SPECULATION,
+    EstimateInterval,
+    SpeculationEvidence,
+)
+
+#: A new setting has to be better by so much than the present one, at its low end.
+MIN_ADVANTAGE: Final = 1.05
+#: Seconds after which a method that did not pay is tried again: traffic changes.
+RETRY_S: Final = 14 * 86_400.0
+#: Draft tokens per step with which a method is tried first.
+FIRST_DEPTH: Final = 3
+
+
+class SpeculationChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The setting that is applied, with its reason and the figures that led to it.
+
+    Attributes:
+        setting: Its name; "none" for no speculation.
+        reason: The reason, in a sentence.
+        since: Time at which it was first applied, in seconds since the epoch.
+        gain: Low end, value and high end of its speed-up when it was chosen; () if unknown.
+    """
+
+    setting: str
+    reason: str
+    since: float
+    gain: tuple[float, ...] = ()
+
+
+class SpeculationRecord(msgspec.Struct, kw_only=True):
+    """All that is kept of a profile's speculation."""
+
+    evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
+    choice: SpeculationChoice | None = None
+    version: int = 1
+
+
+def choose_setting(
+    profile: EngineProfile, record: SpeculationRecord, now: float
+) -> SpeculationChoice:
+    """The setting for the next start of replicas; the present one unless another is clearly better.
+
+    The order: what the profile permits; the present setting while data are few; no speculation
+    where it does not pay; another setting whose low end is above the present one's value.
+    """
+    permitted = permitted_methods(profile)
+    advice = advise(profile, record.evidence)
+    present = record.choice
+    if present is None or not _is_permitted(present.setting, permitted):
+        return _first_choice(permitted, advice, now)
+    if present.setting == NO_SPECULATION:
+        return _retry(permitted, advice, present, now)
+    current = advice.option(present.setting)
+    return _keep_or_change(present, current, _best(permitted, advice), now)
+
+
+def _keep_or_change(
+    present: SpeculationChoice,
+    current: SpeculationOption | None,
+    best: SpeculationOption | None,
+    now: float,
+) -> SpeculationChoice:
+    """The present setting, unless it does not pay or another one is clearly better."""
+    gain = current.gain if current else None
+    if gain is None:
+        return present
+    if gain.high <= 1.0:
+        why = f"{present.setting} did not pay: {_gain_text(gain)}"
+        return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now, gain=_ends(gain))
+    is_other = best is not None and best.setting != present.setting
+    if is_other and best and best.gain and best.gain.low >= gain.value * MIN_ADVANTAGE:
+        return _choice_of(best, f"better than {present.setting} with {_gain_text(gain)}", now)
+    return msgspec.structs.replace(present, gain=_ends(gain))
+
+
+def apply_choice(profile: EngineProfile, choice: SpeculationChoice) -> EngineProfile:
+    """The profile with the chosen setting in place of ``auto``."""
+    method, depth = parse_setting(choice.setting)
+    auto = profile.auto_speculation
+    if auto is None or method is None:
+        return profile if auto is None else replace(profile, speculation=None)
+    chosen = Speculation(
+        method=method,
+        draft=auto.draft if method.needs_draft else "",
+        tokens=depth,
+        ngram_min=auto.ngram_min,
+        ngram_max=auto.ngram_max,
+    )
+    return replace(profile, speculation=chosen)
+
+
+def permitted_methods(profile: EngineProfile) -> tuple[SpeculativeMethod, ...]:
+    """Methods that ``auto`` may take, the one to try first in front.
+
+    A draft that the profile gives is a draft model; without one only n-grams need nothing more.
+    """
+    auto = profile.auto_speculation
+    known = ADAPTERS[profile.engine].speculative_methods
+    wanted = [SpeculativeMethod.NGRAM]
+    if auto is not None and auto.draft:
+        wanted.insert(0, SpeculativeMethod.DRAFT_MODEL)
+    return tuple(each for each in wanted if each in known)
+
+
+def _first_choice(
+    permitted: tuple[SpeculativeMethod, ...], advice: SpeculationAdvice, now: float
+) -> SpeculationChoice:
+    best = _best(permitted, advice)
+    if best is not None and best.gain is not None and best.gain.low > 1.0:
+        return _choice_of(best, "the best by earlier evidence", now)
+    if not permitted:
+        why = "the engine has no method that this profile permits"
+        return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now)
+    setting = setting_name(Speculation(method=permitted[0], tokens=FIRST_DEPTH))
+    why = f"not enough data: {setting} is tried first"
+    return SpeculationChoice(setting=setting, reason=why, since=now)
+
+
+def _retry(
+    permitted: tuple[SpeculativeMethod, ...],
+    advice: SpeculationAdvice,
+    present: SpeculationChoice,
+    now: float,
+) -> SpeculationChoice:
+    """After a time without speculation, the most promising method again."""
+    untried = [
+        each for each in permitted if all(option.method is not each for option in advice.options)
+    ]
+    if untried:
+        setting = setting_name(Speculation(method=untried[0], tokens=FIRST_DEPTH))
+        why = f"{present.reason}; {setting} was not tried yet"
+        return SpeculationChoice(setting=setting, reason=why, since=now)
+    best = _best(permitted, advice)
+    if best is None or now - present.since < RETRY_S:
+        return present
+    return _choice_of(
+        best, f"tried again after {RETRY_S / 86_400:.0f} days without speculation", now
+    )
+
+
+def _best(
+    permitted: tuple[SpeculativeMethod, ...], advice: SpeculationAdvice
+) -> SpeculationOption | None:
+    known = [each for each in advice.options if each.method in permitted and each.gain is not None]
+    return max(known, key=lambda each: each.gain.low if each.gain else 0.0, default=None)
+
+
+def _choice_of(option: SpeculationOption, why: str, now: float) -> SpeculationChoice:
+    gain = option.gain
+    said = f"{option.setting} gives {_gain_text(gain)}: {why}" if gain else why
+    return SpeculationChoice(
+        setting=option.setting, reason=said, since=now, gain=_ends(gain) if gain else ()
+    )
+
+
+def _is_permitted(setting: str, permitted: tuple[SpeculativeMethod, ...]) -> bool:
+    method, _ = parse_setting(setting)
+    return setting == NO_SPECULATION or method in permitted
+
+
+def _gain_text(gain: EstimateInterval) -> str:
+    return f"{gain.value:.2f}x ({gain.low:.2f} to {gain.high:.2f})"
+
+
+def _ends(gain: EstimateInterval) -> tuple[float, ...]:
+    return round(gain.low, 3), round(gain.value, 3), round(gain.high, 3)

@@ -1,0 +1,118 @@
+"""The record of a profile's speculation in its folder, and the readings that it grows by."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from proxy.engines.metrics_page import EngineMetrics
+from proxy.engines.profiles import EngineProfile
+from proxy.engines.speculation.advice import parse_setting
+from proxy.engines.speculation.auto_choice import (
+    SpeculationRecord,
+    apply_choice,
+    choose_setting,
+)
+from proxy.engines.speculation.evidence import SpeculationCounters, sample_between
+from proxy.engines.supervised_replica import ReplicaReport
+
+_log = logging.getLogger("thriftgate")
+
+_FILE: Final = "speculation.json"
+#: Seconds of a sample; shorter ones are noise, and longer ones mix loads.
+SAMPLE_S: Final = 5.0
+
+
+def read_record(folder: Path) -> SpeculationRecord:
+    """The record in a profile's folder; an empty one where there is none that can be read."""
+    try:
+        return msgspec.json.decode((folder / _FILE).read_bytes(), type=SpeculationRecord)
+    except (OSError, msgspec.DecodeError):
+        return SpeculationRecord()
+
+
+def write_record(folder: Path, record: SpeculationRecord) -> None:
+    """Replace the record; where that fails it is logged, and nothing else happens."""
+    fresh = folder / f"{_FILE}.new"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(record))
+        fresh.replace(folder / _FILE)
+    except OSError as error:
+        _log.warning("The advisor's record in %s cannot be written: %s", folder, error)
+
+
+def resolve_auto(profile: EngineProfile, record: SpeculationRecord, now: float) -> EngineProfile:
+    """The profile with the setting that is to run; where it says ``auto``, the record gets it."""
+    if profile.auto_speculation is None:
+        return profile
+    record.choice = choose_setting(profile, record, now)
+    return apply_choice(profile, record.choice)
+
+
+def engine_counters(metrics: EngineMetrics, depth: int) -> SpeculationCounters | None:
+    """The counters of a metrics page that speculation is judged by; None without output and time.
+
+    Args:
+        metrics: The page.
+        depth: Draft tokens per step; drafts accepted at this position were accepted in full.
+    """
+    tokens = metrics.value("generation_tokens")
+    histogram = metrics.histograms.get("decode_seconds")
+    seconds = histogram[0] if histogram else metrics.value("decode_seconds_total")
+    if tokens is None or seconds is None:
+        return None
+    positions = metrics.accepted_by_position
+    return SpeculationCounters(
+        tokens=tokens,
+        decode_s=seconds,
+        drafts=metrics.value("spec_drafts") or 0.0,
+        draft_tokens=metrics.value("spec_draft_tokens") or 0.0,
+        accepted=metrics.value("spec_accepted_tokens") or 0.0,
+        full_drafts=positions[depth - 1] if 0 < depth <= len(positions) else 0.0,
+    )
+
+
+class SpeculationRecorder:
+    """Adds what ready replicas did since the last reading to a profile's record.
+
+    Attributes:
+        record: The record, which others may read and whose choice they may set.
+    """
+
+    def __init__(self, record: SpeculationRecord) -> None:
+        self.record = record
+        self._last: dict[str, tuple[int, float, float, SpeculationCounters]] = {}
+
+    def note(
+        self, reports: Sequence[ReplicaReport], pages: Mapping[str, EngineMetrics], now: float
+    ) -> None:
+        """Take in a reading of each replica.
+
+        Args:
+            reports: The replicas.
+            pages: Their metrics by name; those that cannot be read are left out.
+            now: Seconds since the epoch.
+        """
+        for report in reports:
+            page = pages.get(report.name)
+            if page is None:
+                continue
+            counters = engine_counters(page, parse_setting(report.speculation)[1])
+            if counters is None:
+                continue
+            running = page.value("running") or 0.0
+            before = self._last.get(report.name)
+            self._last[report.name] = (report.pid, now, running, counters)
+            if before is None or before[0] != report.pid or now <= before[1]:
+                continue
+            sample = sample_between(before[3], counters, running)
+            if sample is not None:
+                at_once = max((before[2] + running) / 2, sample.decode_s / (now - before[1]), 1.0)
+                sample = msgspec.structs.replace(sample, running=at_once)
+                self.record.evidence.add(report.speculation, sample, now)

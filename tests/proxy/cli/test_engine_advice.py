@@ -1,0 +1,94 @@
+"""``thriftgate engine advise`` and what ``engine plan`` shows of ``auto``."""
+
+import json
+
+import msgspec
+import pytest
+
+from proxy.cli.engines import engines
+from proxy.engines.speculation.auto_choice import SpeculationRecord
+from proxy.engines.speculation_file import write_record
+from proxy.settings import Settings
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.receipts import a_receipt
+from tests.proxy.engines.speculation.test_advice import grown
+
+PROFILES = '[engines.house]\nengine = "vllm"\nmodel = "org/m"\nspeculative = "auto"\ngpu = "H100"\n'
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return CommandRunner(tmp_path, NOW)
+
+
+@pytest.fixture
+def group(tmp_path):
+    file = tmp_path / "engines.toml"
+    file.write_text(PROFILES)
+    return lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))
+
+
+@pytest.fixture
+def measured(tmp_path):
+    record = SpeculationRecord(evidence=grown(ngram=(150, 0.6, 1), none=(100, None, 1)))
+    write_record(tmp_path / "engines/house", record)
+
+
+def test_advice_without_data_says_so(typed, group):
+    typed.open().close(5)
+    said = typed.said(group, "advise", "house")
+
+    assert "house: not enough data: a method needs 200 drafts." in said
+
+
+def test_advice_shows_what_is_expected_what_was_measured_and_features(typed, group, measured):
+    calls = [
+        a_receipt(
+            number,
+            upstream="house:0",
+            feature="chat",
+            draft_tokens=30,
+            accepted_tokens=12,
+        )
+        for number in range(20)
+    ]
+    typed.keep(*calls)
+    found = json.loads(typed.said(group, "advise", "house", "--json", "--days", "10000"))
+    shown = typed.said(group, "advise", "house")
+
+    assert found["recommended"].startswith("ngram:")
+    assert found["options"][-1]["setting"] == "none"
+    ngram = next(each for each in found["options"] if each["setting"] == "ngram:3")
+    assert ngram["speed_up_measured"][1] == pytest.approx(1.5, abs=0.01)
+    assert "1.50x" in shown
+    (feature,) = found["features"]
+    assert (feature["feature"], feature["calls"], feature["accepted_share"]) == ("chat", 20, 0.4)
+
+
+def test_answers_are_replayed_for_ngrams(typed, group, tmp_path):
+    typed.open().close(5)
+    file = tmp_path / "answers.jsonl"
+    text = " ".join(f"word{n}" for n in range(60))
+    file.write_bytes(msgspec.json.encode({"prompt": text, "answer": text}) + b"\n")
+    found = json.loads(typed.said(group, "advise", "house", "--replay", str(file), "--json"))
+    by_depth = {each["tokens"]: each["tokens_per_step"] for each in found["replay"]}
+
+    assert by_depth[8] > by_depth[2] > 2
+    file.write_text("{}\n")
+    assert "each line has to be" in typed.refused(group, "advise", "house", "--replay", str(file))
+    gone = str(tmp_path / "gone")
+    assert "cannot be read" in typed.refused(group, "advise", "house", "--replay", gone)
+
+
+def test_plan_shows_what_auto_takes_and_why(typed, group, measured):
+    said = typed.said(group, "plan", "house")
+
+    assert '"method": "ngram"' in said
+    assert "Speculation is auto, and the next start takes: ngram:" in said
+
+
+def test_plan_of_auto_without_data_tries_the_first_method(typed, group):
+    found = json.loads(typed.said(group, "plan", "house", "--json"))
+
+    assert found["speculation_reason"] == "not enough data: ngram:3 is tried first"

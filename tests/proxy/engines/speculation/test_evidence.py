@@ -1,0 +1,96 @@
+"""Counters become acceptance rates and speeds; too few of them say nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.speculation.evidence import (
+    HALF_LIFE_S,
+    MIN_SAMPLES,
+    EvidenceBand,
+    SpeculationCounters,
+    SpeculationEvidence,
+    SpeculationSample,
+    acceptance,
+    acceptance_by_rate,
+    sample_between,
+)
+
+NOW = 1_790_000_000.0
+
+
+def sample(running=1.0, rate=100.0, **counts):
+    return SpeculationSample(running=running, tokens=rate * 5, decode_s=5.0, **counts)
+
+
+@given(st.floats(0.05, 0.95), st.integers(1, 8))
+def test_the_acceptance_rate_is_found_again_from_ideal_counters(rate, depth):
+    drafts = 100_000.0
+    accepted = drafts * sum(rate**n for n in range(1, depth + 1))
+    by_drafts = acceptance(drafts, accepted, drafts * rate**depth)
+    by_share = acceptance_by_rate(accepted, drafts * depth, depth)
+
+    assert by_drafts is not None
+    assert by_share is not None
+    assert by_drafts.value == pytest.approx(rate, abs=1e-6)
+    assert by_share.value == pytest.approx(rate, abs=1e-6)
+    assert by_drafts.low < rate < by_drafts.high
+
+
+def test_an_acceptance_rate_is_surer_with_more_drafts():
+    few, many = acceptance(50, 100, 20), acceptance(5_000, 10_000, 2_000)
+
+    assert few is not None
+    assert many is not None
+    assert few.high - few.low > 5 * (many.high - many.low)
+    assert acceptance(0, 0, 0) is None
+    assert acceptance_by_rate(0, 0, 3) is None
+
+
+def test_a_speed_is_known_from_enough_samples_on():
+    band = EvidenceBand()
+    for number in range(MIN_SAMPLES):
+        assert band.tokens_per_s() is None
+        band.add(sample(rate=100.0 + 10 * (number % 2)))
+
+    speed = band.tokens_per_s()
+    assert speed is not None
+    assert speed.low < speed.value == 105.0 < speed.high
+
+
+def test_samples_are_kept_by_setting_and_concurrency():
+    evidence = SpeculationEvidence()
+    for running in (1, 1.4, 3, 500):
+        evidence.add("ngram:4", sample(running), NOW)
+    evidence.add("none", sample(1), NOW)
+    evidence.add("none", SpeculationSample(running=1, tokens=0, decode_s=1), NOW)
+
+    found = {end: band.samples for end, band in evidence.settings["ngram:4"].bands.items()}
+    assert found == {1: 2, 4: 1, 0: 1}
+    assert evidence.settings["none"].totals().samples == 1
+    assert evidence.busiest_band() == 1
+
+
+def test_old_samples_weigh_half_after_a_half_life():
+    evidence = SpeculationEvidence()
+    evidence.add("none", sample(), NOW)
+    evidence.add("none", sample(), NOW + HALF_LIFE_S)
+
+    assert evidence.settings["none"].totals().samples == pytest.approx(1.5)
+
+
+def test_the_settings_that_are_kept_are_bounded():
+    evidence = SpeculationEvidence()
+    for number in range(100):
+        evidence.add(f"ngram:{number}", sample(), NOW + number)
+
+    assert len(evidence.settings) == 32
+    assert "ngram:99" in evidence.settings
+
+
+def test_a_restart_between_two_readings_makes_no_sample():
+    before = SpeculationCounters(tokens=100, decode_s=2)
+
+    assert sample_between(before, SpeculationCounters(tokens=40, decode_s=1), 1) is None
+    made = sample_between(before, SpeculationCounters(tokens=150, decode_s=3, drafts=7), 2)
+    assert made == SpeculationSample(running=2, tokens=50, decode_s=1, drafts=7, full_drafts=0)

@@ -1,0 +1,80 @@
+"""The record of a profile's speculation, and the readings that it grows by."""
+
+from dataclasses import replace
+
+from proxy.engines.metrics_page import EngineMetrics
+from proxy.engines.profiles import SpeculativeMethod
+from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
+from proxy.engines.speculation_file import (
+    SpeculationRecorder,
+    engine_counters,
+    read_record,
+    resolve_auto,
+    write_record,
+)
+from proxy.engines.supervised_replica import ProcessState, ReplicaReport
+from tests.fakes.engine_profiles import a_profile
+
+NOW = 1_790_000_000.0
+REPORT = ReplicaReport(
+    name="8000",
+    base_url="http://127.0.0.1:8000/v1",
+    metrics_url="",
+    state=ProcessState.READY,
+    since=NOW,
+    pid=7,
+    speculation="ngram:2",
+)
+
+
+def page(tokens, decode_s=1.0, **values):
+    return EngineMetrics(
+        values={"generation_tokens": tokens, "decode_seconds_total": decode_s, **values},
+        accepted_by_position=(values.get("spec_accepted_tokens", 0.0), 3.0),
+    )
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    record = SpeculationRecord(choice=SpeculationChoice(setting="none", reason="r", since=NOW))
+    write_record(tmp_path / "new", record)
+
+    assert read_record(tmp_path / "new") == record
+    assert read_record(tmp_path) == SpeculationRecord()
+
+
+def test_a_folder_that_cannot_be_written_is_logged(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    write_record(tmp_path / "file" / "below", SpeculationRecord())
+
+    assert "cannot be written" in caplog.text
+
+
+def test_auto_is_resolved_and_the_choice_kept():
+    record = SpeculationRecord()
+    auto = resolve_auto(a_profile('speculative = "auto"'), record, NOW)
+
+    assert auto.speculation is not None
+    assert auto.speculation.method is SpeculativeMethod.NGRAM
+    assert record.choice is not None
+    fixed = a_profile('speculative = { method = "mtp" }')
+    assert resolve_auto(fixed, record, NOW) is fixed
+
+
+def test_counters_need_output_and_decode_time():
+    assert engine_counters(EngineMetrics(values={"generation_tokens": 1.0}), 2) is None
+    found = engine_counters(page(9.0, spec_drafts=4.0), 2)
+
+    assert found is not None
+    assert (found.drafts, found.full_drafts) == (4.0, 3.0)
+
+
+def test_two_readings_of_one_process_make_a_sample_and_a_new_process_none():
+    recorder = SpeculationRecorder(SpeculationRecord())
+    recorder.note([REPORT], {"8000": page(100.0, 1.0)}, NOW)
+    recorder.note([REPORT], {"8000": page(600.0, 11.0)}, NOW + 5)
+    recorder.note([replace(REPORT, pid=8)], {"8000": page(700.0, 12.0)}, NOW + 10)
+    recorder.note([REPORT], {}, NOW + 15)
+
+    (band,) = recorder.record.evidence.settings["ngram:2"].bands.values()
+    assert (band.tokens, band.decode_s, band.samples) == (500.0, 10.0, 1)
+    assert band.concurrency == 2.0
