@@ -24,8 +24,10 @@ $(READY): pyproject.toml constraints.txt
 	  echo "No wheel of xllamacpp for this machine: tests of a local engine skip." >&2
 	@touch $@
 
-# A gateway, a simulated upstream and two hundred calls. ARGS='--exit --json' for scripts.
+# A tiny model on this machine for a moment, where the extra [local] is installed; then a gateway,
+# a simulated upstream and two hundred calls. ARGS='--exit --json' for scripts: one line on stdout.
 demo: $(READY)
+	-@$(BIN)/thriftgate engine demo --exit --short --optional $(if $(findstring --json,$(ARGS)),>&2)
 	@$(BIN)/thriftgate demo $(ARGS)
 
 # The gateway itself; OPENAI_API_KEY or ANTHROPIC_API_KEY is all it needs.

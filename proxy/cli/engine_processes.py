@@ -103,16 +103,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             shown[report.name] = report.state, report.reason
             terminal.say(*change_lines(report))
 
-    async with health_probe() as probe:
-        ports = SupervisionPorts(
-            probe=probe,
-            start=replica_process,
-            port_conflict=port_conflict,
-            oom_kills=kernel_oom_kills,
-            now=terminal.now,
-            chance=random.random,
-            sum_metrics=sum_metrics,
-        )
+    async with supervision_ports(terminal.now) as ports:
         try:
             supervisor = EngineSupervisor(plan.commands, folder, ports, settings, record)
         except ValueError as error:
@@ -153,6 +144,25 @@ def _handle_signals(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     loop.add_signal_handler(signal.SIGHUP, changes.request if changes else stop)
+
+
+@asynccontextmanager
+async def supervision_ports(now: Callable[[], float]) -> AsyncIterator[SupervisionPorts]:
+    """A block with what supervision needs of this machine.
+
+    Args:
+        now: Seconds since the epoch.
+    """
+    async with health_probe() as probe:
+        yield SupervisionPorts(
+            probe=probe,
+            start=replica_process,
+            port_conflict=port_conflict,
+            oom_kills=kernel_oom_kills,
+            now=now,
+            chance=random.random,
+            sum_metrics=sum_metrics,
+        )
 
 
 @asynccontextmanager

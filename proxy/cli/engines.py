@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from proxy.cli.engine_demo import add_engine_demo
 from proxy.cli.engine_manifests import add_manifest
 from proxy.cli.terminal import AsJson, Terminal
 
@@ -59,6 +60,7 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
         return find_profile(terminal, profiles, name)
 
     add_manifest(commands, terminal, find)
+    add_engine_demo(commands, terminal)
     return commands
 
 

@@ -34,7 +34,7 @@ def running_in_thread(make: Callable[[], AbstractAsyncContextManager[T]]) -> Ite
 
     thread = threading.Thread(target=run, name="standing", daemon=True)
     thread.start()
-    assert began.wait(30)
+    assert began.wait(100)
     try:
         if failed:
             raise failed[0]

@@ -3,7 +3,6 @@
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 from hypothesis import strategies as st
 
 from proxy.engines.adapters.by_engine import ADAPTERS
@@ -18,9 +17,7 @@ from proxy.engines.profiles import (
     Speculation,
     SpeculativeMethod,
 )
-
-_ROOT = Path(__file__).resolve().parents[2]
-_FOLDERS = [folder / "shared/engine" for folder in (_ROOT.parent, _ROOT.parent.parent)]
+from proxy.tools.engine_demo.profiles import model_file
 
 
 def a_profile(table: str, engine: str = "vllm") -> EngineProfile:
@@ -36,11 +33,8 @@ def written_flags(profile: EngineProfile, replica: int = 0) -> tuple[str, ...]:
 
 
 def tiny_models() -> Path:
-    """The folder of the tiny model and its draft; the test is skipped where they are absent."""
-    for folder in _FOLDERS:
-        if (folder / "target.gguf").exists():
-            return folder
-    pytest.skip(f"no target.gguf in {_FOLDERS[0]}")
+    """The folder of the tiny model and its draft."""
+    return model_file("target.gguf").parent
 
 
 _WORDS = st.text("abcdefgh-/._' ", min_size=1, max_size=12)

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Protocol
 
 #: A message of the OpenAI chat wire.
@@ -93,5 +94,10 @@ def sections(name: str) -> dict[str, str]:
 
 def table(name: str, key: str) -> list[dict[str, Any]]:
     """The entries of a TOML text's one array of tables."""
-    entries: list[dict[str, Any]] = tomllib.loads(text(name))[key]
+    return file_table(_TEXTS / name, key)
+
+
+def file_table(file: Traversable, key: str) -> list[dict[str, Any]]:
+    """The entries of an array of tables in a TOML file of ours."""
+    entries: list[dict[str, Any]] = tomllib.loads(file.read_text("utf8"))[key]
     return entries

@@ -2,9 +2,10 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import uvloop
 from rich.console import Console
@@ -41,22 +42,33 @@ def run(
         told.append(result)
         tell(result)
 
+    async def play() -> None:
+        await demo(console, now=now, port=port, stays=stays, tell=both, count=count)
+
+    if not run_until_stopped(play):
+        console.print("\nStopped.")
+    return int(not told[0].is_sound) if told else _INTERRUPTED
+
+
+def run_until_stopped(play: Callable[[], Coroutine[Any, Any, object]]) -> bool:
+    """Run a coroutine in a loop of its own; False if Ctrl-C or SIGTERM stopped it."""
+
     async def stoppable() -> None:
         """SIGTERM ends it as Ctrl-C does, with nothing left behind."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None  # noqa: S101 - a coroutine that runs is in a task
         # Not the loop's own handler: that one would run beside the server's, before calls ended.
         signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
-        await demo(console, now=now, port=port, stays=stays, tell=both, count=count)
+        await play()
 
     before = signal.getsignal(signal.SIGTERM)
     try:
         uvloop.run(stoppable())
     except (KeyboardInterrupt, asyncio.CancelledError):
-        console.print("\nStopped.")
+        return False
     finally:
         signal.signal(signal.SIGTERM, before)
-    return int(not told[0].is_sound) if told else _INTERRUPTED
+    return True
 
 
 async def demo(

@@ -98,30 +98,39 @@ async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIter
     clock = DemoClock(start, asyncio.get_running_loop().time)
     lab_settings = SimulatorSettings(models=simulated_models(shipped), time_scale=_TIME_SCALE)
     lab = Simulator(lab_settings, clock=clock, sleep=asyncio.sleep)
-    with TemporaryDirectory(prefix="thriftgate-demo-") as name, _listening(port) as listener:
+    with TemporaryDirectory(prefix="thriftgate-demo-") as name, listening(port) as listener:
         async with serving(lab_app(lab)) as upstream:
-            settings = _settings(Path(name), redirected_catalog(shipped, upstream))
-            async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
-                server = servers.server(gateway.app, settings)
-                served = group.create_task(_serve(server, listener))
+            settings = demo_settings(Path(name), redirected_catalog(shipped, upstream))
+            async with serving_gateway(settings, listener) as (gateway, served):
                 keys, names = _teams(gateway, now.timestamp())
-                try:
-                    yield DemoSession(
-                        gateway=gateway,
-                        base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
-                        keys=keys,
-                        names=names,
-                        folder=name,
-                        clock=clock,
-                        since=now,
-                        served=served,
-                    )
-                finally:
-                    server.should_exit = True
-                    await served  # lets running calls end, also when the demo was stopped
+                yield DemoSession(
+                    gateway=gateway,
+                    base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
+                    keys=keys,
+                    names=names,
+                    folder=name,
+                    clock=clock,
+                    since=now,
+                    served=served,
+                )
 
 
-def _settings(folder: Path, catalog: str) -> Settings:
+@asynccontextmanager
+async def serving_gateway(
+    settings: Settings, listener: socket.socket
+) -> AsyncIterator[tuple[Gateway, asyncio.Task[None]]]:
+    """A gateway that takes calls, and the task that ends once it was told to stop."""
+    async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
+        server = servers.server(gateway.app, settings)
+        served = group.create_task(_serve(server, listener))
+        try:
+            yield gateway, served
+        finally:
+            server.should_exit = True
+            await served  # lets running calls end, also when the demo was stopped
+
+
+def demo_settings(folder: Path, catalog: str) -> Settings:
     """Settings of their own: what is set for a real gateway is no business of the demo's."""
     path = folder / "catalog.toml"
     path.write_text(catalog, encoding="utf8")
@@ -151,7 +160,7 @@ def _teams(gateway: Gateway, now: float) -> tuple[dict[str, str], dict[str, str]
 
 
 @contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
+def listening(port: int) -> Iterator[socket.socket]:
     """A socket that takes connections at once, on the first free port from ``port`` on."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,6 +1,5 @@
 """The launcher of llama.cpp's server: its flags, and a real server on the tiny model."""
 
-import importlib.util
 import json
 import re
 import signal
@@ -20,15 +19,9 @@ from hypothesis import given
 
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.llamacpp_server import _CHOICES, _SWITCHES, _VALUES, build_parser, main
-from proxy.engines.profiles import Engine, EngineProfile, Speculation, SpeculativeMethod
-from tests.fakes.engine_profiles import launchable_profiles, tiny_models
-from tests.fakes.serve_process import free_port
-
-needs_wheel = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
-_ONE_THREAD = ("--threads", "1", "--threads-batch", "1", "--threads-http", "2")
+from proxy.engines.profiles import Engine, EngineProfile
+from tests.fakes.engine_profiles import launchable_profiles
+from tests.fakes.tiny_engine import DRAFT, NGRAM, needs_wheel, tiny_profile
 
 
 @given(launchable_profiles())
@@ -65,21 +58,6 @@ def test_every_flag_sets_an_attribute_that_the_wheel_has():
             found = getattr(found, name)
 
 
-def a_tiny_profile(speculation: Speculation | None = None) -> EngineProfile:
-    return EngineProfile(
-        name="tiny",
-        engine=Engine.LLAMACPP,
-        model=str(tiny_models() / "target.gguf"),
-        served_name="tiny",
-        port=free_port(),
-        gpus=0,
-        max_model_len=2_048,
-        max_sequences=2,
-        speculation=speculation,
-        extra_args=_ONE_THREAD,
-    )
-
-
 @contextmanager
 def running(profile: EngineProfile) -> Iterator[subprocess.Popen[bytes]]:
     """A server of the profile, once it is healthy."""
@@ -113,10 +91,14 @@ def wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"{url} did not answer within 60 s")
 
 
-def chat(profile: EngineProfile, text: str) -> Any:
+def chat(profile: EngineProfile, *texts: str) -> Any:
+    """The answer to a conversation; user and assistant take turns."""
+    roles = ("user", "assistant") * len(texts)
     body = {
         "model": "tiny",
-        "messages": [{"role": "user", "content": text}],
+        "messages": [
+            {"role": role, "content": text} for role, text in zip(roles, texts, strict=False)
+        ],
         "max_tokens": 60,
         "temperature": 0,
     }
@@ -142,13 +124,10 @@ def metrics(profile: EngineProfile) -> dict[str, float]:
 
 @needs_wheel
 def test_a_real_server_answers_reuses_a_prefix_and_drafts_with_a_model():
-    draft = Speculation(
-        method=SpeculativeMethod.DRAFT_MODEL, draft=str(tiny_models() / "draft.gguf"), tokens=4
-    )
-    profile = a_tiny_profile(draft)
+    profile = tiny_profile(DRAFT)
     with running(profile) as process:
-        first = chat(profile, "Tell me a story of the fox.")
-        second = chat(profile, "Tell me a story of the fox.")
+        first = chat(profile, "Which plans are there?")
+        second = chat(profile, "Which plans are there?")
         found = metrics(profile)
         process.send_signal(signal.SIGTERM)
 
@@ -173,22 +152,22 @@ def test_a_real_server_answers_reuses_a_prefix_and_drafts_with_a_model():
 
 @needs_wheel
 def test_a_real_server_drafts_from_text_that_repeats():
-    ngram = Speculation(method=SpeculativeMethod.NGRAM, tokens=8, ngram_max=4)
-    profile = a_tiny_profile(ngram)
+    profile = tiny_profile(NGRAM)
     with running(profile) as process:
-        answer = chat(profile, "The red fox jumps over the old river. " * 8)
-        chat(profile, "Tell me a story of the fox.")
+        first = chat(profile, "Which plans are there?")
+        text = first["choices"][0]["message"]["content"]
+        chat(profile, "Which plans are there?", text, "Which plans are there?")
         found = metrics(profile)
         process.send_signal(signal.SIGINT)
 
         assert process.wait(20) == 0
-    assert answer["usage"]["completion_tokens"] > 0
     assert found[LLAMACPP.metrics.spec_draft_tokens[0]] > 0
+    assert found[LLAMACPP.metrics.spec_accepted_tokens[0]] > 0
 
 
 @needs_wheel
 def test_a_model_that_is_absent_ends_the_launch_with_the_reason():
-    profile = replace(a_tiny_profile(), model="/nowhere/model.gguf")
+    profile = replace(tiny_profile(), model="/nowhere/model.gguf")
     ended = launch(profile)
 
     assert ended.returncode == 1
@@ -198,7 +177,7 @@ def test_a_model_that_is_absent_ends_the_launch_with_the_reason():
 
 @needs_wheel
 def test_a_port_that_is_taken_ends_the_launch_with_the_reason():
-    profile = a_tiny_profile()
+    profile = tiny_profile()
     with socket.socket() as taken:
         taken.bind((profile.host, profile.port))
         taken.listen()

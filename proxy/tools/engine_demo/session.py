@@ -1,0 +1,177 @@
+"""The session of the engine demo: supervised engines, and a gateway in front of them.
+
+Everything lives in a folder that is removed at the end, and no process is left.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from proxy.app import Gateway
+from proxy.configuration import read_catalog
+from proxy.engines.adapters.llamacpp import LLAMACPP
+from proxy.engines.profiles import EngineProfile
+from proxy.engines.supervised_replica import (
+    LOST_STATES,
+    ProcessState,
+    ReplicaReport,
+    SupervisionPorts,
+    SupervisionSettings,
+)
+from proxy.engines.supervisor import EngineSupervisor
+from proxy.errors import OperatorError
+from proxy.settings import engine_environment, read
+from proxy.tools.demo.session import HOST, demo_settings, listening, serving_gateway
+from proxy.tools.engine_demo.profiles import catalog_text, profiles_text, read_profiles
+
+TEAM: Final = "acme-support"
+
+#: Makes what supervision needs of this machine, in a block.
+PortsFactory = Callable[[], AbstractAsyncContextManager[SupervisionPorts]]
+
+#: The engine is small: it is ready in a moment, and looked at often.
+_START_INTERVAL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDemoSession:
+    """Engines that take calls, and the gateway in front of them.
+
+    Attributes:
+        gateway: Its store and its catalog.
+        base_url: URL that a client sets.
+        key: The secret of the team's key.
+        profiles: The engines' profiles by name.
+        folder: Folder of the gateway, of the engines file and of the engines' logs.
+        reports: Returns the state of each engine.
+        start_seconds: Seconds until every engine was ready.
+        served: Ends once the gateway was told to stop.
+    """
+
+    gateway: Gateway
+    base_url: str
+    key: str
+    profiles: Mapping[str, EngineProfile]
+    folder: Path
+    reports: Callable[[], list[ReplicaReport]]
+    start_seconds: float
+    served: asyncio.Task[None]
+
+    def direct_url(self, name: str) -> str:
+        """The base URL of an engine itself, without the gateway."""
+        return LLAMACPP.urls(self.profiles[name]).base_url
+
+
+@asynccontextmanager
+async def engine_demo_session(
+    *, now: datetime, port: int, price_per_hour: str, ports: PortsFactory
+) -> AsyncIterator[EngineDemoSession]:
+    """Running engines and gateway; nothing is left of them afterwards.
+
+    Args:
+        now: The present, aware.
+        port: Port that the gateway listens on, or the next free one; 0 takes any.
+        price_per_hour: US dollars for an hour of the machine, as a decimal text.
+        ports: Makes what supervision needs of this machine.
+
+    Raises:
+        OSError: If no port is free.
+        OperatorError: If an engine does not start; the message has its last lines.
+    """
+    with TemporaryDirectory(prefix="thriftgate-engine-demo-") as name, listening(port) as listener:
+        folder = Path(name)
+        text = profiles_text(_free_ports(3), price_per_hour)
+        (folder / "engines.toml").write_text(text, encoding="utf8")
+        profiles = read_profiles(text)
+        settings = demo_settings(folder, catalog_text(profiles.values()))
+        ticks = asyncio.get_running_loop().time
+        began = ticks()
+        async with (
+            ports() as machine,
+            _running_engines(profiles.values(), folder, machine) as supervisor,
+        ):
+            ready = ticks()
+            async with serving_gateway(settings, listener) as (gateway, served):
+                team = gateway.store.teams.create(TEAM, now=now.timestamp())
+                _, key = gateway.store.teams.create_key(team.id, "demo", now=now.timestamp())
+                yield EngineDemoSession(
+                    gateway=gateway,
+                    base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
+                    key=key,
+                    profiles=profiles,
+                    folder=folder,
+                    reports=lambda: supervisor.reports,
+                    start_seconds=ready - began,
+                    served=served,
+                )
+
+
+@asynccontextmanager
+async def _running_engines(
+    profiles: Iterable[EngineProfile], folder: Path, ports: SupervisionPorts
+) -> AsyncIterator[EngineSupervisor]:
+    """A supervisor once all of its engines are ready; they have ended when the block has."""
+    reports = _Reports()
+    supervisor = EngineSupervisor(
+        [LLAMACPP.launch_command(each, python=sys.executable) for each in profiles],
+        folder / "engines",
+        ports,
+        SupervisionSettings(environment=_environment(), start_interval_s=_START_INTERVAL_S),
+        reports.take,
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(supervisor.run())
+        try:
+            await reports.until_ready(supervisor)
+            yield supervisor
+        finally:
+            supervisor.stop()
+            await running
+
+
+class _Reports:
+    """Waits for what a supervisor reports."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def take(self, report: ReplicaReport) -> None:
+        self._changed.set()
+
+    async def until_ready(self, supervisor: EngineSupervisor) -> None:
+        """Return once every replica is ready.
+
+        Raises:
+            OperatorError: If one ended before.
+        """
+        while any(each.state is not ProcessState.READY for each in supervisor.reports):
+            self._changed.clear()
+            for each in supervisor.reports:
+                if each.state in {ProcessState.RESTARTING, *LOST_STATES}:
+                    raise OperatorError(_start_failure(each))
+            await self._changed.wait()
+
+
+def _environment() -> dict[str, str]:
+    """The environment of the engines, without providers' keys."""
+    upstreams = read_catalog(read({})).upstreams.values()
+    return engine_environment(each.key_env for each in upstreams if each.key_env)
+
+
+def _start_failure(report: ReplicaReport) -> str:
+    said = "".join(f"\n  {line}" for line in report.last_lines)
+    return f"The engine on port {report.name} did not start: {report.reason}.{said}"
+
+
+def _free_ports(count: int) -> list[int]:
+    """So many ports on which nobody listens."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
