@@ -17,9 +17,18 @@ from proxy.api.azure import PREFIX, as_openai, of_deployment
 from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.isolation import add_cache_salt, check_isolated
 from proxy.api.passthrough import Relay, internal_error
+from proxy.api.prefill import (
+    PREFILL,
+    PrefillRequests,
+    engine_dependencies,
+    superseded_error,
+    until_gone_or_superseded,
+    warming_call,
+)
 from proxy.api.refused_keys import RefusedKeyLog
 from proxy.api.request import RequestHead, read_body, read_head
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
+from proxy.calls.eligibility import CHAT
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
@@ -103,6 +112,7 @@ class Endpoint:
         self._admission = admission
         self._in_flight = 0
         self._refused_keys = RefusedKeyLog(admission.ticks)
+        self._prefills = PrefillRequests(admission.ticks)
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
@@ -116,7 +126,8 @@ class Endpoint:
             scope = as_openai(scope)
             path = scope["path"]
         is_call = scope["type"] == "http" and path.startswith("/v1/")
-        if not is_call or (path.startswith(_GATEWAY_PATHS) and not self._is_of_upstream(scope)):
+        is_page = path.startswith(_GATEWAY_PATHS) and path != f"/v1/{PREFILL}"
+        if not is_call or (is_page and not self._is_of_upstream(scope)):
             await self._pages(scope, receive, send)
             return
         self._in_flight += 1
@@ -156,8 +167,7 @@ class Endpoint:
                     )
                 watchdog.watch_caller(relay.wait_until_gone)
                 call = _build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
-                read = self._parse(call, head, timeline)
-                await serve(CallContext(read, relay, self._deps, watchdog, timeline))
+                await self._serve(call, head, relay, watchdog, timeline)
         except ClientDisconnected:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
@@ -170,6 +180,42 @@ class Endpoint:
             if relay.is_begun:
                 raise
             await relay.refuse(internal_error(call_id))
+
+    async def _serve(
+        self,
+        call: Call,
+        head: RequestHead,
+        relay: Relay,
+        watchdog: CallWatchdog,
+        timeline: Timeline,
+    ) -> None:
+        if head.endpoint == PREFILL:
+            await self._warm(call, head, relay, watchdog, timeline)
+        else:
+            read = self._parse(call, head, timeline)
+            await serve(CallContext(read, relay, self._deps, watchdog, timeline))
+
+    async def _warm(
+        self,
+        call: Call,
+        head: RequestHead,
+        relay: Relay,
+        watchdog: CallWatchdog,
+        timeline: Timeline,
+    ) -> None:
+        """Warm a prompt, until a newer one of its conversation comes."""
+        head = msgspec.structs.replace(head, endpoint=CHAT)
+        read = self._parse(warming_call(call), head, timeline)
+        deps = engine_dependencies(self._deps, read.model)
+        with self._prefills.admit(read) as superseded:
+            watchdog.watch_caller(until_gone_or_superseded(relay.wait_until_gone, superseded))
+            watchdog.check()  # it listens from now on, not from its next round on
+            try:
+                await serve(CallContext(read, relay, deps, watchdog, timeline))
+            except ClientDisconnected:
+                if not superseded.is_set():
+                    raise
+                await relay.refuse(superseded_error())
 
     def _admit(self, head: RequestHead, scope: Scope) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""

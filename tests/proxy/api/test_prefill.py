@@ -1,0 +1,197 @@
+"""Warming a prompt before it is sent: by a whole gateway, before replicas of an engine."""
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from proxy.api.prefill import (
+    MAX_AT_ONCE,
+    MAX_BYTES_PER_MINUTE,
+    PrefillRequests,
+    until_gone_or_superseded,
+    warming_call,
+)
+from proxy.errors import CallerError
+from proxy.records.call import Call, Key
+from proxy.tools.simulator.app import app
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
+from proxy.tools.simulator.server import serving
+from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.engine_fleet import LONG, engine_fleet
+
+KEY = Key(id="key_1", team="team_1", team_name="acme")
+BODY = {
+    "model": "house-llm",
+    "messages": [{"role": "user", "content": "Tell me"}],
+    "max_completion_tokens": 900,
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+
+
+def a_call(body=None, conversation="", key=KEY, method="POST"):
+    return Call(
+        id="call_1",
+        key=key,
+        method=method,
+        endpoint="thriftgate/prefill",
+        headers={},
+        body=json.dumps(body or BODY).encode(),
+        fields=None,
+        feature="chat",
+        conversation=conversation,
+        arrived=0.0,
+    )
+
+
+def test_a_prompt_is_warmed_by_a_call_for_one_token_of_a_feature_of_its_own():
+    call = warming_call(a_call())
+
+    assert json.loads(call.body) == {
+        "model": "house-llm",
+        "messages": BODY["messages"],
+        "max_tokens": 1,
+        "stream": False,
+    }
+    assert (call.endpoint, call.feature) == ("chat/completions", "warming:chat")
+    assert not call.is_streaming
+
+
+def test_a_body_that_is_no_json_or_another_method_is_refused():
+    with pytest.raises(CallerError):
+        warming_call(a_call([1]))
+    with pytest.raises(CallerError, match="POST"):
+        warming_call(a_call(method="GET"))
+
+
+def test_a_newer_prompt_supersedes_the_earlier_one_of_its_conversation_only():
+    requests = PrefillRequests(lambda: 0.0)
+    with (
+        requests.admit(a_call(conversation="a")) as first,
+        requests.admit(a_call(conversation="b")) as other,
+    ):
+        with requests.admit(a_call(conversation="a")) as second:
+            assert (first.is_set(), other.is_set(), second.is_set()) == (True, False, False)
+        with requests.admit(a_call(conversation="a")):
+            assert not second.is_set()
+
+
+def test_the_prompts_that_a_team_warms_in_a_minute_are_bounded():
+    now = [0.0]
+    requests = PrefillRequests(lambda: now[0])
+    big = a_call(BODY | {"user": "x" * (MAX_BYTES_PER_MINUTE // 2)})
+    with requests.admit(big):
+        pass
+    with pytest.raises(CallerError, match="4 MiB") as refused, requests.admit(big):
+        pass
+    assert refused.value.retry_after == 60.0
+    with requests.admit(a_call(key=Key(id="key_2", team="team_2", team_name="b"))):
+        pass
+    now[0] = 61.0
+    with requests.admit(big):
+        pass
+
+
+def test_prompts_that_are_warmed_at_once_are_bounded():
+    requests = PrefillRequests(lambda: 0.0)
+    open_ones = [requests.admit(a_call(conversation=str(n))) for n in range(MAX_AT_ONCE)]
+    for each in open_ones:
+        each.__enter__()
+    with pytest.raises(CallerError, match="at once"), requests.admit(a_call(conversation="more")):
+        pass
+    for each in open_ones:
+        each.__exit__(None, None, None)
+    with requests.admit(a_call(conversation="more")):
+        pass
+
+
+def test_the_wait_ends_with_the_caller_or_with_a_newer_prompt():
+    async def story():
+        superseded = asyncio.Event()
+        forever = asyncio.Event()
+        waiting = asyncio.ensure_future(until_gone_or_superseded(forever.wait, superseded)())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        superseded.set()
+        await waiting
+        await until_gone_or_superseded(superseded.wait, asyncio.Event())()
+
+    asyncio.run(story())
+
+
+def test_a_warmed_prompt_is_read_from_the_cache_of_the_replica_that_gets_the_call(tmp_path):
+    messages = [{"role": "system", "content": LONG}, {"role": "user", "content": "Question"}]
+    body = {"model": "house-llm", "messages": messages, "max_tokens": 8}
+
+    async def story():
+        async with engine_fleet(tmp_path) as fleet:
+            who = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+
+            async def post(path, **changes):
+                return await fleet.client.post(
+                    f"{fleet.url}/{path}", json=body | changes, headers=who
+                )
+
+            warmed = await post("thriftgate/prefill")
+            sent = await post("chat/completions")
+            refused = await post("thriftgate/prefill", model="other")
+            unknown = await fleet.client.post(f"{fleet.url}/thriftgate/prefill", json=body)
+            receipts = await fleet.client.get(
+                f"{fleet.url}/thriftgate/calls/{warmed.headers['x-request-id']}", headers=who
+            )
+            return warmed, sent, refused, unknown, receipts
+
+    warmed, sent, refused, unknown, receipts = asyncio.run(story())
+
+    assert warmed.status_code == 200, warmed.text
+    assert warmed.json()["usage"]["completion_tokens"] == 1
+    replica = warmed.headers["x-thriftgate-replica"].partition(";")[0]
+    assert sent.headers["x-thriftgate-replica"].startswith(f"{replica}; warm: ")
+    assert int(sent.headers["x-thriftgate-cached-tokens"]) > 500
+    assert refused.json()["error"]["code"] == "not_an_engine"
+    assert unknown.status_code == 401
+    assert '"warming:' in receipts.text
+
+
+@asynccontextmanager
+async def slow_replica():
+    """A replica whose first token takes two seconds."""
+    model = SimulatedModel(regime="block-chain", ttft=2.0, per_1k=0.0, itl=0.0)
+    simulator = Simulator(
+        SimulatorSettings(models={"house-llm": model}, time_scale=1.0),
+        clock=time.monotonic,
+        sleep=asyncio.sleep,
+    )
+    async with serving(app(simulator)) as url:
+        yield url
+
+
+def test_a_prompt_that_a_newer_one_supersedes_is_cancelled_and_says_so(tmp_path):
+    async def story():
+        async with engine_fleet(tmp_path, start=slow_replica) as fleet:
+            who = {
+                "authorization": f"Bearer {fleet.keys[fleet.url]}",
+                "x-thriftgate-conversation": "typing",
+            }
+
+            async def warm(text):
+                body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
+                url = f"{fleet.url}/thriftgate/prefill"
+                return await fleet.client.post(url, json=body, headers=who)
+
+            async with asyncio.TaskGroup() as tasks:
+                first = tasks.create_task(warm("Tell"))
+                await asyncio.sleep(0.5)
+                second = tasks.create_task(warm("Tell me"))
+                await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+                was_first = first.done() and not second.done()
+            return first.result(), second.result(), was_first
+
+    first, second, was_first = asyncio.run(story())
+
+    assert (first.status_code, first.json()["error"]["code"]) == (409, "superseded")
+    assert second.status_code == 200
+    assert was_first
