@@ -267,8 +267,7 @@ async def _dependencies(
         AsyncExitStack() as stack,
     ):
         stack.callback(context.tasks.end, *keeping)
-        compactor = build_compactor(context)
-        stack.enter_context(closing(compactor))
+        stack.enter_context(closing(compactor := build_compactor(context)))
         summariser = build_summariser(context)
         spent = partial(_count_for_hedges, registry, ticks)
         readers = _readers(entry, wheel, compactor.record_outcome, spent)
@@ -290,6 +289,7 @@ async def _dependencies(
             route_health=registry,
             replica_costs=context.replica_costs,
             replicas=replicas,
+            residency=context.promises.residency,
         )
         if summariser is not None:
             stack.push_async_callback(summariser.stop)
@@ -324,7 +324,8 @@ def _catalog_follower(
         def commit() -> None:
             pool.add_keys(keys)
             for serve in servers:
-                serve(replace(deps, catalog=snapshot.catalog))
+                rules = snapshot.policies.residency
+                serve(replace(deps, catalog=snapshot.catalog, residency=rules))
 
         return commit
 

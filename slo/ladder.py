@@ -41,6 +41,7 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Region that must process it, such as ``eu``; "" for any.
+        regions: Regions where it may be processed; None for anywhere.
         needs: Features its request asks for that cannot be translated, of ``_PARAMETER_TEXTS``.
     """
 
@@ -50,6 +51,7 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     output: int = 0
     region: str = ""
+    regions: frozenset[str] | None = None
     needs: tuple[str, ...] = ()
 
 
@@ -75,6 +77,8 @@ def missing_capability(wants: CallRequirements, offers: Capabilities) -> str:
     """The reason why the level cannot answer the call, in one short sentence; "" if it can."""
     if wants.region and wants.region != offers.region:
         return "It is not bound to the region that the call is bound to."
+    if wants.regions is not None and offers.region not in wants.regions:
+        return "It is in no region where the call may be processed."
     return _missing_feature(wants, offers) or _missing_size(wants, offers)
 
 

@@ -271,6 +271,7 @@ def _build_call(
         session=head.session,
         slots=head.slots,
         compaction=head.compaction,
+        regions=head.regions,
         arrived=arrived,
         notes=_shortened_label_note(feature),
     )

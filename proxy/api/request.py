@@ -39,6 +39,7 @@ _GATEWAY_HEADERS: Final = frozenset(
         b"x-thriftgate-compaction",
         b"x-thriftgate-conversation",
         b"x-thriftgate-feature",
+        b"x-thriftgate-region",
         b"x-thriftgate-slots",
         b"x-thriftgate-trailer",
     }
@@ -104,6 +105,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         session: A hash of what other headers name its session; "" for none.
         slots: From ``x-thriftgate-slots``; "" for none.
         compaction: From ``x-thriftgate-compaction``; "" for none.
+        regions: From ``x-thriftgate-region``; None for anywhere.
         wants_trailer: True if a stream is to end with a comment of what it cost.
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
@@ -121,6 +123,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     slots: str
     compaction: str
+    regions: frozenset[str] | None
     wants_trailer: bool
     length: int
     media: str
@@ -157,6 +160,7 @@ def read_head(scope: Scope) -> RequestHead:
         session=_session_hash(found),
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
+        regions=_regions(found.get(b"x-thriftgate-region", "")),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
         media=_media_type(found.get(b"content-type", "")),
@@ -276,6 +280,11 @@ def _decode_header(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def _regions(text: str) -> frozenset[str] | None:
+    """The regions of a header; None where it names none."""
+    return frozenset(filter(None, map(str.strip, text.split(",")))) or None
 
 
 def _session_hash(found: Mapping[bytes, str]) -> str:

@@ -20,6 +20,8 @@ Its law:
 import asyncio
 import logging
 
+import msgspec
+
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
@@ -31,6 +33,7 @@ from proxy.calls.failed_attempts import (
 )
 from proxy.calls.hedging import HedgedAttempts
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
+from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
@@ -48,7 +51,8 @@ async def serve(context: CallContext) -> None:
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
-    routes = RouteSequence(context, _decide(context))
+    context, decision = _decide(context)
+    routes = RouteSequence(context, decision)
     try:
         await _answer(context, routes)
     except ProxyError as error:
@@ -103,21 +107,35 @@ def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> No
         compaction.record_refusal(context.call, routes.refused_compaction)
 
 
-def _decide(context: CallContext) -> RoutingDecision:
-    """The routes the call takes.
+def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
+    """The routes the call takes, and its context with the regions that it is bound to.
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
     """
-    steering = context.deps.router
     try:
-        choices = requested_routes(context.call, context.deps.catalog)
-        if steering is None:
-            return RoutingDecision(choices=choices)
-        return steering.decide(context.call, choices)
+        call = bind_call(context.call, context.deps.residency)
+        decision = _choose_routes(call, context.deps)
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
+    return msgspec.structs.replace(context, call=call), decision
+
+
+def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
+    """The routes that the call takes, all of them where it may be processed.
+
+    Raises:
+        ProxyError: It is sent nowhere.
+    """
+    choices = check_residency(call, requested_routes(call, deps.catalog))
+    if deps.router is None:
+        return RoutingDecision(choices=choices)
+    decision = deps.router.decide(call, choices)
+    if call.regions is None:
+        return decision
+    allowed = allowed_choices(call, decision.choices) or choices
+    return msgspec.structs.replace(decision, choices=allowed)
 
 
 async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:

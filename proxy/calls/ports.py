@@ -25,6 +25,7 @@ from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
+from slo.policies.residency import Residency
 from slo.usage import Usage
 
 
@@ -271,6 +272,7 @@ class Dependencies:
     compaction: CompactionPort | None = None
     replica_costs: ReplicaCosts = field(default_factory=ReplicaCosts)
     replicas: ReplicaPort | None = None
+    residency: tuple[Residency, ...] = ()
 
 
 class CallContext(msgspec.Struct, frozen=True):

@@ -175,6 +175,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         tokens=len(call.body) // _BYTES_PER_TOKEN,
         output=found.output,
         region=region,
+        regions=call.regions,
         needs=found.needs,
     )
 

@@ -6,6 +6,7 @@ from math import inf
 from proxy.calls.attempt import Attempt
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.requirements import missing_capability
+from proxy.calls.residency import allowed_choices
 from proxy.calls.route_choice import (
     RouteChoice,
     RoutingDecision,
@@ -158,7 +159,8 @@ class RouteSequence:
     def switch_model(self, elsewhere: CheaperRoute) -> None:
         """Go on with another model, for this one is too dear."""
         model = self._context.deps.catalog.models[elsewhere.model]
-        self._choices[self._position :] = substitute_routes(model, elsewhere.why)
+        routes = substitute_routes(model, elsewhere.why)
+        self._choices[self._position :] = allowed_choices(self._context.call, routes)
         self._has_switched_model = True
         if self._open_attempts == 1:  # it left no receipt; of several, others may have
             self._number -= 1
@@ -282,7 +284,7 @@ class RouteSequence:
             if lack:
                 self.skipped[model.id] = lack
             else:
-                self._choices += substitute_routes(model, f"fallback: {why}")
+                self._choices += allowed_choices(call, substitute_routes(model, f"fallback: {why}"))
 
 
 def _is_like(one: RouteChoice, other: RouteChoice) -> bool:

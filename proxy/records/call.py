@@ -55,6 +55,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         salt: Secret that keeps its team out of others' caches; "" where teams share them.
         origin: Whence its body was shortened; None where it is the caller's own.
         is_own: True if the gateway asks it by itself, to have notes taken.
+        regions: Regions where it may be processed; None for anywhere.
         substitute: The public name of the model that answers in place of the one asked for; ""
             where that one answers itself.
     """
@@ -77,6 +78,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     salt: str = ""
     origin: UncompactedConversation | None = None
     is_own: bool = False
+    regions: frozenset[str] | None = None
     substitute: str = ""
 
     @property

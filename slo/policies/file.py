@@ -9,7 +9,9 @@ from slo.budget import Budget
 from slo.ceiling import Ceiling
 from slo.objective import Objective
 from slo.policies import budgets, ceilings, objectives, sinks
+from slo.policies import residency as residency_rules
 from slo.policies.entries import read_entries
+from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
 from slo.toml.nodes import Node
 from slo.toml.problems import InvalidFile, Problem
@@ -17,12 +19,13 @@ from slo.toml.table_reader import TableReader
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """Budgets, ceilings, objectives and sinks, in the order of the file."""
+    """Budgets, ceilings, objectives, residency rules and sinks, in the order of the file."""
 
     budgets: tuple[Budget, ...] = ()
     objectives: tuple[Objective, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    residency: tuple[Residency, ...] = ()
 
 
 def read(top: Node) -> Policies:
@@ -35,12 +38,14 @@ def read(top: Node) -> Policies:
         InvalidFile: With every problem found.
     """
     problems: list[Problem] = []
-    table = TableReader(top, ("budgets", "objectives", "ceilings", "sinks"), problems)
+    known = ("budgets", "objectives", "ceilings", "sinks", "residency")
+    table = TableReader(top, known, problems)
     found = Policies(
         budgets=read_entries(table, "budgets", budgets.KEYS, budgets.budget),
         objectives=read_entries(table, "objectives", objectives.KEYS, objectives.objective),
         ceilings=read_entries(table, "ceilings", ceilings.KEYS, ceilings.ceiling),
         sinks=read_entries(table, "sinks", sinks.KEYS, sinks.sink),
+        residency=read_entries(table, "residency", residency_rules.KEYS, residency_rules.residency),
     )
     if problems:
         raise InvalidFile(problems)

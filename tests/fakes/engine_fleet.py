@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,19 +59,24 @@ class EngineFleet:
         )
 
     async def ask(
-        self, conversation: int, turns: int = 1, *, url: str = "", **fields: Any
+        self,
+        conversation: int,
+        turns: int = 1,
+        *,
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
         """The answer to the call of a conversation after so many turns."""
         messages = [{"role": "system", "content": f"Case {conversation}. {LONG}"}]
         for turn in range(turns):
             messages.append({"role": "user", "content": f"Question {turn}. {LONG}"})
             messages.append({"role": "assistant", "content": f"Answer {turn}"})
-        body = {"model": "house-llm", "messages": messages[:-1], "max_tokens": 8, **fields}
+        body = {"model": "house-llm", "messages": messages[:-1], "max_tokens": 8}
         at = url or self.url
         return await self.client.post(
             f"{at}/chat/completions",
             json=body,
-            headers={"authorization": f"Bearer {self.keys[at]}"},
+            headers={"authorization": f"Bearer {self.keys[at]}", **(headers or {})},
         )
 
     async def metrics(self) -> str:

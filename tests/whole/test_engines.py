@@ -110,3 +110,21 @@ def test_a_replica_that_is_added_to_the_file_gets_calls_without_a_restart(tmp_pa
             assert "house:1" in {await replica_of(fleet, n) for n in range(6, 24)}
 
     asyncio.run(story())
+
+
+def test_a_call_that_is_bound_to_a_region_goes_to_no_other_and_is_refused_in_words(tmp_path: Path):
+    (tmp_path / "policies.toml").write_text(
+        '[[residency]]\nname = "health-at-home"\nfeature = "health"\nregions = ["eu"]\n'
+    )
+
+    async def story() -> None:
+        async with engine_fleet(tmp_path, policies=tmp_path / "policies.toml") as fleet:
+            abroad = await fleet.ask(1, headers={"x-thriftgate-region": "us"})
+            assert "x-thriftgate-replica" not in abroad.headers
+            assert abroad.status_code == 200
+            refused = await fleet.ask(1, headers={"x-thriftgate-feature": "health"})
+            assert refused.status_code == 403
+            assert refused.json()["error"]["code"] == "residency_unsatisfied"
+            assert "processed in eu only" in refused.json()["error"]["message"]
+
+    asyncio.run(story())

@@ -1,0 +1,189 @@
+"""Two gateways before two real engines, which share nothing: they agree on homes of prefixes."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from proxy.engines.adapters.llamacpp import LLAMACPP
+from proxy.engines.profiles import Engine, EngineProfile
+from tests.fakes.engine_fleet import EngineFleet, engine_fleet
+from tests.fakes.engine_profiles import tiny_models
+from tests.fakes.serve_process import free_port
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None,
+    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
+)
+_PATIENCE_S = 60.0
+_TEXT = "The clerk wrote down what was agreed, and read it aloud once more. " * 8
+
+
+class RealReplicas:
+    """Starts servers of the tiny model.
+
+    Attributes:
+        processes: They, in the order of their start.
+    """
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[str]:
+        """A server, once it is healthy."""
+        command = LLAMACPP.launch_command(_tiny_profile(), python=sys.executable)
+        process = subprocess.Popen(command.argv, stderr=subprocess.DEVNULL)  # noqa: ASYNC220, S603 - ours, and quick
+        self.processes.append(process)
+        try:
+            await _wait_until_healthy(command.health_url)
+            yield command.base_url
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _tiny_profile() -> EngineProfile:
+    return EngineProfile(
+        name="house",
+        engine=Engine.LLAMACPP,
+        model=str(tiny_models() / "target.gguf"),
+        served_name="house-llm",
+        port=free_port(),
+        gpus=0,
+        max_model_len=4_096,
+        max_sequences=4,
+        extra_args=("--threads", "1", "--threads-batch", "1", "--threads-http", "2"),
+    )
+
+
+async def _wait_until_healthy(url: str) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    async with httpx2.AsyncClient(timeout=5) as client:
+        while time.monotonic() < until:
+            try:
+                if (await client.get(url)).status_code == 200:
+                    return
+            except httpx2.HTTPError:
+                pass
+            await asyncio.sleep(0.05)
+    raise AssertionError(url)
+
+
+async def talk(fleet: EngineFleet, urls: list[str], conversations: int, turns: int) -> list[int]:
+    """Hold conversations in turn, each call at the next of these addresses; tokens.
+
+    Returns:
+        Prompt tokens, those that one large cache would have had, and those that were cached.
+    """
+    asked, next_url = [0, 0, 0], cycle(urls)
+    texts: list[list[dict[str, str]]] = [
+        [{"role": "system", "content": f"Case {n}. {_TEXT}"}] for n in range(conversations)
+    ]
+    before = [0] * conversations
+    for turn in range(turns):
+        for n, messages in enumerate(texts):
+            messages.append({"role": "user", "content": f"{turn}: {_TEXT}"})
+            usage = (await post(fleet, next(next_url), messages)).json()["usage"]
+            messages.append({"role": "assistant", "content": f"Noted, {turn}."})
+            prompt = usage["prompt_tokens"]
+            asked[0] += prompt
+            asked[1] += before[n]
+            asked[2] += usage["prompt_tokens_details"]["cached_tokens"]
+            before[n] = prompt
+    return asked
+
+
+async def post(
+    fleet: EngineFleet, url: str, messages: list[dict[str, str]], **fields: Any
+) -> httpx2.Response:
+    """The answer of a gateway or an engine."""
+    body = {"model": "house-llm", "messages": messages, "max_tokens": 4, **fields}
+    headers = {"authorization": f"Bearer {fleet.keys.get(url, 'none')}"}
+    answer = await fleet.client.post(f"{url}/chat/completions", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def test_two_gateways_reuse_prefixes_as_one_large_cache_would_and_round_robin_does_not(
+    tmp_path: Path,
+) -> None:
+    async def story() -> tuple[float, float]:
+        replicas = RealReplicas()
+        async with engine_fleet(tmp_path, gateways=2, start=replicas.start) as fleet:
+            # An odd number, so that each conversation changes its address from turn to turn.
+            _, possible, routed = await talk(fleet, list(fleet.keys), 5, 4)
+            routed_share = routed / possible
+        replicas = RealReplicas()
+        async with engine_fleet(tmp_path / "b", start=replicas.start) as fleet:
+            _, possible, turned = await talk(fleet, fleet.urls, 5, 4)
+            return routed_share, turned / possible
+
+    (tmp_path / "b").mkdir()
+    routed, in_turn = asyncio.run(story())
+
+    assert routed > 0.9
+    assert in_turn < routed - 0.15
+
+
+def test_a_replica_killed_in_a_stream_ends_it_with_an_error_and_the_next_calls_go_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        replicas = RealReplicas()
+        async with engine_fleet(tmp_path, start=replicas.start) as fleet:
+            messages = [{"role": "user", "content": _TEXT}]
+            first = await post(fleet, fleet.url, messages)
+            name = first.headers["x-thriftgate-replica"].partition(";")[0]
+            text, call = await _kill_in_stream(fleet, replicas.processes[int(name[-1])], messages)
+            assert '"error"' in text
+            assert "[DONE]" not in text
+
+            after = await post(fleet, fleet.url, messages)
+            assert after.headers["x-thriftgate-replica"].partition(";")[0] != name
+            assert await _receipt(fleet, call) == ("broken", True)
+
+    asyncio.run(story())
+
+
+async def _kill_in_stream(
+    fleet: EngineFleet, process: subprocess.Popen[bytes], messages: list[dict[str, str]]
+) -> tuple[str, str]:
+    """A stream in whose midst the engine is killed, and the id of its call."""
+    body = {"model": "house-llm", "messages": messages, "max_tokens": 3_000, "stream": True}
+    body["ignore_eos"] = True
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    said = []
+    async with fleet.client.stream(
+        "POST", f"{fleet.url}/chat/completions", json=body, headers=headers
+    ) as answer:
+        async for piece in answer.aiter_text():
+            said.append(piece)
+            if len(said) == 3:
+                os.kill(process.pid, signal.SIGKILL)
+        return "".join(said), answer.headers["x-request-id"]
+
+
+async def _receipt(fleet: EngineFleet, call: str) -> tuple[str, bool]:
+    """The outcome of a call, and whether it has a cost for generated tokens."""
+    until = time.monotonic() + _PATIENCE_S
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    while time.monotonic() < until:
+        answer = await fleet.client.get(f"{fleet.url}/thriftgate/calls/{call}", headers=headers)
+        if answer.status_code == 200:
+            last = json.loads(answer.text)["attempts"][-1]
+            return last["outcome"], last["usage"]["output"] > 0 and float(last["cost_usd"]) > 0
+        await asyncio.sleep(0.05)
+    raise AssertionError(call)
