@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from proxy.cli.engine_attach import add_attach
 from proxy.cli.engine_demo import add_engine_demo
 from proxy.cli.engine_manifests import add_manifest
 from proxy.cli.terminal import AsJson, Terminal
@@ -54,6 +55,7 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
     _add_serve(commands, terminal, settings)
     _add_status(commands, terminal, settings)
     _add_advise(commands, terminal, settings)
+    add_attach(commands, terminal)
 
     def find(name: str, file: Path | None, examples: bool) -> EngineProfile:  # noqa: FBT001
         profiles = read_profiles(terminal, settings, file, examples=examples)

@@ -1,0 +1,170 @@
+"""Recognises an engine by its own pages, and writes the profile that attaches to it; pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.metrics_page import cache_tokens_of_properties, parse_metrics_page
+from proxy.engines.profiles import Engine
+
+#: Beginnings of metric names, and what engines call themselves in ``/v1/models``.
+_METRIC_PREFIXES: Final[Mapping[str, Engine]] = {
+    "vllm:": Engine.VLLM,
+    "llamacpp:": Engine.LLAMACPP,
+    "sglang:": Engine.SGLANG,
+    "trtllm_": Engine.TENSORRT_LLM,
+}
+_OWNERS: Final[Mapping[str, Engine]] = {
+    "vllm": Engine.VLLM,
+    "llamacpp": Engine.LLAMACPP,
+    "sglang": Engine.SGLANG,
+    "tensorrt_llm": Engine.TENSORRT_LLM,
+}
+_VERSION: Final = re.compile(r"[vb]?\d{1,9}(\.\d{1,9}){0,3}")
+#: The build of a llama.cpp that was built without its history, such as in wheels.
+_NO_VERSIONS: Final = frozenset({"b0", "0"})
+_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePages:
+    """Bodies of an engine's pages; b"" for one that it does not have.
+
+    Attributes:
+        models: ``/v1/models``.
+        metrics: Its Prometheus metrics.
+        version: ``/version``, which vLLM has.
+        properties: ``/props``, which llama.cpp has.
+    """
+
+    models: bytes = b""
+    metrics: bytes = b""
+    version: bytes = b""
+    properties: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecognisedEngine:
+    """An engine that was found at an address.
+
+    Attributes:
+        engine: Its kind; None where its pages do not tell.
+        version: Its version; "" where it does not say, or in another form.
+        models: Names under which it serves models.
+        cache_tokens: Room of its prefix cache; None where unknown.
+        notes: Things that are missing, with what to do.
+    """
+
+    engine: Engine | None
+    version: str
+    models: tuple[str, ...]
+    cache_tokens: int | None
+    notes: tuple[str, ...]
+
+
+def recognise_engine(pages: EnginePages) -> RecognisedEngine:
+    """The engine that has these pages."""
+    listed = _objects(pages.models)
+    text = pages.metrics.decode(errors="replace")
+    engine = _by_metrics(text) or _by_owner(listed)
+    notes = []
+    if not listed:
+        notes.append("/v1/models names no model: is it an OpenAI-compatible address?")
+    if engine is None:
+        notes.append("Its pages do not say which engine it is: write engine = … yourself.")
+        return RecognisedEngine(
+            engine=None, version="", models=_ids(listed), cache_tokens=None, notes=tuple(notes)
+        )
+    adapter = ADAPTERS[engine]
+    room = None
+    try:
+        metrics = parse_metrics_page(text, adapter)
+    except ValueError as error:
+        notes.append(f"Its metrics cannot be read ({error}): calls are routed without its load.")
+    else:
+        room = metrics.cache_tokens
+        if not pages.metrics:
+            needs = f"start it with {adapter.attach_needs}"
+            notes.append(f"It has no metrics, so calls are routed without its load: {needs}.")
+        elif metrics.shortcoming:
+            notes.append(f"Of its metrics {metrics.shortcoming}.")
+    room = room or cache_tokens_of_properties(pages.properties)
+    if room is None:
+        notes.append("It does not say the room of its prefix cache: 500,000 tokens are assumed.")
+    return RecognisedEngine(
+        engine=engine,
+        version=_version(pages),
+        models=_ids(listed),
+        cache_tokens=room,
+        notes=tuple(notes),
+    )
+
+
+def profile_table(
+    found: RecognisedEngine, urls: Sequence[str], *, name: str = "", region: str = ""
+) -> str:
+    """The TOML table of a profile that attaches to these addresses."""
+    model = found.models[0] if found.models else ""
+    named = name or _NAME.sub("-", model.rpartition("/")[2]).strip("-.")[:64] or "engine"
+    fields = {
+        "engine": str(found.engine or "vllm"),
+        "version": found.version,
+        "served_name": model,
+        "replicas": list(urls),
+        "region": region,
+    }
+    lines = [f"{key} = {_toml(value)}" for key, value in fields.items() if value]
+    return "\n".join([f"[engines.{_key(named)}]", *lines, ""])
+
+
+def _by_metrics(text: str) -> Engine | None:
+    for line in text.split("\n"):
+        for prefix, engine in _METRIC_PREFIXES.items():
+            if line.startswith(prefix):
+                return engine
+    return None
+
+
+def _by_owner(listed: Sequence[Mapping[str, Any]]) -> Engine | None:
+    owners = (str(each.get("owned_by", "")).lower() for each in listed)
+    return next((_OWNERS[owner] for owner in owners if owner in _OWNERS), None)
+
+
+def _version(pages: EnginePages) -> str:
+    """The version of vLLM, or the build of llama.cpp; "" for a build without a number."""
+    said = _object(pages.version).get("version") or _object(pages.properties).get("build_info")
+    found = _VERSION.match(said) if isinstance(said, str) else None
+    return found.group() if found and found.group() not in _NO_VERSIONS else ""
+
+
+def _objects(body: bytes) -> list[Mapping[str, Any]]:
+    listed = _object(body).get("data")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = msgspec.json.decode(body) if body else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _ids(listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    names = (each.get("id") for each in listed)
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def _toml(value: object) -> str:
+    """A string or a list of strings; JSON's escapes are TOML's, too."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return msgspec.json.encode(value).decode()
+
+
+def _key(name: str) -> str:
+    return _toml(name) if "." in name else name

@@ -1,0 +1,97 @@
+"""Attaching to engines that others run, as typed at a terminal."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from proxy.cli.engines import engines
+from proxy.settings import Settings
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.engine_pages import PAGE
+from tests.fakes.serve_process import free_port
+
+
+@contextmanager
+def engine(model: str = "house-llm") -> Iterator[str]:
+    """An engine's pages on a port; its address."""
+    pages = {
+        "/v1/models": json.dumps({"data": [{"id": model}]}).encode(),
+        "/metrics": PAGE,
+        "/version": b'{"version": "0.32.0"}',
+    }
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = pages.get(self.path)
+            self.send_response(404 if body is None else 200)
+            self.send_header("content-length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return CommandRunner(tmp_path, NOW)
+
+
+def group(terminal):
+    return engines(terminal, Settings)
+
+
+def test_attach_prints_the_table_and_writes_nothing(typed, tmp_path):
+    with engine() as one, engine() as other:
+        said = typed.said(group, "attach", one, f"{other}/v1/", "--region", "eu")
+
+    assert "Found vllm 0.32.0, which serves house-llm." in said
+    assert f'replicas = ["{one}/v1", "{other}/v1"]' in said
+    assert 'region = "eu"' in said
+    assert not list(tmp_path.glob("*.toml"))
+
+
+def test_attach_adds_the_table_to_a_file_that_stays_valid(typed, tmp_path):
+    file = tmp_path / "engines.toml"
+    file.write_text('[engines.a]\nengine = "vllm"\nmodel = "m"\n')
+    with engine() as url:
+        typed.said(group, "attach", url, "--name", "b", "--write", str(file))
+        again = typed.refused(group, "attach", url, "--name", "b", "--write", str(file))
+
+    assert "[engines.a]" in file.read_text()
+    assert file.read_text().count("[engines.b]") == 1
+    assert "is not TOML" in again
+
+
+def test_attach_says_in_json_what_it_found(typed):
+    with engine() as url:
+        said = json.loads(typed.said(group, "attach", url, "--json"))
+
+    assert (said["engine"], said["models"]) == ("vllm", ["house-llm"])
+    assert said["table"].startswith("[engines.house-llm]")
+
+
+def test_an_address_at_which_nothing_answers_is_named(typed):
+    url = f"http://127.0.0.1:{free_port()}"
+
+    assert f"Nothing answers at {url}/v1/models" in typed.refused(group, "attach", url)
+
+
+def test_replicas_of_different_models_are_refused(typed):
+    with engine() as one, engine("other") as two:
+        why = typed.refused(group, "attach", one, two)
+
+    assert "serves other on vllm" in why
+    assert "attach them one by one" in why
