@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from proxy.cli.engine_attach import add_attach
+from proxy.cli.engine_costs import add_costs
 from proxy.cli.engine_demo import add_engine_demo
 from proxy.cli.engine_manifests import add_manifest
 from proxy.cli.terminal import AsJson, Terminal
@@ -63,6 +64,7 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
 
     add_manifest(commands, terminal, find)
     add_engine_demo(commands, terminal)
+    add_costs(commands, terminal, lambda: read_profiles(terminal, settings, None))
     return commands
 
 

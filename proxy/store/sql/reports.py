@@ -29,6 +29,7 @@ from dashboards.reports import (
 from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
+from proxy.store.sql.engine_usage import UpstreamUsage, upstream_usage
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import SUMS
 from proxy.store.sql.timestamps import seconds
@@ -99,6 +100,10 @@ class LedgerReports:
         """See ``Reports.unpriced``."""
         by: tuple[Part, ...] = ("team", "feature", "model", "route")
         return [row for row in self.spend(period, by) if row.unpriced]
+
+    def upstream_usage(self, upstreams: Sequence[str], since: int) -> list[UpstreamUsage]:
+        """The use of these upstreams since the beginning of a quarter of an hour."""
+        return upstream_usage(self._engine, upstreams, since)
 
     def features(self, team: str) -> list[str]:
         """The features of all calls the team ever made, in order; "" for calls that named none."""

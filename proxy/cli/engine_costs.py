@@ -1,0 +1,156 @@
+"""``thriftgate engine costs``: what engines cost, how busy they were, and their price per token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from proxy.cli.terminal import AsJson, Terminal, empty_table
+
+if TYPE_CHECKING:
+    from proxy.engines.profiles import EngineProfile
+    from proxy.store.sql.engine_usage import UpstreamUsage
+
+_QUARTER_S: Final = 900
+_MILLION: Final = 1_000_000
+_COLUMNS: Final = (
+    "engine", "calls", "tokens", "GPU use", "used", "idle", "per 1M used", "per 1M paid",
+    "accepted",
+)  # fmt: skip
+
+
+class EngineBill(NamedTuple):
+    """The bill of one engine over some time; money is None at an unknown price.
+
+    Attributes:
+        engine: Name of the profile.
+        calls: Calls answered.
+        tokens: Tokens of prompts and answers.
+        use: Used part of the GPU time, 0 to 1.
+        used_nanos: Cost of its calls.
+        paid_nanos: Price of the whole time.
+        accepted: Accepted part of the draft tokens; None without speculation.
+    """
+
+    engine: str
+    calls: int
+    tokens: int
+    use: float
+    used_nanos: int | None
+    paid_nanos: int | None
+    accepted: float | None
+
+    @property
+    def idle_nanos(self) -> int | None:
+        """Price of the time without a call; None where the price is unknown."""
+        if self.paid_nanos is None or self.used_nanos is None:
+            return None
+        return max(self.paid_nanos - self.used_nanos, 0)
+
+
+def engine_bill(
+    profile: EngineProfile, usages: Iterable[UpstreamUsage], seconds: int
+) -> EngineBill:
+    """The bill of a profile's replicas, taken to run all the time.
+
+    Args:
+        profile: The profile.
+        usages: The use of its replicas.
+        seconds: The time.
+    """
+    found = list(usages)
+    units = max(profile.gpus_per_replica, 1) * profile.replica_count
+    price, drafted = profile.price_per_gpu_hour, sum(each.draft_tokens for each in found)
+    accepted = sum(each.accepted_tokens for each in found)
+    return EngineBill(
+        engine=profile.name,
+        calls=sum(each.calls for each in found),
+        tokens=sum(each.prompt_tokens + each.output_tokens for each in found),
+        use=sum(each.gpu_micros for each in found) / (units * seconds * _MILLION),
+        used_nanos=None if price is None else sum(each.cost_nanos or 0 for each in found),
+        paid_nanos=None if price is None else price * units * seconds // 3600,
+        accepted=accepted / drafted if drafted else None,
+    )
+
+
+def add_costs(
+    commands: typer.Typer, terminal: Terminal, profiles: Callable[[], dict[str, EngineProfile]]
+) -> None:
+    """Add the command that shows what engines cost."""
+
+    @commands.command("costs")
+    def costs(
+        *,
+        hours: Annotated[int, typer.Option(min=1, max=24 * 366, help="How many hours.")] = 1,
+        as_json: AsJson = False,
+    ) -> None:
+        """Show what each engine cost: used and idle GPU time, and the price per million tokens.
+
+        Calls are those of the ledger; replicas are taken to be paid for the whole time.
+        """
+        from proxy.catalog.engine_layer import replica_upstream
+
+        known, now = profiles(), int(terminal.now())
+        since = (now - hours * 3600) // _QUARTER_S * _QUARTER_S
+        names = {
+            replica_upstream(each.name, number): each.name
+            for each in known.values()
+            for number in range(each.replica_count)
+        }
+        with terminal.store() as opened:
+            usages = opened.reports.upstream_usage(list(names), since)
+        bills = [
+            engine_bill(
+                each, (one for one in usages if names[one.upstream] == each.name), now - since
+            )
+            for each in known.values()
+        ]
+        if as_json:
+            terminal.print_json({"hours": hours, "engines": [_document(each) for each in bills]})
+            return
+        table = empty_table(*_COLUMNS, right=_COLUMNS[1:])
+        for bill in bills:
+            table.add_row(*_cells(bill))
+        terminal.show(table)
+
+
+def _cells(bill: EngineBill) -> tuple[str, ...]:
+    from proxy.records.amounts import money
+
+    accepted = "" if bill.accepted is None else f"{bill.accepted:.0%}"
+    amounts = (
+        bill.used_nanos,
+        bill.idle_nanos,
+        _per_million(bill.used_nanos, bill.tokens),
+        _per_million(bill.paid_nanos, bill.tokens),
+    )
+    use = f"{bill.use:.0%}"
+    told = (bill.engine, f"{bill.calls:,}", f"{bill.tokens:,}", use)
+    return (*told, *("?" if nanos is None else money(nanos) for nanos in amounts), accepted)
+
+
+def _document(bill: EngineBill) -> dict[str, Any]:
+    from proxy.records.receipt import dollars
+
+    amounts = {
+        "used_usd": bill.used_nanos,
+        "idle_usd": bill.idle_nanos,
+        "paid_usd": bill.paid_nanos,
+        "used_usd_per_million_tokens": _per_million(bill.used_nanos, bill.tokens),
+        "paid_usd_per_million_tokens": _per_million(bill.paid_nanos, bill.tokens),
+    }
+    return {
+        "engine": bill.engine,
+        "calls": bill.calls,
+        "tokens": bill.tokens,
+        "gpu_use": bill.use,
+        "acceptance_rate": bill.accepted,
+        **{name: None if nanos is None else dollars(nanos) for name, nanos in amounts.items()},
+    }
+
+
+def _per_million(nanos: int | None, tokens: int) -> int | None:
+    """Nano-dollars of a million tokens; None where nothing is known of it."""
+    return None if nanos is None or not tokens else nanos * _MILLION // tokens
