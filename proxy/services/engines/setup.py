@@ -29,6 +29,18 @@ _GAUGES: Final = (
     ("thriftgate_engine_waiting", "Calls in its queue, as the engine says", "waiting"),
     ("thriftgate_engine_kv_usage", "Part of its KV cache in use, as the engine says", "kv_usage"),
 )
+_COUNTERS: Final = (
+    (
+        "thriftgate_engine_draft_tokens",
+        "Tokens that speculation proposed, as the engine says",
+        "spec_draft_tokens",
+    ),
+    (
+        "thriftgate_engine_accepted_tokens",
+        "Draft tokens that the model accepted, as the engine says",
+        "spec_accepted_tokens",
+    ),
+)
 
 
 @asynccontextmanager
@@ -115,13 +127,19 @@ class EngineCollector(Collector):
         for each in statuses:
             healthy.add_metric([each.profile, each.name], float(each.is_healthy))
         yield healthy
-        for name, text, field in _GAUGES:
-            gauge = GaugeMetricFamily(name, text, labels=by)
+        figures: list[tuple[GaugeMetricFamily | CounterMetricFamily, str]] = [
+            *((GaugeMetricFamily(name, text, labels=by), field) for name, text, field in _GAUGES),
+            *(
+                (CounterMetricFamily(name, text, labels=by), field)
+                for name, text, field in _COUNTERS
+            ),
+        ]
+        for family, field in figures:
             for each in statuses:
                 value = each.metrics.value(field) if each.metrics is not None else None
                 if value is not None:
-                    gauge.add_metric([each.profile, each.name], value)
-            yield gauge
+                    family.add_metric([each.profile, each.name], value)
+            yield family
 
     def _reuse(self) -> Iterator[Metric]:
         tokens = CounterMetricFamily(

@@ -74,3 +74,23 @@ def test_the_state_of_replicas_and_the_reuse_of_prefixes_are_exported():
 
     assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in text
     assert 'thriftgate_engine_waiting{engine="house",replica="house:0"} 1.0' in text
+
+
+def test_draft_tokens_of_each_replica_and_those_accepted_are_exported():
+    async def story() -> str:
+        pages = PlayedPages()
+        monitor = pages.monitor(a_profile(ATTACHED))
+        pages.answers["http://a:1/metrics"] = PAGE + (
+            b"vllm:spec_decode_num_draft_tokens_total 40\n"
+            b"vllm:spec_decode_num_accepted_tokens_total 30\n"
+        )
+        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
+        await monitor.read_all()
+        registry = CollectorRegistry()
+        registry.register(EngineCollector(monitor, routing))
+        return generate_latest(registry).decode()
+
+    text = run_in_virtual_time(story)
+
+    assert 'thriftgate_engine_draft_tokens_total{engine="house",replica="house:0"} 40.0' in text
+    assert 'thriftgate_engine_accepted_tokens_total{engine="house",replica="house:0"} 30.0' in text
