@@ -199,7 +199,7 @@ def build_receipt(
         upstream_request_id=attempt.upstream_request_id,
         notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on),
         prompt=_kept_prompt(call),
-        moved=attempt.reroute_reason,
+        reroute_reason=attempt.reroute_reason,
     )
     said = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
     if end.share is not None:

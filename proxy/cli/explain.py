@@ -63,8 +63,8 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
         yield f"{_outcome_text(receipt)} with {receipt.status}{how}; {cost}{_estimate(receipt)}."
     if receipt.upstream_request_id:
         yield f"The provider's request id is {receipt.upstream_request_id}."
-    if receipt.moved:
-        yield f"It went there in place of what it asked for: {receipt.moved}."
+    if receipt.reroute_reason:
+        yield f"It went there in place of what it asked for: {receipt.reroute_reason}."
     yield _planning_line(receipt)
     yield from _compaction_lines(receipt)
     yield from _time_lines(receipt)

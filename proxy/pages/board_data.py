@@ -192,11 +192,11 @@ class LiveBoard:
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """See ``AdminBoard.reroutes``."""
-        return await self._ask("reroutes", lambda: self._store.moved.reroutes(_MAX_REROUTES))
+        return await self._ask("reroutes", lambda: self._store.fallbacks.reroutes(_MAX_REROUTES))
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """See ``AdminBoard.rerouted_calls``."""
-        return await self._ask("calls", lambda: self._store.moved.calls(_MAX_REROUTED_CALLS))
+        return await self._ask("calls", lambda: self._store.fallbacks.calls(_MAX_REROUTED_CALLS))
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""

@@ -87,8 +87,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
         planning_nanos: Expected savings of it by planning in 1e-9 US dollars, by what caches should
             hold, below 0 where it cost more; None where unknown.
-        moved: Reason that it went to another route than the one asked for: ``chat-ttft: fallback
-            level 1``; "" where it did not.
+        reroute_reason: Reason that it went to another route than the one asked for:
+            ``chat-ttft: fallback level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
         compaction_why: Code of the reason for compacting it or not; ``notes`` where the gateway
             itself asked for some.
@@ -151,7 +151,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_tokens: int | None = None
     miss_nanos: int | None = None
     planning_nanos: int | None = None
-    moved: str = ""
+    reroute_reason: str = ""
     compaction: str = ""
     compaction_why: str = ""
     compacted: bool = False

@@ -100,7 +100,7 @@ class Store:
         self.compaction_receipts = CompactionReceipts(engine)
         self.notes = Notes(engine)
         self.savings = Savings(engine)
-        self.moved = RecentFallbacks(engine)
+        self.fallbacks = RecentFallbacks(engine)
         self.journal = Journal(folder)
         self._insert = inserter(engine)
         self.drain = JournalShipper(self.journal, self._insert)

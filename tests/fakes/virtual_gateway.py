@@ -115,11 +115,13 @@ class VirtualGateway:
         return [one for each in sorted(ids) for one in store.ledger.call_receipts(each, self.team)]
 
     def finals(self) -> dict[str, str]:
-        """Why each call was moved, by its id, as its one final receipt says."""
+        """Why each call was rerouted, by its id, as its one final receipt says."""
         store, calls = self.gateway.store, schema.calls.c
         assert store.drain.flush(30)
         with read_transaction(store.ledger._engine) as connection:
-            rows = connection.execute(select(calls.call_id, calls.moved).where(calls.final)).all()
+            rows = connection.execute(
+                select(calls.call_id, calls.reroute_reason).where(calls.final)
+            ).all()
         found = {call: moved or "" for call, moved in rows}
         assert len(found) == len(rows)
         return found

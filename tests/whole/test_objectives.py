@@ -127,9 +127,11 @@ def test_a_models_fallback_answers_where_its_upstream_fails(gateway, cue, stream
 
     assert answer.headers["x-thriftgate-model"] == "spare"
     (first, last) = gateway.receipts(answer.headers["x-request-id"])
-    assert (first.route, first.final, first.moved) == ("lab/main", False, "")
+    assert (first.route, first.final, first.reroute_reason) == ("lab/main", False, "")
     assert (last.route, last.final) == ("lab/spare", True)
-    assert last.moved == answer.headers["x-thriftgate-fallback"] == f"fallback: {first.error}"
+    assert (
+        last.reroute_reason == answer.headers["x-thriftgate-fallback"] == f"fallback: {first.error}"
+    )
 
 
 @pytest.mark.parametrize("model", ["narrow", "narrow-claude"])
@@ -141,7 +143,7 @@ def test_a_prompt_that_is_too_long_goes_to_a_model_with_room(gateway, model):
     assert [each.final for each in receipts] == [False] * (len(receipts) - 1) + [True]
     assert answer.headers["x-thriftgate-model"] == "spare"
     assert answer.headers["x-thriftgate-fallback"] == "fallback: context_length_exceeded"
-    assert receipts[-1].moved == "fallback: context_length_exceeded"
+    assert receipts[-1].reroute_reason == "fallback: context_length_exceeded"
     assert sum(each.cost_nanos or 0 for each in receipts) == receipts[-1].cost_nanos
 
 
@@ -190,7 +192,7 @@ def test_a_ceiling_sends_a_call_to_a_cheaper_model_and_says_so(gateway):
     assert moved.startswith("the ceiling mill of $0.002 a call")
     assert float(answer.headers["x-thriftgate-cost-usd"]) <= 0.002
     (only,) = gateway.receipts(answer.headers["x-request-id"])
-    assert (only.route, only.moved) == ("lab/spare", moved)
+    assert (only.route, only.reroute_reason) == ("lab/spare", moved)
 
 
 def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(gateway):

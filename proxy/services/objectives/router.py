@@ -190,18 +190,20 @@ class ObjectiveRouter:
         elsewhere would hide that the level fails.
         """
         level = opened.level if opened.level <= track.rules.fallback_levels else 0
-        if not counts[0] and (receipt.attempt or not receipt.moved):
+        if not counts[0] and (receipt.attempt or not receipt.reroute_reason):
             return level
         return self._answering_level(track, receipt, level)
 
     def _answering_level(self, track: TrackedObjective, receipt: Receipt, level: int) -> int:
         """The level of the route that answered; the given one if no ladder entry names it."""
-        found = self._route_levels[track.name].get(receipt.route, level) if receipt.moved else 0
+        if not receipt.reroute_reason:
+            return 0
+        found = self._route_levels[track.name].get(receipt.route, level)
         return min(found, track.rules.fallback_levels)
 
     def _count_fallback(self, opened: _ActiveCall, receipt: Receipt) -> None:
         """Count a call that a fallback level answered."""
-        track = self.tracks.get(receipt.moved.partition(": ")[0])
+        track = self.tracks.get(receipt.reroute_reason.partition(": ")[0])
         level = self._answering_level(track, receipt, opened.level) if track is not None else 0
         if track is not None and level:
             self.rerouted[track.name, track.ladder_entry(level)] += 1

@@ -80,23 +80,23 @@ class CompactionReceipts:
     def totals(self, since: float) -> Sequence[CompactionTotals]:
         """Each feature's sums since a moment, in seconds since the epoch."""
         calls = schema.calls.c
-        is_shorter = calls.folded == 1
-        is_trimmed = or_(calls.compaction == CompactionMode.TRIM, calls.folded_messages == 0)
+        is_shorter = calls.compacted == 1
+        is_trimmed = or_(calls.compaction == CompactionMode.TRIM, calls.compacted_messages == 0)
         query = (
             select(
                 calls.team,
                 calls.feature,
                 func.count().label("calls"),
-                _sum(case((is_trimmed, 0), else_=calls.folded), "compacted"),
-                _sum(case((is_trimmed, calls.folded)), "trimmed"),
+                _sum(case((is_trimmed, 0), else_=calls.compacted), "compacted"),
+                _sum(case((is_trimmed, calls.compacted)), "trimmed"),
                 _sum(calls.reset, "resets"),
                 _sum(case((is_shorter, calls.tokens_before)), "tokens_before"),
                 _sum(case((is_shorter, calls.tokens_after)), "tokens_after"),
                 cast(func.sum(calls.compaction_nanos), BigInteger).label("nanos"),
                 _sum(case((is_shorter, calls.needed)), "needed"),
                 _sum(case((is_shorter, calls.lost)), "lost"),
-                _sum(case((calls.folded.is_(None), calls.needed)), "control_needed"),
-                _sum(case((calls.folded.is_(None), calls.lost)), "control_lost"),
+                _sum(case((calls.compacted.is_(None), calls.needed)), "control_needed"),
+                _sum(case((calls.compacted.is_(None), calls.lost)), "control_lost"),
             )
             .where(
                 calls.call_id >= id_floor(since),

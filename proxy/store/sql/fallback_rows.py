@@ -32,9 +32,9 @@ class RecentFallbacks:
         self._engine = engine
 
     def calls(self, limit: int) -> list[ReroutedCall]:
-        """The calls that were moved last, the newest first.
+        """The calls that were rerouted last, the newest first.
 
-        However many calls there are, so many entries of ``calls_moved`` are read.
+        However many calls there are, so many entries of ``calls_rerouted`` are read.
         """
         with read_transaction(self._engine) as connection:
             return [_call(row) for row in connection.execute(_calls(limit)).mappings()]
@@ -50,12 +50,12 @@ class RecentFallbacks:
 
 
 def _calls(most: int) -> Select[Any]:
-    """The last moved calls, each with what all of its attempts cost."""
+    """The last rerouted calls, each with what all of its attempts cost."""
     table = schema.calls.c
     columns = (table.call_id, table.started, table.team, table.feature, table.model, table.route)
     last = (
-        select(*columns, table.outcome, table.error, table.moved)
-        .where(schema.MOVED)
+        select(*columns, table.outcome, table.error, table.reroute_reason)
+        .where(schema.REROUTED)
         .order_by(table.call_id.desc())
         .limit(most)
         .subquery("last")
@@ -93,7 +93,7 @@ def _call(row: RowMapping) -> ReroutedCall:
         route=row["route"],
         outcome=row["outcome"],
         error=row["error"],
-        why=row["moved"],
+        why=row["reroute_reason"],
         cost_nanos=row["cost"],
     )
 

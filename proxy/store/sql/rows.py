@@ -115,7 +115,7 @@ def _decision_values(receipt: Receipt) -> tuple[Any, ...]:
         receipt.miss_detail or None,
         receipt.miss_tokens,
         receipt.miss_nanos,
-        receipt.moved or None,
+        receipt.reroute_reason or None,
         receipt.compaction or None,
         receipt.compaction_why or None,
         int(receipt.compacted) or None,
@@ -137,7 +137,6 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
     named = dict(zip(COLUMNS, values, strict=True))
     tokens = {bucket: named.pop(bucket) for bucket in schema.BUCKETS}
     user = named.pop("user_hash")
-    compacted, messages = bool(named.pop("folded")), named.pop("folded_messages")
     silent = {name: nothing for name, nothing in _SILENT.items() if named[name] is None}
     return Receipt(
         **{
@@ -146,8 +145,7 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
             "final": bool(named["final"]),
             "streamed": bool(named["streamed"]),
             "estimated": bool(named["estimated"]),
-            "compacted": compacted,
-            "compacted_messages": messages,
+            "compacted": bool(named["compacted"]),
             "reset": bool(named["reset"]),
             "started": seconds(named["started"]),
             "ttft": None if named["ttft"] is None else seconds(named["ttft"]),

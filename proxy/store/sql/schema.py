@@ -118,17 +118,17 @@ calls = Table(
     Column("miss_detail", TEXT),
     Column("miss_tokens", BIG),
     Column("miss_nanos", BIG),
-    Column("moved", TEXT),
+    Column("reroute_reason", TEXT),
     Column("compaction", TEXT),
     Column("compaction_why", TEXT),
-    Column("folded", Integer),
+    Column("compacted", Integer),
     Column("tokens_before", BIG),
     Column("tokens_after", BIG),
     Column("reset", Integer),
     Column("compaction_nanos", BIG),
     Column("needed", BIG),
     Column("lost", BIG),
-    Column("folded_messages", BIG),
+    Column("compacted_messages", BIG),
     Column("planning_nanos", BIG),
     Column("upstream_request_id", TEXT),
     Column("unplanned_why", TEXT),
@@ -158,10 +158,10 @@ Index(
     postgresql_where=PLANNED,
 )
 
-MOVED = calls.c.moved.is_not(None) & (calls.c.final == 1)
-"""The calls that another route answered in the end, which ``calls_moved`` holds; the same holds."""
+REROUTED = calls.c.reroute_reason.is_not(None) & (calls.c.final == 1)
+"""The calls that another route answered in the end, which ``calls_rerouted`` holds, as above."""
 
-Index("calls_moved", calls.c.call_id, sqlite_where=MOVED, postgresql_where=MOVED)
+Index("calls_rerouted", calls.c.call_id, sqlite_where=REROUTED, postgresql_where=REROUTED)
 
 prompts = Table(
     "prompts",

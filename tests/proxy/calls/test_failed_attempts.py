@@ -64,7 +64,7 @@ def opening(
 
 def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
     (found,) = played(work).receipts
-    assert (found.attempt, found.route, found.moved) == (3, "one/m", "moved")
+    assert (found.attempt, found.route, found.reroute_reason) == (3, "one/m", "moved")
     return found
 
 

@@ -197,7 +197,9 @@ def test_another_model_is_no_hedge_but_follows_at_the_deadline():
     done = race(late(50.0), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.took == pytest.approx(11.0)
-    assert [each.moved for each in done.receipts if each.final] == ["chat-ttft: in its place"]
+    assert [each.reroute_reason for each in done.receipts if each.final] == [
+        "chat-ttft: in its place"
+    ]
     assert done.caller.head is not None
     assert done.caller.head.headers["x-thriftgate-fallback"] == "chat-ttft: in its place"
 

@@ -134,7 +134,7 @@ def test_a_refusal_by_the_gateway_is_not_blamed_on_an_upstream():
 
 
 def test_a_call_that_was_moved_says_so():
-    lines = list(attempt_lines(a_receipt(1, moved="chat-ttft: fallback level 2"), "acme"))
+    lines = list(attempt_lines(a_receipt(1, reroute_reason="chat-ttft: fallback level 2"), "acme"))
 
     assert "It went there in place of what it asked for: chat-ttft: fallback level 2." in lines
 

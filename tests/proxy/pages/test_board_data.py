@@ -105,7 +105,7 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
 
 
 def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
-    keep(store, a_receipt(1, moved="chat-ttft: fallback level 1"))
+    keep(store, a_receipt(1, reroute_reason="chat-ttft: fallback level 1"))
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
@@ -133,7 +133,7 @@ def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Sto
         1,
         team=team.id,
         attempt=1,
-        moved="fallback: busy",
+        reroute_reason="fallback: busy",
         usage=Usage(input=1200, output=7),
         cost_nanos=1_500,
         compaction_nanos=-2_500,
@@ -149,7 +149,11 @@ def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Sto
     first, last = map(dict, found.attempts)
     assert (first["final"], first["outcome"], first["error"]) == ("no", "failed", "busy")
     assert "usage.input" not in first
-    assert (last["final"], last["moved"], last["status"]) == ("yes", "fallback: busy", "200")
+    assert (last["final"], last["reroute_reason"], last["status"]) == (
+        "yes",
+        "fallback: busy",
+        "200",
+    )
     assert (last["usage.input"], last["usage.output"]) == ("1,200", "7")
     assert "usage.cache_read" not in last
     assert (last["cost_usd"], last["compaction_usd"]) == ("$0.0000015", "-$0.0000025")

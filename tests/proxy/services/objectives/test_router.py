@@ -328,7 +328,7 @@ def test_a_moved_call_counts_among_those_of_its_level(fields, found):
     decision = decide(made, asking)
     first = decision.choices[0]
     made.record_receipt(
-        receipt(asking, route=first.route.name, moved=first.reroute_reason, **fields)
+        receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason, **fields)
     )
 
     assert counted(made) == found
@@ -348,7 +348,7 @@ def test_a_call_that_another_model_answered_in_its_place_counts_there():
     made, asking = wheel(), chat()
     decide(made, asking)
     made.record_receipt(
-        receipt(asking, route="small/m", moved="chat-ttft: in its place", attempt=2)
+        receipt(asking, route="small/m", reroute_reason="chat-ttft: in its place", attempt=2)
     )
 
     assert counted(made) == {"chat-ttft#2": (1, 0)}
@@ -359,7 +359,7 @@ def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
     made, asking = wheel(), chat()
     decide(made, asking)
     moved = "chat-ttft: in its place"
-    made.record_receipt(receipt(asking, route="small/m", moved=moved, attempt=1, ttft=0.9))
+    made.record_receipt(receipt(asking, route="small/m", reroute_reason=moved, attempt=1, ttft=0.9))
 
     assert counted(made) == {"chat-ttft#0": (0, 1)}
 
@@ -404,7 +404,9 @@ def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
     made.standings = {"chat-ttft": down(1)}
     first = decide(made, asking).choices[0]
     made.standings = {"chat-ttft": down(2)}
-    made.record_receipt(receipt(asking, route=first.route.name, moved=first.reroute_reason))
+    made.record_receipt(
+        receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason)
+    )
 
     assert counted(made) == {"chat-ttft#1": (1, 0)}
 

@@ -49,7 +49,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0011")
+    assert (before, revision(engine)) == (None, "0012")
     engine.dispose()
 
 
@@ -60,7 +60,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
-    assert revision(engine) == "0011"
+    assert revision(engine) == "0012"
     engine.dispose()
 
 
@@ -276,7 +276,7 @@ def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_mi
     migrate(engine)
 
     with read_transaction(engine) as connection:
-        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'calls_moved'"
+        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'calls_rerouted'"
         built = connection.exec_driver_sql(f"{query} AND schemaname = current_schema()")
         assert "(call_id)" in built.scalar_one()
         limits = [
@@ -299,7 +299,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0011")
+    assert (before, revision(engine)) == ("0004", "0012")
     engine.dispose()
 
 
@@ -313,7 +313,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0011"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0012"):
         migrate(engine)
     assert revision(engine) == "9999"
 

@@ -37,7 +37,7 @@ def keep(engine: Engine, *receipts: Receipt) -> None:
 
 
 def a_moved(n: int, **changes: Any) -> Receipt:
-    return a_receipt(n, moved=f"chat-ttft: fallback level {n}", **changes)
+    return a_receipt(n, reroute_reason=f"chat-ttft: fallback level {n}", **changes)
 
 
 def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine, moved) -> None:
@@ -94,7 +94,7 @@ def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engi
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # of tables this small
         plan = "\n".join(map(str, connection.exec_driver_sql(explain + told)))
 
-    assert "calls_moved" in plan
+    assert "calls_rerouted" in plan
     assert "SCAN calls\n" not in plan
 
 
