@@ -60,6 +60,15 @@ def test_parameters_are_said_in_the_models_own_words(traits, said, becomes):
     assert bool(prepared.notes) == (said != becomes)
 
 
+def test_a_prediction_is_passed_where_it_is_taken_and_left_out_with_a_note_where_not():
+    prediction = {"type": "content", "content": "def f(): ..."}
+    left_out = sent(OLDER, prediction=prediction)
+
+    assert fields(sent(OLDER | {"prediction"}, prediction=prediction)) == {"prediction": prediction}
+    assert fields(left_out) == {}
+    assert any("prediction" in note for note in left_out.notes)
+
+
 def test_sampling_goes_where_it_is_taken_without_an_effort_only():
     traits = REASONING | {"effort_none", "sampling_at_none"}
 

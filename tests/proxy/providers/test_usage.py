@@ -22,6 +22,18 @@ def test_chat_usage_is_split_into_disjoint_buckets() -> None:
     )
 
 
+def test_rejected_tokens_of_a_prediction_are_priced_as_output_once() -> None:
+    # Source: OpenAI, predicted outputs guide (2026-11): they are inside completion_tokens.
+    details = {"accepted_prediction_tokens": 40, "rejected_prediction_tokens": 25}
+    found = {
+        "prompt_tokens": 10,
+        "completion_tokens": 80,
+        "completion_tokens_details": {**details, "reasoning_tokens": 0},
+    }
+
+    assert openai_usage(found) == Usage(input=10, output=80)
+
+
 def test_responses_usage_splits_writes_by_lifetime() -> None:
     found = {
         "input_tokens": 10_000,
