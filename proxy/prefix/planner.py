@@ -231,10 +231,9 @@ class Planner:
             planned: The call that was answered.
             usage: Usage as counted by its provider; None where it did not.
         """
-        draft, evidence = planned.draft, planned.evidence
-        sent, now = evidence.sent, evidence.now
+        draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
         if usage is not None:
-            expected = evidence.expected.rescale(usage.prompt_tokens)
+            expected = planned.evidence.expected.rescale(usage.prompt_tokens)
             if self._unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
                 self._unmodified.reset_earnings(planned.place)
         self._chains.record_call(sent, usage, now)
@@ -262,13 +261,14 @@ class Planner:
         return found
 
     def _with_tool_order(self, draft: Draft, target: PlanningTarget, plan: Plan) -> Plan:
-        """The plan with an order for the tools of its conversation, once there are any."""
-        tools = draft.prompt.tools
-        if not tools or plan.tools or plan.joined:
+        """The plan with an order for all tools of its conversation."""
+        tools = movable_tools(draft.prompt.tools, draft.fingerprint)
+        if plan.joined or {tool.known for tool in tools}.issubset(plan.tools):
             return plan
         toolsets = self._toolsets.get_or_make(layout_place(draft.request, target.model), Toolsets)
-        order = toolsets.order(movable_tools(tools, draft.fingerprint))
-        return msgspec.structs.replace(plan, tools=order, as_came=not toolsets.is_respelled)
+        order = toolsets.order(tools, plan.tools)
+        as_came = plan.as_came if plan.tools else not toolsets.is_respelled
+        return msgspec.structs.replace(plan, tools=order, as_came=as_came)
 
     def _decide_policy(
         self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float

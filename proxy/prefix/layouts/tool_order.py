@@ -3,9 +3,9 @@
 ::
 
     known      a b c            what this conversation has sent, as fingerprints
-    asked      d c a            the caller's list
-    sent       a c d            known ones as before, new ones after them by name
-    order      a b c d          b keeps its place for when it comes back
+    asked      e d c a          the caller's list
+    sent       a c e d          known ones as before, new ones after them as listed
+    order      a b c e d        b keeps its place for when it comes back
 
 ``Toolsets`` judges whether a feature's own order means anything. A caller's order is kept where it
 holds still: calls that list theirs alike share a prefix in no other. Where tools come shuffled,
@@ -83,14 +83,15 @@ class Toolsets:
         self._lists = self._turned = 0
         self._is_shuffled = False
 
-    def order(self, came: Sequence[ToolRecord]) -> tuple[str, ...]:
-        """The order in which a conversation sends these tools that it brings with its first call.
+    def order(self, came: Sequence[ToolRecord], known: Sequence[str] = ()) -> tuple[str, ...]:
+        """The order in which a conversation sends its tools, when some of them are new to it.
 
         Args:
             came: In the caller's order.
+            known: Fingerprints of those it has sent, which stay in front, in the order sent.
 
         Returns:
-            Their fingerprints.
+            All fingerprints.
         """
         self._record_spelling(came[:_MAX_COMPARED_TOOLS])
         names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
@@ -100,7 +101,7 @@ class Toolsets:
             self._record_order(names)
         if self._is_shuffled and len(self._head) < _MIN_COMMON_TOOLS:
             came = sorted(came, key=lambda tool: tool.name)
-        return tuple(tool.known for tool in came)
+        return tuple(dict.fromkeys([*known, *(tool.known for tool in came)]))[:MAX_TOOLS]
 
     def _record_spelling(self, came: Sequence[ToolRecord]) -> None:
         """Compare tools with the same ones before."""

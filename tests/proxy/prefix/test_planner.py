@@ -123,6 +123,15 @@ def test_tools_keep_their_callers_spelling_until_it_changes():
     assert sent[2:] == [("name", "description", "parameters")] * 2
 
 
+def test_tools_that_are_new_to_a_conversation_follow_in_their_callers_order():
+    process = PlanningProcess(INTERVAL)
+    process.answered(planning_request(body(*conversation_messages(0), tools=[tool("k")])))
+    again = planning_request(body(*conversation_messages(0), tools=[tool("c"), tool("b")]))
+    found = msgspec.json.decode(process.answered(again).body)["tools"]
+
+    assert [each["function"]["name"] for each in found] == ["c", "b"]
+
+
 def test_cache_reads_of_the_control_arm_are_measured():
     process = PlanningProcess(INTERVAL, share=1.0)
     process.answered(planning_request(body(*conversation_messages(0))))
