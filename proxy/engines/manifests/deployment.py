@@ -116,12 +116,12 @@ class EngineDeployment:
         }
 
     def triggers(self) -> list[dict[str, Any]]:
-        """KEDA's triggers: calls that the gateways have for this engine, and calls that wait there.
+        """KEDA's triggers: calls that gateways have at this engine, and calls that wait there.
 
-        The first also counts where no replica runs. Source: KEDA, Prometheus scaler (2026-08).
+        Source: KEDA, Prometheus scaler (2026-08).
         """
         per_replica = self.profile.max_sequences or _CALLS_PER_REPLICA
-        demand = f'sum(thriftgate_engine_calls_in_flight{{profile="{self.profile.name}"}})'
+        demand = f'sum(thriftgate_engine_calls_in_flight{{engine="{self.profile.name}"}})'
         waiting = f'sum(vllm:num_requests_waiting{{model_name="{self.profile.served_name}"}})'
         triggers = [(demand, per_replica)]
         if self.profile.engine is Engine.VLLM:

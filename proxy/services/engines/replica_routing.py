@@ -135,6 +135,11 @@ class ReplicaRouting:
         """Each model that was asked for, by the name under which its engines serve it."""
         return self._models
 
+    def calls_in_flight(self, replica: ReplicaStatus) -> int:
+        """Calls that this gateway has at a replica now."""
+        routing = self._models.get(replica.model)
+        return routing.router.calls_in_flight(replica.base_url) if routing is not None else 0
+
     def keep_only(self, models: Collection[str]) -> None:
         """Drop the state of models that no engine serves any more."""
         for name in self._models.keys() - set(models):
@@ -153,7 +158,7 @@ class ReplicaRouting:
     def _note_reading(self, status: ReplicaStatus) -> None:
         """Remember how many of the calls that the engine counts are this gateway's own."""
         if (routing := self._models.get(status.model)) is not None:
-            routing.own_calls[status.base_url] = routing.router.calls_in_flight(status.base_url)
+            routing.own_calls[status.base_url] = self.calls_in_flight(status)
 
     async def _order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
         by_url: dict[str, tuple[RouteChoice, ReplicaStatus]] = {}

@@ -127,6 +127,13 @@ class EngineCollector(Collector):
         for each in statuses:
             healthy.add_metric([each.profile, each.name], float(each.is_healthy))
         yield healthy
+        in_flight = GaugeMetricFamily(
+            "thriftgate_engine_calls_in_flight", "Calls that this gateway has there", labels=by
+        )
+        for each in statuses:
+            calls = self._routing.calls_in_flight(each)
+            in_flight.add_metric([each.profile, each.name], float(calls))
+        yield in_flight
         figures: list[tuple[GaugeMetricFamily | CounterMetricFamily, str]] = [
             *((GaugeMetricFamily(name, text, labels=by), field) for name, text, field in _GAUGES),
             *(

@@ -101,6 +101,6 @@ def test_replicas_scale_on_calls_of_gateways_and_on_the_queue_of_the_engine():
 
     assert scaled.scales
     assert scaled.replica_limit == 5
-    assert 'profile="House LLM"' in demand["query"]
+    assert 'engine="House LLM"' in demand["query"]
     assert ADAPTERS[Engine.VLLM].metrics.waiting[0] in waiting["query"]
     assert not plan_deployment(PROFILE, ManifestOptions(max_replicas=2)).scales

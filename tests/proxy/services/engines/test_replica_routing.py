@@ -99,6 +99,21 @@ def test_a_conversation_stays_where_its_prefix_is_warm_and_the_ticket_says_so():
     assert why.startswith("warm: ")
 
 
+def test_a_call_counts_at_its_replica_from_its_start_to_its_end():
+    async def story(pages: PlayedPages) -> list[int]:
+        gateway = Gateway(pages)
+        ticket = (await gateway.order(chat(1))).ready[0].replica
+        assert ticket is not None
+        counts = []
+        for step in (lambda: None, ticket.send, lambda: ticket.end(None, is_comparable=False)):
+            step()
+            statuses = gateway.monitor.statuses()
+            counts.append(sum(gateway.routing.calls_in_flight(each) for each in statuses))
+        return counts
+
+    assert play(story) == [0, 1, 0]
+
+
 def test_many_conversations_spread_over_all_replicas():
     async def story(pages: PlayedPages) -> set[str]:
         gateway = Gateway(pages)

@@ -1,12 +1,15 @@
 """Engines in a running gateway: pages over real connections, and metrics for Prometheus."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
+from proxy.engines.profiles import Engine, EngineProfile
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import EngineCollector, page_fetcher
 from proxy.upstream.http import open_transport
@@ -74,6 +77,22 @@ def test_the_state_of_replicas_and_the_reuse_of_prefixes_are_exported():
 
     assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in text
     assert 'thriftgate_engine_waiting{engine="house",replica="house:0"} 1.0' in text
+
+
+def test_the_metric_by_which_manifests_scale_an_engine_is_exported():
+    async def story() -> str:
+        pages = PlayedPages()
+        monitor = pages.monitor(a_profile(ATTACHED))
+        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
+        registry = CollectorRegistry()
+        registry.register(EngineCollector(monitor, routing))
+        return generate_latest(registry).decode()
+
+    profile = EngineProfile(name="house", engine=Engine.VLLM, model="m", served_name="m")
+    demand, _ = plan_deployment(profile, ManifestOptions(max_replicas=2)).triggers()
+    name, label = re.findall(r"(thriftgate_\w+)\{(.*)\}", demand["metadata"]["query"])[0]
+
+    assert f'{name}{{{label},replica="house:0"}} 0.0' in run_in_virtual_time(story)
 
 
 def test_draft_tokens_of_each_replica_and_those_accepted_are_exported():
