@@ -101,7 +101,7 @@ class _Remembering(PromptReader):
         super().__init__(model, route, vocabulary)
         self._known: dict[bytes, CachedPrompt] = {}
 
-    def prompt(self, body: bytes, now: float) -> CachedPrompt:
+    def read_prompt(self, body: bytes, now: float) -> CachedPrompt:
         """The prompt that a chat body makes; it does not depend on the time."""
         if body not in self._known:
             self._known[body] = super().read_prompt(body, now)
