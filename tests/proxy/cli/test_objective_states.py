@@ -78,7 +78,7 @@ def test_objective_states_of_gateways_are_shown(typed):
     tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
     head, chat, mail = typed.said(group).splitlines()
 
-    assert head.split()[-4:] == ["state", "level", "since", "reason"]
+    assert head.split()[-6:] == ["state", "level", "since", "reason", "late", "stage"]
     assert chat.endswith("31 of 80 were bad")
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]
@@ -89,6 +89,7 @@ def test_objective_states_of_gateways_are_shown(typed):
             "level": 2,
             "since": NOW - 60,
             "reason": "31 of 80 were bad",
+            "stage": "",
             "at": NOW,
         },
         None,
