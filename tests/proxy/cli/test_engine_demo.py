@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -14,9 +13,10 @@ from typer.testing import CliRunner
 
 from proxy.cli import session
 from proxy.cli.engine_demo import add_engine_demo
+from tests.fakes.terminal_command import TERMINAL_COMMAND
 from tests.fakes.tiny_engine import needs_wheel
 
-_COMMAND = (sys.executable, "-c", "from proxy.cli.main import main; main()", "engine", "demo")
+_COMMAND = (*TERMINAL_COMMAND, "engine", "demo")
 _PROMISED = {
     "engine", "tokens_per_s", "tokens_per_s_speculative", "acceptance_rate", "ttft_cold_ms",
     "ttft_warm_ms", "cached_tokens", "cost_usd_per_1k",

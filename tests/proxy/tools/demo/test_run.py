@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from proxy.cli import main
 from proxy.tools.demo.result import DemoResult
 from proxy.tools.demo.run import demo, run
+from tests.fakes.terminal_command import TERMINAL_COMMAND
 from tests.proxy.tools.demo.scripts import NOW
 
 COUNT = 12
@@ -130,10 +131,9 @@ def output(command: list[str]) -> str:
 
 
 def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
-    program = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
     options = ["demo", "--port", "0", "--calls", "4"]
     with subprocess.Popen(  # noqa: S603 - our own program
-        [*program, *options], stdout=subprocess.PIPE, text=True
+        [*TERMINAL_COMMAND, *options], stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout
         lines = []
@@ -146,7 +146,7 @@ def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
         curl = next(line for line in lines if line.startswith("curl "))
         ran, fetched = output([sys.executable, "-c", snippet]), output(shlex.split(curl))
         running.send_signal(signal.SIGINT)
-        ended = running.wait(10)
+        ended = running.wait(60)
 
     assert "[simulated]" in ran
     assert "x-thriftgate-cost-usd" in fetched
