@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.catalog import layers, numbers, prices
@@ -67,9 +68,10 @@ def load(
         InvalidFile: With every problem found, if any is more than a warning.
     """
     problems: list[Problem] = []
-    texts = [shipped] if user is None else [shipped, user]
-    named = zip(texts, names, strict=False)
-    files = [TableReader(parse_toml(text, name), _TOP, problems) for text, name in named]
+    trees = [_parse_shipped(shipped, names[0])]
+    if user is not None:
+        trees.append(parse_toml(user, names[1]))
+    files = [TableReader(tree, _TOP, problems) for tree in trees]
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
     places = _places(files, engines)
@@ -95,6 +97,12 @@ def load(
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         warnings=found,
     )
+
+
+@lru_cache(maxsize=1)
+def _parse_shipped(text: str, name: str) -> Node:
+    """The tree of the shipped catalog: parsed once, as it is the same at each reload."""
+    return parse_toml(text, name)
 
 
 def _unlisted_models(

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -130,7 +131,7 @@ class HttpTransport:
         self._keys = keys
         self._connections = connections
         self._connect_timeout = connect_timeout
-        self._tls = tls or ssl.create_default_context()
+        self._tls = tls or _machine_tls()
         self._known: dict[str, _KnownUpstream] = {}
         self._heads: dict[tuple[object, ...], bytes] = {}
 
@@ -235,6 +236,12 @@ async def open_transport(
     finally:
         opened.close()
         await asyncio.sleep(0)  # in which the loop closes the sockets
+
+
+@cache
+def _machine_tls() -> ssl.SSLContext:
+    """The certificates that this machine trusts: to load them takes 25 ms, so once a process."""
+    return ssl.create_default_context()
 
 
 def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str, str]) -> bytes:

@@ -6,9 +6,10 @@ A sink's address may be its secret, so neither the log nor an error ever holds o
 import asyncio
 import logging
 import re
+import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
@@ -85,6 +86,7 @@ class HttpSender:
         self._client = httpx2.AsyncClient(
             follow_redirects=False,
             trust_env=False,
+            verify=_machine_tls(),
             timeout=deadline,
             limits=httpx2.Limits(max_connections=_MAX_CONNECTIONS),
         )
@@ -160,6 +162,12 @@ def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
         text = re.sub(re.escape(word), _HIDDEN, text, flags=re.IGNORECASE)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _MAX_REFUSAL_CHARS else f"{line[: _MAX_REFUSAL_CHARS - 1]}…"
+
+
+@cache
+def _machine_tls() -> ssl.SSLContext:
+    """The certificates that this machine trusts, with the client's own choice of protocols."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 async def _beginning(answer: httpx2.Response) -> bytes:
