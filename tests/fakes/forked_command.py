@@ -14,8 +14,7 @@ from pathlib import Path
 from proxy.cli.main import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-#: Everything that `serve` imports when it runs.
-_CONTEXT.set_forkserver_preload(["proxy.cli.serve", "proxy.cli.gateway_process", __name__])
+_CONTEXT.set_forkserver_preload(["tests.fakes.warm_gateway", __name__])
 
 
 class ForkedCommand:

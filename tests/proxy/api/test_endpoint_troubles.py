@@ -177,18 +177,21 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
 
 
 @pytest.mark.parametrize(
-    "sent",
+    ("begin", "value", "times", "end"),
     [
-        b'{"model":"m",' + b",".join(b'"k%d":0' % at for at in range(1_000_000)) + b"}",
-        b'{"model":"m","messages":[' + b",".join([b'{"a" :0}'] * 60_000) + b"]}",
-        b'{"model":"m","messages":[' + b",".join([b"[]"] * 600_000) + b"]}",
-        b'{"model":"m","messages":[],"tools":[' + b",".join([b"{}"] * 110_000) + b"]}",
+        (b'{"model":"m",', b'"k%d":0', 1_000_000, b"}"),
+        (b'{"model":"m","messages":[', b'{"a" :0}', 60_000, b"]}"),
+        (b'{"model":"m","messages":[', b"[]", 600_000, b"]}"),
+        (b'{"model":"m","messages":[],"tools":[', b"{}", 110_000, b"]}"),
     ],
     ids=["a million keys", "spaced keys", "lists", "empty tools"],
 )
-def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(sent):
+def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run(
+    begin, value, times, end
+):
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    connection = Connection([sent])
+    values = [value.replace(b"%d", b"%d" % at) for at in range(times)]
+    connection = Connection([begin + b",".join(values) + end])
 
     _, turns = played(with_loop_turns(asked(harness.front, scope(), connection)))
 

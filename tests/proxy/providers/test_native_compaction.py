@@ -4,7 +4,6 @@ from typing import Any
 
 import orjson
 import pytest
-from anthropic.types.beta import BetaContextManagementConfigParam
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses.response_create_params import ContextManagement
@@ -17,9 +16,9 @@ from proxy.providers.native_compaction import (
     is_native,
     request_native_compaction,
 )
+from tests.fakes.anthropic_types import anthropic_type
 from tests.fakes.call_dependencies import call
 
-ANTHROPIC: TypeAdapter[Any] = TypeAdapter(BetaContextManagementConfigParam)
 OPENAI: TypeAdapter[Any] = TypeAdapter(list[ContextManagement])
 CHAT, RESPONSES = "chat/completions", "responses"
 SPOKEN = b'{ "model":"m", "input": "Hello","n" : 1.0 }'
@@ -88,7 +87,7 @@ def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
             }
         ]
     }
-    ANTHROPIC.validate_python(edits, strict=True)
+    anthropic_type("BetaContextManagementConfigParam").validate_python(edits, strict=True)
 
 
 def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:

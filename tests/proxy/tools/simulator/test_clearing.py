@@ -4,8 +4,6 @@ from typing import Any
 
 import orjson
 import pytest
-from anthropic.types.beta import BetaMessage, BetaRawMessageStreamEvent
-from pydantic import TypeAdapter
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import UpstreamError
@@ -18,10 +16,10 @@ from proxy.tools.simulator.clearing import (
     check_edits,
     clear_tool_results,
 )
+from tests.fakes.anthropic_types import anthropic_type
 from tests.fakes.call_dependencies import call
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, TOOL, SimulatorHarness, events, user
 
-EVENT: TypeAdapter[Any] = TypeAdapter(BetaRawMessageStreamEvent)
 CLEAR: dict[str, Any] = {"type": "clear_tool_uses_20250919"}
 THINKING = {"type": "clear_thinking_20251015", "keep": "all"}
 COMPACT = {"type": "compact_20260112"}
@@ -184,9 +182,13 @@ def test_the_official_client_reads_what_was_cleared(scene: SimulatorHarness) -> 
     whole = scene.send("POST", "messages", given, headers=headers)
     stream = scene.send("POST", "messages", given | {"stream": True}, headers=headers)
 
-    told = BetaMessage.model_validate_json(whole.content).context_management
+    told = anthropic_type("BetaMessage").validate_json(whole.content).context_management
     assert told is not None
     assert [edit.type for edit in told.applied_edits] == [CLEAR["type"]]
-    read = [EVENT.validate_python(each) for name, each in events(stream) if name != "ping"]
+    read = [
+        anthropic_type("BetaRawMessageStreamEvent").validate_python(each)
+        for name, each in events(stream)
+        if name != "ping"
+    ]
     deltas = [event for event in read if event.type == "message_delta"]
     assert deltas[-1].context_management == told
