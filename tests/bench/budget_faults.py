@@ -33,6 +33,7 @@ from tests.fakes.background_loop import running_in_thread
 from tests.fakes.budget_gateway import DEAR, DIME, FIVE
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
 from tests.fakes.serve_process import ServeProcess, serve_process
@@ -271,7 +272,7 @@ def gaps(ledger: Ledger) -> list[int]:
 
 def published(gateway: ServeProcess) -> float:
     """The largest drift that the gateway's metrics tell."""
-    page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=10).text
+    page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=10, verify=PLAIN).text
     return max(
         float(line.rpartition(" ")[2])
         for line in page.splitlines()
@@ -366,7 +367,7 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
         stack.callback(ledger.store.close, 5)
         limits = httpx.Limits(max_connections=200)
         client = await stack.enter_async_context(
-            httpx.AsyncClient(trust_env=False, timeout=TTL_S * 3, limits=limits)
+            httpx.AsyncClient(trust_env=False, timeout=TTL_S * 3, limits=limits, verify=PLAIN)
         )
         hanging = [
             asyncio.ensure_future(call(client, gateway, "[[fault:hang]] Well?"))

@@ -32,6 +32,7 @@ from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.replicas import Sibling
@@ -227,7 +228,7 @@ async def _stream(client: httpx.AsyncClient, to: ServeProcess, model: str, numbe
 
 async def _paced(both: Replicas, models: Sequence[str], over: float) -> list[Answered]:
     """Streams at a steady rate, in turn to both gateways and to each model."""
-    async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT, verify=PLAIN) as client:
         tasks = []
         async with asyncio.TaskGroup() as group:
             for number in range(int(over * _RATE)):
@@ -266,6 +267,7 @@ def fallbacks(both: Replicas) -> bool:
                     headers={"authorization": f"Bearer {to.key}"},
                     timeout=_TIMEOUT,
                     trust_env=False,
+                    verify=PLAIN,
                 )
                 statuses[answer.status_code] += 1
                 by[answer.headers.get("x-thriftgate-model", "-")] += 1

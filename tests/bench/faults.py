@@ -23,6 +23,7 @@ from proxy.records.receipt import Receipt
 from proxy.tools.simulator.fault_directives import NAMES
 from proxy.tools.simulator.upstream import SimulatedExchange
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
+from tests.fakes.plain_http import PLAIN
 
 WIRES = {"openai": "gpt-lab", "anthropic": "claude-lab"}
 STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529)
@@ -130,7 +131,9 @@ def meet(gateway: GatewayFixture, chosen: Iterable[Case]) -> list[CaseResult]:
 
 async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]:
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(timeout=20, limits=limits, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        timeout=20, limits=limits, trust_env=False, verify=PLAIN
+    ) as client:
         turns = asyncio.Semaphore(_AT_ONCE)
         played = await asyncio.gather(*(_play(client, turns, gateway, case) for case in chosen))
     kept = await asyncio.to_thread(_receipts, gateway, {case.mark for case in chosen})

@@ -33,6 +33,7 @@ from tests.fakes.background_loop import running_in_thread
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.ledger_check import LedgerCheck, check_ledger
 from tests.fakes.load import Load
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.replicas import Sibling
@@ -206,7 +207,7 @@ def _got(heard: HttpAnswer | None) -> str:
 def level(gateway: ServeProcess) -> float | None:
     """The objective's, as a gateway's metrics say; None where it is dead."""
     try:
-        page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=5).text
+        page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=5, verify=PLAIN).text
     except httpx.HTTPError:
         return None
     (line,) = [each for each in page.splitlines() if each.startswith("thriftgate_objective_level{")]

@@ -21,6 +21,7 @@ from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.plain_http import PLAIN
 
 DEAR = """
 [[models]]
@@ -89,6 +90,7 @@ class BudgetGateway:
             headers=self.headers(team) | {"content-type": "application/json"} | (headers or {}),
             timeout=60,
             trust_env=False,
+            verify=PLAIN,
         )
 
     def costs(self) -> int:

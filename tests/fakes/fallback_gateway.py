@@ -19,6 +19,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
+from tests.fakes.plain_http import PLAIN
 
 _CLAUDE = {"wire": "anthropic", "regime": "", "traits": frozenset({"sampling"})}
 #: ``narrow`` and ``narrow-claude`` take fifty tokens.
@@ -124,7 +125,8 @@ async def _second(
         async with gateway(chosen) as running, serving(running.app) as url:
             team = running.store.teams.create("acme", now=1_790_000_000.0)
             _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-            with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as sdk:
+            plain = openai.DefaultHttpxClient(verify=PLAIN)
+            with openai.OpenAI(base_url=url, api_key=key, max_retries=0, http_client=plain) as sdk:
                 yield FallbackGateway(url, sdk, running, lab, team.id)
 
 

@@ -30,6 +30,7 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
 from tests.fakes.background_loop import running_in_thread
+from tests.fakes.plain_http import PLAIN
 
 #: The model that stands for each regime.
 MODELS: Mapping[str, str] = {
@@ -97,7 +98,9 @@ class PrefixHarness:
     gateway: Gateway
     lab: Simulator
     clock: TrafficClock
-    client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60))
+    client: httpx.Client = field(
+        default_factory=lambda: httpx.Client(trust_env=False, timeout=60, verify=PLAIN)
+    )
 
     def ask(self, body: Mapping[str, Any], *, at: float, feature: str, words: int = 40) -> Any:
         """The answer, about that many words long, to a call made that many seconds into the day."""

@@ -15,6 +15,7 @@ from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.prefix_harness import TrafficClock, simulator_with_clock
 from tests.fakes.serve_process import ServeProcess, free_port, serve_process
 
@@ -98,7 +99,7 @@ def replicas(
         stack.callback(second.kill)
         store = Store.open(url, folder / "journal")
         stack.callback(store.close, 10)
-        client = stack.enter_context(httpx.Client(trust_env=False, timeout=60))
+        client = stack.enter_context(httpx.Client(trust_env=False, timeout=60, verify=PLAIN))
         both = Replicas((first, second), lab, clock, store, client)
         for feature, mode in (modes or {}).items():
             store.layouts.switch(both.place(feature), mode, "test", 0.0)

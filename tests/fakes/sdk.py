@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import openai
 
+from tests.fakes.plain_http import PLAIN
+
 
 class Sdk(Protocol):
     """Asks an SDK client; each question is a call on it, such as ``lambda c: c.models.list()``."""
@@ -33,6 +35,7 @@ class Sync:
     """``openai.OpenAI``."""
 
     def __init__(self, url: str, key: str, **options: Any) -> None:
+        options.setdefault("http_client", openai.DefaultHttpxClient(verify=PLAIN))
         self.client = openai.OpenAI(base_url=url, api_key=key, **options)
 
     def ask(self, question: Callable[[Any], Any]) -> Any:
@@ -56,6 +59,7 @@ class Async:
 
     def __init__(self, url: str, key: str, **options: Any) -> None:
         self._loop = asyncio.Runner()
+        options.setdefault("http_client", openai.DefaultAsyncHttpxClient(verify=PLAIN))
         self.client = openai.AsyncOpenAI(base_url=url, api_key=key, **options)
 
     def ask(self, question: Callable[[Any], Any]) -> Any:

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.store.sql.pins import PinRow
 from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
+from tests.fakes.plain_http import PLAIN
 
 TOKEN = "an-admin-token-of-24-chars"
 PROMISES = """
@@ -41,7 +42,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGatewa
 @pytest.fixture(scope="module")
 def browser(gateway: FallbackGateway) -> Iterator[httpx.Client]:
     """One that is signed in."""
-    with httpx.Client(base_url=gateway.url.removesuffix("/v1"), follow_redirects=True) as client:
+    with httpx.Client(
+        base_url=gateway.url.removesuffix("/v1"), follow_redirects=True, verify=PLAIN
+    ) as client:
         assert "Sign in" in client.get("/admin").text
         opened = client.post("/admin/sign-in", data={"token": TOKEN})
         assert opened.url.path == "/admin"

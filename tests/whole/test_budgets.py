@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.fakes.budget_gateway import DIME, FIVE, BudgetGateway, bare_call_status, budget_gateway
+from tests.fakes.plain_http import PLAIN
 
 SMALL = FIVE.replace('"5"', '"0.15"')
 RATES = """
@@ -158,6 +159,7 @@ def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothin
             headers=fixture.headers(),
             timeout=0.5,
             trust_env=False,
+            verify=PLAIN,
         )
 
     until(lambda: fixture.costs() == 100_000_000)
@@ -185,7 +187,7 @@ async def leave(fixture: BudgetGateway, client: httpx.AsyncClient, number: int) 
 
 async def leave_in_turn(fixture: BudgetGateway, callers: int, calls: int) -> Counter[int]:
     """What became of so many calls whose callers hang up, some at a time."""
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=PLAIN) as client:
 
         async def one(first: int) -> list[int]:
             return [await leave(fixture, client, number) for number in range(first, calls, callers)]
@@ -249,4 +251,5 @@ def again(folder: Path, key: str) -> httpx.Response:
             headers={"authorization": f"Bearer {key}"},
             trust_env=False,
             timeout=60,
+            verify=PLAIN,
         )

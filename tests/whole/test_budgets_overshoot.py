@@ -9,11 +9,12 @@ import asyncio
 import collections
 import math
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import httpx
-
 from tests.fakes.budget_gateway import DIME, FIVE, BudgetGateway, budget_gateway
+from tests.fakes.http_caller import HttpAnswer, HttpCaller
 
 TEAM = FIVE.replace('"worst"', '"p95"')
 USERS = FIVE.replace('"team"', '"user"').replace('"worst"', '"p95"')
@@ -41,7 +42,7 @@ class UserCallers:
     answered: int = 0
 
     async def calls(
-        self, client: httpx.AsyncClient, callers: int = _CALLERS, each: int | None = None
+        self, client: HttpCaller, callers: int = _CALLERS, each: int | None = None
     ) -> None:
         """So many callers at once; each calls so often, or until it was refused often."""
         dice = random.Random(self.seed)  # noqa: S311 - repeatable, not secret
@@ -49,28 +50,32 @@ class UserCallers:
             for _ in range(callers):
                 group.create_task(self._call_on(client, dice, each))
 
-    async def _call_on(
-        self, client: httpx.AsyncClient, dice: random.Random, each: int | None
-    ) -> None:
+    async def _call_on(self, client: HttpCaller, dice: random.Random, each: int | None) -> None:
         refused = made = 0
         while refused < _ENOUGH and made != each:
             made += 1
             answer = await self._call(client, words(dice))
-            if answer.status_code == 429:
+            if answer.status == 429:
                 refused += 1
-                self.refusals.append(answer.json()["error"])
+                self.refusals.append(answer.error)
                 await asyncio.sleep(0.1)
             else:
-                assert answer.status_code == 200, answer.text
+                assert answer.status == 200, answer.body
                 self.answered += 1
 
-    async def _call(self, client: httpx.AsyncClient, words: int) -> httpx.Response:
+    async def _call(self, client: HttpCaller, words: int) -> HttpAnswer:
         said = [{"role": "user", "content": f"[[fault:words={words}]] Tell me."}]
-        return await client.post(
-            f"{self.fixture.url}/chat/completions",
-            json=DIME | {"messages": said, "user": self.user},
-            headers=self.fixture.headers(),
-        )
+        return await client.ask(DIME | {"messages": said, "user": self.user})
+
+
+@asynccontextmanager
+async def http_caller(fixture: BudgetGateway) -> AsyncIterator[HttpCaller]:
+    """Calls of the first team; a caller whose lines stay open between them."""
+    client = HttpCaller(fixture.url, fixture.keys["acme"])
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 def words(dice: random.Random) -> int:
@@ -80,8 +85,7 @@ def words(dice: random.Random) -> int:
 
 async def simulate_callers(fixture: BudgetGateway, seed: int) -> UserCallers:
     """What became of one user's calls, once the lengths of such calls were learned of another's."""
-    limits = httpx.Limits(max_connections=_CALLERS)
-    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+    async with http_caller(fixture) as client:
         learned = UserCallers(fixture, f"first-{seed}", seed + 100)
         await learned.calls(client, _LEARNERS, each=12)
         assert not learned.refusals
@@ -115,15 +119,12 @@ async def crowd_of_digits(fixture: BudgetGateway, callers: int) -> collections.C
     """What became of calls of nearly 16 KiB of digits, all of them sent at once."""
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     digits = ",".join(str(dice.randint(0, 9)) for _ in range(7_800))
-    limits = httpx.Limits(max_connections=callers)
-    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+    async with http_caller(fixture) as client:
 
         async def send(number: int) -> int:
             said = [{"role": "user", "content": f"{number} {digits}"}]
             asks = {"model": "heavy-lab", "max_completion_tokens": 1, "messages": said}
-            url = f"{fixture.url}/chat/completions"
-            answer = await client.post(url, json=asks, headers=fixture.headers())
-            return answer.status_code
+            return (await client.ask(asks)).status
 
         async def open_the_gate() -> None:
             await asyncio.sleep(3)  # all that may pass stand before it
@@ -149,15 +150,12 @@ async def answered(fixture: BudgetGateway, each: int, callers: int = _CALLERS) -
     """Number of short answers the callers got that name no limit, so often each."""
     said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
     asks = {"model": "long-lab", "messages": said}
-    limits = httpx.Limits(max_connections=_CALLERS)
-    async with httpx.AsyncClient(trust_env=False, timeout=60, limits=limits) as client:
+    async with http_caller(fixture) as client:
 
         async def call_on() -> int:
             found = 0
             for _ in range(each):
-                where = f"{fixture.url}/chat/completions"
-                answer = await client.post(where, json=asks, headers=fixture.headers())
-                found += answer.status_code == 200
+                found += (await client.ask(asks)).status == 200
             return found
 
         return sum(await asyncio.gather(*(call_on() for _ in range(callers))))

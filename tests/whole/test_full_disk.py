@@ -16,6 +16,7 @@ import pytest
 from proxy.store.store import Store
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.serve_process import ServeProcess, serve_process
 
 CALLS = 300
@@ -78,7 +79,7 @@ def statuses(gateway: ServeProcess, calls: int = CALLS) -> Counter[int]:
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hi"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}
     with (
-        httpx.Client(trust_env=False, timeout=30, headers=headers) as client,
+        httpx.Client(trust_env=False, timeout=30, headers=headers, verify=PLAIN) as client,
         ThreadPoolExecutor(20) as pool,
     ):
         return Counter(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.promtool import promtool
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import question, virtual_gateway
@@ -36,7 +37,7 @@ async def _page(folder: Path) -> bytes:
     async with virtual_gateway(folder, PROMISES) as world:
         for number, cue in enumerate(["", "", "503", "slow=9", "400"]):
             await world.http_caller.ask(question(number, cue=cue))
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60, verify=PLAIN) as client:
             return (await client.get(world.url.removesuffix("/v1") + "/metrics")).content
 
 

@@ -17,10 +17,14 @@ from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 NAMES = [*CUES, *JUMPS]
 
 
+def met(name: str, enforce: str = "degrade") -> FaultResult:
+    """The outcome of a fault of one minute; once for all tests."""
+    return _met(name, enforce)
+
+
 #: Of a module's scope: pytest then runs all tests of a fault in a row, and so in one process.
 @cache
-def met(name: str, enforce: str = "degrade") -> FaultResult:
-    """What became of a fault of one minute; once for all tests."""
+def _met(name: str, enforce: str) -> FaultResult:
     return meet(Fault(name=name, enforce=enforce, begins=60.0, ends=120.0, over=200.0))
 
 

@@ -21,6 +21,7 @@ from tests.fakes.background_loop import running_in_thread
 from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.recorded_answers import FOLDER, RecordedCall, recorded_calls, replay_gateway
 from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
 
@@ -65,7 +66,7 @@ async def _play(
     url: str, key: str, recorded: Mapping[str, RecordedCall]
 ) -> dict[str, httpx.Response]:
     turns = asyncio.Semaphore(8)
-    async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=30, trust_env=False, verify=PLAIN) as client:
 
         async def ask(number: str, recording: RecordedCall) -> httpx.Response:
             headers = {
@@ -258,7 +259,7 @@ def of_the_lab(gateway: GatewayFixture) -> Iterator[Streamed]:
         wires, ("chat/completions", "responses"), ("ok", "crlf", "words=90", "early-usage")
     ):
         body = asked(endpoint, model, f"Hé, [[fault:{fault}]]")
-        httpx.post(f"{gateway.url}/{endpoint}", content=body, headers=headers)
+        httpx.post(f"{gateway.url}/{endpoint}", content=body, headers=headers, verify=PLAIN)
         yield Streamed(bytes(gateway.lab.exchanges[-1].sent), asked(endpoint), kind, endpoint)
 
 

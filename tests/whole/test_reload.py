@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.fakes.budget_gateway import FIVE, BudgetGateway, budget_gateway
+from tests.fakes.plain_http import PLAIN
 
 OBJECTIVE = """
 [[objectives]]
@@ -35,7 +36,9 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def page(running: BudgetGateway, name: str) -> httpx.Response:
-    return httpx.get(running.url.removesuffix("/v1") + name, timeout=30, trust_env=False)
+    return httpx.get(
+        running.url.removesuffix("/v1") + name, timeout=30, trust_env=False, verify=PLAIN
+    )
 
 
 def metric(running: BudgetGateway, name: str) -> float:

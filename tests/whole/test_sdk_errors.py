@@ -10,6 +10,7 @@ import pytest
 
 from proxy.records.receipt import Outcome
 from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.plain_http import PLAIN
 from tests.fakes.sdk import Dial
 from tests.fakes.sdk_calls import chat, user
 
@@ -162,7 +163,7 @@ def test_a_key_sees_its_own_calls_and_no_others(
 
     def asked(key: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        return httpx.get(f"{gateway.url}/thriftgate/calls/{call_id}", headers=headers)
+        return httpx.get(f"{gateway.url}/thriftgate/calls/{call_id}", headers=headers, verify=PLAIN)
 
     (attempt,) = asked(gateway.key).json()["attempts"]
     (receipt,) = gateway.receipts(call_id)

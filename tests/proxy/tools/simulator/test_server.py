@@ -16,6 +16,7 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
+from tests.fakes.plain_http import PLAIN
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, NOTES, TOOL, SimulatorHarness, user
 
 MODEL = "gpt-6.1-sol"
@@ -27,11 +28,19 @@ def scene(vocabulary: Vocabulary) -> SimulatorHarness:
     return SimulatorHarness(vocabulary, time_scale=0)
 
 
-async def streamed(base: str, cues: str, **fields: Any) -> tuple[bytes, str]:
-    """What arrived of a chat answer, and the name of the error that ended it."""
+async def streamed(base: str, cues: str, patience: float = 60, **fields: Any) -> tuple[bytes, str]:
+    """What arrived of a chat answer, and the name of the error that ended it.
+
+    Args:
+        patience: Seconds that it waits for the next bytes.
+    """
     arrived = b""
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True} | fields
-    async with httpx.AsyncClient(timeout=0.15, headers=HEADERS | {"x-lab-fault": cues}) as client:
+    async with httpx.AsyncClient(
+        timeout=httpx.Timeout(60, read=patience),
+        headers=HEADERS | {"x-lab-fault": cues},
+        verify=PLAIN,
+    ) as client:
         try:
             async with client.stream("POST", f"{base}/chat/completions", json=body) as answer:
                 async for piece in answer.aiter_raw():
@@ -70,7 +79,8 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
 
     async def act() -> None:
         async with serving(app(scene.lab)) as base:
-            arrived, found = await streamed(base, cues)
+            patience = 0.4 if error == "ReadTimeout" else 60
+            arrived, found = await streamed(base, cues, patience)
             assert (arrived.count(b"\n\n"), found) == (events, error)
             exchange = scene.lab.exchanges[-1]
             await exchange.over.wait()
@@ -99,7 +109,7 @@ def test_keep_alives_go_on_until_the_client_leaves(scene: SimulatorHarness) -> N
         body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
         headers = HEADERS | {"x-lab-fault": "keepalives"}
         async with (
-            httpx.AsyncClient(headers=headers) as client,
+            httpx.AsyncClient(headers=headers, verify=PLAIN) as client,
             client.stream("POST", f"{base}/chat/completions", json=body) as answer,
         ):
             arrived = b""
@@ -138,7 +148,7 @@ def test_leaving_the_server_cuts_who_still_waits(scene: SimulatorHarness) -> Non
     headers = HEADERS | {"x-lab-fault": "silence"}
 
     async def act() -> None:
-        async with httpx.AsyncClient(headers=headers) as client:
+        async with httpx.AsyncClient(headers=headers, verify=PLAIN) as client:
             async with serving(app(scene.lab)) as base:
                 asking = client.build_request("POST", f"{base}/chat/completions", json=body)
                 answer = await client.send(asking, stream=True)
