@@ -257,10 +257,7 @@ async def _dependencies(
     The last one takes the dependencies of the gateway's own calls from then on.
     """
     opened, registry = context.opened, context.route_health
-    context.publish(RouteHealthMetrics(registry, ticks))
-    news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
-    context.follow(news.prepare)
-    keeping = [context.tasks.keep(each) for each in (news.run, _guard(context))]
+    keeping = _watch_routes(context, ticks)
     async with (
         running_budgets(context) as entry,
         running_objectives(context) as wheel,
@@ -285,6 +282,7 @@ async def _dependencies(
             tasks=context.tasks,
             limits=entry,
             router=wheel,
+            latency_target=None if wheel is None else wheel.latency_target,
             compaction=compactor,
             route_health=registry,
             replica_costs=context.replica_costs,
@@ -297,6 +295,15 @@ async def _dependencies(
         noted_at = partial(_ask_notes_with, summariser, ticks)
         noted_at(deps)
         yield deps, kept, (entry, wheel), noted_at
+
+
+def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
+    """Publish the health of routes; returns the tasks that watch it and guard features."""
+    registry = context.route_health
+    context.publish(RouteHealthMetrics(registry, ticks))
+    news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
+    context.follow(news.prepare)
+    return [context.tasks.keep(each) for each in (news.run, _guard(context))]
 
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:

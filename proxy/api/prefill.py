@@ -18,13 +18,11 @@ from proxy.calls.eligibility import CHAT
 from proxy.calls.ports import Dependencies
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.records.call import Call
+from proxy.records.call import WARMING_PREFIX, Call
 from proxy.records.request_fields import parse_request_fields
 
 #: Path below ``/v1/``.
 PREFILL: Final = "thriftgate/prefill"
-#: Beginning of the feature under which its calls are kept, before that of the call itself.
-WARMING_PREFIX: Final = "warming:"
 #: Bytes of prompts that a team may have warmed in a minute, about a million tokens, and those that
 #: may be warmed at once by all.
 MAX_BYTES_PER_MINUTE: Final = 4 * 1024 * 1024

@@ -30,6 +30,9 @@ _FORWARDED: Final = {
         "openai-organization",
         "openai-project",
         "x-client-request-id",
+        "x-llm-d-inference-objective",
+        "x-llm-d-slo-tpot-ms",
+        "x-llm-d-slo-ttft-ms",
     )
 }
 _KEY_HEADERS: Final = (b"authorization", b"api-key", b"x-api-key")

@@ -28,6 +28,7 @@ from proxy.calls.route_choice import (
     untranslatable_call,
 )
 from proxy.calls.route_health import route_succeeded
+from proxy.calls.scheduling import call_hints
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer, read_failure
@@ -371,7 +372,8 @@ class Attempt:
             CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
-        made = partial(prepare, call, route, self.planned, is_substitute=is_substitute)
+        hints = call_hints(self.context, call, route)
+        made = partial(prepare, call, route, self.planned, is_substitute=is_substitute, hints=hints)
         try:
             return (
                 made()

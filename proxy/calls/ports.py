@@ -25,6 +25,7 @@ from proxy.records.compaction_result import CompactionResult
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
+from slo.latency_target import LatencyTarget
 from slo.policies.residency import Residency
 from slo.usage import Usage
 
@@ -272,6 +273,7 @@ class Dependencies:
     compaction: CompactionPort | None = None
     replica_costs: ReplicaCosts = field(default_factory=ReplicaCosts)
     replicas: ReplicaPort | None = None
+    latency_target: Callable[[Call], LatencyTarget | None] | None = None
     residency: tuple[Residency, ...] = ()
 
 

@@ -11,6 +11,7 @@ from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
+from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import Call
 from proxy.records.receipt import answering_model
@@ -25,6 +26,7 @@ def prepare(
     planned: Planned | Passthrough = _UNMODIFIED,
     *,
     is_substitute: bool = False,
+    hints: CallHints | None = None,
 ) -> PreparedRequest:
     """The attempt at this call on this route.
 
@@ -34,10 +36,18 @@ def prepare(
         planned: The body that is sent in place of the caller's, or why the caller's is.
         is_substitute: True if the route's model answers in place of the one that was asked for, so
             that the request is translated to what it takes.
+        hints: Said to the route's scheduler in its own words; None says nothing.
 
     Raises:
         CallerError: If the call cannot be said on the route's wire without changing its meaning.
     """
+    prepared = _prepare(call, route, planned, is_substitute=is_substitute)
+    return prepared if hints is None else add_hints(prepared, route.upstream.hints, hints)
+
+
+def _prepare(
+    call: Call, route: Route, planned: Planned | Passthrough, *, is_substitute: bool
+) -> PreparedRequest:
     wire = WIRES[route.upstream.kind]
     if is_substitute:
         call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))

@@ -33,6 +33,7 @@ class EngineEntry:
         regime: Cache rules, one of ``REGIMES``.
         block: Tokens of a cache block; 0 where the regime knows none.
         window: Most tokens of prompt and answer; 0 where unknown.
+        hints: What its scheduler is told of calls.
         gpus: GPUs of each replica; 0 where it runs on processors alone.
         price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
     """
@@ -49,6 +50,7 @@ class EngineEntry:
     regime: str = ""
     block: int = 0
     window: int = 0
+    hints: tuple[str, ...] = ()
     gpus: int = 0
     price_per_gpu_hour: str = ""
 
@@ -125,9 +127,14 @@ def _upstream(entry: EngineEntry, url: str) -> Node:
         key_env=entry.key_env,
         serves_responses=entry.serves_responses,
         bills_abandoned=False,
+        hints=[_text(entry, each) for each in entry.hints],
         gpus=entry.gpus,
         price_per_gpu_hour=entry.price_per_gpu_hour,
     )
+
+
+def _text(entry: EngineEntry, value: str) -> Node:
+    return Node(value=value, file=entry.file, line=entry.line, name=_place(entry))
 
 
 def _model(name: str, sharing: Sequence[EngineEntry]) -> Node:
@@ -161,7 +168,7 @@ def _table(entry: EngineEntry, **said: Any) -> Node:  # noqa: ANN401 - whatever 
     fields = {
         key: node(value, f"{place}.{key}")
         for key, value in said.items()
-        if value is not None and value != "" and (value is False or value != 0)
+        if value is not None and value not in ("", []) and (value is False or value != 0)
     }
     return node(fields, place)
 

@@ -30,6 +30,7 @@ class Upstream:
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
+        hints: What its scheduler is told of calls, of ``HINTS``.
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
             what they cannot serve at once.
         engine: Engine profile of which it is a replica; "" where it is none.
@@ -49,6 +50,7 @@ class Upstream:
     tells_misses: bool = False
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    hints: frozenset[str] = frozenset()
     adapts: bool = False
     engine: str = ""
     replica_price: ReplicaPrice | None = None
@@ -155,6 +157,14 @@ TRAITS = {
     "mid_system": "system messages are accepted after the first user turn",
     "prefill": "the last message may be the assistant's",
     "structured": "output_config.format is accepted",
+}
+
+
+#: Kinds of hints that schedulers of self-hosted engines take.
+HINTS = {
+    "vllm": "the field priority; needs vLLM with --scheduling-policy priority",
+    "llm-d": "llm-d's headers: latency limits, objective, team",
+    "dynamo": "NVIDIA Dynamo's nvext.agent_hints: priority, expected output",
 }
 
 

@@ -6,17 +6,17 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
-from proxy.catalog.entries import Kind, Upstream
+from proxy.catalog.entries import HINTS, Kind, Upstream
 from slo.decimals import whole_number
 from slo.replica_cost import ReplicaPrice
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
-from slo.toml.table_reader import TableReader, checked_value
+from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
 _KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "tells_misses", "bills_abandoned", "headers", "adapts",
+    "serves_responses", "tells_misses", "bills_abandoned", "headers", "hints", "adapts",
     "discount", "gpus", "price_per_gpu_hour",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
@@ -48,9 +48,15 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         tells_misses=table.flag("tells_misses", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
+        hints=_hints(table),
         adapts=table.flag("adapts", default=False),
         replica_price=_replica_price(table),
     )
+
+
+def _hints(table: TableReader) -> frozenset[str]:
+    nodes = table.elements("hints")
+    return frozenset(filter(None, (checked_choice(each, HINTS, table.problems) for each in nodes)))
 
 
 def _replica_price(table: TableReader) -> ReplicaPrice | None:

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from proxy.engines.adapters.adapter import EngineAdapter, Misfit
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.profiles import EngineProfile, KVDtype, RollingOrder
+from proxy.engines.profiles import Engine, EngineProfile, KVDtype, RollingOrder
 
 _MAX_PORT = 65_535
 
@@ -13,6 +13,7 @@ _MAX_PORT = 65_535
 def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     """Find fields that contradict each other or the engine, each with its fix."""
     adapter = ADAPTERS[profile.engine]
+    yield from _check_hints(profile)
     if profile.is_attached:
         if profile.auto_speculation:
             fix = "write the method with which they are started, or leave it out"
@@ -34,6 +35,18 @@ def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     yield from misfits
     if not misfits:
         yield from _check_extra_args(profile, adapter)
+
+
+def _check_hints(profile: EngineProfile) -> Iterator[Misfit]:
+    """Hints that what the calls reach cannot understand."""
+    if "vllm" in profile.hints and profile.engine is not Engine.VLLM:
+        what = f"names vllm, whose field {profile.engine} refuses or ignores"
+        yield Misfit("hints", what, "leave it out")
+    if not profile.is_attached:
+        for name in sorted({"llm-d", "dynamo"}.intersection(profile.hints)):
+            what = f"names {name}, but the gateway reaches these replicas directly"
+            fix = f'write replicas = ["http://HOST/v1"], the address of {name}, or leave it out'
+            yield Misfit("hints", what, fix)
 
 
 def _check_places(profile: EngineProfile) -> Iterator[Misfit]:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from proxy.catalog import numbers
+from proxy.catalog.entries import HINTS
 from proxy.engines.profile_checks import find_problems, find_shared_ports
 from proxy.engines.profiles import (
     AutoSpeculation,
@@ -24,7 +25,7 @@ from proxy.engines.profiles import (
 from slo.policies.entries import NAME_PATTERN
 from slo.toml.nodes import Node, parse_toml
 from slo.toml.problems import InvalidFile, Problem
-from slo.toml.table_reader import TableReader, checked_value, describe_value
+from slo.toml.table_reader import TableReader, checked_choice, checked_value, describe_value
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -34,8 +35,8 @@ KEYS: Final = (
     "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
-    "reasoning_parser", "region", "key_env", "gpu", "gpus", "price_per_gpu_hour", "start_seconds",
-    "drain_seconds", "rolling_order", "extra_args", "env",
+    "reasoning_parser", "hints", "region", "key_env", "gpu", "gpus", "price_per_gpu_hour",
+    "start_seconds", "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = (
     "method", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
@@ -117,6 +118,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         role=_optional_member(table, "role", DisaggregatedRole),
         tool_call_parser=table.text("tool_call_parser", "hermes") or "",
         reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
+        hints=_hints(table),
         region=table.text("region", "eu") or "",
         gpu=table.text("gpu", "H100") or "",
         gpus=_count(table, "gpus", 0, 0, 1_024) if "gpus" in table.nodes else None,
@@ -179,6 +181,11 @@ def _texts(table: TableReader, key: str) -> Iterator[str]:
             table.problems.append(node.problem("is no argument of a command", fix))
         elif text:
             yield text
+
+
+def _hints(table: TableReader) -> tuple[str, ...]:
+    found = (checked_choice(each, HINTS, table.problems) for each in table.elements("hints"))
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _env(table: TableReader) -> dict[str, str]:

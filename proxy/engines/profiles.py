@@ -104,6 +104,7 @@ class EngineProfile:
         port: Port of the first replica; each further one takes the next.
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
+        hints: What its scheduler is told of calls, of ``proxy.catalog.entries.HINTS``.
         quantization: Number format of the weights, by the engine's own name for it.
         kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
         cpu_offload_gb: Weights kept in host memory, per GPU.
@@ -148,6 +149,7 @@ class EngineProfile:
     role: DisaggregatedRole | None = None
     tool_call_parser: str = ""
     reasoning_parser: str = ""
+    hints: tuple[str, ...] = ()
     region: str = ""
     gpu: str = ""
     gpus: int | None = None

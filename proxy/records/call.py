@@ -11,6 +11,8 @@ from proxy.records.request_fields import RequestFields
 #: Beginnings of paths that name a model.
 MODELS_PREFIX: Final = "models/"
 _OF_MODELS: Final = frozenset({"GET", "DELETE"})
+#: Beginning of the feature of calls that only warm a prompt, before that of the call itself.
+WARMING_PREFIX: Final = "warming:"
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +106,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     def end_user(self) -> str:
         """The opaque end user the caller named; "" for none."""
         return self.fields.end_user if self.fields is not None else ""
+
+    @property
+    def is_unattended(self) -> bool:
+        """True if nobody waits for its answer: it takes notes, or warms a prompt."""
+        return self.is_own or self.feature.startswith(WARMING_PREFIX)
 
     @property
     def is_background(self) -> bool:

@@ -212,7 +212,7 @@ def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
             argv=("--reasoning-parser", profile.reasoning_parser),
             reason="Reads the model's reasoning out of its text.",
         )
-    if profile.goal is ServingGoal.LATENCY:
+    if profile.goal is ServingGoal.LATENCY or "vllm" in profile.hints:
         yield LaunchFlag(
             argv=("--scheduling-policy", "priority"),
             reason="Calls with a priority go first; others keep their order.",

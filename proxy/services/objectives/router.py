@@ -40,6 +40,7 @@ from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHE
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
+from slo.latency_target import LatencyTarget, latency_target
 from slo.objective import CallMeasurements, Metric, ObjectiveIndex, classify_call
 from slo.price import Tariff
 from slo.stages import StageMisses
@@ -142,6 +143,11 @@ class ObjectiveRouter:
         if len(self._open) > _MAX_CALLS:
             del self._open[next(iter(self._open))]
         return decision
+
+    def latency_target(self, call: Call) -> LatencyTarget | None:
+        """The tightest latency limits of the objectives that the call counts in."""
+        key, feature = call.key, call.feature
+        return latency_target(self._objectives.applying(key.team_name, feature, call.is_streaming))
 
     def record_receipt(self, receipt: Receipt) -> None:
         """Count how an attempt ended; with the last one, how its call did."""

@@ -131,3 +131,10 @@ def test_an_address_that_cannot_be_sent_to_is_named_with_the_engines_file():
         catalog(None, replace(HOUSE, base_urls=("http://:0/v1",)))
 
     assert str(bad.value).startswith("engines.toml:7: engines.house-llm")
+
+
+def test_replicas_take_the_hints_of_their_profile_and_none_without():
+    hinted = catalog(None, replace(HOUSE, hints=("vllm", "llm-d"))).upstreams["house-llm:0"]
+
+    assert hinted.hints == {"vllm", "llm-d"}
+    assert catalog(None, HOUSE).upstreams["house-llm:0"].hints == frozenset()

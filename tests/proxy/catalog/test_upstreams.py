@@ -110,3 +110,14 @@ def test_gpus_are_a_whole_number(gpus: str) -> None:
     (problem,) = read(f"{GOOD}gpus = {gpus}")[1]
 
     assert (problem.where, problem.what) == ("gpus", "is no number of GPUs")
+
+
+def test_hints_are_those_that_schedulers_take() -> None:
+    found, problems = read(GOOD + 'hints = ["llm-d", "vllm", "vllm"]')
+    assert (found.hints, problems) == (frozenset({"llm-d", "vllm"}), [])
+    assert read(GOOD)[0].hints == frozenset()
+
+    found, (problem,) = read(GOOD + 'hints = ["llmd"]')
+    assert found.hints == frozenset()
+    assert (problem.line, problem.what) == (2, 'names "llmd", which is not known')
+    assert problem.fix == "did you mean llm-d?"

@@ -85,3 +85,17 @@ def test_attached_profiles_share_no_ports():
     second = EngineProfile(name="c", engine=Engine.VLLM)
 
     assert [name for name, _ in find_shared_ports((first, attached, second))] == ["c"]
+
+
+def test_hints_that_nothing_on_the_way_understands_are_refused():
+    url = ("http://g/v1",)
+
+    assert problems(hints=("vllm",)) == []
+    assert problems(hints=("vllm", "llm-d", "dynamo"), attached_urls=url) == []
+    ((key, text),) = problems(hints=("vllm",), engine=Engine.SGLANG, attached_urls=url)
+    assert (key, text) == (
+        "hints",
+        "names vllm, whose field sglang refuses or ignores; leave it out",
+    )
+    found = problems(hints=("llm-d", "dynamo"))
+    assert [text.split(",")[0] for _, text in found] == ["names dynamo", "names llm-d"]

@@ -184,3 +184,10 @@ def test_auto_leaves_method_and_depth_to_the_advisor():
 def test_a_setting_of_auto_that_cannot_be_followed_is_named(table, what):
     with pytest.raises(InvalidFile, match=what):
         a_profile(table)
+
+
+def test_hints_are_read_once_each_and_unknown_ones_are_named():
+    found = parse_profiles(house('hints = ["vllm", "vllm"]'), "engines.toml")["house"]
+
+    assert found.hints == ("vllm",)
+    assert 'names "priority", which is not known' in problem(house('hints = ["priority"]'))

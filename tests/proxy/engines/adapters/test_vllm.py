@@ -161,3 +161,9 @@ def test_calls_get_the_profiles_time_to_end():
 def test_every_kv_format_is_known():
     assert VLLM.kv_dtypes == set(KVDtype)
     assert list(VLLM.find_misfits(EngineProfile(name="a", engine=Engine.VLLM))) == []
+
+
+def test_a_profile_whose_calls_have_a_priority_schedules_by_it():
+    assert value("", "--scheduling-policy") is None
+    assert value('hints = ["vllm"]', "--scheduling-policy") == "priority"
+    assert written_flags(a_profile('hints = ["vllm"]\ngoal = "latency"')).count("priority") == 1

@@ -525,3 +525,16 @@ def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
     made.record_receipt(receipt(asking))
 
     assert made.totals == {"chat-ttft": (0, 1)}
+
+
+def test_the_latency_target_of_a_call_is_that_of_the_objectives_that_it_counts_in() -> None:
+    made = wheel(
+        objective(name="fast", team="acme"),
+        objective(name="other", under=0.1, team="someone-else"),
+    )
+    found = made.latency_target(chat())
+
+    assert found is not None
+    assert (found.objective, found.ttft) == ("fast", 0.5)
+    elsewhere = wheel(objective(team="someone-else"))
+    assert elsewhere.latency_target(chat()) is None

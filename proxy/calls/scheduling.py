@@ -1,0 +1,59 @@
+"""Hints of a call for an engine's scheduler: its time left, its team, its expected length."""
+
+from typing import Final
+
+from proxy.calls.output_limits import output_allowance
+from proxy.calls.ports import CallContext
+from proxy.catalog.entries import Route
+from proxy.providers.scheduling_hints import CallHints
+from proxy.records.call import Call
+
+#: Text whose pseudonym stands for the team itself.
+_FAIRNESS: Final = b"fairness"
+
+
+def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | None:
+    """The hints of a call that is about to be sent; None for upstreams that take none.
+
+    Args:
+        context: The call's context.
+        call: The call as it is sent there.
+        route: Route of the attempt.
+    """
+    if not route.upstream.hints or call.fields is None or call.method != "POST":
+        return None
+    deps, timeline = context.deps, context.timeline
+    output = _expected_output(context, call, route)
+    fairness = deps.pseudonymizer.pseudonym(call.key.team, _FAIRNESS)
+    known = CallHints(fairness_id=fairness, output_tokens=output, is_background=call.is_unattended)
+    if call.is_unattended or deps.latency_target is None:
+        return known
+    target = deps.latency_target(call)
+    if target is None:
+        return known
+    elapsed = timeline.now() - timeline.started
+    first = _least(_left(target.ttft, elapsed), target.queue_and_prefill)
+    whole = _left(target.total, elapsed)
+    return CallHints(
+        first_token_s=first,
+        token_s=target.decode / output if target.decode and output else None,
+        wait_s=first if first is not None else whole,
+        objective=target.objective,
+        fairness_id=fairness,
+        output_tokens=output,
+    )
+
+
+def _expected_output(context: CallContext, call: Call, route: Route) -> int | None:
+    """Output tokens that such answers usually stay below, within what the call itself asks for."""
+    usual = context.deps.estimator.usual_output(call, route)
+    asked = output_allowance(call.body, call.endpoint, route).requested
+    return min(usual or asked, asked or usual or 0) or None
+
+
+def _left(limit: float | None, elapsed: float) -> float | None:
+    return None if limit is None else max(0.0, limit - elapsed)
+
+
+def _least(*limits: float | None) -> float | None:
+    return min((each for each in limits if each is not None), default=None)

@@ -1,0 +1,57 @@
+"""Latency limits of a call by the objectives that it counts in: for what may act on them early."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from slo.objective import Metric, Objective
+from slo.stages import Stage
+
+_LIMITED: Final = frozenset({Metric.TTFT, Metric.TOTAL, Metric.DECODE})
+
+
+class LatencyTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The tightest limits, in seconds since the call's arrival; None where nothing is limited.
+
+    Attributes:
+        objective: Name of the objective with the tightest limit.
+        ttft: Limit of the first token.
+        total: Limit of the last byte.
+        queue_and_prefill: What an engine may take until the first token; None without such budgets.
+        decode: What it may take from the first token to the last.
+    """
+
+    objective: str
+    ttft: float | None = None
+    total: float | None = None
+    queue_and_prefill: float | None = None
+    decode: float | None = None
+
+
+def latency_target(objectives: Iterable[Objective]) -> LatencyTarget | None:
+    """The tightest latency limits of these objectives; None where none limits a latency."""
+    limits: dict[Metric, float] = {}
+    tightest: tuple[float, str] | None = None
+    engine: list[float] = []
+    for each in objectives:
+        if each.metric not in _LIMITED or each.under is None:
+            continue
+        limits[each.metric] = min(each.under, limits.get(each.metric, each.under))
+        if tightest is None or each.under < tightest[0]:
+            tightest = each.under, each.name
+        budgets = {budget.stage: budget.under for budget in each.stages}
+        if Stage.QUEUE in budgets and Stage.PREFILL in budgets:
+            engine.append(budgets[Stage.QUEUE] + budgets[Stage.PREFILL])
+        if Stage.DECODE in budgets:
+            decode = budgets[Stage.DECODE]
+            limits[Metric.DECODE] = min(decode, limits.get(Metric.DECODE, decode))
+    if tightest is None:
+        return None
+    return LatencyTarget(
+        objective=tightest[1],
+        ttft=limits.get(Metric.TTFT),
+        total=limits.get(Metric.TOTAL),
+        queue_and_prefill=min(engine, default=None),
+        decode=limits.get(Metric.DECODE),
+    )

@@ -1,0 +1,130 @@
+"""Hints of a call at a self-hosted engine: from its objectives, its team, its expected length."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.ports import CallContext
+from proxy.calls.scheduling import call_hints
+from proxy.catalog.entries import Route
+from proxy.providers.scheduling_hints import TTFT_HEADER
+from proxy.records.call import Call
+from proxy.records.timeline import Timeline
+from slo.latency_target import LatencyTarget
+from tests.fakes.answers import COMPLETION
+from tests.fakes.call_dependencies import FakeEstimator, call, fake_dependencies, route, serve_call
+from tests.fakes.caller import FakeCaller
+from tests.fakes.upstream import FakeTransport, Scripted
+
+TARGET = LatencyTarget(objective="fast", ttft=1.0, total=20.0, decode=6.0)
+
+
+def hinting(*kinds: str) -> Route:
+    plain = route("gpu")
+    return replace(plain, upstream=replace(plain.upstream, hints=frozenset(kinds)))
+
+
+def context(
+    target: LatencyTarget | None = TARGET, usual: int | None = 300, waited: float = 0.25
+) -> CallContext:
+    deps, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(usual=usual))
+    clock = iter([100.0])
+    at = [100.0]
+    timeline = Timeline(lambda: next(clock, at[0]))
+    at[0] += waited
+    deps = replace(deps, latency_target=lambda asked: target)
+    return CallContext(call(b"{}"), FakeCaller(), deps, NoWatchdog(), timeline)
+
+
+def asked(**fields: Any) -> Call:
+    return call(orjson.dumps({"model": "m", "messages": [], **fields}))
+
+
+def test_an_upstream_that_takes_no_hints_gets_none():
+    assert call_hints(context(), asked(), route("gpu")) is None
+
+
+def test_the_time_that_is_left_is_that_of_the_objective_less_what_has_passed():
+    found = call_hints(context(waited=0.25), asked(), hinting("vllm"))
+
+    assert found is not None
+    assert found.first_token_s == pytest.approx(0.75)
+    assert found.wait_s == pytest.approx(0.75)
+    assert found.token_s == pytest.approx(6.0 / 300)
+    assert (found.objective, found.output_tokens) == ("fast", 300)
+
+
+def test_a_limit_that_has_passed_already_leaves_no_time_and_none_below():
+    found = call_hints(context(waited=9.0), asked(), hinting("vllm"))
+
+    assert found is not None
+    assert found.first_token_s == 0.0
+
+
+def test_budgets_of_queue_and_prefill_count_where_they_are_less():
+    target = LatencyTarget(objective="fast", ttft=1.0, queue_and_prefill=0.4)
+    found = call_hints(context(target), asked(), hinting("vllm"))
+
+    assert found is not None
+    assert found.first_token_s == pytest.approx(0.4)
+
+
+def test_without_a_limit_of_the_first_token_that_of_the_whole_answer_counts():
+    found = call_hints(
+        context(LatencyTarget(objective="whole", total=20.0)), asked(), hinting("vllm")
+    )
+
+    assert found is not None
+    assert found.first_token_s is None
+    assert found.wait_s == pytest.approx(19.75)
+
+
+@pytest.mark.parametrize(
+    ("usual", "limit", "expected"),
+    [(300, None, 300), (300, 50, 50), (None, 50, 50), (30, 50, 30), (None, None, None)],
+)
+def test_the_expected_output_is_the_usual_one_within_the_calls_own_limit(
+    usual: int | None, limit: int | None, expected: int | None
+):
+    fields = {} if limit is None else {"max_tokens": limit}
+    found = call_hints(context(usual=usual), asked(**fields), hinting("dynamo"))
+
+    assert found is not None
+    assert found.output_tokens == expected
+
+
+def test_the_team_is_named_by_a_pseudonym_that_is_the_same_for_all_its_calls():
+    one, two = (call_hints(context(), asked(), hinting("llm-d")) for _ in range(2))
+
+    assert one is not None
+    assert two is not None
+    assert one.fairness_id == two.fairness_id
+    assert len(one.fairness_id) == 32
+    assert "team_1" not in one.fairness_id
+
+
+def test_a_call_that_warms_a_prompt_has_no_objective_and_comes_last():
+    warming = msgspec.structs.replace(asked(), feature="warming:chat")
+    found = call_hints(context(), warming, hinting("vllm"))
+
+    assert found is not None
+    assert found.is_background
+    assert (found.first_token_s, found.objective) == (None, "")
+
+
+def test_a_call_is_sent_with_the_hints_of_its_route_alone():
+    transport = FakeTransport([Scripted([COMPLETION])])
+    deps, _ = fake_dependencies(transport, hinting("llm-d", "vllm"))
+    deps = replace(deps, latency_target=lambda _: TARGET)
+
+    asyncio.run(serve_call(asked(), FakeCaller(), deps, Timeline(lambda: 0.0)))
+
+    ((_, sent),) = transport.sent
+    assert orjson.loads(sent.body)["priority"] == 1_000
+    assert sent.headers[TTFT_HEADER] == "1000"
+    assert "nvext" not in orjson.loads(sent.body)
