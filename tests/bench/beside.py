@@ -18,13 +18,13 @@ from statistics import median
 from tests.bench.gateway import (
     CATALOG,
     command,
-    free_port,
     gateway_key,
     process,
     processor,
     request,
     run,
 )
+from tests.fakes.free_port import free_port
 
 LOADS = {
     "200 B": (200, 64, False),

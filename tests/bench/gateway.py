@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
@@ -24,6 +24,7 @@ import psutil
 import uvloop
 
 from tests.bench.wire import EVENTS, load, upstream
+from tests.fakes.free_port import free_port
 
 PROMPTS = {"200 B": 200, "32 KB": 32 * 1024, "128 KB": 128 * 1024}
 CATALOG = """
@@ -53,12 +54,6 @@ http {{
   }}
 }}
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def request(size: int, key: str, *, is_stream: bool, model: str = "bench") -> bytes:
@@ -92,7 +87,14 @@ def process(
     /,
     **environment: str,
 ) -> Iterator[int]:
-    """A child on one core (None for all), once its port answers; its process id."""
+    """A child on one core (None for all), once its port answers; its process id.
+
+    Args:
+        errors: A file for what it writes to stderr, the end of which is shown if it does not start.
+
+    Raises:
+        SystemExit: If it ends before it listens, or does not listen in time.
+    """
     child = subprocess.Popen(  # noqa: S603 - our own commands
         arguments,
         env={**os.environ, **environment},  # noqa: TID251 - a child needs ours
@@ -102,7 +104,7 @@ def process(
     if core is not None:
         os.sched_setaffinity(child.pid, {core})
     try:
-        wait_for(port)
+        wait_until_listening(port, child.poll, errors)
         yield child.pid
     finally:
         child.terminate()
@@ -114,13 +116,31 @@ def end_children_when_terminated() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-def wait_for(port: int) -> None:
+def wait_until_listening(
+    port: int, exit_status: Callable[[], int | None], errors: IO[bytes] | None = None
+) -> None:
+    """Wait until a child takes connections.
+
+    Args:
+        exit_status: The child's; None while it runs.
+
+    Raises:
+        SystemExit: If it ended, or does not listen in time, with the end of what it wrote.
+    """
     for _ in range(1200):
+        if (status := exit_status()) is not None:
+            raise SystemExit(
+                f"It ended with {status} before it listened on port {port}{_end(errors)}"
+            )
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    raise SystemExit(f"Nothing listens on port {port}")
+    raise SystemExit(f"Nothing listens on port {port}{_end(errors)}")
+
+
+def _end(errors: IO[bytes] | None) -> str:
+    return "." if errors is None else f":\n{Path(errors.name).read_text()[-2000:]}"
 
 
 def measured(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:

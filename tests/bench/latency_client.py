@@ -16,8 +16,9 @@ from proxy.tools.bench.latency_run import LatencyPlan, LatencyRun
 from proxy.tools.bench.latency_summary import CellFigures
 from proxy.tools.bench.prompts import PrefixState
 from proxy.upstream.http import open_transport
-from tests.bench.gateway import free_port, wait_for
+from tests.bench.gateway import wait_until_listening
 from tests.bench.wire import upstream
+from tests.fakes.free_port import free_port
 
 CALLERS = (1, 16, 64)
 CALLS = 4000
@@ -30,7 +31,7 @@ def canned_server() -> Iterator[str]:
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(port,))
     process.start()
     try:
-        wait_for(port)
+        wait_until_listening(port, lambda: process.exitcode)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()

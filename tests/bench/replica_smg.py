@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.bench.replica_simulation import SimulatedCall, SimulatedReplica
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 #: Characters that stand for one block of a trace, and characters of a token in its own default.
 _CHARACTERS: Final = 16

@@ -18,12 +18,12 @@ from typing import Final
 from tests.bench.gateway import (
     command,
     end_children_when_terminated,
-    free_port,
     gateway_key,
     process,
 )
 from tests.conformance.results import Comparison, changed_requests, outcomes
 from tests.conformance.upstream import KEY
+from tests.fakes.free_port import free_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / "var" / "conformance"
@@ -92,7 +92,8 @@ def upstream(log: Path) -> Iterator[str]:
     """The base URL of a mock upstream, for the block."""
     port = free_port()
     named = ["--port", str(port), "--log", str(log)]
-    with process([sys.executable, "-m", "tests.conformance.upstream", *named], None, port):
+    me = [sys.executable, "-m", "tests.conformance.upstream"]
+    with log.with_suffix(".err").open("wb") as err, process([*me, *named], None, port, err):
         yield f"http://127.0.0.1:{port}/v1"
 
 

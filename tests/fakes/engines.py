@@ -16,7 +16,7 @@ from proxy.engines.replica_process import ProcessExit, port_conflict, replica_pr
 from proxy.engines.restart_policy import RestartPolicy
 from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
 from tests.fakes import fake_engine
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 #: Real processes, supervised at a quick pace.
 QUICK = SupervisionSettings(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import redis
 
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 #: Where the program is; None where it is not installed.
 PROGRAM = shutil.which("redis-server")

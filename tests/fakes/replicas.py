@@ -15,9 +15,10 @@ from proxy.store.store import Store
 from proxy.tools.simulator.upstream import Simulator
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
+from tests.fakes.free_port import free_port
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.prefix_harness import TrafficClock, simulator_with_clock
-from tests.fakes.serve_process import ServeProcess, free_port, serve_process
+from tests.fakes.serve_process import ServeProcess, serve_process
 
 _QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 #: Nothing is planned but for features that are told to be, and no conversation is left out.

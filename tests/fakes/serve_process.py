@@ -15,14 +15,9 @@ from proxy.api.starting import STARTING
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
+from tests.fakes.free_port import free_port
 
 _NOW = 1_790_000_000.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ServeProcess:

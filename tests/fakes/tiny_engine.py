@@ -16,7 +16,7 @@ from proxy.engines.supervised_replica import SupervisionSettings
 from proxy.engines.supervisor import EngineSupervisor
 from proxy.tools.engine_demo.profiles import model_file
 from tests.fakes.engines import QUICK, real_ports
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 T = TypeVar("T")
 

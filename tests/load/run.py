@@ -21,10 +21,10 @@ from proxy.tools.demo.catalog import redirected_catalog
 from tests.bench.gateway import (
     command,
     end_children_when_terminated,
-    free_port,
     gateway_key,
     process,
 )
+from tests.fakes.free_port import free_port
 from tests.load.report import Row, failures, table
 
 LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")

@@ -19,8 +19,8 @@ from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.profiles import Engine, EngineProfile, Speculation, SpeculativeMethod
 from proxy.records.receipt import PhasesFrom, Receipt
 from tests.fakes.engine_profiles import tiny_models
+from tests.fakes.free_port import free_port
 from tests.fakes.gateway_fixture import GatewayFixture
-from tests.fakes.serve_process import free_port
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None,

@@ -21,7 +21,7 @@ from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.profiles import Engine, EngineProfile
 from tests.fakes.engine_fleet import EngineFleet, engine_fleet
 from tests.fakes.engine_profiles import tiny_models
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None,

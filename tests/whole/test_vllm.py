@@ -33,8 +33,8 @@ from proxy.tools.simulator.server import serving
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
+from tests.fakes.free_port import free_port
 from tests.fakes.gateway_fixture import GatewayFixture
-from tests.fakes.serve_process import free_port
 from tests.fakes.source_trees import ROOT
 from tests.fakes.tiny_vllm_model import write_tiny_vllm_model
 

@@ -13,7 +13,7 @@ from proxy.settings import Settings
 from tests.fakes.admission_harness import NOW
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.engine_pages import PAGE
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 
 @contextmanager

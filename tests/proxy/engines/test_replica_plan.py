@@ -13,7 +13,7 @@ from proxy.engines.replica_plan import plan_replicas
 from proxy.engines.supervisor import EngineSupervisor
 from tests.fakes.engine_profiles import a_profile, tiny_models
 from tests.fakes.engines import QUICK, real_ports, until
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 
 
 def test_the_commands_of_a_plan_are_those_of_the_profile():

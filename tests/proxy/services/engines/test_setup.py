@@ -15,7 +15,7 @@ from proxy.services.engines.setup import EngineCollector, page_fetcher
 from proxy.upstream.http import open_transport
 from tests.fakes.engine_pages import PAGE, PlayedPages
 from tests.fakes.engine_profiles import a_profile
-from tests.fakes.serve_process import free_port
+from tests.fakes.free_port import free_port
 from tests.fakes.virtual_clock import run_in_virtual_time
 
 ATTACHED = 'replicas = ["http://a:1/v1"]\nserved_name = "m"'
