@@ -9,8 +9,9 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -169,14 +170,13 @@ async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -
             "content-type": "application/json",
             "x-thriftgate-feature": case.mark,
         },
-        timeout=0.15 if case.cue.startswith("leaves before") else 20,
     )
     try:
-        answer = await client.send(request, stream=True)
-    except httpx.ReadTimeout:
-        return "left", b""
+        answer = await _sent(client, request, partial(_may_leave, gateway, case))
     except httpx.HTTPError as error:
         return f"no answer: {type(error).__name__}", b""
+    if answer is None:
+        return "left", b""
     ends = "ended"
     try:
         async for piece in answer.aiter_raw():
@@ -189,6 +189,26 @@ async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -
     await answer.aclose()
     body = bytes(got)
     return _told(case, answer, body, ends), body
+
+
+async def _sent(
+    client: httpx.AsyncClient, request: httpx.Request, may_leave: Callable[[], bool]
+) -> httpx.Response | None:
+    """The answer with its head; None if the caller left before, as soon as it may."""
+    async with asyncio.TaskGroup() as group:
+        sending = group.create_task(client.send(request, stream=True))
+        while not (sending.done() or may_leave()):
+            await asyncio.wait({sending}, timeout=0.01)
+        sending.cancel()
+    return None if sending.cancelled() else sending.result()
+
+
+def _may_leave(gateway: GatewayFixture, case: Case) -> bool:
+    """True for a caller who leaves early, once the upstream has the call, or has begun on it."""
+    if not case.cue.startswith("leaves before"):
+        return False
+    heard = [each for each in gateway.lab.exchanges if case.mark.encode() in each.body]
+    return bool(heard) and (case.cue == "leaves before head" or bool(heard[0].sent))
 
 
 def _told(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:

@@ -64,8 +64,14 @@ def engine_plan(
     )
 
 
-async def get(url: str, deadline: float = 30.0) -> tuple[int, bytes]:
-    """The status and the body of a GET; OSError where there is no answer."""
+async def get(
+    url: str, deadline: float = 30.0, begun: Callable[[], object] = lambda: None
+) -> tuple[int, bytes]:
+    """The status and the body of a GET; OSError where there is no answer.
+
+    Args:
+        begun: Called when the first bytes are there.
+    """
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
     async with asyncio.timeout(deadline):
@@ -73,7 +79,9 @@ async def get(url: str, deadline: float = 30.0) -> tuple[int, bytes]:
         try:
             ask = f"GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
             writer.write(ask.encode())
-            answer = await reader.read(-1)
+            answer = await reader.read(65_536)
+            begun()
+            answer += await reader.read(-1)
         finally:
             writer.close()
     if not answer:

@@ -2,7 +2,8 @@
 
 It runs as a script on the standard library alone, so that a start takes some tens of milliseconds.
 ``/health`` answers 200, ``/hang`` makes it hang from then on, ``/metrics`` always hangs, and
-``/stream`` sends lines until done. SIGTERM closes the port and lets streams finish.
+``/stream`` sends lines until done; with ``--streams-last`` it is not done before SIGTERM comes.
+SIGTERM closes the port and lets streams finish.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--piece-delay", type=float, default=0.02)
     parser.add_argument("--exit-code", type=int)
     parser.add_argument("--daemon", help="file for the id of a daemon that it starts")
-    for flag in ("--kill-itself", "--ignore-sigterm"):
+    for flag in ("--kill-itself", "--ignore-sigterm", "--streams-last"):
         parser.add_argument(flag, action="store_true")
     return parser.parse_args()
 
@@ -64,19 +65,18 @@ class FakeEngine:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._hangs = False
+        self._stopping = threading.Event()
         self._streams: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", options.port), backlog=256)
 
     def serve(self) -> None:
-        stopping = threading.Event()
-
         def stop(*_: object) -> None:
-            stopping.set()
+            self._stopping.set()
             self._listener.shutdown(socket.SHUT_RDWR)
 
         if not self._options.ignore_sigterm:
             signal.signal(signal.SIGTERM, stop)
-        while not stopping.is_set():
+        while not self._stopping.is_set():
             try:
                 caller, _ = self._listener.accept()
             except OSError:
@@ -97,6 +97,8 @@ class FakeEngine:
                 time.sleep(600)
             caller.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
             if path == [b"/stream"]:
+                if self._options.streams_last:
+                    self._stopping.wait()
                 for _ in range(PIECES):
                     caller.sendall(b"data: {}\n\n")
                     time.sleep(self._options.piece_delay)

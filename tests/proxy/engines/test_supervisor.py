@@ -153,16 +153,18 @@ def test_a_hung_health_check_ends_the_engine_and_hung_metrics_do_not(supervise):
 
 
 def test_fifty_streams_under_way_finish_while_the_engine_drains(supervise):
-    command = engine_command()
+    command = engine_command("--streams-last")
 
     async def story(supervisor):
         await wait_ready(supervisor)
         url = command.base_url.replace("v1", "stream")
+        begun = []
         async with asyncio.TaskGroup() as tasks:
-            streams = [tasks.create_task(get(url)) for _ in range(50)]
-            await asyncio.sleep(0.1)
+            streams = [
+                tasks.create_task(get(url, begun=lambda: begun.append(1))) for _ in range(50)
+            ]
+            await until(lambda: len(begun) == 50)
             supervisor.stop()
-            await until(lambda: states(supervisor) == [ProcessState.DRAINING])
         return [stream.result() for stream in streams]
 
     _, answers = supervise([command], story)
