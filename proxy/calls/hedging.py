@@ -2,7 +2,7 @@
 
 ::
 
-    first ──────┬─ at once: the route passed over as silent too, every two seconds
+    first ──────┬─ at once: the route passed over as silent too, every 2 s and in trials
                 ├─ 0.6 of the deadline: the same model's next route too, if the hedge budget allows
                 ├─ the deadline, of the hedge if there is one: the next route too
                 ├─ each deadline, where a level was left for a route: that one, once it recovered

@@ -101,7 +101,7 @@ class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
             is one; None for as long as patience lasts.
         level: The fallback level it runs on; 0 for what the caller asked for.
         is_trial: True if it is to show how what was asked for does: a route that has not begun of
-            late keeps its place, unless it fails.
+            late is tried, too, beside the one in its place.
         skipped: Models that would have been taken and cannot take the call, by name, and why.
     """
 

@@ -47,7 +47,7 @@ class RouteSequence:
         self._demoted: RouteChoice | None = None
         self._upstream_failure: UpstreamError | None = None
         self._ordered: set[str] = set()
-        if decision.deadline is not None and not decision.is_trial:
+        if decision.deadline is not None:
             self._demote_silent_route(now, decision.deadline)
         context.deps.route_health.retries.record_call(now)
 
@@ -131,8 +131,8 @@ class RouteSequence:
     def is_probe_due(self, now: float) -> bool:
         """True if the call is to show whether the route that it passes over begins again.
 
-        Nothing else would show it for a minute. Where the route in its place has just been late,
-        each call is to show it.
+        Nothing else would show it for a minute. A trial is to show it, and where the route in its
+        place has just been late, each call is.
         """
         demoted = self._demoted
         if demoted is None or self.next_choice is not demoted or not self._is_ready(demoted):
@@ -140,7 +140,7 @@ class RouteSequence:
         registry = self._context.deps.route_health
         in_place = registry.health_of(self._choices[0].route).ttft
         is_due = registry.health_of(demoted.route).ttft.try_probe(now)
-        return is_due or in_place.last(now) == inf
+        return is_due or self.decision.is_trial or in_place.last(now) == inf
 
     def advance(self) -> None:
         """Go on to the next choice."""

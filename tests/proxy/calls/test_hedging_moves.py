@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 from statistics import quantiles
 
+import msgspec
 import pytest
 
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
@@ -47,7 +48,24 @@ class MovingOutage(FakeTransport):
         return await super().open(upstream, prepared)
 
 
-def last_phase(phases: Phases, decision: RoutingDecision | None = None) -> list[float]:
+class EveryEighthIsATrial(FixedDecision):
+    """Sends an eighth of the calls to show how what was asked for does, the most there are."""
+
+    def __init__(self, decision: RoutingDecision) -> None:
+        super().__init__(decision)
+        self._calls = 0
+
+    def decide(self, call: object, asked: object) -> RoutingDecision:
+        self._calls += 1
+        decided = super().decide(call, asked)
+        return msgspec.structs.replace(decided, is_trial=self._calls % 8 == 0)
+
+
+def last_phase(
+    phases: Phases,
+    decision: RoutingDecision | None = None,
+    router: type[FixedDecision] = FixedDecision,
+) -> list[float]:
     """Seconds that each call of the last phase took, at a steady rate, many under way at once."""
     choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO))
     decided = decision or RoutingDecision(choices=choices, deadline=DEADLINE)
@@ -55,7 +73,7 @@ def last_phase(phases: Phases, decision: RoutingDecision | None = None) -> list[
     async def work() -> list[float]:
         transport = MovingOutage(phases)
         table, _ = fake_dependencies(transport, ONE, TWO, patience=PATIENCE)
-        table = replace(table, router=FixedDecision(decided))
+        table = replace(table, router=router(decided))
         health = table.route_health
         for _ in range(100):
             health.record_call(1_000_000, ticks())
@@ -105,3 +123,12 @@ def test_calls_wait_for_no_probe_of_a_silent_route():
     took = last_phase([(QUICK, QUICK), (DEAD, QUICK), (DEAD, QUICK)])
 
     assert max(took) <= max(QUICK)
+
+
+def test_trials_wait_for_no_silent_route_and_find_it_recovered():
+    silent = [(QUICK, QUICK), (DEAD, SLOW)]
+    meanwhile = last_phase([*silent, (DEAD, SLOW)], router=EveryEighthIsATrial)
+    afterwards = last_phase([*silent, (QUICK, SLOW)], router=EveryEighthIsATrial)
+
+    assert max(meanwhile) <= max(SLOW)
+    assert quantiles(afterwards, n=20)[9] <= max(QUICK)

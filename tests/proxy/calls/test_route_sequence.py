@@ -185,7 +185,7 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has(befo
     )
     routes = [course(on, each).next_attempt().choice.route.name for each in decisions]
 
-    assert routes == ["two/m", "one/m", "one/m"]
+    assert routes == ["two/m", "one/m", "two/m"]
 
 
 @pytest.mark.parametrize(
