@@ -7,9 +7,10 @@ All files together make one immutable snapshot. A running gateway swaps it whole
 (``proxy.reloading``): whatever follows it first prepares, which may fail, and then commits.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import resources
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
@@ -24,6 +25,13 @@ from slo.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, read
 from slo.toml.nodes import Node, decode_toml, parse_toml
 from slo.toml.problems import InvalidFile, Problem
+
+#: Seconds between two looks at the files. What two looks in a row find alike is read, so that no
+#: file is read while somebody writes it.
+POLL_S: Final = 1.0
+
+#: Of each file its inode, size and time of change in nanoseconds; None for one that is not there.
+FileStamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -137,3 +145,16 @@ def _unknown_models(top: Node, known: Catalog) -> Iterator[Problem]:
             close = get_close_matches(name, others, n=1)
             fix = f"did you mean {close[0]}?" if close else _UNKNOWN
             yield node.problem(f"names {name}, which the catalog has not", fix)
+
+
+def file_stamps(files: Sequence[Path]) -> FileStamps:
+    """A stamp that differs once a file has changed."""
+    return tuple(map(_file_stamp, files))
+
+
+def _file_stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -13,28 +13,25 @@ keep the catalog that they began with. Counters live in the rooms, which outlive
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Final, TypeAlias
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.configuration import Prepare, Snapshot, read_snapshot
+from proxy.configuration import (
+    POLL_S,
+    Prepare,
+    Snapshot,
+    file_stamps,
+    read_snapshot,
+)
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
 from slo.toml.problems import InvalidFile
 
 _log = logging.getLogger("thriftgate.reload")
-
-#: Seconds between two looks at the files. What two looks in a row find alike is read, so that no
-#: file is read while somebody writes it.
-POLL_S: Final = 1.0
-
-#: Of each file its inode, size and time of change in nanoseconds; None for one that is not there.
-FileStamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 class Reloader(Collector):
@@ -137,16 +134,3 @@ class Reloader(Collector):
         for result, count in self._counts.items():
             reloads.add_metric([result], count)
         yield reloads
-
-
-def file_stamps(files: Sequence[Path]) -> FileStamps:
-    """A stamp that differs once a file has changed."""
-    return tuple(map(_file_stamp, files))
-
-
-def _file_stamp(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

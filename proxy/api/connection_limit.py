@@ -1,7 +1,10 @@
 """Limits on how many connections callers may hold open, in all and from one address."""
 
 import logging
+import resource
+import sys
 from collections import Counter
+from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import Final
 
@@ -14,6 +17,29 @@ _LOG_INTERVAL_S: Final = 10.0
 #: Bytes of an IPv6 address that one customer is given.
 #: Source: RFC 6177, section 2 (a /64 is the smallest usual assignment).
 _IPV6_PREFIX_BYTES: Final = 8
+
+
+def descriptor_limit() -> int:
+    """Number of descriptors this process may open once its soft limit is raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _finite(soft if hard == resource.RLIM_INFINITY else hard)
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open descriptors to the hard one; return what it is now."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # macOS takes no more than OPEN_MAX
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptor_limit(), hard))
+    return open_descriptor_limit()
+
+
+def open_descriptor_limit() -> int:
+    """Number of descriptors this process may open now."""
+    return _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _finite(limit: int) -> int:
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def connections_within(descriptors: int, max_calls: int) -> int:

@@ -3,10 +3,8 @@
 import asyncio
 import gc
 import logging
-import resource
 import socket
 import sys
-from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -14,7 +12,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from proxy.api.arrival_deadlines import ArrivalTimeouts
-from proxy.api.connection_limit import ConnectionLimit, connections_within
+from proxy.api.connection_limit import (
+    ConnectionLimit,
+    connections_within,
+    open_descriptor_limit,
+)
 from proxy.api.guarded_connection import ConnectionGuard
 from proxy.api.server_protocol import ServerProtocol
 from proxy.settings import Settings
@@ -67,26 +69,8 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
     )
 
 
-def descriptor_limit() -> int:
-    """Number of descriptors this process may open once its soft limit is raised."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _finite(soft if hard == resource.RLIM_INFINITY else hard)
-
-
-def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open descriptors to the hard one; return what it is now."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # macOS takes no more than OPEN_MAX
-        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptor_limit(), hard))
-    return _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-
-
-def _finite(limit: int) -> int:
-    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
-
-
 def _guard(settings: Settings) -> ConnectionGuard:
-    descriptors = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    descriptors = open_descriptor_limit()
     return ConnectionGuard(
         limit=ConnectionLimit(
             total=connections_within(descriptors, settings.max_calls),

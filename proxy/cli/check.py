@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from proxy.cli import session
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.settings import Settings
     from slo.policies.file import Policies
+    from slo.policies.sinks import Sink
 
 _AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
 _log = logging.getLogger("thriftgate")
@@ -26,17 +27,12 @@ def check() -> None:
     """Validate settings and catalog, and try the folder; name file, line and fix of problems."""
     settings = session.settings()
     known = session.catalog(settings)
-    from proxy.api.serving import descriptor_limit
+    from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import descriptor_counts, folder_problem
     from proxy.cli.warnings import notes_model_obstacle
-    from proxy.store.sql.database import open_database
     from slo.toml.problems import report
 
-    try:
-        if settings.database_url:
-            open_database(settings.database_url).dispose()
-    except ValueError as error:
-        session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
+    _check_database_url(settings.database_url)
     policies = session.policies(settings, known)
     if why := notes_model_obstacle(settings, known) or folder_problem(settings.folder):
         session.fail(why)
@@ -60,22 +56,40 @@ def check() -> None:
 
 def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
     """Notes on what is valid and may not do what was meant, in sentences."""
-    from proxy.api.serving import descriptor_limit
+    from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import assumptions, policy_warnings, teams, unserved_mode_warning
-    from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
-    from proxy.settings import upstream_keys
 
-    yield from configured_sinks(
-        policies.sinks, upstream_keys(environment_variables(policies.sinks))
-    )[1]
-    yield from policy_warnings(policies, known, teams(settings.ledger_url))
+    if policies.sinks:
+        yield from _sink_notes(policies.sinks)
+    named = teams(settings.ledger_url) if settings.policies is not None else None
+    yield from policy_warnings(policies, known, named)
     yield from assumptions(known)
     yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
     yield from _redis_warning(settings)
     yield from _known_keys_notes(settings, policies)
+
+
+def _check_database_url(url: str) -> None:
+    """End the command where this is no address of a database that can be used."""
+    if not url:
+        return
+    from proxy.store.sql.database import open_database
+
+    try:
+        open_database(url).dispose()
+    except ValueError as error:
+        session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
+
+
+def _sink_notes(sinks: Sequence[Sink]) -> list[str]:
+    """A note on each sink that has no address or secret."""
+    from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
+    from proxy.settings import upstream_keys
+
+    return configured_sinks(sinks, upstream_keys(environment_variables(sinks)))[1]
 
 
 async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from proxy.cli.terminal import Terminal
+from proxy.configuration import POLL_S, file_stamps
 from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.state_file import ChangeReport, EngineStateFile
 from proxy.engines.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
-from proxy.reloading import POLL_S, file_stamps
 from slo.toml.problems import InvalidFile
 
 

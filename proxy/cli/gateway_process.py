@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from proxy import app
 from proxy.api import serving
+from proxy.api.connection_limit import raise_descriptor_limit
 from proxy.api.cors import with_cors
 from proxy.api.starting import SwitchableApp, starting_app
 from proxy.catalog.catalog import Catalog
@@ -61,7 +62,7 @@ _OTHER_INSTALLATION: Final = (
 
 def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
     """Take calls until told to stop; ends the command where that fails or loses receipts."""
-    for why in low_descriptor_warning(serving.raise_descriptor_limit(), settings.max_calls):
+    for why in low_descriptor_warning(raise_descriptor_limit(), settings.max_calls):
         _log.warning("%s", why)
     lost, failed = 0, ""
     with _listener(settings) as listener:

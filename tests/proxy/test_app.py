@@ -18,13 +18,8 @@ from typing import Any, TypeVar, cast
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.api.serving import (
-    descriptor_limit,
-    listener,
-    raise_descriptor_limit,
-    server,
-    tune_garbage_collector,
-)
+from proxy.api.connection_limit import descriptor_limit, raise_descriptor_limit
+from proxy.api.serving import listener, server, tune_garbage_collector
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_catalog
 from proxy.settings import Settings

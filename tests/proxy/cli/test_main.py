@@ -614,6 +614,14 @@ def test_a_command_that_reads_the_ledger_imports_no_server_and_no_migrations(wor
     assert imported(*words) & HEAVY <= {"sqlalchemy"}
 
 
+def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imported):
+    assert not imported("check") & HEAVY
+
+
+def test_the_state_of_engines_is_shown_without_a_database(imported):
+    assert "sqlalchemy" not in imported("engine", "status")
+
+
 def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imported):
     found = imported("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
 
