@@ -35,10 +35,11 @@ serve: $(READY)
 	@$(BIN)/thriftgate serve $(ARGS)
 
 # Python keeps what it compiled: to collect the tests then takes a third of the processor time.
-# Each worker gets half of them, in order, so that what the tests of a module share is made once.
+# Each worker gets a third of them, in order, so that what the tests of a module share is made once;
+# three for two cores, as some tests wait for a database or a process.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm' $(ARGS)
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m 'not vllm' $(ARGS)
 
 # What needs no database and no process, without slow tests: in under a minute, before each commit.
 FAST := $(addprefix tests/,compaction slo dashboards) \

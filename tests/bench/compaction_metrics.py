@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -110,6 +110,7 @@ class Tokens:
         return self._known[text]
 
 
+@lru_cache(maxsize=16_384)
 def plain(text: str) -> str:
     """The text without escapes, runs of white space and marks of line ends one blank."""
     bare = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)

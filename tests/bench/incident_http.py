@@ -47,6 +47,7 @@ class IncidentPlan:
         ends: When it is as before.
         over: When the last conversation has begun.
         scatter: How delays do: the sigma of their logarithm.
+        later_rate: Calls a second from a minute after the end on; None for as many as before.
     """
 
     seed: int = 1
@@ -55,6 +56,12 @@ class IncidentPlan:
     ends: float = 1500.0
     over: float = 3600.0
     scatter: float = SCATTER
+    later_rate: float | None = None
+
+    def rate_at(self, now: float) -> float:
+        """Calls a second at this time."""
+        is_later = now > self.ends + 60
+        return self.later_rate if is_later and self.later_rate is not None else self.rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +129,8 @@ class _Traffic:
             while loop.time() < self.hour.over:
                 self.number += 1
                 group.create_task(self._talk(self.number))
-                await asyncio.sleep(arrivals.expovariate(self.hour.rate / CALLS))
+                rate = self.hour.rate_at(loop.time())
+                await asyncio.sleep(arrivals.expovariate(rate / CALLS))
 
     async def _talk(self, number: int) -> None:
         luck = Random(f"{self.hour.seed} conversation {number}")

@@ -1,8 +1,9 @@
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.compact import CompactedChat, ConversationContext, compact
@@ -15,6 +16,7 @@ from compaction.reading.message import CannotCompactError
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.token_estimate import estimate_tokens
 from compaction.reading.turns import call_points
+from tests.examples import examples
 from tests.fakes.chat_messages import (
     assistant,
     client_requests,
@@ -365,8 +367,13 @@ def uttered(at: int, kind: str) -> list[bytes]:
     return parallel_tool_calls([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
 
 
+def without_positions(faults: Iterable[str]) -> set[str]:
+    """The faults of a conversation, wherever compaction moved their messages."""
+    return {re.sub(r"messages\[\d+\]", "messages", each) for each in faults}
+
+
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(20, deadline=None)
 @given(st.lists(st.sampled_from("uatp"), min_size=1, max_size=40), st.integers(1, 4))
 def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
     kinds: list[str], keep: int
@@ -382,14 +389,15 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
     for at in range(2, len(raws) + 1):
         found = compact(raws[:at], policy, memory=memory)
         assert compact(raws[:at], policy, memory=CompactionMemory()) == found
-        assert not set(chat_faults(found.messages, before=raws[:at])) - set(chat_faults(raws[:at]))
+        faults = without_positions(chat_faults(found.messages, before=raws[:at]))
+        assert faults <= without_positions(chat_faults(raws[:at]))
         if at in answered:
             assert found.reset or found.messages[: len(sent)] == sent
             sent = found.messages
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(20, deadline=None)
 @given(
     st.lists(st.sampled_from("uatpr"), min_size=1, max_size=60),
     st.sampled_from(

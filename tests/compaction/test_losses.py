@@ -1,18 +1,20 @@
 """What compaction says is lost is what an independent scan finds lost."""
 
 import json
+import re
 import unicodedata
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from compaction.value_tokens import find_name
+from tests.examples import examples
 from tests.fakes.chat_messages import assistant, system, tool_call_and_result, user
 
 _POLICY = CompactionPolicy(force=True, once=True, keep_turns=1)
@@ -128,8 +130,8 @@ def spoken(at: int, turn: Turn) -> list[bytes]:
 
 
 def spelt(text: str) -> str:
-    """A text in one spelling, by hand: composed letters, digits of every script as 0 to 9."""
-    composed = unicodedata.normalize("NFKC", text)
+    """A text in one spelling: composed letters, digits of every script as 0 to 9, one day's dot."""
+    composed = re.sub(r"(?<=\d)\.(?= April)", "", unicodedata.normalize("NFKC", text))
     return "".join(
         str(unicodedata.digit(c)) if unicodedata.category(c) == "Nd" else c for c in composed
     )
@@ -175,7 +177,7 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(75, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
 def test_lost_values_equal_those_of_an_independent_scan(said, target):
     raws = [system("s"), *(raw for at, turn in enumerate(said) for raw in spoken(at, turn))]

@@ -1,7 +1,6 @@
 from collections import deque
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
@@ -19,6 +18,7 @@ from slo.attempt_budgets import (
     is_worth_hedging,
     may_begin_sooner,
 )
+from tests.examples import examples
 
 NOW = 10_000.0
 CENT = 10_000_000
@@ -202,7 +202,7 @@ class Hedging(RuleBasedStateMachine):
 
 
 TestHedging = Hedging.TestCase
-TestHedging.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestHedging.settings = examples(30, stateful_step_count=30, deadline=None)
 
 
 def test_a_routes_usual_time_to_first_token_is_the_median_of_its_latest_calls():
@@ -357,4 +357,4 @@ class Retrying(RuleBasedStateMachine):
 
 
 TestRetrying = Retrying.TestCase
-TestRetrying.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestRetrying.settings = examples(30, stateful_step_count=30, deadline=None)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -15,6 +15,7 @@ from slo.breaker import (
     CircuitBreaker,
 )
 from slo.breaker import order_routes as order_of
+from tests.examples import examples
 
 NOW = 1_000.0
 OKS = st.sampled_from([True, False, None])
@@ -376,7 +377,7 @@ class Breaking(RuleBasedStateMachine):
 
 
 TestBreaking = Breaking.TestCase
-TestBreaking.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestBreaking.settings = examples(50, stateful_step_count=40, deadline=None)
 
 
 class Probing(RuleBasedStateMachine):
@@ -422,4 +423,4 @@ class Probing(RuleBasedStateMachine):
 
 
 TestProbing = Probing.TestCase
-TestProbing.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestProbing.settings = examples(50, stateful_step_count=40, deadline=None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -22,6 +22,7 @@ from slo.concurrency import (
     ConcurrencyLimit,
     TtftModel,
 )
+from tests.examples import examples
 
 FIXED, PER_THOUSAND = 0.3, 0.05
 ENDLESS = 10**9
@@ -466,7 +467,7 @@ class Limiting(RuleBasedStateMachine):
 
 
 TestLimiting = Limiting.TestCase
-TestLimiting.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLimiting.settings = examples(30, stateful_step_count=40, deadline=None)
 
 
 def test_the_bounds_are_in_order():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import wilson
@@ -18,6 +18,7 @@ from slo.prometheus_rules import (
     lower_bound_expression,
     rule_groups,
 )
+from tests.examples import examples
 from tests.fakes.objectives import objective, objectives
 from tests.fakes.promtool import promtool
 
@@ -118,7 +119,7 @@ def test_prometheus_reckons_the_same_bound(counts: tuple[int, int]) -> None:
 
 @pytest.mark.slow
 @given(EVERY)
-@settings(max_examples=30)
+@examples(21)
 def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
     made = ruled(*every)
     for rule in made:

@@ -10,13 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError, envelope
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
+from tests.examples import examples
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
@@ -277,7 +278,7 @@ def streams(gateway: GatewayFixture) -> list[Streamed]:
     return [*of_the_lab(gateway), *of_the_tapes()]
 
 
-@settings(max_examples=300)
+@examples(150)
 @given(st.data())
 def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
     streams: list[Streamed], data: st.DataObject

@@ -12,13 +12,14 @@ from itertools import zip_longest
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.facts.detail_levels import segment_at, segment_within
 from compaction.facts.fact import DetailLevel
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, called, region, user
+from tests.examples import examples
 
 #: A record's key, a field, and what stands in it.
 Claim = tuple[str, str, str]
@@ -156,7 +157,7 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(75, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.sampled_from(DetailLevel))
 def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
     kinds, level
@@ -165,7 +166,7 @@ def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(75, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
     made = segment_within(region_of(kinds), most, estimate_tokens)
@@ -178,7 +179,7 @@ def calls_in(text: str) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@examples(50, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
 def test_an_omitted_record_is_named_as_gone(kinds, most):
     made = segment_within(region_of(kinds), most, estimate_tokens)

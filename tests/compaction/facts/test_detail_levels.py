@@ -2,13 +2,14 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.facts.detail_levels import DetailLadder, segment_at, segment_within
 from compaction.facts.fact import DetailLevel, FactKind
 from compaction.reading.token_estimate import estimate_tokens
 from tests.compaction.facts.regions import Said, assistant, called, region, user
+from tests.examples import examples
 
 #: How a line may begin: with its turns and what it is.
 LINE = re.compile(
@@ -164,7 +165,7 @@ def test_notes_stand_apart_and_on_one_line():
     assert made.text.endswith("\nnote: a ¶ user: b")
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(hostile, hostile, hostile, st.sampled_from(DetailLevel))
 def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
     words, result, answer, level

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config
@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from proxy.api.server_protocol import ServerProtocol
+from tests.examples import examples
 from tests.proxy.api.server_fixtures import SAYS, Wire, body_of, length, part, start
 
 #: Words of the grammar, whole and spoiled, that random bytes would seldom hit.
@@ -193,7 +194,7 @@ def after_chunks(rest: bytes, *, is_closed: bool) -> bytes:
     return rest
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(st.lists(requests(), min_size=1, max_size=4), CUTS)
 def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cut(asked, cuts):
     pieces = cut(b"".join(asked), cuts)
@@ -205,7 +206,7 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
     assert ours == theirs
 
 
-@settings(max_examples=150)
+@examples(75)
 @given(SPOKEN | spoiled(), CUTS, st.integers(0, 2))
 @example(b"GET /plain HTTP/1.1\r\nhost: us\r\n\r\n" * 40, [], 0)
 @example(b"GET /plain HTTP/1.1\r\n\r\nGET /pieces HTTP/1.1\r\n\r\nno words\r\n\r\n", [], 0)
@@ -224,7 +225,7 @@ def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, sl
         assert told.endswith(b"(closed)")
 
 
-@settings(max_examples=20)
+@examples(14)
 @given(st.sampled_from(WORDS[:4]), st.binary(min_size=1, max_size=4), st.integers(1, 60))
 def test_a_head_without_end_is_refused_in_bounds(opening, name, size):
     piece = name.hex().encode() + b": " + b"v" * size + b"\r\n"
@@ -236,7 +237,7 @@ def test_a_head_without_end_is_refused_in_bounds(opening, name, size):
     assert asked == []
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(spoiled(), CUTS, st.integers(0, 500))
 def test_a_caller_that_leaves_at_any_byte_leaves_nothing_running(raw, cuts, end):
     told, asked = asyncio.run(said(ServerProtocol, cut(raw[: end % len(raw)], cuts)))

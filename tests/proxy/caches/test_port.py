@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.anthropic_breakpoint import (
@@ -23,6 +23,7 @@ from proxy.caches.port import Cache, CachedPrompt, TokenBlock
 from proxy.caches.prefix_unit import PrefixUnitRules as UnitRules
 from proxy.caches.prefix_unit import PrefixUnits
 from proxy.caches.slots import ServerSlots, SlotRules
+from tests.examples import examples
 from tests.proxy.caches.prompts import block, call, conversations, prompt, tokens, users, written
 
 CACHES: dict[str, Callable[[], Cache]] = {
@@ -40,7 +41,7 @@ CACHES: dict[str, Callable[[], Cache]] = {
     "slots": lambda: ServerSlots(SlotRules(similarity=0.0)),
 }
 #: Each property is tried on every cache, so fewer examples each will do.
-few = settings(max_examples=25)
+few = examples(18)
 every_cache = pytest.mark.parametrize("make", CACHES.values(), ids=CACHES)
 
 SMALL: dict[str, tuple[Callable[[], Cache], int]] = {

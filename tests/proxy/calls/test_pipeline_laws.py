@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -15,6 +14,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from slo.breaker import BreakerState as Breaking
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
+from tests.examples import examples
 from tests.fakes.chaos import (
     PLAYS,
     ChaosCall,
@@ -206,4 +206,4 @@ class Calls(RuleBasedStateMachine):
 
 
 TestCalls = Calls.TestCase
-TestCalls.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestCalls.settings = examples(30, stateful_step_count=30, deadline=None)

@@ -6,7 +6,7 @@ from random import Random
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.breakpoints.plan import SEVERAL, ExperimentArm, Plan
@@ -14,6 +14,7 @@ from proxy.prefix.conversations import Conversations
 from proxy.prefix.planned import Planned, PlanningRequest
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.origin import UncompactedConversation
+from tests.examples import examples
 from tests.proxy.prefix.planning_requests import (
     RULES,
     TARGETS,
@@ -409,7 +410,7 @@ def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
 
 @pytest.mark.slow
 @given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
-@settings(max_examples=100, deadline=None)
+@examples(50, deadline=None)
 def test_no_session_is_split_or_merged_in_any_order_of_calls(
     every: list[list[list[Json]]], processes: int, roll: Random
 ):

@@ -1,7 +1,7 @@
 """Reuse observations and misses of answered calls."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints
@@ -25,6 +25,7 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from slo.price import TokenRates
 from slo.usage import Usage
+from tests.examples import examples
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -160,7 +161,7 @@ def test_a_miss_at_an_unknown_price_has_unknown_cost():
     assert lost_nanos(5, usage, TokenRates(cache_read=1)) is None
 
 
-@settings(max_examples=30, deadline=None)
+@examples(21, deadline=None)
 @given(st.lists(st.integers(20, 900), min_size=3, max_size=12), st.integers(1, 299))
 def test_a_conversation_that_is_marked_at_its_end_misses_nothing_after_its_first_call(sizes, gap):
     cache, chains, traces = AnthropicBreakpoints(), PrefixChainIndex(), CallTraces()

@@ -7,12 +7,13 @@ from random import Random
 import msgspec
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.prompt import PromptSlot
+from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.planned_body_check import assert_nothing_lost
@@ -150,7 +151,7 @@ def calls(draw: st.DrawFn) -> list[bytes]:
 
 @pytest.mark.slow
 @given(calls(), st.sampled_from(EVERYWHERE), st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
+@examples(40, deadline=None)
 def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     bodies: list[bytes], to: PlanningTarget, roll: Random
 ):

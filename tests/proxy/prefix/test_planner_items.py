@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.port import TokenBlock
@@ -20,6 +20,7 @@ from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.scripted_reply import ReadingContext
+from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.planned_body_check import assert_nothing_lost
@@ -288,7 +289,7 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(30, deadline=None)
 @given(bodies(), st.sampled_from(REGIMES))
 def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):
     assert_nothing_lost(raw, PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)

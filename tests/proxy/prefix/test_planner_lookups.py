@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import entry_keys, lookup_places, written_breakpoints
 from proxy.prefix.prediction.sent_call import SentCall
+from tests.examples import examples
 from tests.proxy.prefix.planning_requests import (
     RULES,
     TARGETS,
@@ -156,7 +157,7 @@ def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
-@settings(max_examples=30)
+@examples(21)
 @given(shape=SHAPES)
 def test_a_call_looks_up_what_the_one_before_it_wrote_and_reads_all_but_what_varies(regime, shape):
     found = worked(shape, regime)

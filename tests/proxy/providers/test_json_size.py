@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.providers.json_size import (
@@ -17,6 +17,7 @@ from proxy.providers.json_size import (
     loose_sizes,
     may_exceed,
 )
+from tests.examples import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a":,[]{}\\é')),
@@ -50,7 +51,7 @@ def test_the_exact_size_is_that_of_the_value_however_the_text_is_cut(value, piec
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples(14)
 @given(JSON)
 def test_the_loose_size_is_never_below_the_exact_one(value):
     text = json.dumps(value).encode() + b" " * SMALL_BYTES
@@ -78,7 +79,7 @@ def arrived(text: bytes, limit: JsonSize, piece: int) -> int | None:
     return None
 
 
-@settings(max_examples=20)
+@examples(14)
 @given(JSON, st.integers(20_000, 300_000))
 def test_a_text_that_arrives_is_over_the_limit_where_its_exact_size_is(value, piece):
     text = json.dumps(value, ensure_ascii=False).encode() + b" " * SMALL_BYTES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.tokens.vocabulary import (
@@ -17,6 +17,7 @@ from proxy.tokens.vocabulary import (
     is_published,
     vocabulary,
 )
+from tests.examples import examples
 
 _FILES = Path(__file__).resolve().parents[3] / "../shared/data/tokenizer"
 
@@ -118,7 +119,7 @@ def test_any_text_becomes_the_tokens_tiktoken_makes(name: Vocabulary, text: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
-@settings(max_examples=25)
+@examples(18)
 @given(piece=texts.filter(bool), tail=texts)
 def test_a_long_text_counts_the_same_although_it_is_cut(
     name: Vocabulary, piece: str, tail: str

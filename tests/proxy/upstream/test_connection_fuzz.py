@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
 from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import MAX_PIECE_BYTES
 from proxy.upstream.http import HttpExchange
+from tests.examples import examples
 from tests.fakes.server import chunked, head
 from tests.fakes.socket import FakeSocket
 
@@ -108,7 +109,7 @@ async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAn
     return found
 
 
-@settings(max_examples=300)
+@examples(150)
 @given(SPOKEN | spoiled(), CUTS, st.booleans())
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", [], False)  # noqa: FBT003 - a case
 def test_any_bytes_are_read_the_same_however_they_are_cut(raw, cuts, is_bodiless):
@@ -121,7 +122,7 @@ def test_any_bytes_are_read_the_same_however_they_are_cut(raw, cuts, is_bodiless
     assert (in_pieces.body, bool(in_pieces.error)) == (whole.body, bool(whole.error))
 
 
-@settings(max_examples=100)
+@examples(50)
 @given(st.sampled_from(ANSWERS[:2]), st.integers(1, 120))
 def test_an_answer_of_known_length_that_is_cut_short_is_never_whole(raw, missing):
     found = asyncio.run(heard([raw[: max(len(raw) - missing, 0)]]))
@@ -129,7 +130,7 @@ def test_an_answer_of_known_length_that_is_cut_short_is_never_whole(raw, missing
     assert found.error == "the connection ended"
 
 
-@settings(max_examples=100)
+@examples(50)
 @given(st.binary(min_size=1, max_size=3), st.integers(1, 40), st.sampled_from(WORDS))
 def test_a_head_that_never_ends_is_refused_in_bounded_memory(name, size, start):
     line = name.hex().encode() + b": " + b"v" * size + b"\r\n"
@@ -171,7 +172,7 @@ class OnePool:
         connection.close()
 
 
-@settings(max_examples=200)
+@examples(100)
 @given(spoiled(), CUTS)
 def test_an_exchange_ends_with_a_body_or_an_error_of_the_upstreams(raw, cuts):
     async def work() -> None:

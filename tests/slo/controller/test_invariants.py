@@ -1,6 +1,5 @@
 """What holds whatever is counted, whenever somebody looks, pins, freezes or turns the clock."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import json
@@ -12,6 +11,7 @@ from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
 from slo.controller.transitions import state_change
 from slo.tally import GoodBadCounts
+from tests.examples import examples
 
 BEGAN = 1_000_000.0
 RULES = ControllerRules(target=0.95, fallback_levels=2)
@@ -167,4 +167,4 @@ class ControllerMachine(RuleBasedStateMachine):
 
 
 TestLooked = ControllerMachine.TestCase
-TestLooked.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLooked.settings = examples(75, stateful_step_count=40, deadline=None)

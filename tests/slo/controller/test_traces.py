@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import floor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
@@ -14,6 +14,7 @@ from slo.controller.pins import freeze_state, thaw_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
 from slo.controller.transitions import state_change
 from slo.tally import Tally
+from tests.examples import examples
 
 EPOCH = 1_800_000_000.0
 RULES = ControllerRules(target=0.95, fallback_levels=2)
@@ -306,7 +307,7 @@ def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
     st.sampled_from([1, 2, 3, 6]),
     st.sampled_from([0.0, 0.01]),
 )
-@settings(max_examples=40, deadline=None)
+@examples(20, deadline=None)
 def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, rate, luck):
     """Level 0 is bad; of those below it any may be, all the time."""
     bad = (True, *is_bad)

@@ -5,12 +5,13 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.placement import CallToMark, Mark, Reuse, cheapest_marks
+from tests.examples import examples
 from tests.proxy.prefix.sent_calls import ANTHROPIC
 
 LIFETIMES = ANTHROPIC.lifetimes
@@ -132,7 +133,7 @@ def cases(draw: st.DrawFn) -> tuple[CallToMark, list[Reuse], Regime]:
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=200, deadline=None)
+@examples(100, deadline=None)
 def test_no_set_of_marks_costs_two_percent_less(case):
     call, reuses, regime = case
     marks = cheapest_marks(call, reuses, regime)
@@ -200,7 +201,7 @@ def test_blocks_that_do_not_exist_and_lifetimes_nobody_sells_do_no_harm():
     st.dictionaries(st.integers(-5, 400), TTLS, max_size=40),
     st.dictionaries(st.integers(-5, 400), TTLS, max_size=3),
 )
-@settings(max_examples=50, deadline=None)
+@examples(25, deadline=None)
 def test_any_prompt_gets_marks_that_may_be_sent(sizes, reuses, cached, own):
     ends = [sum(sizes[: at + 1]) for at in range(len(sizes))]
 

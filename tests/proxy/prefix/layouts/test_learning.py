@@ -8,13 +8,14 @@ from time import thread_time
 import msgspec
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.layout import Layout, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
+from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
 from tests.fakes.planned_body_check import assert_nothing_lost
@@ -269,7 +270,7 @@ def test_each_template_has_its_moves():
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@examples(10)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_conversations_does_not_matter(roll):
     calls = [(number, call) for number in range(40) for call in range(3)]

@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.order import (
@@ -17,6 +17,7 @@ from proxy.prefix.layouts.order import (
 )
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
+from tests.examples import examples
 from tests.fakes.planned_body_check import assert_nothing_lost
 
 PIECE_WORDS = st.text("abc \n.", max_size=9)
@@ -307,7 +308,7 @@ SPOKEN = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), WORD
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(75)
 @given(LEADING, SPOKEN)
 def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
     messages = [(role, "".join(piece.text for piece in pieces)) for role, pieces in leads]
@@ -320,7 +321,7 @@ def test_ordering_loses_nothing_and_is_deterministic(leads, spoken):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(75)
 @given(LEADING, SPOKEN, st.lists(WORDS, min_size=8, max_size=8), st.booleans())
 def test_each_ordered_call_extends_the_bytes_of_the_one_before(leads, spoken, news, late):
     """Between two calls what varies has other words, and the conversation goes on."""

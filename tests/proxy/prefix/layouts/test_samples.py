@@ -6,7 +6,7 @@ from time import thread_time
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.samples import (
@@ -24,6 +24,7 @@ from proxy.prefix.layouts.samples import (
     is_distinctive,
     split_units,
 )
+from tests.examples import examples
 
 MEGABYTES = 5_000_000
 HOUR = 3600.0
@@ -270,7 +271,7 @@ def test_telling_units_are_counted_once_per_conversation():
     assert conversation_counts(found.conversations) == {fingerprint(b"Be kind."): 2}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 40), st.sampled_from("abc"), st.integers(0, 2), st.booleans()),

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.tool_order import (
@@ -19,6 +19,7 @@ from proxy.prefix.layouts.tool_order import (
     Toolsets,
     order_tools,
 )
+from tests.examples import examples
 from tests.fakes.handbook import dice
 
 MARK = {"type": "ephemeral"}
@@ -350,7 +351,7 @@ def test_the_remembered_tool_order_is_bounded():
     assert sent([tool("a")], known).order == known
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30, deadline=None)
 @given(st.lists(st.lists(_NAMES, unique=True, max_size=6), min_size=1, max_size=6))
 def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
     calls: list[list[str]],
@@ -369,7 +370,7 @@ def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
         before |= dict(zip(names(found), found.tools, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30, deadline=None)
 @given(st.lists(st.tuples(_NAMES, st.sampled_from([None, MARK, HOUR])), max_size=6))
 def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
     tools = [tool(name, mark) for name, mark in asked]

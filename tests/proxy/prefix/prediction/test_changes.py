@@ -1,7 +1,7 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.prediction.changes import (
@@ -15,6 +15,7 @@ from proxy.prefix.prediction.changes import (
 )
 from proxy.prefix.prediction.sent_call import MAX_DIGESTS, SentCall
 from proxy.prefix.prompts.prompt import parse_prompt
+from tests.examples import examples
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, fingerprint, sent_chat
 
 BODY = b"""{"model": "m", "messages": [], "temperature": 1, "reasoning_effort": "low",
@@ -223,7 +224,7 @@ def test_traces_are_bounded_by_their_bytes():
     CallTraces(room=10).record_call(call("a"), 0)
 
 
-@settings(max_examples=50)
+@examples(25)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
 def test_a_change_is_found_exactly_where_tools_differ(before, after):
     found = went(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
@@ -235,7 +236,7 @@ def test_a_change_is_found_exactly_where_tools_differ(before, after):
     assert found is None or found.place == f"tools[{first}]"
 
 
-@settings(max_examples=50)
+@examples(25)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
 def test_repeated_bytes_count_each_block_as_often_as_before(before, after):
     one, other = (

@@ -3,7 +3,7 @@ from dataclasses import replace as replaced
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches import (
@@ -17,6 +17,7 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
+from tests.examples import examples
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
@@ -83,7 +84,7 @@ def served(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
 GAPS = st.sampled_from([1.0, 3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
 
 
-@settings(max_examples=35, deadline=None)
+@examples(24, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS), min_size=2, max_size=6), st.booleans())
 def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bedrock):
     rules = anthropic_breakpoint.BEDROCK if bedrock else anthropic_breakpoint.ANTHROPIC

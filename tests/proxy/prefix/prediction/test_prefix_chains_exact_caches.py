@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches import openai_interval
@@ -30,6 +30,7 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
+from tests.examples import examples
 from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import block
 
@@ -226,7 +227,7 @@ def test_every_regime_is_compared():
 
 
 @pytest.mark.parametrize(("regime", "provider"), EXACT)
-@settings(max_examples=20, deadline=None)
+@examples(14, deadline=None)
 @given(data=st.data())
 def test_planning_expects_what_the_exact_cache_reads_and_bills(regime, provider, data):
     made = data.draw(calls(regime, provider))
@@ -239,7 +240,7 @@ def test_planning_expects_what_the_exact_cache_reads_and_bills(regime, provider,
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-@settings(max_examples=15, deadline=None)
+@examples(10, deadline=None)
 @given(data=st.data())
 def test_no_more_is_expected_than_is_read_whenever_idle_entries_die(provider, data):
     regime = "openai-interval"
@@ -254,7 +255,7 @@ def test_no_more_is_expected_than_is_read_whenever_idle_entries_die(provider, da
     ("regime", "provider"),
     [("block-chain", "vllm"), ("implicit", "sglang"), ("prefix-unit", "deepseek")],
 )
-@settings(max_examples=15, deadline=None)
+@examples(10, deadline=None)
 @given(data=st.data())
 def test_no_more_is_expected_than_is_read_where_answers_are_kept(regime, provider, data):
     made = data.draw(calls(regime, provider))
@@ -264,7 +265,7 @@ def test_no_more_is_expected_than_is_read_where_answers_are_kept(regime, provide
         assert outcome.expected.tokens <= outcome.served.read
 
 
-@settings(max_examples=15, deadline=None)
+@examples(10, deadline=None)
 @given(made=calls("implicit", "llamacpp"))
 def test_no_less_is_expected_than_the_slots_of_a_server_hold(made):
     cache = build_cache("implicit", provider="llamacpp", min_tokens=0)
@@ -274,7 +275,7 @@ def test_no_less_is_expected_than_the_slots_of_a_server_hold(made):
         assert held <= outcome.expected.tokens
 
 
-@settings(max_examples=15, deadline=None)
+@examples(10, deadline=None)
 @given(tails=st.lists(st.lists(PIECES, min_size=1, max_size=3), min_size=1, max_size=6))
 def test_a_conversation_alone_on_a_server_is_read_from_its_slot_as_expected(tails):
     cache = build_cache("implicit", provider="llamacpp", min_tokens=LEAST)

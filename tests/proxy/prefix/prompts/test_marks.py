@@ -8,7 +8,6 @@ import msgspec
 import orjson
 import pytest
 from hypothesis import given as each
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
@@ -29,6 +28,7 @@ from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
+from tests.examples import examples
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.sent_calls import blocks
@@ -317,7 +317,7 @@ _MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(40, deadline=None)
 @each(
     messages=st.lists(_MESSAGES, max_size=5),
     tools=st.lists(st.sampled_from([TOOL, TOOL | {"cache_control": MARK}, 7]), max_size=2),

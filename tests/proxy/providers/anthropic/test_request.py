@@ -9,13 +9,14 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import CallerError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
+from tests.examples import examples
 from tests.fakes.refusals import refusing
 
 _RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/A"
@@ -393,7 +394,7 @@ def test_the_rich_call_can_be_said() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@examples(250)
 @given(_CHANGES, _TRAIT_SETS)
 def test_any_wrong_value_anywhere_is_either_said_or_refused_by_name(
     changes: list[tuple[tuple[Any, ...], Any]], traits: frozenset[str]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.services.objectives.judge import Judge
@@ -13,6 +13,7 @@ from slo.alert import Severity
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.controller.transitions import StateChange
 from slo.objective import BurnAlert, Enforce, Metric
+from tests.examples import examples
 from tests.fakes.objective_replicas import START, objective
 
 TRACK = track_objective(objective(alerts=(BurnAlert(burn=6.0, over=1800.0),)))
@@ -220,7 +221,7 @@ def test_others_alerts_are_none_of_ours():
     assert heir._open == {}
 
 
-@settings(max_examples=30, deadline=None)
+@examples(21, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([10, 60, 600, 1800]), st.integers(0, 50), st.integers(0, 50)),

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,6 +28,7 @@ from slo.leases import (
     LeaseReport,
 )
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
+from tests.examples import examples
 from tests.fakes.redis_keys import SERVER
 
 T = TypeVar("T")
@@ -493,6 +493,4 @@ def test_whatever_is_lost_on_the_wire_leases_pass_no_limit_and_lose_nothing(redi
         def __init__(self) -> None:
             super().__init__(redis_prefix)
 
-    run_state_machine_as_test(
-        Life, settings=settings(max_examples=30, stateful_step_count=20, database=None)
-    )
+    run_state_machine_as_test(Life, settings=examples(21, stateful_step_count=20, database=None))

@@ -6,7 +6,6 @@ from secrets import token_hex
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -32,6 +31,7 @@ from slo.reservations import (
     ReservationRefused,
     Reservations,
 )
+from tests.examples import examples
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_model import ReservationModel
 
@@ -634,4 +634,4 @@ def test_whatever_happens_the_counters_agree_with_a_naive_account(make: Make) ->
         def __init__(self) -> None:
             super().__init__(make)
 
-    run_state_machine_as_test(Life, settings=settings(max_examples=40, stateful_step_count=25))
+    run_state_machine_as_test(Life, settings=examples(20, stateful_step_count=25))

@@ -3,7 +3,6 @@
 from pathlib import Path
 from secrets import token_hex
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from sqlalchemy import Engine
@@ -15,6 +14,7 @@ from proxy.store.journal.segments import list_segments
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.journal_shipper import JournalShipper
+from tests.examples import examples
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import a_receipt, rolled_up
 
@@ -90,4 +90,4 @@ def test_the_ledger_is_what_was_appended_and_the_rollups_are_its_sums(
         def __init__(self) -> None:
             super().__init__(engine, tmp_path)
 
-    run_state_machine_as_test(Life, settings=settings(max_examples=30, stateful_step_count=12))
+    run_state_machine_as_test(Life, settings=examples(21, stateful_step_count=12))

@@ -5,13 +5,14 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.tools.simulator.models import MODELS, SimulatedModel, of_models
 from proxy.tools.simulator.rendering import Vocabulary
 from slo.usage import Usage
+from tests.examples import examples
 from tests.proxy.tools.simulator.scene import (
     CLAUDE_TOOL,
     FLAT_TOOL,
@@ -408,7 +409,7 @@ BODIES: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("path", BODIES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
 def test_no_body_however_odd_is_a_bug(
     scene: SimulatorHarness, path: str, choice: st.DataObject
