@@ -74,7 +74,7 @@ def modules() -> Trees:
 
 
 def documented(modules: Trees) -> list[tuple[str, str]]:
-    """Where each docstring stands, and its first paragraph."""
+    """Return where each docstring stands, and its first paragraph."""
     return [
         (f"{path}:{getattr(node, 'name', '')}", text.partition("\n\n")[0])
         for path in modules

@@ -22,7 +22,7 @@ def examples(readme: str) -> str:
 
 
 def checked(folder: Path, setting: str, readme: str) -> str:
-    """What `thriftgate check` prints with the examples in force; it has to exit with 0."""
+    """Return what `thriftgate check` prints with the examples in force; it has to exit with 0."""
     path = folder / "examples.toml"
     path.write_text(examples(readme), encoding="utf8")
     given = {

@@ -118,7 +118,7 @@ class Ledger:
         return {team: each.nanos for team, each in found.items()}
 
     def levels(self, names: Sequence[str]) -> list[CounterLevel]:
-        """What the counters of these names' first parts say, wherever their windows are."""
+        """Return what the counters of these names' first parts say, wherever their windows are."""
         return asyncio.run(self.counted(names))
 
     async def counted(self, names: Sequence[str]) -> list[CounterLevel]:
@@ -281,7 +281,7 @@ def published(gateway: ServeProcess) -> float:
 
 
 def row(callers: ConcurrentCallers, phase: str, team: str) -> Row:
-    """What a team met in a phase."""
+    """Return what a team met in a phase."""
     met = callers.of(phase, team)
     refused = sorted(each.seconds for each in met if each.status != 200)
     return Row(

@@ -182,7 +182,7 @@ def _weight(messages: Sequence[Message], count: Count) -> int:
 
 
 def _kept(case: Case) -> int:
-    """Where the last three turns begin."""
+    """Return where the last three turns begin."""
     return [turn for turn in case.dialogue.turns if turn < case.now][-3]
 
 

@@ -73,7 +73,7 @@ def compacted_part(policy: CompactionPolicy, count: Count) -> Method:
 
 
 def ends(made: CompactedChat) -> int:
-    """Where the last segment ends; 0 for none."""
+    """Return where the last segment ends; 0 for none."""
     return made.segments[-1].end if made.segments else 0
 
 

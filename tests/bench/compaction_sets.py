@@ -152,7 +152,7 @@ def dialogues(name: str, every: int = 1) -> list[Dialogue]:
 
 
 def cuts(table: str, every: int = 1) -> list[CompactedRange]:
-    """Where a table's dialogues are cut."""
+    """Return where a table's dialogues are cut."""
     name, cut, keep = TABLES[table]
     return [each for dialogue in dialogues(name, every) for each in cut(dialogue, keep)]
 

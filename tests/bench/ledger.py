@@ -193,7 +193,7 @@ def timed(what: str, question: Callable[[], object]) -> None:
 
 
 def seconds(question: Callable[[], object]) -> float:
-    """How long an answer takes."""
+    """Return how long an answer takes."""
     began = time.perf_counter()
     question()
     return time.perf_counter() - began

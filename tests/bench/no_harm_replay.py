@@ -87,7 +87,7 @@ class Replayer:
     def cells(
         self, workload: Workload, laid_out: Mapping[float, Sequence[TimedCall]], model: Model
     ) -> list[Cell]:
-        """What the calls of a workload come to on a model, laid out for each rate."""
+        """Return what the calls of a workload come to on a model, laid out for each rate."""
         reading = _Remembering(model, model.routes[0], self._vocabulary)
         return [
             _cell(workload, calls, reading, rate, self._credit) for rate, calls in laid_out.items()

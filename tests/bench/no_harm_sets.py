@@ -40,7 +40,7 @@ WORDLESS: Final = ("Azure 2023 (arrivals and lengths only)",)
 
 
 def folder() -> Path | None:
-    """Where the sets lie; None where they do not."""
+    """Return where the sets lie; None where they do not."""
     return next((each.resolve() for each in FOLDERS if each.is_dir()), None)
 
 

@@ -131,7 +131,7 @@ class FaultResult:
 
 
 def got(heard: HttpAnswer) -> str:
-    """What a caller got, in a few words."""
+    """Return what a caller got, in a few words."""
     if heard.status == 200:
         said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
         return f"{said}, moved ({heard.moved.partition(': ')[2]})" if heard.moved else said

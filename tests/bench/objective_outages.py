@@ -94,7 +94,7 @@ class OutageResult:
     epochs: Sequence[int] = ()
 
     def level(self, name: str, gateway: int = 0) -> float | None:
-        """Where the objective stood at the end of a phase, as a gateway said."""
+        """Return where the objective stood at the end of a phase, as a gateway said."""
         (found,) = [p.level for p in self.phases if (p.name, p.gateway) == (name, gateway)]
         return found
 

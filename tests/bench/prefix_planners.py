@@ -45,7 +45,7 @@ class Planning:
         self._seen: dict[LayoutScope, int] = {}
 
     def __call__(self, one: Recorded, body: bytes) -> Sent:
-        """What is sent of it; each call is answered before the next, ten seconds later."""
+        """Return what is sent of it; each call is answered before the next, ten seconds later."""
         self._now += 10.0
         planned = self._planned(PlanningRequest(team="t", feature=one.feature, key="k", body=body))
         self._planner.adopt_plan(planned.draft, planned.plan)
@@ -87,7 +87,7 @@ def sent_as_it_came(_regime: str) -> Plans:
 
 
 def marked(regime: str) -> Plans:
-    """What costs no word its place: tools in order, marks and keys."""
+    """Return what costs no word its place: tools in order, marks and keys."""
     return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=False)
 
 

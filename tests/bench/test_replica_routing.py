@@ -1,4 +1,4 @@
-"""What the table of replica routing rests on, on a slice of made-up traffic."""
+"""Tests of what the table of replica routing rests on, on a slice of made-up traffic."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""What compaction says is lost is what an independent scan finds lost."""
+"""Tests of what compaction says is lost is what an independent scan finds lost."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What later calls need survives, on dialogues made up in the manner of recorded ones."""
+"""Tests of what later calls need survives, on dialogues made up in the manner of recorded ones."""
 
 import pytest
 

@@ -65,7 +65,7 @@ class Operation:
         return is_same and re.fullmatch(pattern, path) is not None
 
     def problem(self, names: frozenset[str]) -> str:
-        """Why a body with these top-level fields is not valid; "" where it is."""
+        """Return why a body with these top-level fields is not valid; "" where it is."""
         steps = frozenset(re.findall(r"\{([^}]*)\}", self.path))
         problems = [_field_problem(each, names, steps) for each in self.params]
         return "" if not problems or "" in problems else problems[0]

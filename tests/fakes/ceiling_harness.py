@@ -55,7 +55,7 @@ class CeilingHarness:
         return AttemptInfo(call=made, route=over)
 
     def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperRoute:
-        """What becomes of an attempt, where these models cannot take it."""
+        """Return what becomes of an attempt, where these models cannot take it."""
         prepared = prepare(attempt.call, attempt.route or DEAR)
         return asyncio.run(self.ceilings.check(attempt, prepared, lambda name: name not in unable))
 
@@ -72,7 +72,7 @@ class CeilingHarness:
             self.end(number, 0, length)
 
     def figures(self) -> dict[str, float]:
-        """What Prometheus reads, without what is 0."""
+        """Return what Prometheus reads, without what is 0."""
         return {
             f"{sample.name} {' '.join(sample.labels.values())}": sample.value
             for metric in self.ceilings.collect()

@@ -40,17 +40,17 @@ class CommandRunner:
     def said(
         self, build: Callable[[Terminal], typer.Typer], *words: str, stdin: bytes = b""
     ) -> str:
-        """What the command prints; it has to succeed."""
+        """Return what the command prints; it has to succeed."""
         code, text = self._run(build, words, stdin)
         assert code == 0, (text, self.failed)
         return text
 
     def refused(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
-        """Why the command fails."""
+        """Return why the command fails."""
         return self.failing(build, *words)[1]
 
     def failing(self, build: Callable[[Terminal], typer.Typer], *words: str) -> tuple[str, str]:
-        """What the command prints, and why it fails."""
+        """Return what the command prints, and why it fails."""
         code, text = self._run(build, words)
         assert code == 1
         return text, self.failed

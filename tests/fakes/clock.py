@@ -34,7 +34,7 @@ class InstantLoop(asyncio.SelectorEventLoop):
 
 
 def played(work: Coroutine[Any, Any, T]) -> T:
-    """What the work returns, run in time that passes at once."""
+    """Return what the work returns, run in time that passes at once."""
     with asyncio.Runner(loop_factory=InstantLoop) as runner:
         return runner.run(work)
 

@@ -58,7 +58,7 @@ class ConcurrentCallers:
             thread.join(60)
 
     def of(self, phase: str, team: str) -> list[ObservedCall]:
-        """What a team met in a phase."""
+        """Return what a team met in a phase."""
         return [each for each in list(self.met) if (each.phase, each.team) == (phase, team)]
 
     async def _run(self, stop: threading.Event) -> None:
@@ -84,7 +84,7 @@ class ConcurrentCallers:
             await asyncio.sleep(self.pause)
 
     async def call(self, session: aiohttp.ClientSession, team: str, body: bytes) -> ObservedCall:
-        """What became of one call."""
+        """Return what became of one call."""
         phase, began = self.phase, time.monotonic()
         headers = {
             "authorization": f"Bearer {self.keys[team]}",

@@ -22,12 +22,12 @@ _CITIES = ("OSL", "LIS", "GVA", "ATH", "DUB", "PRG", "KEF", "RIX", "TLL", "VNO",
 
 
 def user(words: str) -> Message:
-    """What a user says."""
+    """Return what a user says."""
     return {"role": "user", "content": words}
 
 
 def says(words: str) -> Message:
-    """What the assistant says."""
+    """Return what the assistant says."""
     return {"role": "assistant", "content": words}
 
 
@@ -39,7 +39,7 @@ def asks(name: str, tool: str, **arguments: object) -> Message:
 
 
 def gives(name: str, result: object) -> Message:
-    """What came back."""
+    """Return what came back."""
     text = result if isinstance(result, str) else orjson.dumps(result).decode()
     return {"role": "tool", "tool_call_id": name, "content": text}
 

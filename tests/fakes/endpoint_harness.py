@@ -87,7 +87,7 @@ class EndpointHarness:
 def endpoint_refusal(
     body: bytes | Connection = ASKED, harness: EndpointHarness | None = None, **head: Any
 ) -> Any:
-    """How the front refuses this, the status in front; nothing is sent upstream."""
+    """Return how the front refuses this, the status in front; nothing is sent upstream."""
     harness = harness or EndpointHarness()
     connection = harness.ask(body, **head)
     error = refusal(connection)

@@ -101,7 +101,7 @@ class FallbackGateway:
         )
 
     def receipts(self, call_id: str) -> list[Receipt]:
-        """What the ledger holds of a call."""
+        """Return what the ledger holds of a call."""
         store = self.gateway.store
         assert store.drain.flush(20)
         return store.ledger.call_receipts(call_id, self.team)

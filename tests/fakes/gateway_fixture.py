@@ -82,7 +82,7 @@ class GatewayFixture:
     lab: Simulator
 
     def receipts(self, call_id: str) -> list[Receipt]:
-        """What the ledger holds of a call, once all that was journalled is in it."""
+        """Return what the ledger holds of a call, once all that was journalled is in it."""
         store = self.gateway.store
         assert store.drain.flush(20)
         team = store.teams.all()[0]

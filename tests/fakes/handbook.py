@@ -53,13 +53,13 @@ def section(number: int, seed: str) -> str:
 
 
 def passages(question: str, count: int = 6) -> str:
-    """What a search finds for a question: some 90 tokens each, found in no handbook."""
+    """Return what a search finds for a question: some 90 tokens each, found in no handbook."""
     found = (_filled_passage(question, at) for at in range(count))
     return "\n\n".join(["Passages found for the question:", *found])
 
 
 def question(seed: str) -> str:
-    """What a customer asks; no two seeds ask the same."""
+    """Return what a customer asks; no two seeds ask the same."""
     roll = dice("question", seed)
     thing, other, state = roll.choice(_THINGS), roll.choice(_THINGS), roll.choice(_STATES)
     number = roll.randrange(10_000, 99_999)

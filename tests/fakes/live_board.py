@@ -36,7 +36,7 @@ def asked(
     *budgets: Budget,
     **parts: Any,
 ) -> T:
-    """What a board says."""
+    """Return what a board says."""
 
     async def run() -> T:
         given: dict[str, Any] = {"router": None, "counters": None, "now": lambda: NOW}
@@ -59,5 +59,5 @@ def spent_by(store: Store, *names: str) -> None:
 
 
 def broken(*_: Any, **__: Any) -> Any:
-    """What a database that is away answers."""
+    """Return what a database that is away answers."""
     raise OperationalError("SELECT", {}, Exception("the database is away"))

@@ -31,7 +31,7 @@ def called(number: object, name: str, **arguments: object) -> Json:
 
 
 def returned(number: object, content: str) -> Json:
-    """What the tool gave back."""
+    """Return what the tool gave back."""
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": content}
 
 
@@ -74,7 +74,7 @@ def clock(number: int) -> str:
 
 
 def environment(seed: object, number: int) -> str:
-    """What an agent's surroundings look like, another way each time; some 150 tokens."""
+    """Return what an agent's surroundings look like, another way each time; some 150 tokens."""
     rows = "\n".join(f"{name}: {hash_of(f'{seed}{number}{name}')}" for name in ("head", "diff"))
     return (
         f"<environment>\n{clock(number)}\n{rows}\n{passages(f'{seed}/{number}', 1)}\n</environment>"
@@ -87,5 +87,5 @@ def reminder(seed: object, number: int) -> str:
 
 
 def output(seed: object, size: int = 3) -> str:
-    """What a tool prints: some 90 tokens for each of ``size``."""
+    """Return what a tool prints: some 90 tokens for each of ``size``."""
     return passages(f"output {seed}", size)

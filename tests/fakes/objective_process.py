@@ -23,7 +23,7 @@ class ManualClock:
 
 
 def open_counters(prefix: str) -> RedisCounters:
-    """What the processes share."""
+    """Return what the processes share."""
     return RedisCounters(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0)
 
 

@@ -37,7 +37,7 @@ def length(dice: random.Random) -> int:
 
 
 def cost(length: int) -> int:
-    """What a call costs that generates this many tokens."""
+    """Return what a call costs that generates this many tokens."""
     return PROMPT * INPUT_NANOS + length * OUTPUT_NANOS
 
 

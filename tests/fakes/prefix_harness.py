@@ -142,7 +142,7 @@ class PrefixHarness:
         self.lab._caches.update({name: cache_of(model) for name, model in models.items()})
 
     def spent(self) -> dict[str, Spend]:
-        """What the ledger holds, by feature."""
+        """Return what the ledger holds, by feature."""
         store = self.gateway.store
         assert store.drain.flush(30)
         return {str(row.feature): row for row in store.reports.spend(_EVER, _BY_FEATURE)}

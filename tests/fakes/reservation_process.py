@@ -58,7 +58,7 @@ def open_budget_store(prefix: str, *, trusts_callers: bool = False) -> RedisBudg
 def with_budget_store(
     prefix: str, story: Callable[[RedisBudgetStore], Awaitable[Any]], *, trusts: bool = False
 ) -> Any:
-    """What the story returns of the counters that start with this prefix."""
+    """Return what the story returns of the counters that start with this prefix."""
 
     async def play() -> Any:
         store = open_budget_store(prefix, trusts_callers=trusts)

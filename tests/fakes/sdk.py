@@ -15,7 +15,7 @@ class Sdk(Protocol):
     client: Any
 
     def ask(self, question: Callable[[Any], Any]) -> Any:
-        """What the client answers."""
+        """Return what the client answers."""
         ...
 
     def all(self, question: Callable[[Any], Any]) -> list[Any]:

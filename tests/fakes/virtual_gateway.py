@@ -119,7 +119,7 @@ class VirtualGateway:
             return [receipt_from_row(row[:-1], row[-1]) for row in found]
 
     def finals(self) -> dict[str, str]:
-        """Why each call was rerouted, by its id, as its one final receipt says."""
+        """Return why each call was rerouted, by its id, as its one final receipt says."""
         store, calls = self.gateway.store, schema.calls.c
         assert store.drain.flush(30)
         with read_transaction(store.ledger._engine) as connection:
@@ -138,7 +138,7 @@ class VirtualGateway:
         return sorted(found, key=lambda alert: alert.began)
 
     def moves(self) -> list[tuple[float, str]]:
-        """When objectives moved, and what the log said of it."""
+        """Return when objectives moved, and what the log said of it."""
         return [
             (at, line)
             for at, name, line in self.said.lines
@@ -146,7 +146,7 @@ class VirtualGateway:
         ]
 
     def breaker(self, model: str) -> str:
-        """What the breaker of a model's first route does with calls."""
+        """Return what the breaker of a model's first route does with calls."""
         front = self.gateway.app
         assert isinstance(front, Endpoint)
         lane = front._deps.route_health.health_of(self.gateway.catalog.models[model].routes[0])
@@ -167,7 +167,7 @@ class VirtualGateway:
         return total
 
     async def metrics(self) -> dict[str, float]:
-        """What the gateway tells Prometheus, by name and labels."""
+        """Return what the gateway tells Prometheus, by name and labels."""
         async with httpx.AsyncClient(trust_env=False, timeout=60, verify=PLAIN) as client:
             page = (await client.get(self.url.removesuffix("/v1") + "/metrics")).text
         rows = (line.rpartition(" ") for line in page.splitlines() if not line.startswith("#"))

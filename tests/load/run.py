@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def ledger(folder: Path) -> dict[str, float]:
-    """What the gateway's ledger says that each mix cost, in dollars."""
+    """Return what the gateway's ledger says that each mix cost, in dollars."""
     told = [command(), "report", "--by", "feature", "--json"]
     environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder / "gateway")}  # noqa: TID251 - a child needs ours
     done = subprocess.run(told, env=environment, check=True, capture_output=True)  # noqa: S603 - our own command

@@ -1,4 +1,4 @@
-"""What callers read of answers: text, first content, tokens, cost, and what is wrong."""
+"""Tests of what callers read of answers: text, first content, tokens, cost, and what is wrong."""
 
 import json
 from itertools import count

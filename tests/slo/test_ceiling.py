@@ -163,7 +163,7 @@ def test_a_higher_ceiling_never_makes_a_decision_worse(found, models, steps, lim
     offers = dict(zip(names, models, strict=True))
 
     def at(limit: int) -> tuple[int, int]:
-        """How bad the decision is: by its step, then by how much it takes away."""
+        """Return how bad the decision is: by its step, then by how much it takes away."""
         said = decide_ceiling(ceiling(limit, *steps, cheaper=names), found, offers.get)
         if isinstance(said, OutputClamped):
             return steps.index(CLAMP), -said.tokens

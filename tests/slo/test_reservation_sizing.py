@@ -149,7 +149,7 @@ class TestLearnedLengths:
 
 
 def held(budget: Budget, need: UsageBounds, seen: CounterView) -> int | None:
-    """What is held for the call; None where it is refused."""
+    """Return what is held for the call; None where it is refused."""
     found = size_reservation(budget, need, seen)
     is_admitted = not budget.hard or seen.spent + seen.held + found.amount <= found.limit
     return found.amount if is_admitted else None

@@ -1,4 +1,4 @@
-"""Which stage made calls late."""
+"""Tests of which stage made calls late."""
 
 import pytest
 from hypothesis import given

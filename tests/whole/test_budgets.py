@@ -186,7 +186,7 @@ async def leave(fixture: BudgetGateway, client: httpx.AsyncClient, number: int) 
 
 
 async def leave_in_turn(fixture: BudgetGateway, callers: int, calls: int) -> Counter[int]:
-    """What became of so many calls whose callers hang up, some at a time."""
+    """Return what became of so many calls whose callers hang up, some at a time."""
     async with httpx.AsyncClient(trust_env=False, verify=PLAIN) as client:
 
         async def one(first: int) -> list[int]:
@@ -243,7 +243,7 @@ def test_a_gateway_that_starts_again_knows_what_was_spent(start_gateway, tmp_pat
 
 
 def again(folder: Path, key: str) -> httpx.Response:
-    """What a call is told by another gateway in the same folder."""
+    """Return what a call is told by another gateway in the same folder."""
     with budget_gateway(folder, SMALL) as after:
         return httpx.post(
             f"{after.url}/chat/completions",

@@ -116,7 +116,7 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
 
 
 async def crowd_of_digits(fixture: BudgetGateway, callers: int) -> collections.Counter[int]:
-    """What became of calls of nearly 16 KiB of digits, all of them sent at once."""
+    """Return what became of calls of nearly 16 KiB of digits, all of them sent at once."""
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     digits = ",".join(str(dice.randint(0, 9)) for _ in range(7_800))
     async with http_caller(fixture) as client:

@@ -37,7 +37,7 @@ class GatewaysUnderLoad:
     caller_groups: list[ConcurrentCallers]
 
     def statuses(self, phase: str = "") -> set[int]:
-        """What was answered to calls of a phase; of all where none is named."""
+        """Return what was answered to calls of a phase; of all where none is named."""
         return {
             met.status
             for callers in self.caller_groups

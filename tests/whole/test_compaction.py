@@ -38,7 +38,7 @@ def ask(compaction: GatewayFixture) -> Iterator[Callable[..., Any]]:
 
 
 def chatty(number: int) -> str:
-    """What an assistant says at length, and nobody needs again."""
+    """Return what an assistant says at length, and nobody needs again."""
     return " ".join(WORDS[(number * n + n * n) % len(WORDS)] for n in range(500)) + "."
 
 

@@ -1,4 +1,4 @@
-"""What must survive compaction, on recorded dialogues; a sample of each set."""
+"""Tests of what must survive compaction, on recorded dialogues; a sample of each set."""
 
 from collections import Counter
 from functools import cache

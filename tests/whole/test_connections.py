@@ -72,7 +72,7 @@ async def called(gateway: ServeProcess, calls: int) -> Counter[int]:
 
 
 async def ends(opened: list[Half]) -> Counter[bytes]:
-    """How the gateway ended these connections: the first line of what it said."""
+    """Return how the gateway ended these connections: the first line of what it said."""
 
     async def end(reader: asyncio.StreamReader) -> bytes:
         try:

@@ -109,7 +109,7 @@ def in_log(gateway: ServeProcess) -> int:
 
 
 def imported(gateway: ServeProcess) -> str:
-    """What ``thriftgate receipts import`` says of the gateway's log."""
+    """Return what ``thriftgate receipts import`` says of the gateway's log."""
     command = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
     done = subprocess.run(  # noqa: S603 - our own command
         [*command, "receipts", "import", str(gateway.folder / "serve.log")],

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a gateway, by Prometheus' own check."""
+"""Tests of what Prometheus reads of a gateway, by Prometheus' own check."""
 
 from pathlib import Path
 

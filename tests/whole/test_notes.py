@@ -62,7 +62,7 @@ async def noted(folder: Path, parts: int) -> None:
 
 
 async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
-    """Which models were asked, once these calls were made one after the other."""
+    """Return which models were asked, once these calls were made one after the other."""
     mine = folder / "mine.toml"
     mine.write_text(CATALOG.format(url=server.base_url))
     settings = Settings(

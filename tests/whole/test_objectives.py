@@ -229,7 +229,7 @@ def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, m
 
 
 async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[ReceivedAnswer]:
-    """What a webhook got of an incident of one minute."""
+    """Return what a webhook got of an incident of one minute."""
     async with receiving([head(200, "content-length: 0")]) as server:
         monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
         monkeypatch.setenv("ALERTS_SECRET", SECRET)
@@ -263,7 +263,7 @@ def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate
 async def _both_routes_slow(
     folder: Path, rate: int
 ) -> tuple[list[tuple[float, str]], list[HttpAnswer]]:
-    """When the objective moved and what callers heard, from the tenth second on slowly."""
+    """Return when the objective moved and what callers heard, from the tenth second on slowly."""
     async with virtual_gateway(folder, TWO_LEVELS, routes=TWO_ROUTES) as world:
         asyncio.get_running_loop().call_at(10.0, world.lab.inject_fault, "big", "slow=5")
         async with asyncio.TaskGroup() as group:

@@ -66,7 +66,7 @@ def in_time(look: Callable[[], T]) -> T:
 
 
 def suspension(harness: PrefixHarness, place: LayoutScope) -> str:
-    """Why planning is suspended there."""
+    """Return why planning is suspended there."""
 
     def look() -> str:
         harness.gateway.store.board.refresh()

@@ -42,7 +42,7 @@ def key_of(harness: PrefixHarness, team: str) -> str:
 def asked(
     harness: PrefixHarness, sent: dict[str, Any], key: str = ""
 ) -> tuple[Usage, httpx.Response]:
-    """What the simulator charged for a call, and its answer."""
+    """Return what the simulator charged for a call, and its answer."""
     harness.clock.past += 30.0
     answer = harness.client.post(
         f"{harness.url}/chat/completions",

@@ -187,7 +187,7 @@ def learnt(regime: str) -> str:
 
 
 def where(cluster: Replicas, regime: str) -> LayoutScope:
-    """Where the layouts of the feature that learns are."""
+    """Return where the layouts of the feature that learns are."""
     feature = cluster.place(learnt(regime))
     asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
     return layout_place(asked, MODELS[regime])
@@ -207,7 +207,7 @@ def asks(number: int, turn: int, regime: str) -> bytes:
 
 
 def until(found: Callable[[], T | None]) -> T:
-    """What is found in the end; it is looked for at most twenty seconds."""
+    """Return what is found in the end; it is looked for at most twenty seconds."""
     end = time.monotonic() + 20.0
     while time.monotonic() < end:
         it = found()

@@ -29,7 +29,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
 def asked(
     harness: PrefixHarness, feature: str = "desk", **sent: Any
 ) -> tuple[Usage, httpx.Response]:
-    """What the simulator charged for a call, and its answer."""
+    """Return what the simulator charged for a call, and its answer."""
     harness.clock.past += 30.0
     harness.gateway.store.board.refresh()
     harness.lab.queue_directives(["words=20"])

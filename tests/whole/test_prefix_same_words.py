@@ -26,7 +26,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
 def served(
     harness: PrefixHarness, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
 ) -> list[Usage]:
-    """What the simulator charged for each call of a feature."""
+    """Return what the simulator charged for each call of a feature."""
     harness.turn()
     charged = []
     for department in departments:

@@ -30,7 +30,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
 
 
 def asked(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
-    """What the simulator charged for each of some calls, half a minute apart."""
+    """Return what the simulator charged for each of some calls, half a minute apart."""
     harness.turn()
     harness.plan(mode.value, mode)
     for number in range(CALLS):

@@ -42,7 +42,7 @@ class ReplayedRecording:
 
 
 def usage(recording: RecordedCall) -> Usage | None:
-    """What the recorded answer says it used; None where it does not say."""
+    """Return what the recorded answer says it used; None where it does not say."""
     said = [payload.get("usage") or {} for payload in recording.payloads]
     said += [(payload.get("response") or {}).get("usage") or {} for payload in recording.payloads]
     found = next((each for each in reversed(said) if each), None)
@@ -184,7 +184,7 @@ class Streamed:
     dies: bool = False
 
     def delivered(self, pieces: list[bytes]) -> StreamResult:
-        """What comes of it in these pieces."""
+        """Return what comes of it in these pieces."""
         return asyncio.run(self._delivered(pieces))
 
     async def _delivered(self, pieces: list[bytes]) -> StreamResult:

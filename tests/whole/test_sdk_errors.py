@@ -1,4 +1,4 @@
-"""What the official OpenAI SDK raises, and what the ledger then holds."""
+"""Tests of what the official OpenAI SDK raises, and what the ledger then holds."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a sentence stands on."""
+"""Tests of what a sentence stands on."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a small model is asked."""
+"""Tests of what a small model is asked."""
 
 import orjson
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is believed of a model's notes."""
+"""Tests of what is believed of a model's notes."""
 
 from typing import Any
 

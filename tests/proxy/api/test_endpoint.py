@@ -1,4 +1,4 @@
-"""Who is let in with which call, and what is told to those who are not."""
+"""Tests of who is let in with which call, and what is told to those who are not."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""When bytes come and go: slow callers and apps, hanging up, and a server that stops."""
+"""Tests of when bytes come and go: slow callers and apps, hanging up, and a server that stops."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -126,7 +126,7 @@ CONFIG.load()
 async def said(
     protocol: type[HttpToolsProtocol], pieces: Sequence[bytes], *, slow: int = 0
 ) -> tuple[bytes, list[str]]:
-    """What goes to a caller that sends these, and what the app was asked for.
+    """Return what goes to a caller that sends these, and what the app was asked for.
 
     Args:
         protocol: Whose side of the connection.

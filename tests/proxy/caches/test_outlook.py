@@ -1,4 +1,4 @@
-"""What planning counts on is what the cache models do, at the prices of the catalog."""
+"""Tests of what planning counts on is what the cache models do, at the prices of the catalog."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What every cache keeps to, whatever its rules."""
+"""Tests of what every cache keeps to, whatever its rules."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What planning must know of a route's cache."""
+"""Tests of what planning must know of a route's cache."""
 
 from fractions import Fraction
 

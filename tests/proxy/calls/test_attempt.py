@@ -73,7 +73,7 @@ def opened(
     moved: str = "",
     **fields: Any,
 ) -> Any:
-    """What ``then`` finds; no attempt leaves a receipt, and each plan is ended once."""
+    """Return what ``then`` finds; no attempt leaves a receipt, and each plan is ended once."""
 
     async def work() -> Any:
         transport = FakeTransport(scripts)

@@ -62,7 +62,7 @@ def test_an_instant_call_is_not_watched_at_all():
 
 def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
     async def listened(watches: WatchdogTimer, begins: float, lasts: float) -> float:
-        """When the caller is listened to, in seconds from the start; 0 for never."""
+        """Return when the caller is listened to, in seconds from the start; 0 for never."""
         heard = [0.0]
         before = ticks()
 

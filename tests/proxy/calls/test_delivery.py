@@ -35,7 +35,7 @@ ENDS = ["\n\n", "\r\n\r\n", "\r\r"]
 def deliver(
     asked: Call, script: Scripted, *routes: Route
 ) -> tuple[FakeCaller, Receipt, FakeTransport]:
-    """What the caller got, and what was kept of it."""
+    """Return what the caller got, and what was kept of it."""
 
     async def work() -> tuple[FakeCaller, Receipt, FakeTransport]:
         transport, caller = FakeTransport([script]), FakeCaller()

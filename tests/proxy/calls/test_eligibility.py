@@ -1,4 +1,4 @@
-"""Which calls are planned."""
+"""Tests of which calls are planned."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How an answer begins, what it says and how it ends."""
+"""Tests of how an answer begins, what it says and how it ends."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What planning hears of a call, and what becomes of a prompt it changed."""
+"""Tests of what planning hears of a call, and what becomes of a prompt it changed."""
 
 import asyncio
 from contextlib import suppress

@@ -23,7 +23,7 @@ from tests.proxy.api.served_calls import QUICK, streamed
 
 
 def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
-    """What the ledger holds when the task of a call is cancelled by others."""
+    """Return what the ledger holds when the task of a call is cancelled by others."""
 
     async def work() -> FakeLedger:
         transport = FakeTransport([script])

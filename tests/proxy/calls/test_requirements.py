@@ -1,4 +1,4 @@
-"""What a call needs of a model, and whether one has it."""
+"""Tests of what a call needs of a model, and whether one has it."""
 
 import json
 

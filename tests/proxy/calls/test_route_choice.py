@@ -1,4 +1,4 @@
-"""Which routes a call may take, and which models answer in another's place."""
+"""Tests of which routes a call may take, and which models answer in another's place."""
 
 from dataclasses import replace
 

@@ -100,7 +100,7 @@ OTHER = route(model="llama-3")  # of its own vocabulary
 
 
 def taught(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
-    """What is estimated of a call after twenty others, of which so much was reported."""
+    """Return what is estimated of a call after twenty others, of which so much was reported."""
 
     async def work(estimates: UsageEstimates) -> Usage:
         for _ in range(20):

@@ -98,7 +98,7 @@ def test_a_name_that_is_no_line_is_reported_in_one(typed):
 
 
 def told(typed: CommandRunner, *promised: Budget, settings: Settings | None = None) -> list[Any]:
-    """What scripts are told."""
+    """Return what scripts are told."""
     said = typed.said(single_command(showing(*promised, settings=settings)), "--json")
     assert said.count("\n") == 1
     return list(orjson.loads(said)["budgets"])

@@ -186,7 +186,7 @@ def test_a_call_that_was_not_compacted_says_why():
 
 
 def shortened(**fields: object) -> str:
-    """What is told of a call that went out shorter."""
+    """Return what is told of a call that went out shorter."""
     given = {"compacted": True, "tokens_before": 900, "tokens_after": 300}
     lines = list(attempt_lines(a_receipt(1, **given | fields), "acme"))
     at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)

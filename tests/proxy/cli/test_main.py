@@ -50,7 +50,7 @@ def typed(*words: str, **settings: str) -> Result:
 
 
 def told(*words: str, **settings: str) -> str:
-    """What a command that succeeds prints."""
+    """Return what a command that succeeds prints."""
     result = typed(*words, **settings)
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
@@ -58,7 +58,7 @@ def told(*words: str, **settings: str) -> str:
 
 
 def refused(*words: str, **settings: str) -> str:
-    """What a command that fails says; never a traceback."""
+    """Return what a command that fails says; never a traceback."""
     result = typed(*words, **settings)
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -351,7 +351,7 @@ def serving_from_a_cold_start(
 
 
 def introduction(folder: Path) -> str:
-    """What it prints until it listens."""
+    """Return what it prints until it listens."""
     wait_for(folder / "stdout", "/v1\n")
     return (folder / "stdout").read_text()
 

@@ -1,4 +1,4 @@
-"""What ``thriftgate objectives`` says of where each stands."""
+"""Tests of what ``thriftgate objectives`` says of where each stands."""
 
 import asyncio
 import json

@@ -29,7 +29,7 @@ def shipped() -> Catalog:
 
 
 def told(folder: Path, *options: str) -> tuple[list[str], str]:
-    """What it says until it waits, and what a call to it answers, made as it says."""
+    """Return what it says until it waits, and what a call to it answers, made as it says."""
     with subprocess.Popen(  # noqa: S603 - our own program
         [*PROGRAM, "simulator", "--port", "0", *options],
         stdout=subprocess.PIPE,

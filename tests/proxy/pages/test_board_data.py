@@ -1,4 +1,4 @@
-"""What a running gateway tells its pages."""
+"""Tests of what a running gateway tells its pages."""
 
 from collections.abc import Sequence
 from functools import partial

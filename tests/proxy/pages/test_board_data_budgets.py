@@ -1,4 +1,4 @@
-"""What pages are told of budgets: what the ledger knows, and what counters say."""
+"""Tests of what pages are told of budgets: what the ledger knows, and what counters say."""
 
 import asyncio
 from collections.abc import Sequence

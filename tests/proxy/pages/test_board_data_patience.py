@@ -60,7 +60,7 @@ class Slow:
 
 
 async def page(board: LiveBoard) -> list[bool]:
-    """Which parts are known, all asked for at once."""
+    """Return which parts are known, all asked for at once."""
     parts = (
         board.objectives,
         board.reroutes,

@@ -107,7 +107,7 @@ class PlanningProcess:
         return found
 
     def _kept(self, sought: Iterable[str]) -> dict[str, Plan]:
-        """What a store has under these names, and where those lead."""
+        """Return what a store has under these names, and where those lead."""
         found = {}
         for name in sought:
             if held := self._plans.get(name):
@@ -124,13 +124,13 @@ class PlanningProcess:
         return found
 
     def sent(self, raw: bytes) -> Sent:
-        """What is sent of a body."""
+        """Return what is sent of a body."""
         found = self.answered(planning_request(raw))
         return Sent(found.body, found.prompt.tail)
 
 
 def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:
-    """What a feature shows once these calls were answered."""
+    """Return what a feature shows once these calls were answered."""
     process, last = PlanningProcess(to), None
     for raw in bodies:
         last = process.answered(planning_request(raw, **fields))

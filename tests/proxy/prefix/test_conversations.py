@@ -71,7 +71,7 @@ def told(
     *processes: PlanningProcess,
     sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
 ) -> list[list[Planned]]:
-    """How the calls of each session were planned; processes take turns within a session."""
+    """Return how the calls of each session were planned; processes take turns within a session."""
     found: list[list[Planned]] = [[] for _ in every]
     for session, turn, call in sooner or interleaved(every):
         found[session].append(processes[(turn + session) % len(processes)].answered(call))

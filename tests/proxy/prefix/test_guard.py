@@ -1,4 +1,4 @@
-"""When planning is surely dearer than sending unmodified."""
+"""Tests of when planning is surely dearer than sending unmodified."""
 
 import math
 import random
@@ -187,7 +187,7 @@ def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control)
 
 
 def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
-    """What is found after calls of (planned, direct), each of a conversation of its own."""
+    """Return what is found after calls of (planned, direct), each of a conversation of its own."""
     for at, (planned, direct) in enumerate(calls):
         watch.record_call(NOW + at * gap, CostComparison(planned=planned, direct=direct), 0)
     return watch.current_harm(NOW + len(calls) * gap)

@@ -35,7 +35,7 @@ def first(raw: bytes = body(*conversation_messages(0)), **fields: object) -> tup
 
 
 def a_usage(found, read: int = 0) -> Usage:
-    """What a provider counts whose tokens are as long as we take them to be."""
+    """Return what a provider counts whose tokens are as long as we take them to be."""
     return Usage(input=found.evidence.sent.estimate - read, cache_read=read)
 
 

@@ -54,7 +54,7 @@ def function(name: str) -> Json:
 
 
 def sent(raw: bytes, regime: str = NEWEST) -> Any:
-    """What is sent of a call that is the first of its conversation."""
+    """Return what is sent of a call that is the first of its conversation."""
     return orjson.loads(PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)
 
 
@@ -220,7 +220,7 @@ def lasting(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
 
 
 def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:
-    """What must stay of blocks, but for the ends of messages."""
+    """Return what must stay of blocks, but for the ends of messages."""
     return [
         (each.role, each.tokens[:-1] if each.tokens[-1:] == (END,) else each.tokens)
         for each in blocks

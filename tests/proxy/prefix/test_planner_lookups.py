@@ -111,7 +111,7 @@ def sought(sent: SentCall) -> set[int]:
 
 
 def unread(earlier: Planned, later: Planned) -> set[int]:
-    """What the earlier call wrote of the later one's prompt, and no lookup of that finds."""
+    """Return what the earlier call wrote of the later one's prompt, and no lookup of that finds."""
     before, now = earlier.evidence.sent, later.evidence.sent
     shared = {point + by for point in now.points[1:] for by in (1, 2)}
     mine = written(before) & shared

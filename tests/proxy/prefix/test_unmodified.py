@@ -20,7 +20,7 @@ OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "open
 
 
 def charged(found: Planned) -> Usage:
-    """What a provider that keeps its promises charges for what is sent."""
+    """Return what a provider that keeps its promises charges for what is sent."""
     sent, expected = found.evidence.sent, found.evidence.expected
     return expected_usage(sent, expected, sent.estimate)
 
@@ -41,7 +41,7 @@ def conversation(
 
 
 def direct_cost(found: Planned) -> float:
-    """What the call should have cost unmodified, in fresh tokens."""
+    """Return what the call should have cost unmodified, in fresh tokens."""
     direct = found.direct
     assert direct is not None
     sent = direct.sent
@@ -156,7 +156,7 @@ def test_the_callers_own_marks_count_for_both():
 
 
 def marks_sent(process: PlanningProcess, name: str, calls: int = 6) -> list[bool]:
-    """Which calls of a conversation are sent with marks."""
+    """Return which calls of a conversation are sent with marks."""
     return [bool(each.evidence.sent.marks) for each in conversation(process, name, calls)]
 
 

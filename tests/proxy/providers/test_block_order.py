@@ -1,4 +1,4 @@
-"""Where words and calls stood among opaque blocks: told, and restored."""
+"""Tests of where words and calls stood among opaque blocks: told, and restored."""
 
 from itertools import groupby
 from typing import Any

@@ -1,4 +1,4 @@
-"""What keeps teams out of each other's caches."""
+"""Tests of what keeps teams out of each other's caches."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What engines report of a call beside its usage, in the shapes of real answers."""
+"""Tests of what engines report of a call beside its usage, in the shapes of real answers."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""What an upstream's error status means for the caller."""
+"""Tests of what an upstream's error status means for the caller."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""What every wire and every reader must do; what only one does is in its own tests."""
+"""Tests of what every wire and every reader must do; what only one does is in its own tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a request that another model answers says in that model's words."""
+"""Tests of what a request that another model answers says in that model's words."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a connection makes of an answer, however its bytes are cut."""
+"""Tests of what a connection makes of an answer, however its bytes are cut."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

@@ -48,7 +48,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def failed(steps: Sequence[Step]) -> UpstreamError:
-    """What reading this answer whole fails with."""
+    """Return what reading this answer whole fails with."""
 
     async def work() -> None:
         async with connected(steps) as (server, opened):

@@ -93,7 +93,7 @@ def test_young_events_count_by_the_share_of_followers_that_came_by_their_age():
 
 
 def after(run: SingleCallRun, count: int, start: float = 0.0, gap: float = 100.0) -> float:
-    """When the last of so many conversations of one call each is judged."""
+    """Return when the last of so many conversations of one call each is judged."""
     for at in range(count):
         run.record_first_call(start + at * gap)
     return start + (count - 1) * gap + OVER

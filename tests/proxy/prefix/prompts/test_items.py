@@ -122,7 +122,7 @@ def body(said: object, **fields: object) -> bytes:
 
 
 def seen(prompt: Prompt) -> list[tuple[str, Any]]:
-    """Who speaks, and what a planner reads of it."""
+    """Return who speaks, and what a planner reads of it."""
     read = [msgspec.json.decode(raw) for raw in prompt.messages]
     return [(message["role"], message.get("content")) for message in read]
 

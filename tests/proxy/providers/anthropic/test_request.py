@@ -247,7 +247,7 @@ def test_no_messages_is_refused() -> None:
 
 
 def _outcome(body: bytes, traits: frozenset[str]) -> dict[str, Any] | CallerError:
-    """What is sent, checked; or why nothing is."""
+    """Return what is sent, checked; or why nothing is."""
     try:
         said: dict[str, Any] = orjson.loads(messages_body(body, _route(traits)).body)
     except CallerError as error:

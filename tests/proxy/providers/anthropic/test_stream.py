@@ -38,7 +38,7 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a block starts as, and what then comes."""
+    """Return what a block starts as, and what then comes."""
     kind = block["type"]
     if kind == "text":
         grown = [{"type": "text_delta", "text": letter} for letter in block["text"]]

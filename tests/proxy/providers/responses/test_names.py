@@ -1,4 +1,4 @@
-"""What a Responses caller calls the things that were said in chat for it."""
+"""Tests of what a Responses caller calls the things that were said in chat for it."""
 
 from typing import Any
 

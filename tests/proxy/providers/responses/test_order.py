@@ -29,7 +29,7 @@ def _message(**fields: object) -> Delta:
 
 
 def _pieces(message: Delta) -> list[str]:
-    """What each piece gains: thoughts in brackets, words, names of functions."""
+    """Return what each piece gains: thoughts in brackets, words, names of functions."""
     return [
         f"[{piece.reasoning_text}]"
         if piece.thinking_blocks

@@ -1,4 +1,4 @@
-"""What an attempt passes before it is sent, and in which order."""
+"""Tests of what an attempt passes before it is sent, and in which order."""
 
 import asyncio
 

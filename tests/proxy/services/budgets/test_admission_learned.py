@@ -1,4 +1,4 @@
-"""What calls hold once it was learned how long answers are, and until then."""
+"""Tests of what calls hold once it was learned how long answers are, and until then."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What calls are admitted by their prices, known and unknown, on each of their routes."""
+"""Tests of what calls are admitted by their prices, known and unknown, on each of their routes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What calls are admitted while counters are out of reach, or came back empty."""
+"""Tests of what calls are admitted while counters are out of reach, or came back empty."""
 
 import asyncio
 

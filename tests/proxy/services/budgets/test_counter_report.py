@@ -1,4 +1,4 @@
-"""What is told of budgets' counters, by the ledger and by themselves."""
+"""Tests of what is told of budgets' counters, by the ledger and by themselves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence

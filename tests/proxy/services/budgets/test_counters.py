@@ -1,4 +1,4 @@
-"""Where budgets are counted, by the settings."""
+"""Tests of where budgets are counted, by the settings."""
 
 import asyncio
 

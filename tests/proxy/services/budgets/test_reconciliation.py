@@ -67,7 +67,7 @@ class UnavailableBudgetStore(LosableBudgetStore):
         return await super().change_condition(before, after, now)
 
     def unseen(self, counter: str) -> int:
-        """What was spent, though they are away."""
+        """Return what was spent, though they are away."""
         return self._reservations.levels([counter], 0.0)[0].spent
 
     async def passes(self, name: str) -> bool:

@@ -44,7 +44,7 @@ def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
 
 
 def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]]:
-    """What stands after each of these gateways began on one database."""
+    """Return what stands after each of these gateways began on one database."""
     heard = AppContextCalls()
 
     async def run() -> list[Any]:

@@ -43,7 +43,7 @@ def note(turn: int, text: str = "", kind: str = "decision") -> str:
 
 
 def answer(*lines: str, finish: str = "stop", **fields: Any) -> bytes:
-    """What a model answers."""
+    """Return what a model answers."""
     message = {"role": "assistant", "content": "\n".join(lines)}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     return orjson.dumps({"id": "chatcmpl-1", "choices": [choice], **fields})

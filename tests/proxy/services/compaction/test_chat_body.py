@@ -1,4 +1,4 @@
-"""What is sent of a body, and why it is sent unmodified."""
+"""Tests of what is sent of a body, and why it is sent unmodified."""
 
 import msgspec
 import orjson

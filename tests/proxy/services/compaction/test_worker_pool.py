@@ -1,4 +1,4 @@
-"""Who waits for whom, where a prompt takes long."""
+"""Tests of who waits for whom, where a prompt takes long."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What objectives are told of an ended call: its stages, and why it fell back."""
+"""Tests of what objectives are told of an ended call: its stages, and why it fell back."""
 
 from proxy.services.objectives.call_results import (
     fallback_reason,

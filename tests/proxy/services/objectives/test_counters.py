@@ -1,4 +1,4 @@
-"""What replicas share of objectives, by the settings."""
+"""Tests of what replicas share of objectives, by the settings."""
 
 from proxy.services.objectives.counters import open_objective_counters
 from proxy.settings import Settings

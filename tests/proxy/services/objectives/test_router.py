@@ -1,4 +1,4 @@
-"""Which routes a call takes while objectives are missed, and what became of it."""
+"""Tests of which routes a call takes while objectives are missed, and what became of it."""
 
 import json
 from dataclasses import replace
@@ -73,7 +73,7 @@ def receipt(asking: Call, **fields: Any) -> Receipt:
 
 
 def counted(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
-    """What was counted, by arm."""
+    """Return what was counted, by arm."""
     return {key: count for (key, _), count in made.tally.drain().items()}
 
 

@@ -1,4 +1,4 @@
-"""What was decided for a conversation is shared through the store, and holds."""
+"""Tests of what was decided for a conversation is shared through the store, and holds."""
 
 import asyncio
 from itertools import count

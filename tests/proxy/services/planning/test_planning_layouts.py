@@ -1,4 +1,4 @@
-"""Which layout a conversation begins with, and keeps."""
+"""Tests of which layout a conversation begins with, and keeps."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What answered calls teach, beside the calls and at nobody's cost."""
+"""Tests of what answered calls teach, beside the calls and at nobody's cost."""
 
 import logging
 import threading

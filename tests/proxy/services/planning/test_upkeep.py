@@ -1,4 +1,4 @@
-"""What a running gateway does now and then."""
+"""Tests of what a running gateway does now and then."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -26,7 +26,7 @@ WHO = 'model="m",route="up/m",team="t"'
 
 
 def value(telemetry: Telemetry, line: str) -> float | None:
-    """What a metric's line says; None if it is not there."""
+    """Return what a metric's line says; None if it is not there."""
     for found in telemetry.prometheus_text().decode().splitlines():
         name, _, number = found.rpartition(" ")
         if name == line:

@@ -90,7 +90,7 @@ class Wired(RedisBudgetStore):
         return await self._sent(lambda at: super(Wired, self).report(name, reports, at, ttl_s), now)
 
     async def _sent(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
-        """What comes of a message."""
+        """Return what comes of a message."""
         if self.wire is Wire.LATE:
             self.late.append(arrive)
         if self.wire in {Wire.LATE, Wire.UNSENT}:

@@ -1,4 +1,4 @@
-"""What replicas share, wherever it is kept: Alone and Together pass the same tests."""
+"""Tests of what replicas share, wherever it is kept: Alone and Together pass the same tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -26,7 +26,7 @@ LEASE: Final = 0.5
 
 
 def asked(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
-    """What the story returns of the state whose keys start with this prefix."""
+    """Return what the story returns of the state whose keys start with this prefix."""
 
     async def play() -> Any:
         store = open_counters(prefix)

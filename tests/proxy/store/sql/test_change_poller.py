@@ -1,4 +1,4 @@
-"""What is cached of the database is looked after, and says when it cannot be."""
+"""Tests of what is cached of the database is looked after, and says when it cannot be."""
 
 import threading
 

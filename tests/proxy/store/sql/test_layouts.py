@@ -28,7 +28,7 @@ def layouts(engine: Engine) -> Layouts:
 
 
 def version(layouts: Layouts, now: float, place: LayoutScope = PLACE) -> int:
-    """What a conversation that begins now is given."""
+    """Return what a conversation that begins now is given."""
     return layouts.standings().of(place).layout_version(now)
 
 

@@ -22,7 +22,7 @@ def notes(engine: Engine) -> Notes:
 
 
 def at_once(url: str, works: list[Callable[[Notes], T]]) -> list[T]:
-    """What processes get that do these things at the same time."""
+    """Return what processes get that do these things at the same time."""
 
     def alone(work: Callable[[Notes], T]) -> T:
         own = open_database(url)

@@ -32,7 +32,7 @@ def plans(engine: Engine) -> Plans:
 
 
 def grow(plans: Plans, plan: Plan, now: float = NOW, name: str = ID) -> Plan:
-    """What holds for one conversation once it has this plan, too."""
+    """Return what holds for one conversation once it has this plan, too."""
     return plans.grow_all({name: plan}, now)[name]
 
 

@@ -1,4 +1,4 @@
-"""What was sent before."""
+"""Tests of what was sent before."""
 
 from proxy.tools.replay.cache_limits import PieceTimes
 from proxy.tools.replay.prompt_units import PromptPiece

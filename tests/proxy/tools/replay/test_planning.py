@@ -38,7 +38,7 @@ def built_badly(conversations: int = 30) -> list[RecordedCall]:
 
 
 def bodies(variant: PlannedVariant, calls: list[RecordedCall]) -> list[bytes]:
-    """What is sent of each call; each is answered before the next."""
+    """Return what is sent of each call; each is answered before the next."""
     found = []
     for now, line in timed(calls):
         found.append(variant.body(line, now))

@@ -1,4 +1,4 @@
-"""What single calls held."""
+"""Tests of what single calls held."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Why none of a feature's text moved."""
+"""Tests of why none of a feature's text moved."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What can be read where whole units alone are kept."""
+"""Tests of what can be read where whole units alone are kept."""
 
 from itertools import accumulate
 

@@ -73,7 +73,7 @@ class SimulatorHarness:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """What the simulator answers; a stream is read to its end."""
+        """Return what the simulator answers; a stream is read to its end."""
 
         async def sent() -> httpx.Response:
             transport = httpx.ASGITransport(app(self.lab))

@@ -1,4 +1,4 @@
-"""What Anthropic clears of a conversation before its model reads it."""
+"""Tests of what Anthropic clears of a conversation before its model reads it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the simulator says of its caches to those who ask, as the providers do."""
+"""Tests of what the simulator says of its caches to those who ask, as the providers do."""
 
 from typing import Any
 

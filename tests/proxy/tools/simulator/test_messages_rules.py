@@ -1,4 +1,4 @@
-"""What Anthropic's API refuses."""
+"""Tests of what Anthropic's API refuses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the simulator serves."""
+"""Tests of what the simulator serves."""
 
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.entries import TRAITS, Model, Route, Upstream

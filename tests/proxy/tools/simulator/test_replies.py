@@ -1,4 +1,4 @@
-"""What a simulated model answers."""
+"""Tests of what a simulated model answers."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How endpoints speak."""
+"""Tests of how endpoints speak."""
 
 from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.completions import COMPLETIONS

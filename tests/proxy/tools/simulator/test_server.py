@@ -29,7 +29,7 @@ def scene(vocabulary: Vocabulary) -> SimulatorHarness:
 
 
 async def streamed(base: str, cues: str, patience: float = 60, **fields: Any) -> tuple[bytes, str]:
-    """What arrived of a chat answer, and the name of the error that ended it.
+    """Return what arrived of a chat answer, and the name of the error that ended it.
 
     Args:
         patience: Seconds that it waits for the next bytes.

@@ -1,4 +1,4 @@
-"""What faults do to an answer's steps."""
+"""Tests of what faults do to an answer's steps."""
 
 import pytest
 from hypothesis import given
