@@ -17,7 +17,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +24,7 @@ import msgspec
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
+from proxy.calls.lost_attempts import AttemptStalled, LostAttempt, stalled_after_s
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_sequence import RouteSequence
@@ -33,7 +33,6 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.attempt_budgets import HedgeBudget, hedge_delay_s, is_worth_hedging, may_begin_sooner
-from slo.breaker import BreakerState
 
 _log = logging.getLogger("thriftgate.upstreams")
 
@@ -41,52 +40,9 @@ _AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
 #: Brings an attempt to its commit point.
 Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
 _BYTES_PER_TOKEN: Final = 4
-#: Number of deadlines, and seconds, after which an attempt counts as stalled: then also
-#: conversations under way are rerouted, and the route's breaker counts a failure.
-_STALL_AFTER_DEADLINES: Final = 10
-_MIN_STALL_S: Final = 10.0
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
 _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
-
-
-class _AttemptTimedOut(UpstreamError):
-    """An attempt was late, and another one's answer began first."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The upstream was late, and another route answered first.",
-            status=504,
-            code="ttft_deadline",
-            retryable=True,
-        )
-
-
-class _AttemptStalled(UpstreamError):
-    """An attempt was so late that it hangs, and another one's answer began first."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The upstream hung, and another route answered first.",
-            status=504,
-            code="ttft_hang",
-            retryable=True,
-        )
-
-
-class _AttemptSuperseded(UpstreamError):
-    """An attempt was given up, because another one's answer began first."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Another attempt was answered first.", status=504, code="hedge_lost", retryable=True
-        )
 
 
 class HedgedAttempts:
@@ -160,7 +116,7 @@ class HedgedAttempts:
         self._reset_deadline()
         self._late_at = now + hedge_delay_s(self._deadline)
         self._due = now + self._deadline
-        self._hung_at = now + max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S)
+        self._hung_at = now + stalled_after_s(self._deadline)
 
     def _reset_deadline(self) -> None:
         """Wait as long as the attempt under way that was begun last may take."""
@@ -259,7 +215,7 @@ class HedgedAttempts:
             may_begin_sooner(
                 there,
                 registry.health_of(attempt.choice.route).ttft.usual(now),
-                waited=now - self._started_at[task],
+                waited=self._waited_s(task),
                 deadline=self._deadline,
             )
             for task, attempt in self._tasks.items()
@@ -291,15 +247,16 @@ class HedgedAttempts:
         Raises:
             CancelledError: The call was cancelled; the attempt has ended all the same.
         """
-        why = self._superseded_reason(task)
+        lost = LostAttempt(self._tasks[task], self.attempt, self._waited_s(task), self._deadline)
+        why = lost.reason()
         task.cancel()
         over = await _wait_until_ended(task)
         attempt = self._tasks.pop(task)
         if not task.cancelled() and not _has_begun(task):  # it failed by itself
             self._record_ended(task, attempt)
         else:
-            self._note_superseded(task, attempt)
-            is_failure = isinstance(why, _AttemptStalled) or self._is_failed_probe(task, attempt)
+            lost.note_slowness(self._context)
+            is_failure = isinstance(why, AttemptStalled) or lost.is_failed_probe(self._context)
             attempt.close(why if is_failure else asyncio.CancelledError())
             if (budget := self._charged) is not None:
                 self._charged, cost = None, self._abandoned_cost_nanos(attempt.choice)
@@ -309,44 +266,9 @@ class HedgedAttempts:
         if over is not None:
             raise over
 
-    def _is_failed_probe(self, task: _AttemptTask, attempt: Attempt) -> bool:
-        """True if an attempt was late on a route that failed and is tried again.
-
-        Lateness alone is no failure: objectives judge of time. But a route that stays on trial
-        after it was late is tried again by the next call, and each would wait for it.
-        """
-        health = self._context.deps.route_health.health_of(attempt.choice.route)
-        now = self._context.timeline.now()
-        is_late = now - self._started_at[task] >= hedge_delay_s(self._deadline)
-        return is_late and health.breaker.state(now) is BreakerState.HALF_OPEN
-
-    def _note_superseded(self, task: _AttemptTask, attempt: Attempt) -> None:
-        """Remember of a route that lost how slow it is taken to be.
-
-        One that was late has no time of its own. One that a route outran which is slow itself is
-        taken to be as slow as that, or each call would be sent there in vain.
-        """
-        registry, now, late = (
-            self._context.deps.route_health,
-            self._context.timeline.now(),
-            hedge_delay_s(self._deadline),
-        )
-        if attempt.ttft is not None or not attempt.was_sent:
-            return
-        first = self.attempt
-        if now - self._started_at[task] >= late:
-            registry.health_of(attempt.choice.route).ttft.record(inf, now)
-        elif first.ttft is not None:
-            usual = registry.health_of(first.choice.route).ttft.median(now)
-            if usual is not None and usual >= late:
-                registry.health_of(attempt.choice.route).ttft.assume(first.ttft, now)
-
-    def _superseded_reason(self, task: _AttemptTask) -> UpstreamError:
-        """Error of an attempt that lost, by how long it took until another began."""
-        waited = self._context.timeline.now() - self._started_at[task]
-        if waited >= max(_STALL_AFTER_DEADLINES * self._deadline, _MIN_STALL_S):
-            return _AttemptStalled()
-        return _AttemptTimedOut() if waited >= self._deadline else _AttemptSuperseded()
+    def _waited_s(self, task: _AttemptTask) -> float:
+        """Seconds that an attempt has taken."""
+        return self._context.timeline.now() - self._started_at[task]
 
     async def _stop(self) -> None:
         """Cancel attempts under way; where none ended by itself, the last is recorded.

@@ -20,8 +20,7 @@ from proxy.calls.deadlines import (
     _UpstreamTimeout,
     gateway_interrupted,
 )
-from proxy.calls.hedging import _AttemptStalled, _AttemptSuperseded
-from proxy.calls.hedging import _AttemptTimedOut as LateInRace
+from proxy.calls.lost_attempts import AttemptStalled, AttemptSuperseded, AttemptTimedOut
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
@@ -51,9 +50,9 @@ LEFT = [
     ClientDisconnected(),
     _UpstreamTimeout(AwaitedEvent.NEXT_BYTE),
     gateway_interrupted(),
-    LateInRace(),
-    _AttemptStalled(),
-    _AttemptSuperseded(),
+    AttemptTimedOut(),
+    AttemptStalled(),
+    AttemptSuperseded(),
 ]
 COUNTED = Usage(input=11, output=7)
 
