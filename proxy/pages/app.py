@@ -1,13 +1,16 @@
 """All that is not a call, as one app: health, models, receipts, and the pages below /admin."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 
 from proxy.api.passthrough import error_headers, internal_error
@@ -61,6 +64,7 @@ async def pages_app(
         return await _authenticated_key(opened, request)
 
     troubles, notes = _readiness(context, reloader)
+    telemetry.register(LedgerMetrics(opened))
 
     def request_id() -> str:
         return make(context.now())
@@ -84,26 +88,41 @@ async def pages_app(
         yield pages
 
 
+class LedgerMetrics(Collector):
+    """Tells Prometheus whether the database takes receipts and tells of changes."""
+
+    def __init__(self, opened: Store) -> None:
+        self._opened = opened
+
+    def collect(self) -> Iterator[Metric]:
+        """One gauge: 0 while the database is away or does not answer."""
+        journal = self._opened.journal.trouble
+        is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
+        said = "1 while receipts reach the database and changes are noticed there"
+        yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
+
+
 def _readiness(
     context: AppContext, reloader: Reloader
 ) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
     """Functions that say why no calls can be taken, and notes for operators.
 
-    Where known keys are served without the database, only the journal is needed for calls.
+    Calls need the journal alone. A database that is away is away for every gateway: were they
+    unready for it, nobody would get the calls that all of them can answer.
     """
-    opened, serves_known = context.opened, bool(context.settings.known_keys_max_age_s)
+    opened = context.opened
 
     def troubles() -> Sequence[str]:
         journal = opened.journal.trouble
-        return ([journal] if journal else []) if serves_known else opened.trouble()
+        return [journal] if journal else []
 
     def notes() -> Sequence[str]:
         said = list(reloader.notes())
         if opened.is_offline:
             said.append(f"degraded: {OFFLINE}")
-        elif serves_known:
-            ready = troubles()
-            said += [f"degraded: {each}" for each in opened.trouble() if each not in ready]
+        else:
+            journal = troubles()
+            said += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
         return said
 
     return troubles, notes

@@ -31,14 +31,16 @@ class Outage:
     Attributes:
         load: The callers, who noticed nothing if none was refused or broken off.
         meanwhile: Calls answered while the database was away.
-        troubles: What readyz said while it was, in its status and sentences.
-        recovery: Seconds from the database's return until readyz was content.
+        status: Status of readyz while it was.
+        notes: Its notes then.
+        recovery: Seconds from the database's return until readyz had no note.
         found: The reckoning.
     """
 
     load: Load
     meanwhile: int
-    troubles: tuple[int, list[str]]
+    status: int
+    notes: list[str]
     recovery: float
     found: LedgerCheck
 
@@ -68,23 +70,30 @@ def outage(
             time.sleep(seconds)
             took(lambda: len(load.delivered) > before + 100)
             meanwhile = len(load.delivered) - before
-            troubles = ready(gateway.url)
+            status, notes = ready(gateway.url)
             wire.mend()
-            recovery = took(lambda: ready(gateway.url)[0] == 200)
+            recovery = took(lambda: ready(gateway.url) == (200, []))
         gateway.stop()
         found = check_ledger(gateway, load)
-    return Outage(load=load, meanwhile=meanwhile, troubles=troubles, recovery=recovery, found=found)
+    return Outage(
+        load=load,
+        meanwhile=meanwhile,
+        status=status,
+        notes=notes,
+        recovery=recovery,
+        found=found,
+    )
 
 
 def ready(url: str) -> tuple[int, list[str]]:
-    """The answer of ``/readyz``."""
+    """The status of ``/readyz``, and its notes."""
     try:
         with urllib.request.urlopen(f"{url}/readyz", timeout=10) as answer:  # noqa: S310 - ours
             status, body = answer.status, answer.read()
     except urllib.error.HTTPError as refused:
         status, body = refused.code, refused.read()
         refused.close()
-    return status, list(json.loads(body)["troubles"])
+    return status, list(json.loads(body).get("notes", ()))
 
 
 def took(condition: Callable[[], bool]) -> float:
@@ -106,8 +115,8 @@ def main() -> None:
     print(
         f"PostgreSQL away for {options.seconds:.0f} s: {came.meanwhile} calls answered meanwhile,"
         f" {sum(load.refused.values())} refused, {load.broken} broken off,"
-        f" slowest {load.slowest * 1000:.0f} ms; readyz said {came.troubles};"
-        f" ready again after {came.recovery:.1f} s; {found.delivered} delivered,"
+        f" slowest {load.slowest * 1000:.0f} ms; readyz said {came.status}, {came.notes};"
+        f" without a note after {came.recovery:.1f} s; {found.delivered} delivered,"
         f" {found.kept} in the ledger, {len(found.lost)} lost, {found.doubled} doubled,"
         f" {len(found.adrift)} sums adrift, {found.undrained} segments undrained"
     )

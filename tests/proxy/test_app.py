@@ -311,9 +311,14 @@ def test_probes_need_no_key_and_say_what_is_wrong(settings):
 
 
 def test_a_gateway_that_is_not_ready_says_why(settings):
-    class Troubled(Store):
-        def trouble(self) -> list[str]:
-            return ["The disk is full."]
+    class BrokenJournal(Journal):
+        @property
+        def trouble(self) -> str:
+            return "The disk is full."
+
+    store = opened(Store, settings)
+    store.journal.close()
+    store.journal = BrokenJournal(settings.folder / "journal")
 
     async def work(running: Gateway, _key: str) -> None:
         unready = await got(running, "/readyz")
@@ -323,7 +328,7 @@ def test_a_gateway_that_is_not_ready_says_why(settings):
             "troubles": ["The disk is full."],
         }
 
-    within(settings, work, opened(Troubled, settings))
+    within(settings, work, store)
 
 
 def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):

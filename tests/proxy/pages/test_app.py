@@ -182,6 +182,7 @@ def test_a_gateway_that_serves_known_keys_without_its_database_is_ready_and_says
             assert models.status == 200
             before = await readiness(running)
             opened.go_online()
+            assert b"thriftgate_ledger_up 1.0" in (await got(running, "/metrics")).body
             return [before, await readiness(running)]
 
     ready = {"status": "ready", "troubles": []}
@@ -198,16 +199,21 @@ class UnavailableStore(Store):
         return [*filter(None, [self.journal.trouble]), "changes to keys go unnoticed"]
 
 
-def test_where_known_keys_are_served_the_journal_alone_makes_a_gateway_unready(
-    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("chosen", [serving_known, lambda settings: settings])
+def test_the_journal_alone_makes_a_gateway_unready(
+    chosen: Callable[[Settings], Settings],
+    settings: Settings,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     opened = UnavailableStore.open(
         migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal"
     )
 
     async def run() -> list[tuple[int, dict[str, Any]]]:
-        async with gateway(serving_known(settings), opened) as running:
+        async with gateway(chosen(settings), opened) as running:
             before = await readiness(running)
+            assert b"thriftgate_ledger_up 0.0" in (await got(running, "/metrics")).body
             opened.journal.close()
             opened.journal.append(b"{}")
             return [before, await readiness(running)]
