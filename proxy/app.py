@@ -7,12 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    closing,
-)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -44,6 +39,7 @@ from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
+from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
@@ -292,7 +288,7 @@ async def _dependencies(
         if summariser is not None:
             stack.push_async_callback(summariser.stop)
             compactor.use_summariser(summariser)
-        noted_at = partial(_ask_notes_with, summariser, ticks)
+        noted_at = partial(_serve_own_calls, summariser, replicas, ticks)
         noted_at(deps)
         yield deps, kept, (entry, wheel), noted_at
 
@@ -312,12 +308,17 @@ def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
     return partial(suspend_harmful_features, context.opened, days, context.now, context.alert)
 
 
-def _ask_notes_with(
-    summariser: Summariser | None, ticks: Callable[[], float], deps: Dependencies
+def _serve_own_calls(
+    summariser: Summariser | None,
+    replicas: ReplicaRouting | None,
+    ticks: Callable[[], float],
+    deps: Dependencies,
 ) -> None:
-    """Use these dependencies for summary notes from now on."""
+    """Use these dependencies for summary notes and for warming from now on."""
     if summariser is not None:
         summariser.serve = call_server(deps, ticks)
+    if replicas is not None:
+        replicas.use(deps)
 
 
 def _catalog_follower(

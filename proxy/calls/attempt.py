@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.deadlines import AwaitedEvent
+from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.replica_costs import ReplicaUse
@@ -304,7 +305,8 @@ class Attempt:
         meter = self.answer.meter if self.answer is not None else None
         usage = meter.usage if meter is not None and not meter.has_implausible_usage else None
         own = self.info.sent_call.body is self.context.call.body and self.changed_plan is None
-        self.choice.replica.end(usage, is_comparable=own)
+        turn = finished_turn(self.info, meter)
+        self.choice.replica.end(usage, is_comparable=own, turn=turn)
 
     def _leave_route(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""

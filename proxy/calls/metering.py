@@ -17,6 +17,7 @@ from typing import Any, Final
 from proxy.prefix.explain.reasons import ProviderReason
 from proxy.prefix.provider_diagnostics import provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
+from proxy.providers.assistant_message import assistant_message
 from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
@@ -77,6 +78,7 @@ class Meter:
         "_ended_choices_at_usage",
         "_found",
         "_has_text",
+        "_is_cut",
         "_kept",
         "_room",
         "_streamed",
@@ -114,6 +116,7 @@ class Meter:
         self._streamed = streamed
         self._room = bound
         self._kept: list[bytes] = []
+        self._is_cut = False
         self._found: dict[str, Any] = {}
         self._buckets: Usage | None = None
         self._to_ask = _MAX_EVENTS_ASKED_FOR_ID
@@ -132,10 +135,7 @@ class Meter:
 
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
-        size = len(run)
-        if size <= self._room:
-            self._room -= size
-            self._kept.append(run)
+        self._keep(run)
         if (
             self._to_ask
             or not self.has_begun
@@ -148,9 +148,7 @@ class Meter:
 
     def feed_part(self, run: bytes) -> None:
         """Take note of a part of an event that is too large to be read: of its text alone."""
-        if len(run) <= self._room:
-            self._room -= len(run)
-            self._kept.append(run)
+        self._keep(run)
         self.is_unreadable = self.has_begun = True
 
     def feed_ends(self, body: bytes) -> None:
@@ -226,6 +224,25 @@ class Meter:
         for place, piece in self._pieces():
             parts.setdefault(place, []).append(piece)
         return "\n".join("".join(pieces) for pieces in parts.values())
+
+    def assistant_message(self, max_bytes: int) -> bytes | None:
+        """The answer's message as its caller will send it back; None where it is not all known.
+
+        Args:
+            max_bytes: Longer answers are not put together.
+        """
+        is_whole = not (self._is_cut or self.is_unreadable)
+        if not is_whole or sum(map(len, self._kept)) > max_bytes:
+            return None
+        return assistant_message(self._kept, streamed=self._streamed)
+
+    def _keep(self, run: bytes) -> None:
+        """Keep a run while there is room."""
+        if len(run) <= self._room:
+            self._room -= len(run)
+            self._kept.append(run)
+        else:
+            self._is_cut = True
 
     def _pieces(self) -> Iterator[tuple[Place, str]]:
         pieces = stream_pieces if self._streamed else answer_pieces

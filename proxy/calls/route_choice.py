@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from proxy.calls.finished_turn import FinishedTurn
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
@@ -60,12 +61,15 @@ class ReplicaTicket(Protocol):
     def begin_answer(self) -> None:
         """Note that the answer begins: the prompt is read."""
 
-    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+    def end(
+        self, usage: Usage | None, *, is_comparable: bool, turn: FinishedTurn | None = None
+    ) -> None:
         """Note that the call is over there, however it ended.
 
         Args:
             usage: The engine's own report; None where there is none.
             is_comparable: True if the caller's own prompt was sent.
+            turn: The turn that was answered; None where it was not, or is no conversation's.
         """
 
 

@@ -26,6 +26,7 @@ _VALUES: Final[dict[str, tuple[str, type]]] = {
     "--ubatch-size": ("n_ubatch", int),
     "--cache-ram": ("cache_ram_mib", int),
     "--n-gpu-layers": ("n_gpu_layers", int),
+    "--chat-template": ("chat_template", str),
     "--threads": ("cpuparams.n_threads", int),
     "--threads-batch": ("cpuparams_batch.n_threads", int),
     "--threads-http": ("n_threads_http", int),

@@ -21,6 +21,7 @@ from proxy.engines.profiles import (
     ServingGoal,
     Speculation,
     SpeculativeMethod,
+    WarmingSettings,
 )
 from slo.policies.entries import NAME_PATTERN
 from slo.toml.nodes import Node, parse_toml
@@ -35,13 +36,15 @@ KEYS: Final = (
     "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
-    "reasoning_parser", "hints", "region", "key_env", "gpu", "gpus", "price_per_gpu_hour",
-    "start_seconds", "drain_seconds", "rolling_order", "extra_args", "env",
+    "reasoning_parser", "warming", "hints", "region", "key_env", "gpu", "gpus",
+    "price_per_gpu_hour", "start_seconds", "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = (
     "method", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
 )  # fmt: skip
+WARMING_KEYS: Final = ("system_prompts", "next_turn", "tokens_per_minute")
 _AUTO: Final = "auto"
+_MAX_SYSTEM_PROMPTS: Final = 64
 
 _MAX_REPLICAS: Final = 64
 _MAX_PORT: Final = 65_535
@@ -118,6 +121,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         role=_optional_member(table, "role", DisaggregatedRole),
         tool_call_parser=table.text("tool_call_parser", "hermes") or "",
         reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
+        warming=_warming(table),
         hints=_hints(table),
         region=table.text("region", "eu") or "",
         gpu=table.text("gpu", "H100") or "",
@@ -181,6 +185,24 @@ def _texts(table: TableReader, key: str) -> Iterator[str]:
             table.problems.append(node.problem("is no argument of a command", fix))
         elif text:
             yield text
+
+
+def _warming(table: TableReader) -> WarmingSettings | None:
+    """The settings of warming; ``true`` stands for the usual ones, ``false`` for none."""
+    node = table.nodes.get("warming")
+    if node is None or isinstance(node.value, bool):
+        return WarmingSettings() if table.flag("warming", default=False) else None
+    fix = "write warming = true, or a { table }"
+    if checked_value(node, dict, table.problems, fix) is None:
+        return None
+    inner, usual = TableReader(node, WARMING_KEYS, table.problems), WarmingSettings()
+    return WarmingSettings(
+        system_prompts=_count(
+            inner, "system_prompts", usual.system_prompts, 0, _MAX_SYSTEM_PROMPTS
+        ),
+        next_turn=inner.flag("next_turn", default=usual.next_turn),
+        tokens_per_minute=_count(inner, "tokens_per_minute", usual.tokens_per_minute, 1),
+    )
 
 
 def _hints(table: TableReader) -> tuple[str, ...]:

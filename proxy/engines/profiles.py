@@ -89,6 +89,21 @@ class AutoSpeculation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarmingSettings:
+    """What is read ahead while a replica is idle.
+
+    Attributes:
+        system_prompts: System prompts read after each start of a replica; 0 for none.
+        next_turn: True if the next turn of a conversation is read once one was answered.
+        tokens_per_minute: Prompt tokens that may be read ahead in a minute, by all replicas.
+    """
+
+    system_prompts: int = 8
+    next_turn: bool = True
+    tokens_per_minute: int = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
     """One ``[engines.NAME]`` table; 0, "" and None leave a choice to the engine.
 
@@ -104,6 +119,7 @@ class EngineProfile:
         port: Port of the first replica; each further one takes the next.
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
+        warming: What is read ahead while a replica is idle; None for nothing.
         hints: What its scheduler is told of calls, of ``proxy.catalog.entries.HINTS``.
         quantization: Number format of the weights, by the engine's own name for it.
         kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
@@ -149,6 +165,7 @@ class EngineProfile:
     role: DisaggregatedRole | None = None
     tool_call_parser: str = ""
     reasoning_parser: str = ""
+    warming: WarmingSettings | None = None
     hints: tuple[str, ...] = ()
     region: str = ""
     gpu: str = ""

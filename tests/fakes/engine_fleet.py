@@ -40,6 +40,7 @@ class EngineFleet:
     replicas: list[AsyncExitStack] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)
     engine: str = "vllm"
+    table: str = ""
 
     @property
     def engines_file(self) -> Path:
@@ -55,7 +56,7 @@ class EngineFleet:
         listed = ", ".join(f'"{url}"' for url in urls)
         self.engines_file.write_text(
             f'[engines.house]\nengine = "{self.engine}"\nserved_name = "house-llm"\n'
-            f"replicas = [{listed}]\n"
+            f"replicas = [{listed}]\n{self.table}\n"
         )
 
     async def ask(
@@ -90,6 +91,7 @@ async def engine_fleet(
     replicas: int = 2,
     gateways: int = 1,
     start: StartReplica | None = None,
+    table: str = "",
     **settings: Any,
 ) -> AsyncIterator[EngineFleet]:
     """A fleet.
@@ -98,11 +100,13 @@ async def engine_fleet(
         folder: For its files.
         replicas: Number of them.
         gateways: The same.
+        table: More fields of the profile.
         start: Starts a replica of llama.cpp; None simulates one of vLLM.
         settings: Settings of the gateways.
     """
     async with AsyncExitStack() as stack, httpx2.AsyncClient(timeout=60) as client:
         fleet = EngineFleet(folder, client, engine="vllm" if start is None else "llamacpp")
+        fleet.table = table
         for _ in range(replicas):
             running = await stack.enter_async_context(AsyncExitStack())
             fleet.urls.append(await running.enter_async_context((start or _replica)()))

@@ -6,10 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -17,11 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from proxy.engines.adapters.llamacpp import LLAMACPP
-from proxy.engines.profiles import Engine, EngineProfile
 from tests.fakes.engine_fleet import EngineFleet, engine_fleet
-from tests.fakes.engine_profiles import tiny_models
-from tests.fakes.free_port import free_port
+from tests.fakes.real_replicas import RealReplicas
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None,
@@ -29,57 +23,6 @@ pytestmark = pytest.mark.skipif(
 )
 _PATIENCE_S = 60.0
 _TEXT = "The clerk wrote down what was agreed, and read it aloud once more. " * 8
-
-
-class RealReplicas:
-    """Starts servers of the tiny model.
-
-    Attributes:
-        processes: They, in the order of their start.
-    """
-
-    def __init__(self) -> None:
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    @asynccontextmanager
-    async def start(self) -> AsyncIterator[str]:
-        """A server, once it is healthy."""
-        command = LLAMACPP.launch_command(_tiny_profile(), python=sys.executable)
-        process = subprocess.Popen(command.argv, stderr=subprocess.DEVNULL)  # noqa: ASYNC220, S603 - ours, and quick
-        self.processes.append(process)
-        try:
-            await _wait_until_healthy(command.health_url)
-            yield command.base_url
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _tiny_profile() -> EngineProfile:
-    return EngineProfile(
-        name="house",
-        engine=Engine.LLAMACPP,
-        model=str(tiny_models() / "target.gguf"),
-        served_name="house-llm",
-        port=free_port(),
-        gpus=0,
-        max_model_len=4_096,
-        max_sequences=4,
-        extra_args=("--threads", "1", "--threads-batch", "1", "--threads-http", "2"),
-    )
-
-
-async def _wait_until_healthy(url: str) -> None:
-    until = time.monotonic() + _PATIENCE_S
-    async with httpx2.AsyncClient(timeout=5) as client:
-        while time.monotonic() < until:
-            try:
-                if (await client.get(url)).status_code == 200:
-                    return
-            except httpx2.HTTPError:
-                pass
-            await asyncio.sleep(0.05)
-    raise AssertionError(url)
 
 
 async def talk(fleet: EngineFleet, urls: list[str], conversations: int, turns: int) -> list[int]:

@@ -18,6 +18,7 @@ from proxy.engines.routing.decision import (
 )
 from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.policy import DEFAULT_POLICY, RoutingPolicy
+from proxy.engines.routing.prompt_chain import PromptChain
 from proxy.engines.routing.replica import CallsInFlight, LoadReport, ReplicaCandidate
 
 #: Replicas remembered; those that were candidates least recently are forgotten.
@@ -149,6 +150,10 @@ class ReplicaRouter:
         """Go by a replica's KV events from now on; with None, by the guess again."""
         if name in self._states:
             self._states[name].events = events
+
+    def note_warmed(self, candidate: ReplicaCandidate, chain: PromptChain) -> None:
+        """Believe that a replica holds a prompt that was read there for no call."""
+        self._state(candidate).model.touch(chain)
 
     def clear_cache(self, name: str) -> None:
         """Forget what a replica holds: it was restarted."""

@@ -18,7 +18,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.ports import ReplicaOrder
+from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.ports import Dependencies, ReplicaOrder
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.engines.routing.call_prompt import call_prompt
@@ -29,6 +30,8 @@ from proxy.engines.routing.router import ReplicaRouter, RoutedCall
 from proxy.providers.cache_isolation import isolate_cache
 from proxy.records.call import Call
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
+from proxy.services.engines.warming import ReplicaWarming, WatchedCall
+from proxy.services.engines.warming_calls import warming_sender
 from slo.usage import Usage
 
 _log = logging.getLogger("thriftgate.engines")
@@ -55,6 +58,7 @@ class ModelRouting:
         router: Decides, and believes something of each replica's cache.
         reasons: Calls by the reason of their decision.
         bytes_per_token: Of its prompts, as its engine counts them.
+        route: One of its routes, the last that a call could take.
         starts: Starts of each replica that the router was told of, by its address.
         own_calls: Calls of this gateway there when its load was read.
         chains: Builds the chains of bodies on the event loop.
@@ -64,6 +68,7 @@ class ModelRouting:
     router: ReplicaRouter = field(default_factory=ReplicaRouter)
     reasons: Counter[str] = field(default_factory=Counter)
     bytes_per_token: float = _BYTES_PER_TOKEN
+    route: Route | None = None
     starts: dict[str, int] = field(default_factory=dict)
     own_calls: dict[str, int] = field(default_factory=dict)
     chains: ChainBuilder = field(default_factory=ChainBuilder)
@@ -81,10 +86,16 @@ class _Ticket:
     request: RoutingRequest
     cost: ReplicaCost
     content_bytes: int
+    call: Call
+    warming: ReplicaWarming | None = None
     routed: RoutedCall | None = None
+    watched: WatchedCall | None = None
 
     def send(self) -> None:
         """Count the call as on its way there."""
+        if self.warming is not None:
+            conversation = self.request.conversation
+            self.watched = self.warming.note_sent(self.name, self.call, conversation)
         self.routed = self.routing.router.send(self.request, self.cost)
         self.routing.reasons[self.why.partition(":")[0]] += 1
 
@@ -92,9 +103,19 @@ class _Ticket:
         """Note that the prompt is read."""
         if self.routed is not None:
             self.routed.begin_answer()
+        if self.watched is not None:
+            self.watched.begin_answer()
 
-    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+    def end(
+        self, usage: Usage | None, *, is_comparable: bool, turn: FinishedTurn | None = None
+    ) -> None:
         """Note that the call is over there, with the usage that the engine reported."""
+        self._end(usage, is_comparable=is_comparable)
+        watched, self.watched = self.watched, None
+        if watched is not None:
+            watched.end(turn)
+
+    def _end(self, usage: Usage | None, *, is_comparable: bool) -> None:
         routed, self.routed = self.routed, None
         if routed is None:
             return
@@ -118,17 +139,26 @@ class ReplicaRouting:
         monitor: Knows the replicas.
         ticks: Seconds of the clock by which calls are timed.
         region: The gateway's own region; "" where regions are equal.
+        warming: Is told of calls, and warms replicas that are idle; None for nothing.
     """
 
     def __init__(
-        self, monitor: ReplicaMonitor, ticks: Callable[[], float], region: str = ""
+        self,
+        monitor: ReplicaMonitor,
+        ticks: Callable[[], float],
+        region: str = "",
+        warming: ReplicaWarming | None = None,
     ) -> None:
         self._monitor = monitor
         self._ticks = ticks
         self._region = region
         self._models: dict[str, ModelRouting] = {}
         self._failures = 0
+        self._warming = warming
         monitor.listen(self._note_reading)
+        if warming is not None:
+            warming.is_idle, warming.on_warmed = self.is_idle, self.note_warmed
+            monitor.listen(warming.note_reading)
 
     @property
     def models(self) -> Mapping[str, ModelRouting]:
@@ -139,6 +169,35 @@ class ReplicaRouting:
         """Calls that this gateway has at a replica now."""
         routing = self._models.get(replica.model)
         return routing.router.calls_in_flight(replica.base_url) if routing is not None else 0
+
+    def use(self, deps: Dependencies) -> None:
+        """Have warming send its calls through these ports from now on."""
+        if self._warming is not None:
+            self._warming.send = warming_sender(deps, self._ticks)
+
+    def is_idle(self, replica: ReplicaStatus) -> bool:
+        """True if a replica serves nobody now, as far as its last page and own calls tell."""
+        metrics = replica.metrics
+        if not replica.is_healthy or metrics is None or self.calls_in_flight(replica):
+            return False
+        routing = self._models.get(replica.model)
+        own = 0 if routing is None else routing.own_calls.get(replica.base_url, 0)
+        load = metrics.values.get("running", 0.0) + metrics.values.get("waiting", 0.0)
+        return load <= own
+
+    async def note_warmed(self, replica: ReplicaStatus, call: Call) -> None:
+        """Believe that a replica holds the prompt of a call that warmed it."""
+        routing = self._models.get(replica.model)
+        if routing is None or routing.route is None:
+            return
+        request, _ = await self._request(routing, call, routing.route)
+        _note_starts(routing, [replica])
+        routing.router.note_warmed(
+            ReplicaCandidate(
+                name=replica.base_url, cache_tokens=replica.cache_tokens or DEFAULT_CACHE_TOKENS
+            ),
+            request.chain,
+        )
 
     def keep_only(self, models: Collection[str]) -> None:
         """Drop the state of models that no engine serves any more."""
@@ -158,7 +217,10 @@ class ReplicaRouting:
     def _note_reading(self, status: ReplicaStatus) -> None:
         """Remember how many of the calls that the engine counts are this gateway's own."""
         if (routing := self._models.get(status.model)) is not None:
-            routing.own_calls[status.base_url] = self.calls_in_flight(status)
+            own = self.calls_in_flight(status)
+            if self._warming is not None:
+                own += self._warming.is_warming(status.name)
+            routing.own_calls[status.base_url] = own
 
     async def _order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
         by_url: dict[str, tuple[RouteChoice, ReplicaStatus]] = {}
@@ -168,6 +230,7 @@ class ReplicaRouting:
                 return ReplicaOrder(ready=choices)
             by_url[status.base_url] = choice, status
         routing = self._models.setdefault(choices[0].route.model, ModelRouting())
+        routing.route = choices[0].route
         request, size = await self._request(routing, call, choices[0].route)
         statuses = [status for _, status in by_url.values()]
         _note_starts(routing, statuses)
@@ -177,7 +240,9 @@ class ReplicaRouting:
         ready = []
         for cost in decision.order:
             choice, status = by_url.pop(cost.name)
-            ticket = _Ticket(status.name, decision.why, routing, request, cost, size)
+            ticket = _Ticket(
+                status.name, decision.why, routing, request, cost, size, call, self._warming
+            )
             ready.append(_at_address(choice, status, ticket))
         unready = tuple(_at_address(choice, status) for choice, status in by_url.values())
         return ReplicaOrder(ready=tuple(ready), unready=unready)

@@ -18,6 +18,9 @@ from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.warming import ReplicaWarming
+from proxy.services.engines.warming_metrics import WarmingCollector
+from proxy.store.sql.ids import call_ids
 from proxy.upstream.port import Transport
 
 #: Bytes of a page that are read; vLLM's has some 150 KB.
@@ -56,12 +59,16 @@ async def running_engines(
         return
     read_states = partial(read_engine_states, context.settings.folder)
     monitor = ReplicaMonitor(context.engines, page_fetcher(transport), read_states, ticks)
-    routing = ReplicaRouting(monitor, ticks, context.settings.region)
+    warming = ReplicaWarming(context.tasks, ticks, context.now, call_ids())
+    warming.update(context.engines)
+    routing = ReplicaRouting(monitor, ticks, context.settings.region, warming)
     context.publish(EngineCollector(monitor, routing))
+    context.publish(WarmingCollector(warming.accounts))
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         def commit() -> None:
             monitor.update(snapshot.engines)
+            warming.update(snapshot.engines)
             routing.keep_only({each.served_name for each in snapshot.engines.values()})
 
         return commit

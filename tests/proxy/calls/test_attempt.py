@@ -11,6 +11,7 @@ import pytest
 
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.finished_turn import FinishedTurn
 from proxy.calls.pipeline import begin
 from proxy.calls.ports import Admitted, CallContext, CheaperRoute, Dependencies
 from proxy.calls.route_choice import RouteChoice
@@ -245,9 +246,12 @@ class PlayedTicket:
     def begin_answer(self) -> None:
         self.told.append("begun")
 
-    def end(self, usage: Usage | None, *, is_comparable: bool) -> None:
+    def end(
+        self, usage: Usage | None, *, is_comparable: bool, turn: FinishedTurn | None = None
+    ) -> None:
         self.told.append(None if usage is None else (usage.prompt_tokens, usage.cache_read))
         assert is_comparable
+        assert (turn is None) == (usage is None)
 
 
 @pytest.mark.parametrize(

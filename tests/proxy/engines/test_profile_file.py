@@ -12,6 +12,7 @@ from proxy.engines.profiles import (
     KVDtype,
     Speculation,
     SpeculativeMethod,
+    WarmingSettings,
 )
 from slo.toml.problems import InvalidFile
 from tests.fakes.engine_profiles import a_profile, launchable_profiles, profile_text
@@ -191,3 +192,20 @@ def test_hints_are_read_once_each_and_unknown_ones_are_named():
 
     assert found.hints == ("vllm",)
     assert 'names "priority", which is not known' in problem(house('hints = ["priority"]'))
+
+
+def test_warming_is_off_unless_the_profile_asks_for_it():
+    def warming(table: str) -> WarmingSettings | None:
+        return parse_profiles(house(table), "engines.toml")["house"].warming
+
+    assert warming("") is None
+    assert warming("warming = false") is None
+    assert warming("warming = true") == WarmingSettings()
+    assert warming("warming = { next_turn = false, tokens_per_minute = 9 }") == WarmingSettings(
+        next_turn=False, tokens_per_minute=9
+    )
+    assert "write warming = true, or a { table }" in problem(house("warming = 3"))
+    assert "is 65; write a whole number from 0 to 64" in problem(
+        house("warming = { system_prompts = 65 }")
+    )
+    assert "is not known" in problem(house("warming = { prompts = 5 }"))

@@ -286,3 +286,55 @@ def test_profiles_that_are_gone_are_forgotten():
         return len(gateway.routing.models)
 
     assert play(story) == 0
+
+
+def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
+    async def story(pages: PlayedPages) -> tuple[bool, str]:
+        gateway = Gateway(pages)
+        await gateway.monitor.read_all()
+        await gateway.serve(chat(1))
+        home = await gateway.serve(chat(2))
+        other = next(each for each in gateway.monitor.statuses() if each.name != home)
+        for name in names(gateway.choices):
+            status = gateway.monitor.status(name)
+            assert status is not None
+            gateway.routing.models["m"].router.clear_cache(status.base_url)
+        await gateway.routing.note_warmed(other, chat(2))
+        ticket = (await gateway.order(chat(2))).ready[0].replica
+        assert ticket is not None
+        return ticket.name == other.name, ticket.why.partition(":")[0]
+
+    assert play(story) == (True, "warm")
+
+
+@pytest.mark.parametrize(
+    ("page", "own", "idle"),
+    [
+        (b"vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n", 0, True),
+        (b"vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n", 0, False),
+        (b"vllm:num_requests_running 0\nvllm:num_requests_waiting 1\n", 0, False),
+        (b"vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n", 1, True),
+        (b"vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n", 1, False),
+    ],
+)
+def test_a_replica_is_idle_once_nobodys_calls_are_there(page, own, idle):
+    async def story(pages: PlayedPages) -> tuple[bool, bool]:
+        for each in "a:1", "b:2", "c:3":
+            pages.answers[f"http://{each}/metrics"] = page
+        gateway = Gateway(pages)
+        tickets = []
+        for _ in range(own):  # at work while the page is read
+            ticket = (await gateway.order(chat(1))).ready[0].replica
+            assert ticket is not None
+            ticket.send()
+            tickets.append(ticket)
+        await gateway.monitor.read_all()
+        name = tickets[0].name if tickets else "house:0"
+        status = gateway.monitor.status(name)
+        assert status is not None
+        during = gateway.routing.is_idle(status)
+        for ticket in tickets:
+            ticket.end(None, is_comparable=False)
+        return during, gateway.routing.is_idle(status)
+
+    assert play(story) == (idle and not own, idle)

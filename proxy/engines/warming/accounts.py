@@ -1,0 +1,86 @@
+"""The accounts of warming: tokens that it may take, what it cost, and what it gained."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+_MINUTE_S: Final = 60.0
+
+
+class WarmingKind(StrEnum):
+    """What is read ahead."""
+
+    SYSTEM_PROMPT = "system_prompt"
+    NEXT_TURN = "next_turn"
+
+
+class WarmingResult(StrEnum):
+    """How a prompt that was to be warmed fared."""
+
+    WARMED = "warmed"
+    CANCELLED = "cancelled"  # a call came
+    REFUSED = "refused"  # by a budget or ceiling of its team
+    FAILED = "failed"  # the engine did not answer well, or not in time
+    OVER_BUDGET = "over_budget"  # the profile's tokens per minute are used up
+    BUSY = "busy"  # the replica was not idle in time
+
+
+class TokenBudget:
+    """Tokens that may be read ahead in a minute; what is not used is not saved up.
+
+    Args:
+        per_minute: Tokens.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._left = float(per_minute)
+        self._at = 0.0
+
+    def take(self, tokens: int, now: float) -> bool:
+        """Take tokens; False where they are not left, and none are taken."""
+        self._refill(now)
+        if tokens > self._left:
+            return False
+        self._left -= tokens
+        return True
+
+    def correct(self, estimated: int, used: int) -> None:
+        """Replace an estimate that was taken by what was used; the rest may become negative."""
+        self._left = min(self._left + estimated - used, float(self.per_minute))
+
+    def _refill(self, now: float) -> None:
+        gained = max(0.0, now - self._at) / _MINUTE_S * self.per_minute
+        self._left, self._at = min(self._left + gained, float(self.per_minute)), now
+
+
+class WaitSum(NamedTuple):
+    """First-token times, added up."""
+
+    seconds: float = 0.0
+    calls: int = 0
+
+
+@dataclass(slots=True)
+class WarmingAccounts:
+    """Counters of one gateway, each by the profile and the kind first.
+
+    Attributes:
+        results: Prompts by their result.
+        tokens: Prompt tokens that engines computed for warming.
+        nanos: Nano-dollars of it, as far as they are known.
+        waits: First-token times of streams that could have been warmed, by whether they were:
+            the first one with its system prompt since its replica's start, and later turns.
+    """
+
+    results: Counter[tuple[str, WarmingKind, WarmingResult]] = field(default_factory=Counter)
+    tokens: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
+    nanos: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
+    waits: dict[tuple[str, WarmingKind, bool], WaitSum] = field(default_factory=dict)
+
+    def note_wait(self, engine: str, kind: WarmingKind, seconds: float, *, warmed: bool) -> None:
+        """Add the first-token time of a call."""
+        key = engine, kind, warmed
+        had = self.waits.get(key, WaitSum())
+        self.waits[key] = WaitSum(had.seconds + seconds, had.calls + 1)

@@ -1,0 +1,84 @@
+"""The state of replicas that may be warmed: what waits there, what was read, what came."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
+
+from proxy.calls.finished_turn import FinishedTurn
+from proxy.engines.warming.accounts import WarmingKind
+from proxy.records.call import Call
+
+T = TypeVar("T")
+
+#: Jobs that wait at a replica; older ones are dropped.
+MAX_JOBS: Final = 16
+#: Conversations and system prompts that are remembered of a replica.
+_MAX_REMEMBERED: Final = 4_096
+
+
+class CallNames(NamedTuple):
+    """Names of a call's conversation and of its system prompt; b"" for none."""
+
+    conversation: bytes
+    prompt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WarmingJob:
+    """A prompt that is to be warmed at a replica.
+
+    Attributes:
+        template: The call whose key and team it is; its body is the prompt's.
+        key: Names the system prompt, or the conversation.
+        tokens: Tokens that it will compute, as a guess.
+        until: When it is too late.
+        turn: The turn that it follows; None for a system prompt.
+    """
+
+    kind: WarmingKind
+    template: Call
+    key: bytes
+    tokens: int
+    until: float
+    turn: FinishedTurn | None = None
+
+
+@dataclass(slots=True)
+class WarmedReplica:
+    """What is known of a replica that may be warmed.
+
+    Attributes:
+        starts: Starts of it that were noticed.
+        jobs: They, the next one last.
+        stop: Ends the warming under way; None where there is none.
+        seen: System prompts that calls brought there since its start.
+        warmed: Those that were warmed.
+        turns: Conversations that had a turn there, and whether the next one was warmed.
+    """
+
+    starts: int = 0
+    jobs: deque[WarmingJob] = field(default_factory=lambda: deque(maxlen=MAX_JOBS))
+    is_working: bool = False
+    stop: asyncio.Event | None = None
+    seen: dict[bytes, None] = field(default_factory=dict)
+    warmed: dict[bytes, None] = field(default_factory=dict)
+    turns: dict[bytes, bool] = field(default_factory=dict)
+
+
+def owned_key(call: Call, digest: bytes) -> bytes:
+    """Names a prompt of a call's team, whose cache is its own."""
+    return call.key.team.encode() + b"\0" + call.salt.encode() + b"\0" + digest
+
+
+def conversation_key(call: Call, conversation: str) -> bytes:
+    """Names a conversation of a call's team; b"" where nobody named it."""
+    return owned_key(call, conversation.encode()) if conversation else b""
+
+
+def remember(where: dict[bytes, T], key: bytes, *, value: T) -> None:
+    """Put something into a bounded dictionary; what was put there longest ago goes first."""
+    where.pop(key, None)
+    where[key] = value
+    if len(where) > _MAX_REMEMBERED:
+        del where[next(iter(where))]

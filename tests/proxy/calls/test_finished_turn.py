@@ -1,0 +1,57 @@
+"""Turns that could be gone on from: what the model got, and what it said."""
+
+import msgspec
+import orjson
+import pytest
+
+from proxy.calls.finished_turn import finished_turn
+from proxy.calls.metering import Meter
+from proxy.calls.settlement import AttemptInfo
+from proxy.providers.usage import openai_usage
+from tests.fakes.answers import DONE, chunk
+from tests.fakes.call_dependencies import call
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
+
+
+def metered(*runs: bytes, bound: int = 4096) -> Meter:
+    meter = Meter(openai_usage, streamed=True, bound=bound)
+    for each in runs:
+        meter.feed(each)
+    return meter
+
+
+def test_a_turn_that_ended_well_has_its_call_and_its_answer():
+    turn = finished_turn(AttemptInfo(call=call(BODY)), metered(chunk("Good "), chunk("day"), DONE))
+
+    assert turn is not None
+    assert turn.call.body == BODY
+    assert orjson.loads(turn.answer() or b"") == {"role": "assistant", "content": "Good day"}
+
+
+def test_an_answer_of_which_a_part_was_not_kept_is_not_known():
+    runs = chunk("Good "), chunk("x" * 500), DONE
+    turn = finished_turn(AttemptInfo(call=call(BODY)), metered(*runs, bound=400))
+
+    assert turn is not None
+    assert turn.answer() is None
+
+
+@pytest.mark.parametrize(
+    "meter",
+    [
+        None,
+        metered(chunk("Good ")),
+        metered(chunk("Good "), b'data: {"error":{"message":"no"}}\n\n', DONE),
+    ],
+)
+def test_a_turn_without_a_good_end_is_none(meter: Meter | None):
+    assert finished_turn(AttemptInfo(call=call(BODY)), meter) is None
+
+
+def test_other_endpoints_and_calls_that_nobody_waits_for_have_no_turns():
+    meter = metered(chunk("Good day"), DONE)
+    warming = msgspec.structs.replace(call(BODY), feature="warming:chat")
+
+    assert finished_turn(AttemptInfo(call=call(BODY, endpoint="responses")), meter) is None
+    assert finished_turn(AttemptInfo(call=warming), meter) is None

@@ -1,0 +1,57 @@
+"""What warming may take, and what it is said to have gained."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.warming.accounts import TokenBudget, WaitSum, WarmingAccounts, WarmingKind
+
+
+def test_a_budget_is_taken_from_until_nothing_is_left_and_fills_up_again():
+    budget = TokenBudget(600)
+
+    assert budget.take(600, 100.0)
+    assert not budget.take(1, 100.0)
+    assert budget.take(10, 101.0)
+    assert not budget.take(1, 101.0)
+    assert budget.take(600, 1_000.0)
+    assert not budget.take(601, 9_000.0)
+
+
+def test_what_was_used_takes_the_place_of_the_estimate():
+    budget = TokenBudget(600)
+    assert budget.take(100, 0.0)
+    budget.correct(100, 700)
+    assert not budget.take(1, 0.0)
+    assert not budget.take(1, 10.0)
+    assert budget.take(50, 16.0)
+
+    budget = TokenBudget(600)
+    assert budget.take(500, 0.0)
+    budget.correct(500, 0)
+    assert budget.take(600, 0.0)
+    budget.correct(600, 0)
+    budget.correct(600, 0)
+    assert not budget.take(601, 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(0, 30)), max_size=40))
+def test_no_minute_has_more_than_twice_the_budget(takes: list[tuple[int, float]]):
+    budget, now, taken = TokenBudget(60), 0.0, []
+    for tokens, wait in takes:
+        now += wait
+        if budget.take(tokens, now):
+            taken.append((now, tokens))
+
+    for start, _ in taken:
+        assert sum(tokens for at, tokens in taken if start <= at < start + 60.0) <= 120
+
+
+def test_waits_are_added_up_apart_by_whether_they_were_warmed():
+    accounts = WarmingAccounts()
+    for seconds, warmed in ((0.5, True), (0.25, True), (2.0, False)):
+        accounts.note_wait("house", WarmingKind.NEXT_TURN, seconds, warmed=warmed)
+
+    assert accounts.waits == {
+        ("house", WarmingKind.NEXT_TURN, True): WaitSum(0.75, 2),
+        ("house", WarmingKind.NEXT_TURN, False): WaitSum(2.0, 1),
+    }

@@ -1,0 +1,355 @@
+"""Warming of idle replicas, by a sender that a test plays."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+
+from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.finished_turn import FinishedTurn
+from proxy.engines.profiles import EngineProfile
+from proxy.engines.warming.accounts import WaitSum, WarmingKind, WarmingResult
+from proxy.errors import CallerError, UpstreamError
+from proxy.records.call import Call, Key
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.engines.replica_monitor import ReplicaStatus
+from proxy.services.engines.warming import SETTLE_S, ReplicaWarming
+from slo.usage import Usage
+from tests.fakes.call_dependencies import LoopTasks, call
+from tests.fakes.engine_profiles import a_profile
+from tests.fakes.receipts import a_receipt
+from tests.fakes.virtual_clock import run_in_virtual_time
+
+T = TypeVar("T")
+TABLE = 'warming = true\nserved_name = "m"'
+NAME = "house:0"
+ANSWER = {"role": "assistant", "content": "Good day"}
+SYSTEM, NEXT = WarmingKind.SYSTEM_PROMPT, WarmingKind.NEXT_TURN
+
+
+def chat(system: str = "Be kind.", question: str = "Hello", **fields: Any) -> Call:
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    return call(json.dumps({"model": "m", "stream": True, "messages": messages}).encode(), **fields)
+
+
+class Sender:
+    """Takes warming calls: each takes a while, unless it fails or a call comes."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Call]] = []
+        self.takes_s = 1.0
+        self.error: Exception | None = None
+        self.usage = Usage(input=30, cache_read=70, output=1)
+
+    async def __call__(
+        self, status: ReplicaStatus, asked: Call, stop: asyncio.Event
+    ) -> Receipt | None:
+        self.sent.append((status.name, asked))
+        if self.error is not None:
+            raise self.error
+        try:
+            await asyncio.wait_for(stop.wait(), self.takes_s)
+        except TimeoutError:
+            return a_receipt(outcome=Outcome.ANSWERED, usage=self.usage, cost_nanos=500)
+        raise ClientDisconnected
+
+    @property
+    def messages(self) -> list[list[str]]:
+        """The texts of each prompt that was sent."""
+        return [
+            [message["content"] for message in orjson.loads(each.body)["messages"]]
+            for _, each in self.sent
+        ]
+
+
+class Stage:
+    """One replica, and calls that come to it."""
+
+    def __init__(self, profile: EngineProfile) -> None:
+        loop = asyncio.get_running_loop()
+        ids = (f"call_w{n}" for n in range(999))
+        self.sender, self.is_idle = Sender(), True
+        self.warmed: list[Call] = []
+        self.warming = ReplicaWarming(LoopTasks(), loop.time, lambda: 5.0, lambda _: next(ids))
+        self.warming.send = self.sender
+        self.warming.is_idle = lambda _: self.is_idle
+        self.warming.on_warmed = self.note_warmed
+        self.warming.update({profile.name: profile})
+        self.status = ReplicaStatus(
+            name=NAME, profile=profile.name, model="m", base_url="http://a/v1"
+        )
+        self.warming.note_reading(self.status)
+
+    async def note_warmed(self, _: ReplicaStatus, asked: Call) -> None:
+        self.warmed.append(asked)
+
+    def restart(self) -> None:
+        self.status = replace(self.status, starts=self.status.starts + 1)
+        self.warming.note_reading(self.status)
+
+    def begin(self, asked: Call, conversation: str = "c") -> Any:
+        return self.warming.note_sent(NAME, asked, conversation)
+
+    async def serve(self, asked: Call, conversation: str = "c", ttft: float = 0.0) -> None:
+        """Serve a call to its end."""
+        watched = self.begin(asked, conversation)
+        assert watched is not None
+        await asyncio.sleep(ttft)
+        watched.begin_answer()
+        watched.end(FinishedTurn(asked, lambda: orjson.dumps(ANSWER)))
+
+    @property
+    def results(self) -> dict[tuple[WarmingKind, WarmingResult], int]:
+        return {(kind, how): n for (_, kind, how), n in self.warming.accounts.results.items()}
+
+
+def play(story: Callable[[Stage], Awaitable[T]], table: str = TABLE, engine: str = "vllm") -> T:
+    async def whole() -> T:
+        return await story(Stage(a_profile(table, engine=engine)))
+
+    return run_in_virtual_time(whole)
+
+
+def test_once_a_turn_has_ended_the_next_one_is_read_as_far_as_it_is_known():
+    async def story(stage: Stage) -> Stage:
+        await stage.serve(chat())
+        await asyncio.sleep(SETTLE_S + 2.0)
+        return stage
+
+    def check(stage: Stage) -> None:
+        ((name, sent),) = stage.sender.sent
+        assert name == NAME
+        assert stage.sender.messages == [["Be kind.", "Hello", "Good day", "."]]
+        assert (sent.id, sent.key.team, sent.arrived) == ("call_w0", "team_1", 5.0)
+        assert stage.results == {(NEXT, WarmingResult.WARMED): 1}
+        assert stage.warming.accounts.tokens == {("house", NEXT): 30}
+        assert stage.warming.accounts.nanos == {("house", NEXT): 500}
+        assert stage.warmed == [sent]
+
+    check(play(story))
+
+
+def test_a_call_that_comes_ends_the_warming_at_once_and_is_not_waited_for():
+    async def story(stage: Stage) -> tuple[float, Any]:
+        await stage.serve(chat())
+        await asyncio.sleep(SETTLE_S + 0.5)
+        assert stage.warming.is_warming(NAME)
+        began = asyncio.get_running_loop().time()
+        stage.begin(chat(question="Other"), "another")
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert not stage.warming.is_warming(NAME)
+        return asyncio.get_running_loop().time() - began, stage.results
+
+    assert play(story) == (0.0, {(NEXT, WarmingResult.CANCELLED): 1})
+
+
+def test_a_turn_whose_conversation_went_on_meanwhile_is_not_warmed_any_more():
+    async def story(stage: Stage) -> Any:
+        await stage.serve(chat())
+        stage.begin(chat(), "c")
+        await asyncio.sleep(60.0)
+        return stage.sender.sent, stage.results
+
+    assert play(story) == ([], {})
+
+
+def test_a_busy_replica_is_not_warmed_until_it_is_idle_and_not_for_ever():
+    async def story(stage: Stage) -> Any:
+        stage.is_idle = False
+        await stage.serve(chat())
+        await asyncio.sleep(10.0)
+        early = list(stage.sender.sent)
+        stage.is_idle = True
+        await asyncio.sleep(2.0)
+        stage.is_idle = False
+        await stage.serve(chat(), "d")
+        await asyncio.sleep(60.0)
+        return early, len(stage.sender.sent), stage.results
+
+    assert play(story) == (
+        [],
+        1,
+        {(NEXT, WarmingResult.WARMED): 1, (NEXT, WarmingResult.BUSY): 1},
+    )
+
+
+def test_after_a_start_the_system_prompts_that_are_used_most_are_read_those_first():
+    async def story(stage: Stage) -> list[list[str]]:
+        for count, system in ((2, "Second."), (4, "First."), (1, "Once.")):
+            for number in range(count):
+                await stage.serve(chat(system), f"{system}{number}")
+        stage.restart()
+        await asyncio.sleep(30.0)
+        return stage.sender.messages
+
+    table = 'warming = { next_turn = false }\nserved_name = "m"'
+    assert play(story, table) == [["First.", "."], ["Second.", "."]]
+
+
+def test_no_more_system_prompts_are_read_than_the_profile_says_or_slots_there_are():
+    async def story(stage: Stage) -> int:
+        for system in "abcdefgh":
+            for _ in range(2):
+                await stage.serve(chat(system))
+        stage.restart()
+        await asyncio.sleep(60.0)
+        return len(stage.sender.sent)
+
+    table = 'warming = {{ next_turn = false, system_prompts = {} }}\nserved_name = "m"'
+    assert play(story, table.format(3)) == 3
+    assert play(story, table.format(0)) == 0
+    assert play(story, table.format(64)) == 8
+    assert play(story, table.format(64), engine="llamacpp") == 4
+    assert play(story, table.format(64) + "\nmax_sequences = 2", engine="llamacpp") == 2
+
+
+def test_a_replica_that_goes_on_as_before_is_not_warmed_anew():
+    async def story(stage: Stage) -> list[Any]:
+        for _ in range(3):
+            await stage.serve(chat())
+        stage.warming.note_reading(replace(stage.status, read_at=9.0))
+        await asyncio.sleep(30.0)
+        return stage.sender.sent
+
+    assert play(story, 'warming = { next_turn = false }\nserved_name = "m"') == []
+
+
+def test_prompts_of_different_teams_are_warmed_apart():
+    async def story(stage: Stage) -> list[str]:
+        other = Key(id="key_2", team="team_2", team_name="other")
+        for key in (chat().key, other):
+            for _ in range(2):
+                await stage.serve(chat(key=key))
+        stage.restart()
+        await asyncio.sleep(30.0)
+        return sorted(each.key.team for _, each in stage.sender.sent)
+
+    assert play(story, 'warming = { next_turn = false }\nserved_name = "m"') == [
+        "team_1",
+        "team_2",
+    ]
+
+
+def test_what_is_over_the_budget_of_a_minute_is_left_out():
+    async def story(stage: Stage) -> Any:
+        stage.sender.usage = Usage(input=1_000, output=1)
+        for number in range(3):
+            await stage.serve(chat(), f"c{number}")
+            await asyncio.sleep(2.0)
+        await asyncio.sleep(120.0)
+        await stage.serve(chat(), "later")
+        await asyncio.sleep(2.0)
+        return stage.results
+
+    table = 'warming = { tokens_per_minute = 600 }\nserved_name = "m"'
+    assert play(story, table) == {
+        (NEXT, WarmingResult.WARMED): 2,
+        (NEXT, WarmingResult.OVER_BUDGET): 2,
+    }
+
+
+def failing(error: Exception) -> Callable[[Stage], Awaitable[Any]]:
+    async def story(stage: Stage) -> Any:
+        stage.sender.error = error
+        for number in range(3):
+            await stage.serve(chat(), f"c{number}")
+        await asyncio.sleep(60.0)
+        return stage.results
+
+    return story
+
+
+def test_a_team_without_a_budget_left_is_refused_and_an_engine_that_fails_is_left_alone():
+    refused = CallerError("No.", code="budget_exceeded", status=402)
+    wrong = UpstreamError("No.", status=400, code="bad", retryable=False)
+    away = UpstreamError("No.", status=502, code="away", retryable=True)
+
+    assert play(failing(refused)) == {(NEXT, WarmingResult.REFUSED): 3}
+    assert play(failing(wrong)) == {(NEXT, WarmingResult.FAILED): 3}
+    assert play(failing(away)) == {(NEXT, WarmingResult.FAILED): 1}
+    assert play(failing(TimeoutError())) == {(NEXT, WarmingResult.FAILED): 1}
+
+
+def test_an_answer_that_cannot_be_put_together_is_not_warmed():
+    async def story(stage: Stage) -> Any:
+        watched = stage.begin(chat())
+        watched.end(FinishedTurn(chat(), lambda: None))
+        await asyncio.sleep(2.0)
+        return stage.sender.sent, stage.results
+
+    assert play(story) == ([], {(NEXT, WarmingResult.FAILED): 1})
+
+
+def test_calls_that_failed_or_warm_themselves_are_not_learned_from():
+    async def story(stage: Stage) -> Any:
+        watched = stage.begin(chat())
+        watched.end(None)
+        await asyncio.sleep(2.0)
+        return stage.begin(chat(feature="warming:chat")), stage.sender.sent
+
+    assert play(story) == (None, [])
+
+
+def test_the_first_token_times_of_warmed_and_other_calls_are_counted_apart():
+    async def story(stage: Stage) -> Any:
+        await stage.serve(chat(), "a", ttft=4.0)  # the first with its system prompt
+        await stage.serve(chat(), "b", ttft=3.0)  # neither the first nor a later turn
+        await stage.serve(chat(), "b", ttft=2.0)  # a later turn that came at once
+        await asyncio.sleep(5.0)
+        await stage.serve(chat(), "b", ttft=1.0)  # a later turn that was warmed
+        stage.restart()
+        await asyncio.sleep(5.0)
+        await stage.serve(chat(), "c", ttft=0.5)  # the first since the start, warmed
+        return stage.warming.accounts.waits
+
+    assert play(story) == {
+        ("house", SYSTEM, False): WaitSum(4.0, 1),
+        ("house", NEXT, False): WaitSum(2.0, 1),
+        ("house", NEXT, True): WaitSum(1.0, 1),
+        ("house", SYSTEM, True): WaitSum(0.5, 1),
+    }
+
+
+def test_whole_answers_are_not_timed_for_their_first_byte_comes_last():
+    async def story(stage: Stage) -> Any:
+        whole = chat()
+        assert whole.fields is not None
+        fields = msgspec.structs.replace(whole.fields, stream=False)
+        await stage.serve(msgspec.structs.replace(whole, fields=fields), ttft=1.0)
+        return stage.warming.accounts.waits
+
+    assert play(story) == {}
+
+
+def test_a_profile_that_does_not_ask_for_it_is_not_warmed_and_one_that_stops_asking_neither():
+    async def story(stage: Stage) -> Any:
+        watched = stage.begin(chat())
+        stage.warming.update({})
+        if watched is not None:
+            watched.end(FinishedTurn(chat(), lambda: orjson.dumps(ANSWER)))
+        stage.restart()
+        await asyncio.sleep(5.0)
+        return watched is None, stage.begin(chat()), stage.sender.sent
+
+    assert play(story, 'served_name = "m"') == (True, None, [])
+    assert play(story) == (False, None, [])
+
+
+def test_few_turns_wait_at_a_busy_replica_the_newest_first():
+    async def story(stage: Stage) -> tuple[int, str]:
+        stage.is_idle = False
+        for number in range(40):
+            await stage.serve(chat(question=f"Q{number}"), f"c{number}")
+        stage.is_idle = True
+        await asyncio.sleep(60.0)
+        return len(stage.sender.sent), stage.sender.messages[0][1]
+
+    count, first = play(story)
+
+    assert count <= 17
+    assert first == "Q39"

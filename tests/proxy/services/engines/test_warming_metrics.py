@@ -1,0 +1,30 @@
+"""Warming on the metrics page."""
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
+from proxy.services.engines.warming_metrics import WarmingCollector
+
+
+def test_prompts_tokens_cost_and_first_token_times_are_exported():
+    accounts = WarmingAccounts()
+    kind = WarmingKind.NEXT_TURN
+    accounts.results["house", kind, WarmingResult.CANCELLED] += 2
+    accounts.tokens["house", kind] += 300
+    accounts.nanos["house", kind] += 2_500_000
+    accounts.note_wait("house", kind, 0.25, warmed=True)
+    accounts.note_wait("house", kind, 1.5, warmed=False)
+    registry = CollectorRegistry()
+    registry.register(WarmingCollector(accounts))
+    page = [line for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
+
+    name, by = "thriftgate_engine_warming", 'engine="house",kind="next_turn"'
+    assert page == [
+        f'{name}_prompts_total{{{by},result="cancelled"}} 2.0',
+        f"{name}_tokens_total{{{by}}} 300.0",
+        f"{name}_cost_usd_total{{{by}}} 0.0025",
+        f'{name}_ttft_seconds_count{{{by},warmed="yes"}} 1.0',
+        f'{name}_ttft_seconds_sum{{{by},warmed="yes"}} 0.25',
+        f'{name}_ttft_seconds_count{{{by},warmed="no"}} 1.0',
+        f'{name}_ttft_seconds_sum{{{by},warmed="no"}} 1.5',
+    ]

@@ -1,0 +1,41 @@
+"""Names of prompts by whose they are, and bounded memory."""
+
+import msgspec
+
+from proxy.services.engines.warming_state import (
+    WarmedReplica,
+    conversation_key,
+    owned_key,
+    remember,
+)
+from tests.fakes.call_dependencies import KEY, call
+
+
+def test_a_prompt_of_another_team_or_salt_has_another_name():
+    mine = call(b"{}")
+    other = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
+    salted = call(b"{}", salt="s" * 32)
+
+    assert len({owned_key(each, b"digest") for each in (mine, other, salted)}) == 3
+    assert owned_key(mine, b"digest") == owned_key(call(b"{ }"), b"digest")
+
+
+def test_a_conversation_that_nobody_named_has_no_name():
+    assert conversation_key(call(b"{}"), "") == b""
+    assert conversation_key(call(b"{}"), "c") != conversation_key(call(b"{}"), "d")
+
+
+def test_what_was_used_longest_ago_is_forgotten_first():
+    where: dict[bytes, int] = {}
+    for number in range(5_000):
+        remember(where, b"%d" % number, value=number)
+        remember(where, b"kept", value=0)
+
+    assert len(where) == 4_096
+    assert b"kept" in where
+    assert b"0" not in where
+    assert next(reversed(where)) == b"kept"
+
+
+def test_few_jobs_wait_at_a_replica():
+    assert WarmedReplica().jobs.maxlen == 16

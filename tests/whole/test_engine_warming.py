@@ -1,0 +1,192 @@
+"""Warming of a real engine: what its cache holds when the call comes, and what that saves."""
+
+import asyncio
+import importlib.util
+import json
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+
+from proxy.tools.engine_demo.measure import long_system
+from tests.fakes.engine_fleet import EngineFleet, engine_fleet
+from tests.fakes.real_replicas import RealReplicas
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None,
+    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
+)
+_PATIENCE_S = 60.0
+_METRIC = "thriftgate_engine_warming"
+#: As templates of reasoning models do it: an answer is opened with empty reasoning, which earlier
+#: answers are written without. So the engine's own cache of its answer does not fit the next turn.
+_TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content or '' }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|><think></think>{% endif %}"
+)
+
+
+class Told(NamedTuple):
+    """What an engine says of a call: its text, the tokens of its prompt, and its reading of it."""
+
+    text: str
+    prompt: int
+    cached: int
+    prefill_ms: float
+    ttft_ms: float
+
+
+async def ask(fleet: EngineFleet, messages: list[dict[str, str]], max_tokens: int = 2) -> Told:
+    """What the engine says of a stream."""
+    body = {
+        "model": "house-llm",
+        "messages": messages,
+        "max_tokens": max_tokens,
+        "stream": True,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream_options": {"include_usage": True},
+    }
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    text, last, first_at = "", dict[str, Any](), 0.0
+    began = time.monotonic()
+    url = f"{fleet.url}/chat/completions"
+    async with fleet.client.stream("POST", url, json=body, headers=headers) as answer:
+        assert answer.status_code == 200
+        async for line in answer.aiter_lines():
+            if line.startswith("data: {"):
+                chunk = json.loads(line[6:])
+                text += "".join(c["delta"].get("content") or "" for c in chunk["choices"])
+                first_at = first_at or (time.monotonic() if text else 0.0)
+                last |= chunk
+    usage, timings = last["usage"], last["timings"]
+    cached = usage["prompt_tokens_details"]["cached_tokens"]
+    ttft_ms = round((first_at - began) * 1_000, 1)
+    return Told(text, usage["prompt_tokens"], cached, timings["prompt_ms"], ttft_ms)
+
+
+async def warmed(fleet: EngineFleet, kind: str, result: str = "warmed") -> float:
+    """Prompts of this kind so far."""
+    return await figure(fleet, f'{_METRIC}_prompts_total{{engine="house",kind="{kind}"', result)
+
+
+async def figure(fleet: EngineFleet, start: str, label: str) -> float:
+    for line in (await fleet.metrics()).splitlines():
+        if line.startswith(start) and f'"{label}"' in line:
+            return float(line.rpartition(" ")[2])
+    return 0.0
+
+
+async def wait_for(condition: Callable[[], Awaitable[bool]]) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    while not await condition():
+        assert time.monotonic() < until
+        await asyncio.sleep(0.05)
+
+
+def with_fleet(
+    folder: Path, story: Callable[[EngineFleet, RealReplicas], Awaitable[T]], table: str
+) -> T:
+    folder.mkdir()
+
+    async def whole() -> T:
+        replicas = RealReplicas("--chat-template", _TEMPLATE)
+        async with engine_fleet(folder, replicas=1, start=replicas.start, table=table) as fleet:
+            await wait_for(lambda: _is_read(fleet))
+            return await story(fleet, replicas)
+
+    return asyncio.run(whole())
+
+
+async def _is_read(fleet: EngineFleet) -> bool:
+    """True once the gateway has read the engine's page."""
+    return "thriftgate_engine_running{" in await fleet.metrics()
+
+
+def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
+    def talk(table: str) -> Told:
+        async def story(fleet: EngineFleet, _: RealReplicas) -> Told:
+            messages = [{"role": "user", "content": "Which plans are there?"}]
+            answer = (await ask(fleet, messages, max_tokens=900)).text
+            if table:
+                await wait_for(lambda: _is_above(warmed(fleet, "next_turn"), 0))
+            messages.append({"role": "assistant", "content": answer})
+            return await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
+
+        return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
+
+    cold, warm = talk(""), talk("warming = true")
+
+    record_property("cold, warmed", (cold[1:], warm[1:]))
+    assert cold.prompt == warm.prompt > 800
+    assert cold.cached < 0.2 * cold.prompt
+    assert warm.cached > 0.9 * warm.prompt
+    assert warm.prefill_ms < cold.prefill_ms / 2
+
+
+async def _is_healthy(fleet: EngineFleet) -> bool:
+    start = 'thriftgate_engine_healthy{engine="house"'
+    return await figure(fleet, start, "house:0") == 1.0
+
+
+async def _is_above(value: Awaitable[float], least: float) -> bool:
+    return await value > least
+
+
+def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
+    def again(table: str) -> tuple[Told, list[str]]:
+        async def story(fleet: EngineFleet, replicas: RealReplicas) -> tuple[Told, list[str]]:
+            system = {"role": "system", "content": long_system("of this test")}
+            for number in range(3):
+                await ask(fleet, [system, {"role": "user", "content": f"Question {number}"}])
+            await asyncio.sleep(1.1)  # the page of the engine is read each second
+            await replicas.restart(0)
+            await asyncio.sleep(1.1)
+            await wait_for(lambda: _is_healthy(fleet))
+            if table:
+                await wait_for(lambda: _is_above(warmed(fleet, "system_prompt"), 0))
+            told = await ask(fleet, [system, {"role": "user", "content": "Once more"}])
+            return told, (await fleet.metrics()).splitlines()
+
+        return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
+
+    cold, page = again("")
+    assert not any(line.startswith(f"{_METRIC}_prompts_total") for line in page)
+    warm, page = again("warming = { next_turn = false }")
+
+    record_property("cold, warmed", (cold[1:], warm[1:]))
+    assert cold.prompt == warm.prompt > 1_000
+    assert cold.cached < 0.1 * cold.prompt
+    assert warm.cached > 0.9 * warm.prompt
+    assert warm.prefill_ms < cold.prefill_ms / 2
+    waits = [line for line in page if line.startswith(f"{_METRIC}_ttft_seconds_count")]
+    assert any('warmed="yes"' in line and line.endswith(" 1.0") for line in waits)
+    (cost,) = (line for line in page if line.startswith(f"{_METRIC}_cost_usd_total"))
+    assert float(cost.rpartition(" ")[2]) > 0
+
+
+def test_a_call_that_comes_while_a_prompt_is_warmed_does_not_wait_for_it(tmp_path: Path):
+    async def story(fleet: EngineFleet, _: RealReplicas) -> tuple[float, float]:
+        long: list[dict[str, Any]] = [{"role": "user", "content": long_system("a") * 2}]
+        await ask(fleet, long)
+        for _number in range(400):
+            if (await warmed(fleet, "next_turn", "cancelled")) > 0:
+                break
+            await ask(fleet, [{"role": "user", "content": "Hello"}], max_tokens=1)
+            await asyncio.sleep(0.06)
+        return (await warmed(fleet, "next_turn", "cancelled")), await warmed(
+            fleet, "next_turn", "failed"
+        )
+
+    cancelled, failed = with_fleet(tmp_path / "busy", story, "warming = true")
+
+    assert cancelled > 0
+    assert failed == 0
