@@ -1,5 +1,6 @@
 """Checks across the fields of engine profiles, and against what their engines can do."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
@@ -8,12 +9,14 @@ from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, RollingOrder
 
 _MAX_PORT = 65_535
+KV_EVENTS_ADDRESS = re.compile(r"ipc:///[^\s\0]{1,100}|tcp://[A-Za-z0-9._-]+:\d{1,5}")
 
 
 def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     """Find fields that contradict each other or the engine, each with its fix."""
     adapter = ADAPTERS[profile.engine]
     yield from _check_hints(profile)
+    yield from _check_kv_events(profile)
     if profile.is_attached:
         if profile.auto_speculation:
             fix = "write the method with which they are started, or leave it out"
@@ -47,6 +50,22 @@ def _check_hints(profile: EngineProfile) -> Iterator[Misfit]:
             what = f"names {name}, but the gateway reaches these replicas directly"
             fix = f'write replicas = ["http://HOST/v1"], the address of {name}, or leave it out'
             yield Misfit("hints", what, fix)
+
+
+def _check_kv_events(profile: EngineProfile) -> Iterator[Misfit]:
+    """Addresses of KV events, of which each replica has one."""
+    if not profile.kv_events:
+        return
+    if profile.engine is not Engine.VLLM or profile.data_parallel > 1:
+        what = "is for vLLM without data_parallel, whose ranks publish each for itself"
+        yield Misfit("kv_events", what, "leave it out")
+    elif len(profile.kv_events) != profile.replica_count:
+        what = f"names {len(profile.kv_events)} addresses for {profile.replica_count} replicas"
+        yield Misfit("kv_events", what, "write one for each replica, in their order")
+    for address in profile.kv_events:
+        if not KV_EVENTS_ADDRESS.fullmatch(address):
+            fix = 'write "ipc:///run/thriftgate/kv-0.sock" or "tcp://gpu1:5557"'
+            yield Misfit("kv_events", f"names {address[:60]}, which is no address", fix)
 
 
 def _check_places(profile: EngineProfile) -> Iterator[Misfit]:

@@ -36,7 +36,7 @@ KEYS: Final = (
     "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
-    "reasoning_parser", "warming", "hints", "region", "key_env", "gpu", "gpus",
+    "reasoning_parser", "kv_events", "warming", "hints", "region", "key_env", "gpu", "gpus",
     "price_per_gpu_hour", "start_seconds", "drain_seconds", "rolling_order", "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = (
@@ -121,6 +121,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         role=_optional_member(table, "role", DisaggregatedRole),
         tool_call_parser=table.text("tool_call_parser", "hermes") or "",
         reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
+        kv_events=tuple(_texts(table, "kv_events")),
         warming=_warming(table),
         hints=_hints(table),
         region=table.text("region", "eu") or "",

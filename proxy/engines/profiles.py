@@ -119,6 +119,7 @@ class EngineProfile:
         port: Port of the first replica; each further one takes the next.
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
+        kv_events: Where each replica publishes its KV events, by ZeroMQ; empty for nowhere.
         warming: What is read ahead while a replica is idle; None for nothing.
         hints: What its scheduler is told of calls, of ``proxy.catalog.entries.HINTS``.
         quantization: Number format of the weights, by the engine's own name for it.
@@ -165,6 +166,7 @@ class EngineProfile:
     role: DisaggregatedRole | None = None
     tool_call_parser: str = ""
     reasoning_parser: str = ""
+    kv_events: tuple[str, ...] = ()
     warming: WarmingSettings | None = None
     hints: tuple[str, ...] = ()
     region: str = ""

@@ -3,12 +3,15 @@
 The tests run in the order in which they stand: the last ones end the process.
 """
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -24,12 +27,16 @@ from proxy.engines.adapters.adapter import MetricNames
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.metrics_page import parse_metrics_page
 from proxy.engines.profiles import Engine, ServingGoal
+from proxy.engines.routing.kv_event_messages import decode_message
+from proxy.engines.routing.kv_events import KvEventIndex
+from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
 from proxy.engines.state_file import read_engine_states
 from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 from proxy.engines.techniques import example_profiles
 from proxy.records.receipt import Outcome
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving
+from proxy.upstream.zmq_subscriber import subscribe
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
@@ -61,6 +68,7 @@ max_model_len = 8192
 max_sequences = 4
 drain_seconds = 60
 start_seconds = 500
+kv_events = [{kv_events}]
 speculative = {{ method = "draft_model", draft = {model}, tokens = 4 }}
 extra_args = [
   "--load-format", "dummy", "--enforce-eager",
@@ -142,11 +150,22 @@ async def gateway_before(port: int, folder: Path) -> AsyncIterator[GatewayFixtur
         yield GatewayFixture(url, key, folder, running, lab=None)  # type: ignore[arg-type]
 
 
+def kv_events_address(folder: Path) -> str:
+    return f"ipc://{folder}/kv.sock"
+
+
 def written_profile(folder: Path) -> tuple[Path, int]:
     port = free_port()
     model = json.dumps(str(write_tiny_vllm_model(folder / "model")))
     file = folder / "engines.toml"
-    file.write_text(PROFILE.format(python=json.dumps(str(PYTHON)), model=model, port=port))
+    file.write_text(
+        PROFILE.format(
+            python=json.dumps(str(PYTHON)),
+            model=model,
+            port=port,
+            kv_events=json.dumps(kv_events_address(folder)),
+        )
+    )
     return file, port
 
 
@@ -301,6 +320,37 @@ def test_the_receipt_of_a_call_has_cached_tokens_and_accepted_draft_tokens(engin
     assert second.usage.cache_read % 32 == 0
     assert second.cost_nanos < first.cost_nanos
     assert 0 < second.accepted_tokens <= second.draft_tokens
+
+
+def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
+    pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
+    said = [{"role": "user", "content": "The clerk wrote down what was agreed. " * 30}]
+    body = {"model": "tiny", "messages": said}
+
+    async def story() -> KvEventIndex:
+        index = KvEventIndex("tiny", 100_000)
+        async with subscribe(kv_events_address(engine.folder)) as events:
+            await asyncio.sleep(1.0)  # a subscription that is new misses what is said at once
+            asked = {**body, "max_tokens": 4, "cache_salt": "acme"}
+            await asyncio.to_thread(httpx2.post, chat, json=asked, timeout=PATIENCE_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5.0):
+                    while True:
+                        index.apply(*decode_message(await events.receive()))
+        return index
+
+    chat = f"{engine.url}/v1/chat/completions"
+    index = asyncio.run(story())
+    ids = httpx2.post(f"{engine.url}/tokenize", json=body, timeout=60).json()["tokens"]
+    content, size = array("I", ids).tobytes(), index.block_size
+    expected = index.matched_tokens(chain_of_token_ids(chain_root("tiny", "acme"), content, size))
+    again = {**body, "max_tokens": 1, "cache_salt": "acme"}
+    usage = httpx2.post(chat, json=again, timeout=PATIENCE_S).json()["usage"]
+
+    assert usage["prompt_tokens"] == len(ids)
+    assert size == 32
+    assert expected == usage["prompt_tokens_details"]["cached_tokens"] > 500
+    assert not index.matched_tokens(chain_of_token_ids(chain_root("tiny", ""), content, size))
 
 
 def test_a_killed_worker_breaks_the_call_which_is_priced_for_what_was_delivered(engine):

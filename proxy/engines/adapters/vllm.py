@@ -79,7 +79,7 @@ def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandL
             reason="The gateway reaches the replica there.",
         ),
         *_weight_flags(profile),
-        *_kv_flags(profile),
+        *_kv_flags(profile, replica),
         *_batch_flags(profile),
         *_parallel_flags(profile),
         *_speculation_flags(profile),
@@ -111,7 +111,7 @@ def _weight_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         )
 
 
-def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+def _kv_flags(profile: EngineProfile, replica: int) -> Iterator[LaunchFlag]:
     if profile.kv_dtype in _KV_DTYPES:
         dtype, reason = _KV_DTYPES[profile.kv_dtype]
         yield LaunchFlag(argv=("--kv-cache-dtype", dtype), reason=reason)
@@ -128,12 +128,25 @@ def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
             argv=("--kv-offloading-size", f"{profile.kv_offload_gb:f}"),
             reason="KV blocks that leave the GPU stay readable in so many GiB of host memory.",
         )
+    if profile.kv_events:
+        yield LaunchFlag(
+            argv=("--kv-events-config", json.dumps(_kv_events_config(profile, replica))),
+            reason="Says which blocks it holds, so that calls are routed by what is cached.",
+        )
     if profile.role:
         transfer = {"kv_connector": "NixlConnector", "kv_role": _KV_ROLES[profile.role]}
         yield LaunchFlag(
             argv=("--kv-transfer-config", json.dumps(transfer)),
             reason=f"It serves {profile.role} alone; KV blocks pass between replicas over NIXL.",
         )
+
+
+def _kv_events_config(profile: EngineProfile, replica: int) -> dict[str, Any]:
+    """The keys of ``--kv-events-config``. An address is bound where it names any host."""
+    address = profile.kv_events[replica]
+    if address.startswith("tcp://"):
+        address = f"tcp://*:{address.rpartition(':')[2]}"
+    return {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": address}
 
 
 def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:

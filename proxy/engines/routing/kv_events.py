@@ -52,6 +52,9 @@ class KvEventIndex:
     Args:
         model: Its model, as in the root of its chains.
         max_blocks: Room of the engine's cache; more can only mean that events were lost.
+
+    Attributes:
+        block_size: Tokens of a block, as events say; 0 before the first.
     """
 
     def __init__(self, model: str, max_blocks: int) -> None:
@@ -60,6 +63,9 @@ class KvEventIndex:
         self._next: int | None = None
         self._by_hash: dict[bytes | int, bytes] = {}
         self._links: set[bytes] = set()
+        self._is_whole = False
+        self._stored = 0
+        self.block_size = 0
 
     def __len__(self) -> int:
         return len(self._by_hash)
@@ -74,6 +80,9 @@ class KvEventIndex:
         is_next = self._next in {None, sequence}
         if not is_next:
             self._clear()
+            self._is_whole = False
+        if not sequence:  # the engine has begun: nothing was held before
+            self._is_whole = True
         self._next = sequence + 1
         for event in events:
             if isinstance(event, BlockStored):
@@ -83,7 +92,13 @@ class KvEventIndex:
                     self._links.discard(self._by_hash.pop(removed, b""))
             else:
                 self._clear()
+                self._is_whole = True
         return is_next
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the engine can hold nothing else: all was seen since it was empty, or as much."""
+        return self._is_whole or self._stored >= self._max_blocks
 
     def matched_tokens(self, chain: PromptChain) -> int:
         """Tokens of the chain's longest prefix that is held, in blocks of the engine's size.
@@ -107,6 +122,8 @@ class KvEventIndex:
             return  # stored on a block whose own event was lost
         content = array("I", event.token_ids).tobytes()
         links = block_digests(start, content, event.block_size)
+        self.block_size = event.block_size
+        self._stored += len(event.block_hashes)
         for engine_hash, link in zip(event.block_hashes, links, strict=False):
             self._by_hash[engine_hash] = link
             self._links.add(link)
@@ -116,3 +133,4 @@ class KvEventIndex:
     def _clear(self) -> None:
         self._by_hash.clear()
         self._links.clear()
+        self._stored = 0

@@ -55,9 +55,14 @@ class _ReplicaState:
         self.events: KvEventIndex | None = None
 
     def matched_tokens(self, request: RoutingRequest) -> int:
-        if self.events is not None and request.token_chain is not None:
-            return self.events.matched_tokens(request.token_chain)
-        return request.chain.tokens_at(self.model.matched_links(request.chain))
+        guess = request.chain.tokens_at(self.model.matched_links(request.chain))
+        if self.events is None or request.token_chain is None:
+            return guess
+        held = self.events.matched_tokens(request.token_chain)
+        # Text and tokens are counted in one measure: that of the chain, an estimate.
+        scale = request.chain.tokens / max(1, request.token_chain.tokens)
+        held = min(round(held * scale), request.chain.tokens)
+        return held if self.events.is_complete else max(held, guess)
 
 
 class RoutedCall:
@@ -98,7 +103,7 @@ class RoutedCall:
         if cached_tokens is not None:
             self._reuse.delivered += cached_tokens
             self._reuse.reported_calls += 1
-            if self._state.events is None and is_comparable:
+            if is_comparable:
                 self._state.model.learn(self._cost.matched_tokens, self._used_at, cached_tokens)
 
 

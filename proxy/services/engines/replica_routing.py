@@ -29,6 +29,7 @@ from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter, RoutedCall
 from proxy.providers.cache_isolation import isolate_cache
 from proxy.records.call import Call
+from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
 from proxy.services.engines.warming import ReplicaWarming, WatchedCall
 from proxy.services.engines.warming_calls import warming_sender
@@ -140,6 +141,7 @@ class ReplicaRouting:
         ticks: Seconds of the clock by which calls are timed.
         region: The gateway's own region; "" where regions are equal.
         warming: Is told of calls, and warms replicas that are idle; None for nothing.
+        exact: Knows what caches hold by events; None for nothing.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class ReplicaRouting:
         ticks: Callable[[], float],
         region: str = "",
         warming: ReplicaWarming | None = None,
+        exact: ExactPrefixes | None = None,
     ) -> None:
         self._monitor = monitor
         self._ticks = ticks
@@ -155,6 +158,7 @@ class ReplicaRouting:
         self._models: dict[str, ModelRouting] = {}
         self._failures = 0
         self._warming = warming
+        self._exact = exact
         monitor.listen(self._note_reading)
         if warming is not None:
             warming.is_idle, warming.on_warmed = self.is_idle, self.note_warmed
@@ -234,6 +238,10 @@ class ReplicaRouting:
         request, size = await self._request(routing, call, choices[0].route)
         statuses = [status for _, status in by_url.values()]
         _note_starts(routing, statuses)
+        if self._exact is not None:
+            request = await self._exact.add(
+                call, choices[0].route, statuses, request, routing.router
+            )
         decision = routing.router.decide(
             request, _candidates(routing, choices, statuses), self._ticks()
         )

@@ -16,12 +16,16 @@ from proxy.configuration import Snapshot
 from proxy.engines.state_file import read_engine_states
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
+from proxy.services.engines.exact_prefixes import ExactPrefixes
+from proxy.services.engines.kv_event_reader import KvEventReader
+from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
 from proxy.upstream.port import Transport
+from proxy.upstream.zmq_subscriber import subscribe
 
 #: Bytes of a page that are read; vLLM's has some 150 KB.
 _MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -61,7 +65,10 @@ async def running_engines(
     monitor = ReplicaMonitor(context.engines, page_fetcher(transport), read_states, ticks)
     warming = ReplicaWarming(context.tasks, ticks, context.now, call_ids())
     warming.update(context.engines)
-    routing = ReplicaRouting(monitor, ticks, context.settings.region, warming)
+    reader = KvEventReader(monitor, context.tasks, subscribe)
+    reader.update(context.engines)
+    exact = ExactPrefixes(reader, PromptTokenizer(transport, ticks))
+    routing = ReplicaRouting(monitor, ticks, context.settings.region, warming, exact)
     context.publish(EngineCollector(monitor, routing))
     context.publish(WarmingCollector(warming.accounts))
 
@@ -69,6 +76,7 @@ async def running_engines(
         def commit() -> None:
             monitor.update(snapshot.engines)
             warming.update(snapshot.engines)
+            reader.update(snapshot.engines)
             routing.keep_only({each.served_name for each in snapshot.engines.values()})
 
         return commit
@@ -79,6 +87,7 @@ async def running_engines(
         yield routing
     finally:
         context.tasks.end(watching)
+        reader.close()
 
 
 def page_fetcher(transport: Transport) -> PageFetcher:

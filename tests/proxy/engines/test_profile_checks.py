@@ -99,3 +99,16 @@ def test_hints_that_nothing_on_the_way_understands_are_refused():
     )
     found = problems(hints=("llm-d", "dynamo"))
     assert [text.split(",")[0] for _, text in found] == ["names dynamo", "names llm-d"]
+
+
+def test_each_replica_of_vllm_publishes_its_kv_events_at_an_address_of_its_own():
+    two = ("ipc:///run/kv-0.sock", "tcp://gpu1:5557")
+
+    assert problems(kv_events=two, replicas=2) == []
+    assert problems(kv_events=two)[0] == (
+        "kv_events",
+        "names 2 addresses for 1 replicas; write one for each replica, in their order",
+    )
+    assert "no address" in problems(kv_events=("gpu1:5557",))[0][1]
+    for fields in ({"engine": Engine.LLAMACPP}, {"data_parallel": 2, "gpus": 2}):
+        assert "without data_parallel" in problems(kv_events=two[:1], **fields)[0][1]

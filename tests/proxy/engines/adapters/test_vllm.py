@@ -167,3 +167,14 @@ def test_a_profile_whose_calls_have_a_priority_schedules_by_it():
     assert value("", "--scheduling-policy") is None
     assert value('hints = ["vllm"]', "--scheduling-policy") == "priority"
     assert written_flags(a_profile('hints = ["vllm"]\ngoal = "latency"')).count("priority") == 1
+
+
+def test_kv_events_are_published_where_the_profile_says_and_bound_on_every_host():
+    table = 'kv_events = ["ipc:///run/kv.sock", "tcp://gpu1:5557"]\nreplicas = 2'
+    written = []
+    for replica in range(2):
+        argv = VLLM.launch_command(a_profile(table), replica).argv
+        written.append(json.loads(argv[argv.index("--kv-events-config") + 1])["endpoint"])
+
+    assert written == ["ipc:///run/kv.sock", "tcp://*:5557"]
+    assert value("", "--kv-events-config") is None

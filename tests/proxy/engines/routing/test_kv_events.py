@@ -84,3 +84,23 @@ def test_an_index_never_holds_more_blocks_than_the_engine_has_room_for(batches):
         index.apply(sequence, [stored(tuple(hashes))])
 
         assert len(index) <= 10
+
+
+def test_an_index_is_complete_once_nothing_older_can_be_held():
+    from_start, later, cleared = (KvEventIndex("m", 3) for _ in range(3))
+    from_start.apply(0, [])
+    later.apply(9, [stored((11,))])
+    cleared.apply(9, [AllBlocksCleared()])
+
+    assert from_start.is_complete
+    assert cleared.is_complete
+    assert not later.is_complete
+    later.apply(10, [stored((12, 13), 4, 11)])
+    assert later.is_complete
+    later.apply(12, [])
+    assert not later.is_complete
+    from_start.apply(5, [])
+    assert not from_start.is_complete
+    from_start.apply(0, [stored((11,))])
+    assert from_start.is_complete
+    assert (from_start.block_size, len(from_start)) == (BLOCK, 1)

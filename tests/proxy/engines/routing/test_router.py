@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.engines.routing.decision import RoutingRequest
-from proxy.engines.routing.kv_events import BlockStored, KvEventIndex
+from proxy.engines.routing.kv_events import AllBlocksCleared, BlockStored, KvEventIndex
 from proxy.engines.routing.policy import RoutingPolicy
 from proxy.engines.routing.prompt_chain import PromptChain, chain_of_token_ids, chain_root
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
@@ -267,6 +267,26 @@ def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
     router.send(asked, best).end(0)
 
     assert (best.name, best.matched_tokens) == ("c", 800)
+
+
+def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
+    tokens = tuple(range(1_024))
+    exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
+    asked = replace(request("p" * 4), token_chain=exact)
+    router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
+    first = router.decide(asked, REPLICAS, 0.0).order[0]
+    router.send(asked, first).end()
+    router.read_events(first.name, index)
+    index.apply(7, [])
+
+    late = router.decide(asked, REPLICAS, 0.0).order[0]
+    index.apply(8, [AllBlocksCleared()])
+    cleared = next(
+        each for each in router.decide(asked, REPLICAS, 0.0).order if each.name == first.name
+    )
+
+    assert late.matched_tokens > 0
+    assert cleared.matched_tokens == 0
 
 
 def test_replicas_that_are_gone_are_forgotten():

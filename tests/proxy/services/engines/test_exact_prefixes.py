@@ -1,0 +1,106 @@
+"""Routing by what replicas say that they hold, in the tokens of their engine."""
+
+import asyncio
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
+
+from proxy.catalog.entries import Route
+from proxy.engines.routing.decision import RoutingRequest
+from proxy.engines.routing.kv_events import BlockStored, KvEventIndex
+from proxy.engines.routing.prompt_chain import PromptChain
+from proxy.engines.routing.replica import ReplicaCandidate
+from proxy.engines.routing.router import ReplicaRouter
+from proxy.records.call import Call
+from proxy.services.engines.exact_prefixes import ExactPrefixes
+from proxy.services.engines.replica_monitor import ReplicaStatus
+from tests.fakes.call_dependencies import call, route
+
+TOKENS = tuple(range(800))
+ROUTE = replace(route("house:0", model="m"), regime="block-chain")
+ROUTE = replace(ROUTE, upstream=replace(ROUTE.upstream, provider="vllm"))
+STATUSES = [
+    ReplicaStatus(name=f"house:{n}", profile="house", model="m", base_url=f"http://{n}/v1")
+    for n in range(3)
+]
+REQUEST = RoutingRequest(chain=PromptChain((b"a", b"b"), 400.0, 800))
+
+
+class Reader:
+    """Indexes of replicas by name."""
+
+    def __init__(self, **indexes: KvEventIndex) -> None:
+        self._indexes = {name.replace("_", ":"): each for name, each in indexes.items()}
+
+    def index(self, name: str) -> KvEventIndex | None:
+        return self._indexes.get(name)
+
+
+class Tokenizer:
+    def __init__(self, tokens: Sequence[int] | None = TOKENS) -> None:
+        self._tokens = tokens
+        self.asked: list[str] = []
+
+    async def token_bytes(self, call: Call, route: Route, base_url: str) -> bytes | None:
+        self.asked.append(base_url)
+        return None if self._tokens is None else array("I", self._tokens).tobytes()
+
+
+def holding(salt: str = "") -> KvEventIndex:
+    index = KvEventIndex("m", 1_000)
+    hashes = tuple(range(40))
+    stored = BlockStored(
+        block_hashes=hashes,
+        parent_block_hash=None,
+        token_ids=TOKENS[:640],
+        block_size=16,
+        cache_salt=salt,
+    )
+    index.apply(0, [stored])
+    return index
+
+
+def decide(
+    reader: Reader, tokenizer: Tokenizer, asked: Call, statuses: Sequence[ReplicaStatus] = STATUSES
+) -> tuple[str, int]:
+    """The replica that is chosen, and the tokens that it is thought to hold."""
+    router = ReplicaRouter()
+    candidates = [ReplicaCandidate(name=each.base_url) for each in statuses]
+    router.decide(REQUEST, candidates, 0.0)
+    exact = ExactPrefixes(reader, tokenizer)  # type: ignore[arg-type]
+    request = asyncio.run(exact.add(asked, ROUTE, statuses, REQUEST, router))
+    best = router.decide(request, candidates, 0.0).order[0]
+    return best.name, best.matched_tokens
+
+
+def chat(**fields: object) -> Call:
+    return call(orjson.dumps({"model": "m", "messages": [], **fields}))
+
+
+def test_a_call_goes_to_the_replica_that_says_it_holds_its_prompt():
+    assert decide(Reader(house_2=holding()), Tokenizer(), chat()) == ("http://2/v1", 640)
+
+
+def test_a_prompt_of_another_salt_is_not_held():
+    held, tokenizer = Reader(house_2=holding("acme")), Tokenizer()
+
+    assert decide(held, tokenizer, chat(cache_salt="acme")) == ("http://2/v1", 640)
+    assert decide(held, tokenizer, chat(cache_salt="other"))[1] == 0
+    assert decide(held, tokenizer, chat())[1] == 0
+
+
+def test_without_events_or_a_choice_nothing_is_tokenized():
+    tokenizer = Tokenizer()
+    decide(Reader(), tokenizer, chat())
+    decide(Reader(house_0=KvEventIndex("m", 10)), tokenizer, chat())
+    decide(Reader(house_0=holding()), tokenizer, chat(), STATUSES[:1])
+    unhealthy = [replace(each, is_healthy=False) for each in STATUSES[1:]]
+    decide(Reader(house_0=holding()), tokenizer, chat(), [STATUSES[0], *unhealthy])
+
+    assert tokenizer.asked == []
+
+
+def test_a_prompt_that_was_not_tokenized_in_time_is_routed_by_its_text():
+    assert decide(Reader(house_2=holding()), Tokenizer(None), chat())[1] == 0
