@@ -24,7 +24,7 @@ import msgspec
 from proxy.calls.attempt import Attempt
 from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
-from proxy.calls.lost_attempts import AttemptStalled, LostAttempt, stalled_after_s
+from proxy.calls.lost_attempts import LostAttempt, stalled_after_s
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_sequence import RouteSequence
@@ -256,7 +256,7 @@ class HedgedAttempts:
             self._record_ended(task, attempt)
         else:
             lost.note_slowness(self._context)
-            is_failure = isinstance(why, AttemptStalled) or lost.is_failed_probe(self._context)
+            is_failure = lost.has_stalled or lost.is_failed_probe(self._context)
             attempt.close(why if is_failure else asyncio.CancelledError())
             if (budget := self._charged) is not None:
                 self._charged, cost = None, self._abandoned_cost_nanos(attempt.choice)

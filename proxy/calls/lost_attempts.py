@@ -17,43 +17,28 @@ _STALL_AFTER_DEADLINES: Final = 10
 _MIN_STALL_S: Final = 10.0
 
 
-class AttemptTimedOut(UpstreamError):
-    """An attempt was late, and another one's answer began first."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The upstream was late, and another route answered first.",
-            status=504,
-            code="ttft_deadline",
-            retryable=True,
-        )
-
-
-class AttemptStalled(UpstreamError):
-    """An attempt was so late that it hangs, and another one's answer began first."""
-
-    leaves_upstream_running = True
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The upstream hung, and another route answered first.",
-            status=504,
-            code="ttft_hang",
-            retryable=True,
-        )
-
-
-class AttemptSuperseded(UpstreamError):
+class _AttemptLost(UpstreamError):
     """An attempt was given up, because another one's answer began first."""
 
     leaves_upstream_running = True
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Another attempt was answered first.", status=504, code="hedge_lost", retryable=True
-        )
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message, status=504, code=code, retryable=True)
+
+
+def superseded_error() -> UpstreamError:
+    """The error of an attempt that was not late."""
+    return _AttemptLost("Another attempt was answered first.", "hedge_lost")
+
+
+def late_error() -> UpstreamError:
+    """The error of an attempt that was late."""
+    return _AttemptLost("The upstream was late, and another route answered first.", "ttft_deadline")
+
+
+def stalled_error() -> UpstreamError:
+    """The error of an attempt that was so late that it hangs."""
+    return _AttemptLost("The upstream hung, and another route answered first.", "ttft_hang")
 
 
 class LostAttempt(msgspec.Struct, frozen=True):
@@ -73,9 +58,14 @@ class LostAttempt(msgspec.Struct, frozen=True):
 
     def reason(self) -> UpstreamError:
         """Error that its receipt tells, by how long it took until another began."""
-        if self.waited_s >= stalled_after_s(self.deadline):
-            return AttemptStalled()
-        return AttemptTimedOut() if self.waited_s >= self.deadline else AttemptSuperseded()
+        if self.has_stalled:
+            return stalled_error()
+        return late_error() if self.waited_s >= self.deadline else superseded_error()
+
+    @property
+    def has_stalled(self) -> bool:
+        """True if it was so late that its route failed."""
+        return self.waited_s >= stalled_after_s(self.deadline)
 
     def is_failed_probe(self, context: CallContext) -> bool:
         """True if it was late on a route that failed and is tried again.

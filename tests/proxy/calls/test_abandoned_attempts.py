@@ -20,7 +20,7 @@ from proxy.calls.deadlines import (
     _UpstreamTimeout,
     gateway_interrupted,
 )
-from proxy.calls.lost_attempts import AttemptStalled, AttemptSuperseded, AttemptTimedOut
+from proxy.calls.lost_attempts import late_error, stalled_error, superseded_error
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
@@ -50,9 +50,9 @@ LEFT = [
     ClientDisconnected(),
     _UpstreamTimeout(AwaitedEvent.NEXT_BYTE),
     gateway_interrupted(),
-    AttemptTimedOut(),
-    AttemptStalled(),
-    AttemptSuperseded(),
+    late_error(),
+    stalled_error(),
+    superseded_error(),
 ]
 COUNTED = Usage(input=11, output=7)
 
