@@ -16,6 +16,7 @@ from rich.text import Text
 
 from proxy.cli.engine_changes import RollingChanges
 from proxy.cli.engine_evidence import keep_evidence
+from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal, empty_table, format_time
 from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.launch_command import LaunchCommand
@@ -43,6 +44,7 @@ from proxy.engines.supervised_replica import (
     SupervisionSettings,
 )
 from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.traffic_file import read_traffic
 from proxy.errors import OperatorError
 
 _FAILED: Final = 1
@@ -222,19 +224,22 @@ def print_engine_status(
     """Print the state of supervised engines; ends the command where there is none of that name."""
     states = read_engine_states(folder)
     found = [each for each in states if profile in {"", each.profile}]
-    if profile and not found:
+    traffic = read_traffic(folder, terminal.now())
+    is_seen = any(one.profile == profile for each in traffic for one in each.replicas)
+    if profile and not found and not is_seen:
         terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
     if as_json:
-        terminal.print_json({"engines": [_document(each) for each in found]})
+        terminal.print_json({"engines": [_document(each) for each in found], "gateways": traffic})
         return
     if not found:
         terminal.say("No engine was served here yet.")
-        return
     for state in found:
         terminal.say(_headline(state))
         if state.change is not None:
             terminal.say(_change_line(state.change, is_running=state.is_running))
         _show_replicas(terminal, state)
+    if found or traffic:
+        print_traffic(terminal, traffic, profile)
 
 
 def _headline(state: EngineState) -> str:

@@ -53,6 +53,7 @@ class _ReplicaState:
         self.model = CacheModel(cache_tokens)
         self.flight = CallsInFlight()
         self.events: KvEventIndex | None = None
+        self.reuse = ReuseCounters()
 
     def matched_tokens(self, request: RoutingRequest) -> int:
         guess = request.chain.tokens_at(self.model.matched_links(request.chain))
@@ -69,12 +70,12 @@ class RoutedCall:
     """A call on its way to a replica; counts as load there until its end."""
 
     def __init__(
-        self, state: _ReplicaState, cost: ReplicaCost, used_at: int, reuse: ReuseCounters
+        self, state: _ReplicaState, cost: ReplicaCost, used_at: int, total: ReuseCounters
     ) -> None:
         self._state = state
         self._cost = cost
         self._used_at = used_at
-        self._reuse = reuse
+        self._reuse = total, state.reuse
         self._is_reading = True
         self._is_over = False
         state.flight.calls += 1
@@ -101,8 +102,9 @@ class RoutedCall:
         self.begin_answer()
         self._state.flight.calls -= 1
         if cached_tokens is not None:
-            self._reuse.delivered += cached_tokens
-            self._reuse.reported_calls += 1
+            for reuse in self._reuse:
+                reuse.delivered += cached_tokens
+                reuse.reported_calls += 1
             if is_comparable:
                 self._state.model.learn(self._cost.matched_tokens, self._used_at, cached_tokens)
 
@@ -137,19 +139,27 @@ class ReplicaRouter:
         state, chain = self._states[cost.name], request.chain
         available = chain.tokens_at(self._all_room.matched_links(chain))
         self._all_room.touch(chain)
-        reuse = self.reuse
-        reuse.calls += 1
-        reuse.prompt_tokens += chain.tokens
-        reuse.available += max(available, cost.matched_tokens)
-        reuse.captured += cost.matched_tokens
+        for reuse in (self.reuse, state.reuse):
+            reuse.calls += 1
+            reuse.prompt_tokens += chain.tokens
+            reuse.available += max(available, cost.matched_tokens)
+            reuse.captured += cost.matched_tokens
         self._mean_uncached += _MEAN_WEIGHT * (cost.uncached_tokens - self._mean_uncached)
         used_at = state.model.used_at(chain, state.model.matched_links(chain))
         state.model.touch(chain)
-        return RoutedCall(state, cost, used_at, reuse)
+        return RoutedCall(state, cost, used_at, self.reuse)
 
     def calls_in_flight(self, name: str) -> int:
         """Calls that this gateway has at a replica now."""
         return self._states[name].flight.calls if name in self._states else 0
+
+    def reuse_at(self, name: str) -> ReuseCounters | None:
+        """The counters of the calls that were sent to a replica; None for one that never was."""
+        return self._states[name].reuse if name in self._states else None
+
+    def has_events(self, name: str) -> bool:
+        """True if what a replica holds is known by its KV events."""
+        return name in self._states and self._states[name].events is not None
 
     def read_events(self, name: str, events: KvEventIndex | None) -> None:
         """Go by a replica's KV events from now on; with None, by the guess again."""

@@ -1,5 +1,6 @@
 """Starts the watching of engines and the choice of replicas in a running gateway."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from proxy.app_context import AppContext
 from proxy.catalog.entries import Upstream
 from proxy.configuration import Snapshot
 from proxy.engines.state_file import read_engine_states
+from proxy.engines.traffic_file import TrafficFile
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.exact_prefixes import ExactPrefixes
@@ -21,6 +23,7 @@ from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.traffic_report import TrafficReport
 from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
@@ -82,12 +85,15 @@ async def running_engines(
         return commit
 
     context.follow(prepare)
-    watching = context.tasks.keep(monitor.run)
+    file = TrafficFile(context.settings.folder, os.getpid())
+    report = partial(TrafficReport(monitor, routing, os.getpid(), context.now).run, file)
+    watching = [context.tasks.keep(each) for each in (monitor.run, report)]
     try:
         yield routing
     finally:
-        context.tasks.end(watching)
+        context.tasks.end(*watching)
         reader.close()
+        file.remove()
 
 
 def page_fetcher(transport: Transport) -> PageFetcher:

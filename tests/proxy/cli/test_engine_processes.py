@@ -26,6 +26,7 @@ from proxy.engines.state_file import (
     profile_folder,
 )
 from proxy.engines.supervised_replica import ProcessState, ReplicaReport
+from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, TrafficFile
 from proxy.errors import OperatorError
 from tests.fakes.engine_gateway import PROFILE, engine_gateway, plan, wait_for_replica
 from tests.fakes.engines import engine_plan, is_alive
@@ -227,7 +228,8 @@ def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, 
     assert lines[1].split() == ["replica", "state", "since", "pid", "restarts", "url", "reason"]
     assert lines[2].split()[:2] == ["8001", "ready"]
     assert "crash loop" in lines[3]
-    assert lines[-2:] == ["  no such model", "  All of it: /data/8002.log"]
+    assert lines[-3:-1] == ["  no such model", "  All of it: /data/8002.log"]
+    assert lines[-1].startswith("No gateway runs here with these engines")
 
 
 def test_status_says_who_supervises_a_profile(tmp_path, spoken, kept_state):
@@ -244,6 +246,20 @@ def test_status_is_one_json_document_for_scripts(tmp_path, spoken, kept_state):
     assert (engine["profile"], engine["is_running"]) == ("tiny", False)
     assert [each["state"] for each in engine["replicas"]] == ["ready", "crash_loop"]
     assert engine["replicas"][0]["pid"] == 4711
+
+
+def test_status_adds_what_a_running_gateway_sees_of_the_engine(tmp_path, spoken, kept_state):
+    seen = ReplicaTraffic(
+        name="tiny:0", profile=PROFILE, model="m", base_url="http://a/v1", is_healthy=True
+    )
+    TrafficFile(tmp_path, 7).write(EngineTraffic(pid=7, at=NOW - 5, replicas=(seen,)))
+    print_engine_status(spoken.terminal, tmp_path, PROFILE)
+    assert "Gateway of process 7" in spoken.text
+    assert "tiny:0/m" in spoken.text
+
+    print_engine_status(spoken.terminal, tmp_path, as_json=True)
+    (gateway,) = json.loads(spoken.text.splitlines()[-1])["gateways"]
+    assert (gateway["pid"], gateway["replicas"][0]["name"]) == (7, "tiny:0")
 
 
 def test_status_without_an_engine_says_so(tmp_path, spoken):

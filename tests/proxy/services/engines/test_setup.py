@@ -1,18 +1,22 @@
 """Engines in a running gateway: pages over real connections, and metrics for Prometheus."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
 from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.traffic_file import EngineTraffic, read_traffic
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import EngineCollector, page_fetcher
 from proxy.upstream.http import open_transport
+from tests.fakes.engine_fleet import engine_fleet
 from tests.fakes.engine_pages import PAGE, PlayedPages
 from tests.fakes.engine_profiles import a_profile
 from tests.fakes.free_port import free_port
@@ -113,3 +117,26 @@ def test_draft_tokens_of_each_replica_and_those_accepted_are_exported():
 
     assert 'thriftgate_engine_draft_tokens_total{engine="house",replica="house:0"} 40.0' in text
     assert 'thriftgate_engine_accepted_tokens_total{engine="house",replica="house:0"} 30.0' in text
+
+
+def test_a_running_gateway_reports_what_it_sees_of_engines_and_takes_that_back_when_it_ends(
+    tmp_path: Path,
+):
+    async def story() -> tuple[EngineTraffic, list[EngineTraffic]]:
+        folder, found = tmp_path / "gateway0", list[EngineTraffic]()
+        async with engine_fleet(tmp_path) as fleet:
+            for turns in (1, 2):
+                assert (await fleet.ask(1, turns)).status_code == 200
+            for _ in range(600):
+                found = read_traffic(folder, 0.0)
+                if found and found[0].models:
+                    break
+                await asyncio.sleep(0.05)
+        return found[0], read_traffic(folder, 0.0)
+
+    running, ended = asyncio.run(story())
+
+    assert running.pid == os.getpid()
+    assert [each.name for each in running.replicas] == ["house:0", "house:1"]
+    assert running.models["house-llm"].prompt_tokens > 0
+    assert ended == []

@@ -1,0 +1,128 @@
+"""What a gateway sees of its engines, in a file of its own, so that ``engine status`` can read it.
+
+A gateway replaces its file every few seconds, and removes it when it ends. One that was killed
+leaves its file behind: it is told by its age, and removed by whoever reads it.
+"""
+
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_log = logging.getLogger("thriftgate")
+
+#: Seconds between two reports, and from which age on one is of a gateway that is gone.
+REPORT_INTERVAL_S: Final = 5.0
+MAX_AGE_S: Final = 30.0
+_NAME: Final = "traffic-{}.json"
+
+
+class Reuse(msgspec.Struct, frozen=True, kw_only=True):
+    """Prompt tokens of the calls that were sent, and how many of them were reused.
+
+    Attributes:
+        prompt_tokens: All of them.
+        available: Those that one cache with the room of all replicas would have had.
+        captured: Those that the chosen replica was thought to hold.
+        delivered: Those that engines read from their caches, as they report.
+    """
+
+    prompt_tokens: int = 0
+    available: int = 0
+    captured: int = 0
+    delivered: int = 0
+
+
+class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica as a gateway sees it; None for what its engine does not say.
+
+    Attributes:
+        running: Calls in its batch, whoever sent them.
+        waiting: Calls in its queue.
+        kv_usage: Part of its KV cache in use.
+        calls_in_flight: Calls that this gateway has there.
+        events: True if its cache is known by its own events.
+        reuse: Of the calls that this gateway sent there.
+    """
+
+    name: str
+    profile: str
+    model: str
+    base_url: str
+    is_healthy: bool
+    reason: str = ""
+    running: float | None = None
+    waiting: float | None = None
+    kv_usage: float | None = None
+    calls_in_flight: int = 0
+    events: bool = False
+    reuse: Reuse = Reuse()
+
+
+class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """What one gateway has seen since it started.
+
+    Attributes:
+        pid: Its process.
+        at: Time of the report, in seconds since the epoch.
+        models: Reuse by the name that engines serve a model under.
+        replicas: The replicas.
+    """
+
+    pid: int
+    at: float
+    models: dict[str, Reuse] = {}
+    replicas: tuple[ReplicaTraffic, ...] = ()
+
+
+class TrafficFile:
+    """The file of one gateway.
+
+    Args:
+        folder: The data folder.
+        pid: The gateway's process.
+    """
+
+    def __init__(self, folder: Path, pid: int) -> None:
+        self._path = folder / "engines" / _NAME.format(pid)
+        self._has_failed = False
+
+    def write(self, traffic: EngineTraffic) -> None:
+        """Replace the report; where that fails it is logged once."""
+        fresh = self._path.with_suffix(".new")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(traffic))
+            fresh.replace(self._path)
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("What engines do cannot be written to %s: %s", self._path, error)
+            self._has_failed = True
+
+    def remove(self) -> None:
+        """Remove it, for the gateway ends."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+
+def read_traffic(folder: Path, now: float) -> list[EngineTraffic]:
+    """The reports of the gateways that run on a data folder, by process.
+
+    Args:
+        folder: The data folder.
+        now: Seconds since the epoch.
+    """
+    found = []
+    for path in (folder / "engines").glob(_NAME.format("*")):
+        with suppress(OSError, msgspec.DecodeError):
+            traffic = msgspec.json.decode(path.read_bytes(), type=EngineTraffic)
+            if now - traffic.at <= MAX_AGE_S:
+                found.append(traffic)
+            else:
+                path.unlink(missing_ok=True)
+    return sorted(found, key=lambda each: each.pid)

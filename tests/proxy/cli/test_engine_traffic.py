@@ -1,0 +1,65 @@
+"""Reuse and load of engines as `engine status` shows them."""
+
+import pytest
+from rich.console import Console
+
+from proxy.cli.engine_traffic import print_traffic
+from proxy.cli.terminal import Terminal
+from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, Reuse
+
+
+def replica(number: int, **changes: object) -> ReplicaTraffic:
+    said = {
+        "name": f"house:{number}",
+        "profile": "house",
+        "model": "m",
+        "base_url": "http://a/v1",
+        "is_healthy": True,
+        "running": 2.0,
+        "waiting": 1.0,
+        "kv_usage": 0.5,
+        "calls_in_flight": 3,
+    }
+    return ReplicaTraffic(**{**said, **changes})  # type: ignore[arg-type]
+
+
+HALF = Reuse(prompt_tokens=2_000, available=1_500, captured=1_000, delivered=500)
+TRAFFIC = EngineTraffic(
+    pid=7,
+    at=0.0,
+    models={"m": HALF},
+    replicas=(
+        replica(0, reuse=HALF, events=True),
+        replica(1, is_healthy=False, reason="nobody listens", running=None, kv_usage=None),
+    ),
+)
+
+
+@pytest.fixture
+def printed():
+    console = Console(width=200, force_terminal=False, color_system=None, markup=False)
+    console.record = True
+
+    def unused(*_):
+        raise AssertionError
+
+    def show(*args):
+        print_traffic(Terminal(unused, lambda: 0.0, console, unused), *args)
+        return [line.split() for line in console.export_text().splitlines() if line.strip()]
+
+    return show
+
+
+def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(printed):
+    lines = [" ".join(line) for line in printed([TRAFFIC])]
+
+    assert lines[0] == "Gateway of process 7, since it started:"
+    assert "house:0/m healthy 3 2 1 50% 2,000 75% 50% 25% its events" in lines
+    assert "house:1/m nobody listens 3 unknown 1 unknown 0 a guess" in lines
+    assert "all of m 2,000 75% 50% 25%" in lines
+
+
+def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(printed):
+    for found, profile in (([], ""), ([TRAFFIC], "other")):
+        (words,) = printed(found, profile)
+        assert " ".join(words).startswith("No gateway runs here")

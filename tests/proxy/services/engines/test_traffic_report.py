@@ -1,0 +1,83 @@
+"""What a gateway reports of its engines."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from proxy.calls.route_choice import RouteChoice
+from proxy.catalog.entries import Route, Upstream
+from proxy.engines.traffic_file import EngineTraffic, TrafficFile, read_traffic
+from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.traffic_report import TrafficReport
+from slo.usage import Usage
+from tests.fakes.call_dependencies import call
+from tests.fakes.engine_pages import PlayedPages
+from tests.fakes.engine_profiles import a_profile
+from tests.fakes.virtual_clock import run_in_virtual_time
+
+TABLE = 'replicas = ["http://a:1/v1", "http://b:2/v1"]\nserved_name = "m"'
+PROMPT = {"role": "system", "content": "What was agreed on so far. " * 400}
+CALL = call(json.dumps({"model": "m", "messages": [PROMPT]}).encode())
+
+
+def choices() -> tuple[RouteChoice, ...]:
+    return tuple(
+        RouteChoice(
+            Route(
+                name=f"house:{n}/m",
+                upstream=Upstream(name=f"house:{n}", kind="openai", base_url=url, engine="house"),
+                model="m",
+            ),
+            "m",
+        )
+        for n, url in enumerate(("http://a:1/v1", "http://b:2/v1"))
+    )
+
+
+def test_reuse_is_told_by_model_and_replica_and_load_by_replica(tmp_path: Path):
+    async def story() -> tuple[EngineTraffic, list[EngineTraffic]]:
+        loop = asyncio.get_running_loop()
+        monitor = PlayedPages().monitor(a_profile(TABLE))
+        await monitor.read_all()
+        routing = ReplicaRouting(monitor, loop.time)
+        for cached in (0, 900):
+            ticket = (await routing.order(CALL, choices())).ready[0].replica
+            assert ticket is not None
+            ticket.send()
+            ticket.begin_answer()
+            ticket.end(Usage(input=1_000 - cached, cache_read=cached), is_comparable=True)
+        report = TrafficReport(monitor, routing, 7, loop.time)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(11.0):
+                await report.run(TrafficFile(tmp_path, 7))
+        return report.traffic(), read_traffic(tmp_path, loop.time())
+
+    now, (kept,) = run_in_virtual_time(story)
+
+    assert (kept.pid, kept.at, kept.replicas) == (7, 10.0, now.replicas)
+    (whole,) = now.models.values()
+    used, other = sorted(now.replicas, key=lambda each: -each.reuse.prompt_tokens)
+    assert used.reuse == whole
+    assert other.reuse.prompt_tokens == 0
+    assert whole.prompt_tokens > whole.available >= whole.captured > 0.4 * whole.prompt_tokens
+    assert 0.4 * whole.prompt_tokens < whole.delivered < 0.5 * whole.prompt_tokens
+    assert (used.running, used.waiting, used.kv_usage) == (2.0, 1.0, 0.5)
+    assert (used.is_healthy, used.calls_in_flight, used.events) == (True, 0, False)
+
+
+def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_told():
+    async def story() -> EngineTraffic:
+        pages = PlayedPages()
+        pages.answers["http://a:1/metrics"] = OSError("none")
+        monitor = pages.monitor(a_profile(TABLE))
+        await monitor.read_all()
+        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
+        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic()
+
+    found = run_in_virtual_time(story)
+
+    first = found.replicas[0]
+    assert (found.models, first.running, first.kv_usage) == ({}, None, None)
+    assert first.reuse.prompt_tokens == 0
+    assert "none" in first.reason
