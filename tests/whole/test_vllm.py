@@ -6,211 +6,52 @@ The tests run in the order in which they stand: the last ones end the process.
 import asyncio
 import contextlib
 import json
-import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 import httpx2
-import psutil
 import pytest
 
-from proxy.app import gateway
 from proxy.engines.adapters.adapter import MetricNames
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.metrics_page import parse_metrics_page
-from proxy.engines.profiles import Engine, ServingGoal
 from proxy.engines.routing.kv_event_messages import decode_message
 from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
-from proxy.engines.state_file import read_engine_states
-from proxy.engines.supervised_replica import ProcessState, ReplicaReport
-from proxy.engines.techniques import example_profiles
 from proxy.records.receipt import Outcome
-from proxy.settings import Settings
-from proxy.tools.simulator.server import serving
 from proxy.upstream.zmq_subscriber import subscribe
-from tests.fakes.background_loop import running_in_thread
-from tests.fakes.databases import migrated_sqlite
-from tests.fakes.forked_command import ForkedCommand
-from tests.fakes.free_port import free_port
-from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.served_vllm import (
+    PATIENCE_S,
+    VLLM_FOLDER,
+    ServedEngine,
+    gateway_at_two_addresses,
+    kv_events_address,
+    served_vllm,
+)
 from tests.fakes.source_trees import ROOT
-from tests.fakes.tiny_vllm_model import write_tiny_vllm_model
 
-PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.timeout(900),
     pytest.mark.skipif(
-        not (ROOT / ".venv-vllm" / ".ready").exists(),
+        not (VLLM_FOLDER / ".ready").exists(),
         reason="NO REAL vLLM WAS TESTED: make vllm installs it (2.5 GB)",
     ),
 ]
-PATIENCE_S = 500.0
-PROFILE = """
-[engines.tiny]
-engine = "vllm"
-version = "0.32"
-program = [{python}, "-m", "vllm.entrypoints.openai.api_server"]
-model = {model}
-served_name = "tiny"
-port = {port}
-gpus = 0
-max_model_len = 8192
-max_sequences = 4
-drain_seconds = 60
-start_seconds = 500
-kv_events = [{kv_events}]
-speculative = {{ method = "draft_model", draft = {model}, tokens = 4 }}
-extra_args = [
-  "--load-format", "dummy", "--enforce-eager",
-  "--block-size", "32", "--kv-cache-memory-bytes", "67108864",
-]
-env = {{ HF_HUB_OFFLINE = "1", DO_NOT_TRACK = "1", TORCH_COMPILE_DISABLE = "1" }}
-"""
-#: Reads command lines by name, and says which of them it refuses and why.
-FLAG_PARSER = """
-import contextlib, io, json, sys
-from vllm.entrypoints.launchers.cli_args import make_arg_parser
-from vllm.utils.argparse_utils import FlexibleArgumentParser
-parser = make_arg_parser(FlexibleArgumentParser())
-refusals = {}
-for name, argv in json.load(sys.stdin).items():
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
-        parser.parse_args(argv)
-    refusals[name] = said.getvalue().strip()
-print(json.dumps(refusals))
-"""
-CATALOG = """
-[upstreams.vllm]
-kind = "openai"
-base_url = "http://127.0.0.1:{port}/v1"
-bills_abandoned = false
-
-[[models]]
-id = "tiny"
-upstream = "vllm"
-price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
-"""
-
-
-@dataclass(frozen=True)
-class ServedEngine:
-    """vLLM as `thriftgate engine serve` runs it, and a gateway before it.
-
-    Its parser of flags runs beside it, and ends by itself.
-    """
-
-    command: ForkedCommand
-    flag_parser: "subprocess.Popen[str]"
-    folder: Path
-    port: int
-    gateway: GatewayFixture
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def replica(self) -> ReplicaReport:
-        return read_engine_states(self.folder)[0].replicas[0]
-
-    def wait_until_ready(self, *, but: int = 0) -> ReplicaReport:
-        """The replica once it is ready, in another process than the named one."""
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            if (self.folder / "engines").exists() and read_engine_states(self.folder):
-                found = self.replica()
-                if found.state is ProcessState.READY and found.pid != but:
-                    return found
-            time.sleep(0.1)
-        raise AssertionError((self.folder / "serve.log").read_text())
-
-    def processes(self) -> list[psutil.Process]:
-        return psutil.Process(self.command.pid).children(recursive=True)
-
-
-@asynccontextmanager
-async def gateway_before(port: int, folder: Path) -> AsyncIterator[GatewayFixture]:
-    catalog = folder / "catalog.toml"
-    catalog.write_text(CATALOG.format(port=port))
-    chosen = Settings(folder=folder / "gateway", catalog=catalog)
-    migrated_sqlite(chosen.folder / "thriftgate.db")
-    async with gateway(chosen) as running, serving(running.app) as url:
-        team = running.store.teams.create("acme", now=1_790_000_000.0)
-        _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-        yield GatewayFixture(url, key, folder, running, lab=None)  # type: ignore[arg-type]
-
-
-def kv_events_address(folder: Path) -> str:
-    return f"ipc://{folder}/kv.sock"
-
-
-def written_profile(folder: Path) -> tuple[Path, int]:
-    port = free_port()
-    model = json.dumps(str(write_tiny_vllm_model(folder / "model")))
-    file = folder / "engines.toml"
-    file.write_text(
-        PROFILE.format(
-            python=json.dumps(str(PYTHON)),
-            model=model,
-            port=port,
-            kv_events=json.dumps(kv_events_address(folder)),
-        )
-    )
-    return file, port
-
-
-def start_flag_parser(folder: Path) -> "subprocess.Popen[str]":
-    """vLLM's parser of flags, which reads the commands of all shipped profiles and a wrong one."""
-    commands = {
-        f"{name} for {goal}": VLLM.launch_command(
-            replace(profile, version="0.32", goal=goal, program=("vllm",))
-        )
-        for name, profile in example_profiles().items()
-        if profile.engine is Engine.VLLM and not profile.is_attached
-        for goal in ServingGoal
-    }
-    argvs = {name: command.argv[1:] for name, command in commands.items()}
-    file = folder / "commands.json"
-    file.write_text(json.dumps({**argvs, "wrong": ["--no-such-flag"]}))
-    with file.open() as commands_file:
-        return subprocess.Popen(  # noqa: S603 - our own command
-            [str(PYTHON), "-c", FLAG_PARSER], stdin=commands_file, stdout=subprocess.PIPE, text=True
-        )
+REPLICA = "x-thriftgate-replica"
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedEngine]:
-    folder = tmp_path_factory.mktemp("vllm")
-    file, port = written_profile(folder)
-    environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder)}  # noqa: TID251 - a child needs it
-    log = folder / "serve.log"
-    words = ["engine", "serve", "tiny", "--file", str(file)]
-    with running_in_thread(lambda: gateway_before(port, folder)) as before:
-        command = ForkedCommand(words, environment, log, log)
-        served = ServedEngine(command, start_flag_parser(folder), folder, port, before)
-        try:
-            served.wait_until_ready()
-            yield served
-        finally:
-            served.flag_parser.kill()
-            with served.flag_parser:  # closes its pipe
-                pass
-            command.send_signal(signal.SIGTERM)
-            command.send_signal(signal.SIGTERM)
-            try:
-                command.wait(30)
-            except TimeoutError:
-                command.kill()
+    with served_vllm(tmp_path_factory.mktemp("vllm")) as served:
+        yield served
 
 
 @contextmanager
@@ -351,6 +192,32 @@ def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
     assert size == 32
     assert expected == usage["prompt_tokens_details"]["cached_tokens"] > 500
     assert not index.matched_tokens(chain_of_token_ids(chain_root("tiny", ""), content, size))
+
+
+def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_like(engine):
+    pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
+    text = "What the clerk wrote down was read aloud. " * 30
+    first = {"model": "tiny", "max_tokens": 4, "messages": [{"role": "user", "content": text}]}
+    # The same prompt in other bytes: the guess by its text knows nothing of it.
+    same = {**first, "messages": [{"content": text, "role": "user"}]}
+
+    async def story() -> tuple[str, str]:
+        async with gateway_at_two_addresses(engine) as (client, url):
+            await asyncio.sleep(2.0)  # pages are read, and events subscribed to
+            cold = await client.post(url, json=first)
+            warm = cold
+            for _ in range(10):
+                await asyncio.sleep(1.5)  # /tokenize may be late beside other work
+                warm = await client.post(url, json=same)
+                if warm.headers[REPLICA].partition("; ")[2].startswith("warm"):
+                    break
+            return cold.headers[REPLICA], warm.headers[REPLICA]
+
+    cold, warm = asyncio.run(story())
+    held, of = re.findall(r"\d+", warm.partition("warm: ")[2])
+
+    assert "; cold" in cold
+    assert int(held) > 0.9 * int(of)
 
 
 def test_a_killed_worker_breaks_the_call_which_is_priced_for_what_was_delivered(engine):

@@ -1,0 +1,211 @@
+"""Real vLLM for tests, as `thriftgate engine serve` runs it, and a gateway before it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx2
+import psutil
+
+from proxy.app import gateway
+from proxy.engines.adapters.vllm import VLLM
+from proxy.engines.profiles import Engine, ServingGoal
+from proxy.engines.state_file import read_engine_states
+from proxy.engines.supervised_replica import ProcessState, ReplicaReport
+from proxy.engines.techniques import example_profiles
+from proxy.settings import Settings
+from proxy.tools.simulator.server import serving
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.databases import migrated_sqlite
+from tests.fakes.forked_command import ForkedCommand
+from tests.fakes.free_port import free_port
+from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.source_trees import ROOT
+from tests.fakes.tiny_vllm_model import write_tiny_vllm_model
+
+VLLM_FOLDER = ROOT / ".venv-vllm"
+PYTHON = VLLM_FOLDER / "bin" / "python"
+PATIENCE_S = 500.0
+PROFILE = """
+[engines.tiny]
+engine = "vllm"
+version = "0.32"
+program = [{python}, "-m", "vllm.entrypoints.openai.api_server"]
+model = {model}
+served_name = "tiny"
+port = {port}
+gpus = 0
+max_model_len = 8192
+max_sequences = 4
+drain_seconds = 60
+start_seconds = 500
+kv_events = [{kv_events}]
+speculative = {{ method = "draft_model", draft = {model}, tokens = 4 }}
+extra_args = [
+  "--load-format", "dummy", "--enforce-eager",
+  "--block-size", "32", "--kv-cache-memory-bytes", "67108864",
+]
+env = {{ HF_HUB_OFFLINE = "1", DO_NOT_TRACK = "1", TORCH_COMPILE_DISABLE = "1" }}
+"""
+#: Reads command lines by name, and says which of them it refuses and why.
+FLAG_PARSER = """
+import contextlib, io, json, sys
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+parser = make_arg_parser(FlexibleArgumentParser())
+refusals = {}
+for name, argv in json.load(sys.stdin).items():
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+        parser.parse_args(argv)
+    refusals[name] = said.getvalue().strip()
+print(json.dumps(refusals))
+"""
+CATALOG = """
+[upstreams.vllm]
+kind = "openai"
+base_url = "http://127.0.0.1:{port}/v1"
+bills_abandoned = false
+
+[[models]]
+id = "tiny"
+upstream = "vllm"
+price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
+"""
+
+
+@dataclass(frozen=True)
+class ServedEngine:
+    """vLLM as `thriftgate engine serve` runs it, and a gateway before it.
+
+    Its parser of flags runs beside it, and ends by itself.
+    """
+
+    command: ForkedCommand
+    flag_parser: "subprocess.Popen[str]"
+    folder: Path
+    port: int
+    gateway: GatewayFixture
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def replica(self) -> ReplicaReport:
+        return read_engine_states(self.folder)[0].replicas[0]
+
+    def wait_until_ready(self, *, but: int = 0) -> ReplicaReport:
+        """The replica once it is ready, in another process than the named one."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if (self.folder / "engines").exists() and read_engine_states(self.folder):
+                found = self.replica()
+                if found.state is ProcessState.READY and found.pid != but:
+                    return found
+            time.sleep(0.1)
+        raise AssertionError((self.folder / "serve.log").read_text())
+
+    def processes(self) -> list[psutil.Process]:
+        return psutil.Process(self.command.pid).children(recursive=True)
+
+
+@asynccontextmanager
+async def gateway_before(port: int, folder: Path) -> AsyncIterator[GatewayFixture]:
+    catalog = folder / "catalog.toml"
+    catalog.write_text(CATALOG.format(port=port))
+    chosen = Settings(folder=folder / "gateway", catalog=catalog)
+    migrated_sqlite(chosen.folder / "thriftgate.db")
+    async with gateway(chosen) as running, serving(running.app) as url:
+        team = running.store.teams.create("acme", now=1_790_000_000.0)
+        _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+        yield GatewayFixture(url, key, folder, running, lab=None)  # type: ignore[arg-type]
+
+
+def kv_events_address(folder: Path) -> str:
+    return f"ipc://{folder}/kv.sock"
+
+
+def written_profile(folder: Path) -> tuple[Path, int]:
+    port = free_port()
+    model = json.dumps(str(write_tiny_vllm_model(folder / "model")))
+    file = folder / "engines.toml"
+    file.write_text(
+        PROFILE.format(
+            python=json.dumps(str(PYTHON)),
+            model=model,
+            port=port,
+            kv_events=json.dumps(kv_events_address(folder)),
+        )
+    )
+    return file, port
+
+
+def start_flag_parser(folder: Path) -> "subprocess.Popen[str]":
+    """vLLM's parser of flags, which reads the commands of all shipped profiles and a wrong one."""
+    commands = {
+        f"{name} for {goal}": VLLM.launch_command(
+            replace(profile, version="0.32", goal=goal, program=("vllm",))
+        )
+        for name, profile in example_profiles().items()
+        if profile.engine is Engine.VLLM and not profile.is_attached
+        for goal in ServingGoal
+    }
+    argvs = {name: command.argv[1:] for name, command in commands.items()}
+    file = folder / "commands.json"
+    file.write_text(json.dumps({**argvs, "wrong": ["--no-such-flag"]}))
+    with file.open() as commands_file:
+        return subprocess.Popen(  # noqa: S603 - our own command
+            [str(PYTHON), "-c", FLAG_PARSER], stdin=commands_file, stdout=subprocess.PIPE, text=True
+        )
+
+
+@asynccontextmanager
+async def gateway_at_two_addresses(
+    engine: ServedEngine,
+) -> AsyncIterator[tuple[httpx2.AsyncClient, str]]:
+    """A gateway to which the engine is two replicas; a client with its key, and where to ask."""
+    urls = [f"http://{host}:{engine.port}/v1" for host in ("127.0.0.1", "localhost")]
+    file = engine.folder / "twice.toml"
+    file.write_text(
+        f'[engines.twice]\nengine = "vllm"\nserved_name = "tiny"\nreplicas = {json.dumps(urls)}\n'
+        f"kv_events = {json.dumps([kv_events_address(engine.folder)] * 2)}\n"
+    )
+    chosen = Settings(folder=engine.folder / "twice", engines=file)
+    migrated_sqlite(chosen.folder / "thriftgate.db")
+    async with gateway(chosen) as running, serving(running.app) as url:
+        team = running.store.teams.create("acme", now=1_790_000_000.0)
+        _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+        headers = {"authorization": f"Bearer {key}"}
+        async with httpx2.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
+            yield client, f"{url}/chat/completions"
+
+
+@contextmanager
+def served_vllm(folder: Path) -> Iterator[ServedEngine]:
+    """The engine once it is ready; it is ended at the end."""
+    file, port = written_profile(folder)
+    environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder)}  # noqa: TID251 - a child needs it
+    log = folder / "serve.log"
+    words = ["engine", "serve", "tiny", "--file", str(file)]
+    with running_in_thread(lambda: gateway_before(port, folder)) as before:
+        command = ForkedCommand(words, environment, log, log)
+        served = ServedEngine(command, start_flag_parser(folder), folder, port, before)
+        try:
+            served.wait_until_ready()
+            yield served
+        finally:
+            served.flag_parser.kill()
+            with served.flag_parser:  # closes its pipe
+                pass
+            command.send_signal(signal.SIGTERM)
+            command.send_signal(signal.SIGTERM)
+            try:
+                command.wait(30)
+            except TimeoutError:
+                command.kill()
