@@ -343,15 +343,15 @@ class Planner:
         number = reserve_stake(where, target, whole, on_credit=False)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        shared = policies.without_conversation_marks(policy)
-        part = self._marked_variant(draft, target, found, shared, now)
-        if part.evidence.sent.marks != whole.evidence.sent.marks:
-            number = reserve_stake(where, target, part, on_credit=True)
+        self._unmodified.record_start(where, trial.sent, now)
+        talk = trial.sent.block_ranges.messages.start
+        for fewer in (policies.without_conversation_marks(policy), policies.least_marks(policy)):
+            part = self._marked_variant(draft, target, found, fewer, now)
+            is_shared = max(part.evidence.sent.marks, default=-1) < talk
+            number = reserve_stake(where, target, part, on_credit=is_shared)
             if number:
-                return part, msgspec.structs.replace(trial, number=number)
-        number = reserve_stake(where, target, whole, on_credit=True)
-        if number:
-            return whole, msgspec.structs.replace(trial, is_live=True, number=number)
+                is_live = part.evidence.sent.marks == whole.evidence.sent.marks
+                return part, msgspec.structs.replace(trial, is_live=is_live, number=number)
         return self._marked_variant(
             draft, target, found, BreakpointPolicy(key=policy.key), now
         ), trial

@@ -157,6 +157,12 @@ class UnmodifiedBaseline:
             sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
         )
 
+    def record_start(self, where: LayoutScope, sent: SentCall, now: float) -> None:
+        """Count a call by all that stands before its conversation."""
+        end = sent.block_ranges.messages.start
+        life = min(sent.regime.lifetimes.values(), default=0.0)
+        self._earnings_of(where).record_start(sent.points[end] if end else 0, now, life)
+
     def reserve_stake(
         self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, *, on_credit: bool
     ) -> int:
@@ -174,17 +180,17 @@ class UnmodifiedBaseline:
         evidence, direct = variant.evidence, variant.direct
         if direct is None or evidence.sent.marks == direct.sent.marks:
             return 0
-        sent = evidence.sent
-        unmodified = expected_usage(direct.sent, direct.expected, direct.sent.estimate)
-        marked = expected_usage(sent, evidence.expected, sent.estimate)
+        sent, total = evidence.sent, evidence.expected.scale.total
+        unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
+        marked = expected_usage(sent, evidence.expected, total)
         if prompt_cost(marked, sent.regime) < prompt_cost(unmodified, sent.regime):
             return next(self._numbers)
         surcharge = _extra_write_cost(marked, unmodified, sent.regime)
         if not marked.cache_write_tokens and not marked.cache_read:
             # By estimate it is too short to be stored; if it is not, all of it is written.
-            surcharge = sent.estimate * (float(min(sent.regime.writes.values())) - 1.0)
-        stake = max(0.0, surcharge) * _token_price(target)
+            surcharge = total * (float(min(sent.regime.writes.values())) - 1.0)
         earnings = self._earnings_of(where)
+        stake = max(0.0, surcharge) * max(1.0, earnings.size_ratio) * _token_price(target)
         if not earnings.allows_stake(stake, on_credit=on_credit and self._credit is None):
             return 0
         number = next(self._numbers)
@@ -228,6 +234,7 @@ class UnmodifiedBaseline:
         if sent.regime.name != _ANTHROPIC:
             return
         earnings = self._earnings_of(planned.place)
+        earnings.record_size(planned.evidence.expected.scale.total, usage.prompt_tokens)
         price, direct = _token_price(planned.target), prompt_cost(unmodified, sent.regime)
         if trial is None:
             self._trials.record_call(sent, usage, planned.evidence.now)

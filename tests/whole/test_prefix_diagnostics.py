@@ -111,9 +111,9 @@ def test_a_callers_own_beta_features_are_kept(harness: PrefixHarness):
 
 
 def test_a_conversation_that_goes_on_well_has_no_reason(harness: PrefixHarness):
-    for turn in range(12):
+    for turn in range(16):
         chat(harness, turn)
-    found = receipt(harness, chat(harness, 12))
+    found = receipt(harness, chat(harness, 16))
 
     assert (found.miss, found.usage is not None and found.usage.cache_read > 1_000) == ("", True)
 

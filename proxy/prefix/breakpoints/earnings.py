@@ -5,12 +5,12 @@ are reckoned on paper first. They are sent
 
 - out of what those that were sent have brought back already, or
 - where they may lose less than 0.04 % of what the feature has cost so far, or
-- one call at a time, where marks would have saved three tenths of what the calls cost, if the
-  operator gives credit, as is the default.
+- once, on credit: after ten calls in a row that began alike, at the end of that beginning, where
+  marks would have saved three tenths of what the calls cost. The operator can refuse it.
 
-So a feature is never behind by more than one call's marks: a quarter of its prompt, or all of it
-where the mark lives for an hour. Without credit it is never behind by more than 0.04 %, and saves
-nothing before its calls have cost 2,500 times what its first marks do.
+Any conversation may be at its end, so no mark within one is sent on credit. Where the earnings pay
+for no more, the shortest prefix that is cached is marked, and what it brings back pays for longer
+ones.
 """
 
 from typing import Final
@@ -22,8 +22,10 @@ import msgspec
 _MIN_EARNINGS_PER_STAKE: Final = 3.0
 #: The part of what all calls would have cost unmodified that bets may lose at any time.
 _MAX_LOSS_SHARE: Final = 0.0004
-#: The part of it that marks would have to save for one bet that may lose more.
+#: The part of it that marks would have to save for the bet on credit.
 _MIN_CREDIT_SAVING_SHARE: Final = 0.3
+#: Latest calls that must all have begun alike, each within the life of the one before.
+_MIN_EQUAL_STARTS: Final = 10
 #: Calls whose marks may be at stake at once.
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
@@ -51,13 +53,40 @@ class MarkEarnings(msgspec.Struct):
     balance: float = 0.0
     stakes: dict[int, tuple[float, float]] = {}
     _at_stake: float = 0.0
+    _start: int = 0
+    _start_at: float = 0.0
+    _start_calls: int = 0
+    _counted: float = 0.0
+    _expected: float = 0.0
+
+    def record_start(self, start: int, now: float, life: float) -> None:
+        """Count a call by what stands before its conversation.
+
+        Args:
+            start: Stands for it; 0 for nothing.
+            now: Time of the call, in seconds.
+            life: Seconds that it would be cached.
+        """
+        again = start and start == self._start and now - self._start_at < life
+        self._start, self._start_at = start, now
+        self._start_calls = self._start_calls + 1 if again else 1
+
+    @property
+    def size_ratio(self) -> float:
+        """Tokens that calls had to those that were expected; above 1 where images hold many."""
+        return self._counted / self._expected if self._expected else 1.0
+
+    def record_size(self, expected: int, counted: int) -> None:
+        """Count an answered call's tokens beside those that were expected of it."""
+        self._counted = self._counted * _DECAY + counted
+        self._expected = self._expected * _DECAY + expected
 
     def allows_stake(self, stake: float, *, on_credit: bool) -> bool:
         """True if marks are sent that lose so much if they are never read.
 
         Args:
             stake: Extra cost over sending the call without them.
-            on_credit: True if that may be more than others have brought back.
+            on_credit: True if they stand where other conversations read them, too.
         """
         earned = self.earned + self.credit
         if len(self.stakes) >= _MAX_STAKES or earned < _MIN_EARNINGS_PER_STAKE * stake:
@@ -66,7 +95,9 @@ class MarkEarnings(msgspec.Struct):
             return True
         return (
             on_credit
-            and self._unstaked_balance >= 0.0
+            and self._start_calls >= _MIN_EQUAL_STARTS
+            and self.balance == 0.0
+            and not self._at_stake
             and earned >= _MIN_CREDIT_SAVING_SHARE * self.spent
         )
 

@@ -37,6 +37,8 @@ _MAX_PLACES_PER_ANSWER: Final = 3
 #: does nothing and costs nothing.
 #: Source: Anthropic, prompt caching; OpenAI, prompt caching guide (both 2026-09).
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
+#: Factor above the minimum at which an estimate hardly means less.
+_SURE_LENGTH_FACTOR: Final = 1.2
 
 
 class Reuse(msgspec.Struct, frozen=True):
@@ -195,7 +197,12 @@ def place_marks(
         room -= rules.marks_written - rules.beside_implicit
     marks: list[Mark] = []
     notes = []
-    for wish in _wished_marks(policy, blocks, regime, end):
+    wishes = _wished_marks(policy, blocks, regime, end)
+    if policy.first:
+        upto = _blocks_before_tail(blocks, end.tail) - policy.back
+        start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
+        wishes.append(_Wish("the start", start, policy.first))
+    for wish in wishes:
         ttl = _mark_lifetime(wish, regime, given)
         note = "" if room > len(marks) else f"all {regime.marks} marks are in use"
         note = _mark_objection(wish, ends, regime, given) or note
@@ -301,6 +308,20 @@ def _last_markable_block(
         if block.slot == slot and _can_take_mark(block, regime):
             return at
     return -1
+
+
+def _first_cacheable_block(
+    blocks: Sequence[PromptBlock], ends: Sequence[int], regime: Regime
+) -> int:
+    """The first block that can be marked and surely ends enough to be cached; -1 for none."""
+    return next(
+        (
+            at
+            for at, block in enumerate(blocks)
+            if ends[at] >= _SURE_LENGTH_FACTOR * regime.least and _can_take_mark(block, regime)
+        ),
+        -1,
+    )
 
 
 def _can_take_mark(block: PromptBlock, regime: Regime) -> bool:

@@ -32,6 +32,7 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
         stable: The lifetime of the mark after the stable slot.
         semi: The lifetime of the mark after the semi-stable slot.
         history: The lifetime of the mark after the conversation so far.
+        first: The lifetime of the mark after the first block that ends a cacheable prefix.
         back: Number of blocks at the end that the mark leaves out, as later calls do not repeat
             them.
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
@@ -43,6 +44,7 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     stable: str = ""
     semi: str = ""
     history: str = ""
+    first: str = ""
     back: int = 0
     explicit: bool = False
     key: str = ""

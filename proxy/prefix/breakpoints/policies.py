@@ -254,6 +254,12 @@ def without_conversation_marks(policy: BreakpointPolicy) -> BreakpointPolicy:
     return msgspec.structs.replace(policy, semi="", history="", back=0)
 
 
+def least_marks(policy: BreakpointPolicy) -> BreakpointPolicy:
+    """The policy with one mark, at the shortest prefix that is cached."""
+    ttl = policy.history or policy.semi or policy.stable or policy.tools
+    return BreakpointPolicy(first=ttl, back=policy.back, key=policy.key)
+
+
 def without_unread_marks(
     found: BreakpointPolicy, regime: Regime, before: Sequence[PromptStart], now: PromptStart
 ) -> BreakpointPolicy:

@@ -160,12 +160,46 @@ def marks_sent(process: PlanningProcess, name: str, calls: int = 6) -> list[bool
     return [bool(each.evidence.sent.marks) for each in conversation(process, name, calls)]
 
 
-def test_marks_are_sent_once_they_would_have_earned_what_the_next_ones_cost():
+def test_marks_are_sent_once_ten_calls_began_alike_and_marks_would_have_paid():
     process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
     first, second = marks_sent(process, "1"), marks_sent(process, "2")
 
-    assert first == [False, False, False, False, True, True]
-    assert all(second)
+    assert first == [False] * 6
+    assert second == [False] * 4 + [True, True]
+    assert all(marks_sent(process, "3"))
+
+
+def test_a_single_conversation_pays_for_its_marks_out_of_what_its_start_brought_back():
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
+    calls = conversation(process, "1", 24)
+    marked = [call for call in calls if call.evidence.sent.marks]
+    (first, *_), last = marked, marked[-1]
+
+    assert max(first.evidence.sent.marks) < first.evidence.sent.block_ranges.messages.start
+    assert first.trial is not None
+    assert not first.trial.is_live
+    assert last.trial is not None
+    assert last.trial.is_live
+
+
+def test_a_conversation_without_a_start_begins_with_the_shortest_prefix_that_is_cached():
+    process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
+    spent = lost = 0.0
+    messages = []
+    marks: list[int] = []
+    for turn in range(120):
+        messages += [chat_message("user", f"{turn}: {RULES}"), chat_message("assistant", "Read.")]
+        planned = process.planned(planning_request(body(*messages, chat_message("user", "And?"))))
+        process.planner.settle_call(planned, charged(planned))
+        cost = prompt_cost(charged(planned), planned.evidence.sent.regime)
+        direct = cost if planned.direct is None else direct_cost(planned)
+        spent, lost = spent + direct, lost + cost - direct
+        marks += sorted(planned.evidence.sent.marks)[-1:]
+
+        assert lost <= 0.0005 * spent
+
+    assert marks[0] < 20 < marks[-1]
+    assert lost < -0.3 * spent
 
 
 def test_the_first_bet_is_on_what_conversations_share():
@@ -234,7 +268,7 @@ def test_marks_of_the_callers_that_lose_nothing_need_no_trial():
 
 def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_full_swing():
     process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
-    assert conversation(process, "long", 8)[-1].evidence.sent.marks
+    assert conversation(process, "long", 14)[-1].evidence.sent.marks
     for number in range(80):
         raw = body(
             chat_message("system", f"Case {number}. {RULES * 3}"),
@@ -244,7 +278,7 @@ def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_ful
         process.planner.settle_call(planned, charged(planned))
         process.now -= 10.0
     later = process.planned(
-        planning_request(body(*conversation_messages(8, RULES * 3, "Where is parcel long?")))
+        planning_request(body(*conversation_messages(14, RULES * 3, "Where is parcel long?")))
     )
 
     assert later.evidence.sent.marks
@@ -265,7 +299,7 @@ def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
 
 def burst(process: PlanningProcess, calls: int = 12) -> list[Planned]:
     """Calls at once of a feature whose first conversation showed what marks would save."""
-    conversation(process, "1", 4)
+    conversation(process, "1", 10)
     return [
         process.planned(planning_request(body(*conversation_messages(1, RULES * 3, f"And {at}?"))))
         for at in range(calls)

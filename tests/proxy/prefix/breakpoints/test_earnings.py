@@ -7,29 +7,69 @@ from proxy.prefix.breakpoints.earnings import MarkEarnings
 
 
 def promising(*, calls: int = 10, balance: float = 0.0) -> MarkEarnings:
-    """A feature whose marks would have saved half of what its calls cost."""
+    """A feature whose marks would have saved half of what its calls cost, and that began alike."""
     earnings = MarkEarnings()
-    for _ in range(calls):
+    for at in range(calls):
+        earnings.record_start(7, now=60.0 * at, life=300.0)
         earnings.record_call(direct=1_000.0, saved=500.0, floor=0.0)
     earnings.balance = balance
     return earnings
 
 
 def test_nothing_is_bet_before_it_would_have_earned_three_times_as_much():
-    earnings = promising(calls=1)
+    earnings = promising()
+    earnings.earned = 3_100.0
+
+    assert not earnings.allows_stake(1_100.0, on_credit=True)
+    assert earnings.allows_stake(1_000.0, on_credit=True)
+
+
+def test_nothing_is_bet_on_credit_before_ten_calls_began_alike():
+    assert not promising(calls=9).allows_stake(250.0, on_credit=True)
+    assert promising(calls=10).allows_stake(250.0, on_credit=True)
+
+
+def test_nothing_is_bet_on_credit_where_starts_take_turns():
+    earnings = promising()
+    for at in range(40):
+        earnings.record_start(7 + at % 2, now=600.0 + at, life=300.0)
 
     assert not earnings.allows_stake(250.0, on_credit=True)
-    assert earnings.allows_stake(150.0, on_credit=True)
 
 
-def test_one_bet_at_a_time_is_made_on_credit():
+def test_a_start_that_came_again_too_late_for_the_cache_begins_anew():
+    earnings = promising()
+    earnings.record_start(7, now=60.0 * 9 + 300.0, life=300.0)
+
+    assert not earnings.allows_stake(250.0, on_credit=True)
+
+
+def test_calls_that_begin_with_their_conversation_get_no_credit():
+    earnings = MarkEarnings()
+    for at in range(40):
+        earnings.record_start(0, now=float(at), life=300.0)
+        earnings.record_call(direct=1_000.0, saved=500.0, floor=0.0)
+
+    assert not earnings.allows_stake(250.0, on_credit=True)
+
+
+def test_one_bet_is_made_on_credit_and_the_next_ones_out_of_what_it_brought_back():
     assert promising().allows_stake(250.0, on_credit=True)
     assert not promising(balance=-250.0).allows_stake(250.0, on_credit=True)
+    assert not promising(balance=200.0).allows_stake(250.0, on_credit=True)
+
+
+def test_while_a_bet_is_open_there_is_no_other_on_credit():
+    earnings = promising()
+    earnings.reserve_stake(1, 250.0, now=0.0)
+
+    assert not earnings.allows_stake(250.0, on_credit=True)
 
 
 def test_no_bet_is_made_on_credit_where_marks_would_save_little():
     earnings = promising()
-    for _ in range(90):
+    for at in range(90):
+        earnings.record_start(7, now=600.0 + at, life=300.0)
         earnings.record_call(direct=1_000.0, saved=0.0, floor=0.0)
 
     assert earnings.earned > 3 * 250.0

@@ -95,6 +95,23 @@ def test_a_text_without_words_is_not_marked():
     assert places(found) == [(0, "5m")]
 
 
+@pytest.mark.parametrize(
+    ("drawn", "each", "tail", "place"),
+    [
+        ("ttsuau", 2_000, 0, [(0, "5m")]),
+        ("ttsuau", 500, 0, [(2, "5m")]),
+        ("suauau", 400, 0, [(3, "5m")]),
+        ("suauau", 200, 0, []),
+        ("suau", 400, 1, []),
+    ],
+    ids=["a tool", "system text", "the conversation", "too short", "what varies"],
+)
+def test_the_shortest_prefix_that_is_surely_cached_can_be_marked(drawn, each, tail, place):
+    found = stand(drawn, BreakpointPolicy(first="5m"), each=each, tail=tail)
+
+    assert places(found) == place
+
+
 def test_a_mark_on_too_short_a_prefix_is_left_out_with_a_note():
     found = stand("tsu", each=350)
 
