@@ -32,8 +32,8 @@ def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | No
     if target is None:
         return known
     elapsed = timeline.now() - timeline.started
-    first = _least(_left(target.ttft, elapsed), target.queue_and_prefill)
-    whole = _left(target.total, elapsed)
+    first = _least(_remaining_s(target.ttft, elapsed), target.queue_and_prefill)
+    whole = _remaining_s(target.total, elapsed)
     return CallHints(
         first_token_s=first,
         token_s=target.decode / output if target.decode and output else None,
@@ -51,9 +51,11 @@ def _expected_output(context: CallContext, call: Call, route: Route) -> int | No
     return min(usual or asked, asked or usual or 0) or None
 
 
-def _left(limit: float | None, elapsed: float) -> float | None:
+def _remaining_s(limit: float | None, elapsed: float) -> float | None:
+    """Seconds that are left of a limit; None where there is none."""
     return None if limit is None else max(0.0, limit - elapsed)
 
 
 def _least(*limits: float | None) -> float | None:
+    """The tightest of some limits; None where there is none."""
     return min((each for each in limits if each is not None), default=None)

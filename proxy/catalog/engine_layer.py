@@ -33,7 +33,7 @@ class EngineEntry:
         regime: Cache rules, one of ``REGIMES``.
         block: Tokens of a cache block; 0 where the regime knows none.
         window: Most tokens of prompt and answer; 0 where unknown.
-        hints: What its scheduler is told of calls.
+        hints: Facts about calls that its scheduler is told.
         gpus: GPUs of each replica; 0 where it runs on processors alone.
         price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
     """

@@ -30,7 +30,7 @@ class Upstream:
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
-        hints: What its scheduler is told of calls, of ``HINTS``.
+        hints: Facts about calls that its scheduler is told, of ``HINTS``.
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
             what they cannot serve at once.
         engine: Engine profile of which it is a replica; "" where it is none.

@@ -1,4 +1,4 @@
-"""What gateways see of engines, for ``thriftgate engine status``: reuse of prefixes, and load."""
+"""Prints the traffic of engines for ``thriftgate engine status``: reuse of prefixes, and load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.cli.terminal import Terminal, empty_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, Reuse
+    from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic
 
 _REUSE: Final = ("prompt tokens", "available", "captured", "delivered")
 _LOAD: Final = ("in flight", "running", "waiting", "KV use")
@@ -62,7 +62,7 @@ def _show_routes(
     terminal.show(table)
 
 
-def _reuse_cells(reuse: Reuse) -> tuple[str, str, str, str]:
+def _reuse_cells(reuse: PrefixReuse) -> tuple[str, str, str, str]:
     """Tokens, and the parts of them."""
     if not reuse.prompt_tokens:
         return "0", "", "", ""

@@ -90,7 +90,7 @@ class AutoSpeculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmingSettings:
-    """What is read ahead while a replica is idle.
+    """Prompts that are read ahead while a replica is idle.
 
     Attributes:
         system_prompts: System prompts read after each start of a replica; 0 for none.
@@ -120,8 +120,8 @@ class EngineProfile:
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
         kv_events: Where each replica publishes its KV events, by ZeroMQ; empty for nowhere.
-        warming: What is read ahead while a replica is idle; None for nothing.
-        hints: What its scheduler is told of calls, of ``proxy.catalog.entries.HINTS``.
+        warming: Prompts read ahead while a replica is idle; None for nothing.
+        hints: Facts about calls that its scheduler is told, of ``proxy.catalog.entries.HINTS``.
         quantization: Number format of the weights, by the engine's own name for it.
         kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
         cpu_offload_gb: Weights kept in host memory, per GPU.

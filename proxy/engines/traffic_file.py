@@ -1,4 +1,4 @@
-"""What a gateway sees of its engines, in a file of its own, so that ``engine status`` can read it.
+"""One gateway's view of its engines, in a file of its own, so that ``engine status`` can read it.
 
 A gateway replaces its file every few seconds, and removes it when it ends. One that was killed
 leaves its file behind: it is told by its age, and removed by whoever reads it.
@@ -20,7 +20,7 @@ MAX_AGE_S: Final = 30.0
 _NAME: Final = "traffic-{}.json"
 
 
-class Reuse(msgspec.Struct, frozen=True, kw_only=True):
+class PrefixReuse(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt tokens of the calls that were sent, and how many of them were reused.
 
     Attributes:
@@ -59,11 +59,11 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
     kv_usage: float | None = None
     calls_in_flight: int = 0
     events: bool = False
-    reuse: Reuse = Reuse()
+    reuse: PrefixReuse = PrefixReuse()
 
 
 class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
-    """What one gateway has seen since it started.
+    """Traffic that one gateway has seen since it started.
 
     Attributes:
         pid: Its process.
@@ -74,7 +74,7 @@ class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     at: float
-    models: dict[str, Reuse] = {}
+    models: dict[str, PrefixReuse] = {}
     replicas: tuple[ReplicaTraffic, ...] = ()
 
 

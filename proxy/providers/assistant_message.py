@@ -107,13 +107,13 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
                     return None
                 message = choice.delta if streamed else choice.message
                 if message is not None:
-                    found.add(_numbered(message) if not streamed else message)
+                    found.add(_number_tool_calls(message) if not streamed else message)
     except _ERRORS:
         return None
     return found.message()
 
 
-def _numbered(message: _Message) -> _Message:
+def _number_tool_calls(message: _Message) -> _Message:
     """The message of a whole answer, whose tool calls are numbered by their order alone."""
     for number, each in enumerate(message.tool_calls or ()):
         each.index = number

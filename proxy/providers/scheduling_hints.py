@@ -45,7 +45,7 @@ _NOTHING: Final = frozenset({b"", b"null"})
 
 
 class CallHints(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gateway knows of a call that a scheduler could use.
+    """Facts about a call that a scheduler could use.
 
     Attributes:
         first_token_s: Seconds left to its first token; None where nothing limits them.
@@ -83,7 +83,7 @@ def add_hints(
     Args:
         prepared: The request.
         kinds: Kinds that the upstream understands, of ``proxy.catalog.entries.HINTS``.
-        hints: What is known of the call.
+        hints: Facts about the call.
     """
     path = prepared.path.partition("?")[0]
     if prepared.method != "POST" or path not in _GENERATING:

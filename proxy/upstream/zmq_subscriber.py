@@ -11,7 +11,7 @@ _MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 
 
 class Subscription(Protocol):
-    """What one publisher sends."""
+    """Messages of one publisher."""
 
     async def receive(self) -> Sequence[bytes]:
         """The parts of the next message; waits for as long as it takes."""

@@ -66,14 +66,14 @@ def _event(raw: Any) -> KvEvent | None:  # noqa: ANN401 - as it was decoded
         if fields.get("medium") not in _NEAR:
             return None
         return BlockRemoved(block_hashes=tuple(fields["block_hashes"]))
-    return _stored(_fields(raw, _STORED_FIELDS)) if tag == "BlockStored" else None
+    return _stored_blocks(_fields(raw, _STORED_FIELDS)) if tag == "BlockStored" else None
 
 
 def _fields(raw: Any, names: Sequence[str]) -> Mapping[str, Any]:  # noqa: ANN401
     return raw if isinstance(raw, dict) else dict(zip(names, raw[1:], strict=False))
 
 
-def _stored(fields: Mapping[str, Any]) -> BlockStored | None:
+def _stored_blocks(fields: Mapping[str, Any]) -> BlockStored | None:
     hashes, size = fields["block_hashes"], int(fields["block_size"])
     tokens, parent = fields["token_ids"], fields["parent_block_hash"]
     is_known = (

@@ -9,14 +9,14 @@ _MINUTE_S: Final = 60.0
 
 
 class WarmingKind(StrEnum):
-    """What is read ahead."""
+    """A kind of prompt that is read ahead."""
 
     SYSTEM_PROMPT = "system_prompt"
     NEXT_TURN = "next_turn"
 
 
 class WarmingResult(StrEnum):
-    """How a prompt that was to be warmed fared."""
+    """Result of a prompt that was to be warmed."""
 
     WARMED = "warmed"
     CANCELLED = "cancelled"  # a call came

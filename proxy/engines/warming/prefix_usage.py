@@ -41,7 +41,7 @@ class PrefixUsage(Generic[T]):
 
         Args:
             key: Names it and whose it is.
-            prompt: What is kept of it; the newest counts.
+            prompt: Value kept of it; the newest counts.
             size: Its bytes.
             now: Seconds of a clock that goes forward.
         """
@@ -49,19 +49,19 @@ class PrefixUsage(Generic[T]):
         calls, weight = 1, 1.0
         if had is not None:
             self._bytes -= had.size
-            calls, weight = had.calls + 1, 1.0 + _weight(had, now)
+            calls, weight = had.calls + 1, 1.0 + _current_weight(had, now)
         self._uses[key] = _Use(prompt, size, calls, weight, now)
         self._bytes += size
         while len(self._uses) > MAX_PROMPTS or self._bytes > MAX_BYTES:
-            least = min(self._uses, key=lambda each: _weight(self._uses[each], now))
+            least = min(self._uses, key=lambda each: _current_weight(self._uses[each], now))
             self._bytes -= self._uses.pop(least).size
 
     def most_used(self, count: int, now: float) -> list[tuple[bytes, T]]:
         """The prompts that are used most of late, with their keys, the most used one first."""
         shared = [(key, use) for key, use in self._uses.items() if use.calls >= MIN_USES]
-        shared.sort(key=lambda each: -_weight(each[1], now))
+        shared.sort(key=lambda each: -_current_weight(each[1], now))
         return [(key, use.prompt) for key, use in shared[:count]]
 
 
-def _weight(use: _Use[T], now: float) -> float:
+def _current_weight(use: _Use[T], now: float) -> float:
     return use.weight * exp2(-max(0.0, now - use.at) / _HALF_LIFE_S)

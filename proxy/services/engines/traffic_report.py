@@ -7,8 +7,8 @@ from proxy.engines.routing.router import ReuseCounters
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
     EngineTraffic,
+    PrefixReuse,
     ReplicaTraffic,
-    Reuse,
     TrafficFile,
 )
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
@@ -68,12 +68,12 @@ class TrafficReport:
             kv_usage=kv_usage,
             calls_in_flight=self._routing.calls_in_flight(status),
             events=routing is not None and routing.router.has_events(status.base_url),
-            reuse=Reuse() if counted is None else _reuse(counted),
+            reuse=PrefixReuse() if counted is None else _reuse(counted),
         )
 
 
-def _reuse(counted: ReuseCounters) -> Reuse:
-    return Reuse(
+def _reuse(counted: ReuseCounters) -> PrefixReuse:
+    return PrefixReuse(
         prompt_tokens=counted.prompt_tokens,
         available=counted.available,
         captured=counted.captured,

@@ -261,7 +261,7 @@ class ReplicaWarming:
         """Warm one prompt, until a call comes."""
         place.stop = stop = asyncio.Event()
         try:
-            body, tokens = await self._prompt(job)
+            body, tokens = await self._prompt_of(job)
             budget = self._budgets.get(status.profile)
             if not body or stop.is_set():
                 return WarmingResult.CANCELLED if body else WarmingResult.FAILED
@@ -279,7 +279,7 @@ class ReplicaWarming:
                 remember(place.warmed, job.key, value=None)
         return result
 
-    async def _prompt(self, job: WarmingJob) -> tuple[bytes, int]:
+    async def _prompt_of(self, job: WarmingJob) -> tuple[bytes, int]:
         """The body that is sent, and the tokens that it will compute as a guess; b"" for none."""
         if job.turn is None:
             return job.template.body, job.tokens

@@ -17,7 +17,8 @@ class WarmingCollector(Collector):
     """Metrics of warming, by engine and kind.
 
     Args:
-        accounts: What is counted.
+        accounts: Counts of prompts, tokens, cost and first-token times, by engine and kind of
+            prompt that was read ahead.
     """
 
     def __init__(self, accounts: WarmingAccounts) -> None:

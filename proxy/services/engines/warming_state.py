@@ -46,7 +46,7 @@ class WarmingJob:
 
 @dataclass(slots=True)
 class WarmedReplica:
-    """What is known of a replica that may be warmed.
+    """A replica that may be warmed.
 
     Attributes:
         starts: Starts of it that were noticed.

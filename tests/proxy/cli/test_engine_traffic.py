@@ -1,11 +1,11 @@
-"""Reuse and load of engines as `engine status` shows them."""
+"""PrefixReuse and load of engines as `engine status` shows them."""
 
 import pytest
 from rich.console import Console
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal
-from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, Reuse
+from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic
 
 
 def replica(number: int, **changes: object) -> ReplicaTraffic:
@@ -23,7 +23,7 @@ def replica(number: int, **changes: object) -> ReplicaTraffic:
     return ReplicaTraffic(**{**said, **changes})  # type: ignore[arg-type]
 
 
-HALF = Reuse(prompt_tokens=2_000, available=1_500, captured=1_000, delivered=500)
+HALF = PrefixReuse(prompt_tokens=2_000, available=1_500, captured=1_000, delivered=500)
 TRAFFIC = EngineTraffic(
     pid=7,
     at=0.0,

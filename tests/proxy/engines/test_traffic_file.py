@@ -5,14 +5,14 @@ import stat
 from proxy.engines.traffic_file import (
     MAX_AGE_S,
     EngineTraffic,
+    PrefixReuse,
     ReplicaTraffic,
-    Reuse,
     TrafficFile,
     read_traffic,
 )
 
 NOW = 1_790_000_000.0
-REUSE = Reuse(prompt_tokens=100, available=80, captured=70, delivered=60)
+REUSE = PrefixReuse(prompt_tokens=100, available=80, captured=70, delivered=60)
 REPLICA = ReplicaTraffic(
     name="house:0",
     profile="house",
@@ -61,7 +61,7 @@ def test_a_gateway_that_ends_removes_its_own(tmp_path):
     assert read_traffic(tmp_path, NOW) == []
 
 
-def test_what_cannot_be_read_is_left_out(tmp_path):
+def test_an_unreadable_file_is_left_out(tmp_path):
     TrafficFile(tmp_path, 7).write(traffic())
     (tmp_path / "engines/traffic-8.json").write_text("{")
 

@@ -80,7 +80,7 @@ def test_an_answer_without_text_or_whole_tool_calls_is_no_message(delta: dict[st
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"choices":[{"delta":{"content":3}}]}', b"\xff"])
-def test_what_cannot_be_read_is_no_message(data: bytes):
+def test_an_unreadable_answer_is_no_message(data: bytes):
     assert assistant_message([b"data: " + data + b"\n\n"], streamed=True) is None
     assert assistant_message([data], streamed=False) is None
 

@@ -84,7 +84,7 @@ def test_a_call_without_a_limit_can_wait_and_one_that_nobody_waits_for_comes_las
     assert add_hints(prepared(), frozenset({LLM_D}), patient).headers == {}
 
 
-def test_what_the_caller_says_stays_and_what_it_lacks_is_added():
+def test_hints_of_the_caller_stay_and_missing_ones_are_added():
     said: dict[str, Any] = {
         "priority": -3,
         "nvext": {"use_raw_prompt": True, "agent_hints": {"priority": 7, "osl": 9}},
@@ -123,7 +123,7 @@ def test_null_says_nothing():
 
 
 @pytest.mark.parametrize("path", ["/embeddings", "/models", "/responses/compact"])
-def test_what_generates_nothing_is_sent_without_hints(path: str):
+def test_a_call_that_generates_nothing_is_sent_without_hints(path: str):
     sent = prepared(path)
 
     assert add_hints(sent, ALL, URGENT) is sent

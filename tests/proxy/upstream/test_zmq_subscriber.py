@@ -46,7 +46,7 @@ def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again
 
 
 @pytest.mark.skipif(not has_zmq, reason="the extra [kv-events] is not installed")
-def test_what_is_no_address_is_an_os_error():
+def test_a_name_that_is_no_address_is_an_os_error():
     async def story() -> None:
         async with subscribe("nowhere"):
             pass

@@ -112,7 +112,7 @@ def test_events_of_unknown_kinds_are_passed_over():
     "batch",
     [3, {}, [], [1.5], [1.5, [3]], [1.5, [[]]], [1.5, [["BlockStored"]]], {"events": [{"a": 1}]}],
 )
-def test_what_is_no_batch_is_a_value_error(batch: Any):
+def test_a_message_that_is_no_batch_is_a_value_error(batch: Any):
     with pytest.raises(ValueError, match="batch"):
         decode_batch(msgspec.msgpack.encode(batch))
 

@@ -17,7 +17,7 @@ def test_a_budget_is_taken_from_until_nothing_is_left_and_fills_up_again():
     assert not budget.take(601, 9_000.0)
 
 
-def test_what_was_used_takes_the_place_of_the_estimate():
+def test_tokens_used_take_the_place_of_the_estimate():
     budget = TokenBudget(600)
     assert budget.take(100, 0.0)
     budget.correct(100, 700)

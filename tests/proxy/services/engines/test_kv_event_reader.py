@@ -107,7 +107,7 @@ def test_a_replica_that_reads_prompts_in_silence_is_not_believed_and_subscribed_
     assert play(story) == [None, 2, 1, False]
 
 
-def test_what_cannot_be_read_or_reached_is_tried_again_after_ever_longer_pauses(caplog):
+def test_an_unreadable_or_unreachable_publisher_is_tried_again_after_ever_longer_pauses(caplog):
     async def story(stage: Stage) -> list[Any]:
         stage.events.send(0, 11)
         stage.events.queue.put_nowait([b"no batch"])

@@ -235,7 +235,7 @@ def test_prompts_of_different_teams_are_warmed_apart():
     ]
 
 
-def test_what_is_over_the_budget_of_a_minute_is_left_out():
+def test_a_prompt_over_the_budget_of_a_minute_is_left_out():
     async def story(stage: Stage) -> Any:
         stage.sender.usage = Usage(input=1_000, output=1)
         for number in range(3):

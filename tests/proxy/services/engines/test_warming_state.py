@@ -25,7 +25,7 @@ def test_a_conversation_that_nobody_named_has_no_name():
     assert conversation_key(call(b"{}"), "c") != conversation_key(call(b"{}"), "d")
 
 
-def test_what_was_used_longest_ago_is_forgotten_first():
+def test_the_prompt_used_longest_ago_is_forgotten_first():
     where: dict[bytes, int] = {}
     for number in range(5_000):
         remember(where, b"%d" % number, value=number)
