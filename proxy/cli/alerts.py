@@ -42,7 +42,7 @@ def alerts(
     def test(
         sink: Annotated[str, typer.Argument(help="The sink's name in the policies file.")],
     ) -> None:
-        """Send a sink a test alert that goes on, and say whether it took it, or why it did not.
+        """Send a sink a test alert that counts as open, and say if it took it, or why it did not.
 
         It is marked as a test, and no alert for its end follows.
         """
