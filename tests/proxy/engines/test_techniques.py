@@ -30,7 +30,8 @@ def test_the_profiles_of_the_reference_are_valid():
     blocks = re.findall(r"^```toml\n(\[engines\..*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     profiles = parse_profiles("\n".join(blocks), "README.md")
 
-    assert list(profiles) == ["house-llm", "house-llm-gpu", "remote", "house-auto", "cluster"]
+    named = ["chat", "house-llm", "house-llm-gpu", "running", "remote", "house-auto", "cluster"]
+    assert list(profiles) == named
     assert profiles["house-llm-gpu"].ports == range(8010, 8012)
 
 
