@@ -86,6 +86,7 @@ class Spend:
         cost_nanos: The same after discounts.
         ttft: Mean seconds to the first content byte; None where there was none.
         duration: Mean seconds of a call; None where there was none.
+        idle_nanos: The part of the costs that no call caused: idle time of replicas.
     """
 
     team: str | None = None
@@ -105,6 +106,7 @@ class Spend:
     cost_nanos: int | None
     ttft: float | None
     duration: float | None
+    idle_nanos: int = 0
 
     def values(self, parts: Collection[Part]) -> tuple[str, ...]:
         """The values of these parts in the order of all parts; "" for one it is not split by."""
@@ -112,10 +114,14 @@ class Spend:
 
     @property
     def nanos_per_1k_calls(self) -> int | None:
-        """The effective cost of 1,000 such calls; None without calls or where it is unknown."""
+        """The effective cost of 1,000 such calls; None without calls or where it is unknown.
+
+        Idle time is left out: it is no call's.
+        """
         if self.cost_nanos is None or not self.calls:
             return None
-        return (2_000 * self.cost_nanos + self.calls) // (2 * self.calls)
+        nanos = self.cost_nanos - self.idle_nanos
+        return (2_000 * nanos + self.calls) // (2 * self.calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
+from proxy.services.engines.idle_costs import keep_idle_costs_booked
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
@@ -294,12 +295,13 @@ async def _dependencies(
 
 
 def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
-    """Publish the health of routes; returns the tasks that watch it and guard features."""
+    """Publish the health of routes; returns tasks: alerts on it, the guard, idle costs."""
     registry = context.route_health
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
-    return [context.tasks.keep(each) for each in (news.run, _guard(context))]
+    watching = [context.tasks.keep(each) for each in (news.run, _guard(context))]
+    return [*watching, keep_idle_costs_booked(context)]
 
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:

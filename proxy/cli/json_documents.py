@@ -237,6 +237,7 @@ def _spend(row: Spend) -> Document:
         "cost_usd": usd(row.cost_nanos),
         "cost_per_1k_calls_usd": usd(row.nanos_per_1k_calls),
         "list_cost_usd": usd(row.list_nanos),
+        "idle_cost_usd": usd(row.idle_nanos),
         "estimated": row.estimated,
         "unpriced": row.unpriced,
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,12 @@ def answering_model(route: str, requested: str) -> str:
     """
     model = route.partition("/")[2].partition("#")[0]
     return requested if not model or "*" in model else model
+
+
+#: The team of ledger rows that no team caused: idle time of replicas that are paid by the hour.
+IDLE_TEAM: Final = "(engines)"
+#: Features and routes of such rows begin with it.
+IDLE_PREFIX: Final = "idle:"
 
 
 class Outcome(StrEnum):

@@ -38,6 +38,7 @@ from proxy.store.sql.database import (
     revision,
     write_transaction,
 )
+from proxy.store.sql.engine_usage import ReplicaTimeLedger
 from proxy.store.sql.fallback_rows import RecentFallbacks
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.journal_shipper import JournalShipper
@@ -88,6 +89,7 @@ class Store:
         self.ledger = ReceiptLedger(engine, folder)
         self.reports = LedgerReports(engine)
         self.spendings = Spendings(engine)
+        self.replica_time = ReplicaTimeLedger(engine)
         self.teams = Teams(engine)
         self.plans = Plans(engine)
         self.answers = Answers(engine)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, func, select
 
+from proxy.records.receipt import IDLE_TEAM
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
+from proxy.store.sql.timestamps import seconds
 
 _DAY_S = 86_400
 
@@ -56,7 +58,12 @@ def upstream_usage(engine: Engine, upstreams: Sequence[str], since: int) -> list
     }
     query = (
         select(table.upstream, *(func.sum(each).label(name) for name, each in sums.items()))
-        .where(table.upstream.in_(upstreams), table.day >= since // _DAY_S, table.quarter >= since)
+        .where(
+            table.upstream.in_(upstreams),
+            table.team != IDLE_TEAM,
+            table.day >= since // _DAY_S,
+            table.quarter >= since,
+        )
         .group_by(table.upstream)
         .order_by(table.upstream)
     )
@@ -70,3 +77,37 @@ def upstream_usage(engine: Engine, upstreams: Sequence[str], since: int) -> list
         )
         for row in rows
     ]
+
+
+class ReplicaTimeLedger:
+    """The time of replicas in one database: used by calls, and booked as idle."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def used_micros(self, upstream: str, start: int, end: int) -> int:
+        """GPU time of calls that began in whole quarters of an hour, in microseconds.
+
+        Args:
+            upstream: Name of the replica's upstream.
+            start: Beginning of the first quarter, in seconds since the epoch.
+            end: End of the last.
+        """
+        table = schema.rollups.c
+        query = select(func.coalesce(func.sum(table.gpu_seconds), 0)).where(
+            table.upstream == upstream,
+            table.team != IDLE_TEAM,
+            table.day.between(start // _DAY_S, end // _DAY_S),
+            table.quarter >= start,
+            table.quarter < end,
+        )
+        with read_transaction(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def booked_until(self, row_ids: Sequence[str]) -> float | None:
+        """End of the last time that these rows cover, in seconds since the epoch; None for none."""
+        table = schema.calls.c
+        query = select(func.max(table.started + table.duration)).where(table.call_id.in_(row_ids))
+        with read_transaction(self._engine) as connection:
+            found = connection.execute(query).scalar()
+        return None if found is None else seconds(int(found))

@@ -7,14 +7,20 @@ from typing import Any, get_args
 
 from sqlalchemy import (
     BigInteger,
+    Case,
     ColumnElement,
     Engine,
+    Label,
+    Row,
     Select,
+    case,
     cast,
     func,
+    literal,
     literal_column,
     select,
 )
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from dashboards.reports import (
     BY_TEAM,
@@ -26,7 +32,7 @@ from dashboards.reports import (
     Spend,
     Times,
 )
-from proxy.records.receipt import answering_model
+from proxy.records.receipt import IDLE_TEAM, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.engine_usage import UpstreamUsage, upstream_usage
@@ -52,6 +58,8 @@ _SUMMED = (
     "ttft_count",
     "duration_sum",
 )
+#: Parts of two sums that are no calls: idle time of replicas.
+_IDLE = {"idle_nanos": "cost_nanos", "idle_attempts": "attempts"}
 
 
 class LedgerReports:
@@ -65,7 +73,7 @@ class LedgerReports:
         read = _parts_to_read(by)
         query = (_by_user if "user" in by else _query)(read, *period.bounds)
         with read_transaction(self._engine) as connection:
-            rows = [row._asdict() for row in connection.execute(query) if row.attempts]
+            rows = [row._asdict() for row in connection.execute(query) if _is_shown(row)]
         if "model" not in by:
             return [_spend(read, row) for row in rows]
         parts = _shown_parts(by)
@@ -142,7 +150,7 @@ def _merge_rows(
             found[key] = {**row, **values}
             continue
         sums = found[key]
-        for name in _SUMMED:
+        for name in (*_SUMMED, *_IDLE):
             sums[name] = row[name] if sums[name] is None else sums[name] + (row[name] or 0)
     yield from found.values()
 
@@ -190,8 +198,11 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
         .c
     )
     groups = [days[_COLUMNS.get(part, part)].label(part) for part in parts]
+    idle = (_sum(_idle_part(days, days[name])).label(label) for label, name in _IDLE.items())
     return (
-        select(*groups, *(_sum(days[name]) for name in _SUMMED)).group_by(*groups).order_by(*groups)
+        select(*groups, *(_sum(days[name]) for name in _SUMMED), *idle)
+        .group_by(*groups)
+        .order_by(*groups)
     )
 
 
@@ -200,6 +211,8 @@ def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
     table = schema.calls.c
     groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
     sums = [cast(literal_column(told), BigInteger).label(name) for name, told in SUMS.items()]
+    idle = _idle_part(table, table.cost_nanos), _idle_part(table, literal(1))
+    sums += [_sum(part).label(label) for label, part in zip(_IDLE, idle, strict=True)]
     dearest = func.coalesce(func.sum(table.cost_nanos), 0).desc()
     return (
         select(*groups, *sums)
@@ -210,8 +223,18 @@ def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
     )
 
 
-def _sum(column: ColumnElement[Any]) -> ColumnElement[int]:
-    return cast(func.sum(column), BigInteger).label(column.name)
+def _sum(column: ColumnElement[Any]) -> Label[int]:
+    return cast(func.sum(column), BigInteger).label(getattr(column, "name", None))
+
+
+def _idle_part(columns: ReadOnlyColumnCollection[str, Any], what: ColumnElement[Any]) -> Case[Any]:
+    """A column as far as it is of idle replicas, else 0."""
+    return case((columns.team == IDLE_TEAM, what), else_=0)
+
+
+def _is_shown(row: Row[Any]) -> bool:
+    """True unless there was neither an attempt nor idle time that costs."""
+    return bool(row.attempts and (row.attempts > row.idle_attempts or row.idle_nanos))
 
 
 def _teams() -> Select[Any]:
@@ -226,12 +249,14 @@ def _teams() -> Select[Any]:
 def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
     return Spend(
         **{part: named[part] for part in parts},
-        **{count: named[count] for count in _COUNTS},
+        **{count: named[count] for count in _COUNTS}
+        | {"attempts": named["attempts"] - named["idle_attempts"]},
         usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),
         list_nanos=_cost(named["list_nanos"], named["unpriced"]),
         cost_nanos=_cost(named["cost_nanos"], named["unpriced"]),
         ttft=seconds(named["ttft_sum"] / named["ttft_count"]) if named["ttft_count"] else None,
         duration=seconds(named["duration_sum"] / named["calls"]) if named["calls"] else None,
+        idle_nanos=named["idle_nanos"] or 0,
     )
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     true,
 )
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -148,7 +148,7 @@ class Spendings:
         start, end = times
         read = (
             select(*(table.c[name] for name in _READ))
-            .where(ids >= id_floor(start), ids < id_floor(end), wanted)
+            .where(ids >= id_floor(start), ids < id_floor(end), table.c.team != IDLE_TEAM, wanted)
             .order_by(ids)
             .limit(self._most_calls)
             .subquery("read")

@@ -13,13 +13,13 @@ from slo.usage import Usage
 
 _FIGURES: Final = (
     "calls", "errors", "input tokens", "cached", "hit rate", "output", "estimated", "cost USD",
-    "unpriced",
+    "idle USD", "unpriced",
     "USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s",
 )  # fmt: skip
 _STACKED: Final = (
     ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
-    ("output", "estimated", "cost USD", "unpriced"),
+    ("output", "estimated", "cost USD", "idle USD", "unpriced"),
     ("USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s"),
 )
 _ENDLESS: Final = 10_000
@@ -134,6 +134,7 @@ def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
         "output": f"{row.usage.generated_tokens:,}",
         **({"estimated": f"{row.estimated:,}"} if row.estimated else {}),
         "cost USD": cell(row.cost_nanos, scale.cost),
+        **({"idle USD": cell(row.idle_nanos, scale.cost)} if row.idle_nanos else {}),
         **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
     }
 
