@@ -344,11 +344,10 @@ class Planner:
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
         self._unmodified.record_start(where, trial.sent, now)
-        talk = trial.sent.block_ranges.messages.start
-        for fewer in (policies.without_conversation_marks(policy), policies.least_marks(policy)):
+        may_bet = self._unmodified.may_bet(where, target)
+        for fewer in policies.smaller_policies(policy) if may_bet else ():
             part = self._marked_variant(draft, target, found, fewer, now)
-            is_shared = max(part.evidence.sent.marks, default=-1) < talk
-            number = reserve_stake(where, target, part, on_credit=is_shared)
+            number = reserve_stake(where, target, part, on_credit=part.is_shared)
             if number:
                 is_live = part.evidence.sent.marks == whole.evidence.sent.marks
                 return part, msgspec.structs.replace(trial, is_live=is_live, number=number)

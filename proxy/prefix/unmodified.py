@@ -62,6 +62,12 @@ class MarkedVariant(NamedTuple):
     evidence: CallEvidence
     direct: UnmodifiedCall | None
 
+    @property
+    def is_shared(self) -> bool:
+        """True if its marks stand before the conversation, where other conversations read them."""
+        sent = self.evidence.sent
+        return max(sent.marks, default=-1) < sent.block_ranges.messages.start
+
 
 class UsageComparison(NamedTuple):
     """Expected usage of a prompt as it is sent, and had it been sent unmodified."""
@@ -162,6 +168,13 @@ class UnmodifiedBaseline:
         end = sent.block_ranges.messages.start
         life = min(sent.regime.lifetimes.values(), default=0.0)
         self._earnings_of(where).record_start(sent.points[end] if end else 0, now, life)
+
+    def may_bet(self, where: LayoutScope, target: PlanningTarget) -> bool:
+        """True if marks are out that a call may read, or the least ones could be paid for."""
+        earnings, regime = self._earnings_of(where), target.regime
+        stake = regime.least * (float(min(regime.writes.values())) - 1.0) * _token_price(target)
+        has_bet = earnings.balance != 0.0 or bool(earnings.stakes)
+        return has_bet or earnings.allows_stake(stake, on_credit=self._credit is None)
 
     def reserve_stake(
         self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, *, on_credit: bool

@@ -249,15 +249,13 @@ def revise_policy(found: BreakpointPolicy, before: BreakpointPolicy) -> Breakpoi
     return msgspec.structs.replace(found, key=before.key, explicit=explicit)
 
 
-def without_conversation_marks(policy: BreakpointPolicy) -> BreakpointPolicy:
-    """The policy less the marks in its conversation, which none but its own calls read."""
-    return msgspec.structs.replace(policy, semi="", history="", back=0)
-
-
-def least_marks(policy: BreakpointPolicy) -> BreakpointPolicy:
-    """The policy with one mark, at the shortest prefix that is cached."""
+def smaller_policies(policy: BreakpointPolicy) -> tuple[BreakpointPolicy, BreakpointPolicy]:
+    """The policy less its marks in the conversation, and the shortest cacheable prefix alone."""
     ttl = policy.history or policy.semi or policy.stable or policy.tools
-    return BreakpointPolicy(first=ttl, back=policy.back, key=policy.key)
+    return (
+        msgspec.structs.replace(policy, semi="", history="", back=0),
+        BreakpointPolicy(first=ttl, back=policy.back, key=policy.key),
+    )
 
 
 def without_unread_marks(
