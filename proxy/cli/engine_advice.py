@@ -1,6 +1,6 @@
 """``thriftgate engine advise``: which speculation pays on a profile, and how that is known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,17 +9,26 @@ from rich.text import Text
 
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.speculation.advice import SpeculationAdvice, advise, describe_options
-from proxy.engines.speculation.evidence import EstimateInterval, acceptance_by_rate
+from proxy.engines.speculation.advice import (
+    SpeculationAdvice,
+    advise,
+    describe_options,
+    option_that_runs,
+)
+from proxy.engines.speculation.evidence import EstimateInterval
+from proxy.engines.speculation.feature_advice import (
+    MIN_CALLS,
+    FeatureSpeculation,
+    advise_feature,
+)
 from proxy.engines.speculation.ngram_replay import NgramReplay, replay_ngrams
 from proxy.engines.speculation_file import read_record
 from proxy.engines.state_file import profile_folder
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.tokens.vocabulary import Tokenizer
 
 #: Depths that a replay compares.
 _REPLAY_DEPTHS: Final = (1, 2, 3, 4, 6, 8)
-_MIN_CALLS: Final = 20
 _UNKNOWN: Final = "unknown"
 
 
@@ -40,9 +49,14 @@ def print_advice(
     """Print the advice by the profile's record, its calls in the ledger, and answers to replay."""
     record = read_record(profile_folder(folder, profile.name))
     advice = advise(profile, record.evidence)
+    chosen = "" if record.choice is None else record.choice.setting
+    runs = option_that_runs(profile, chosen, advice)
     with terminal.store() as store:
         receipts = store.ledger.receipts_since(terminal.days_ago(days))
-        features = list(acceptance_by_feature(receipts, profile.name))
+        found = speculation_by_feature(receipts, profile.name)
+    features = [
+        (name, calls, advise_feature(calls, runs, advice)) for name, calls in sorted(found.items())
+    ]
     replayed = list(_replay(terminal, profile, replay)) if replay else []
     if as_json:
         terminal.print_json(
@@ -54,7 +68,7 @@ def print_advice(
                 "saturation_tokens": advice.saturation,
                 "applied": record.choice,
                 "options": list(describe_options(advice)),
-                "features": features,
+                "features": [_feature_document(*each) for each in features],
                 "replay": replayed,
             }
         )
@@ -62,30 +76,57 @@ def print_advice(
     _show_options(terminal, profile, advice)
     if record.choice is not None:
         terminal.say(f"Applied: {record.choice.setting}, because {record.choice.reason}.")
-    _show_rows(terminal, "Calls in the ledger, by feature:", features)
+    _show_rows(terminal, "Calls in the ledger, by feature:", [_feature_row(*e) for e in features])
     _show_rows(terminal, "N-grams, if these answers were drafted with them:", replayed)
 
 
-def acceptance_by_feature(receipts: Iterator[Receipt], profile: str) -> Iterator[dict[str, Any]]:
-    """Acceptance of the calls that a profile's replicas answered, by feature."""
-    sums: dict[str, list[int]] = {}
+def speculation_by_feature(
+    receipts: Iterable[Receipt], profile: str
+) -> dict[str, FeatureSpeculation]:
+    """The calls that a profile's replicas answered, by feature."""
+    found: dict[str, FeatureSpeculation] = {}
     for receipt in receipts:
-        if receipt.upstream.startswith(f"{profile}:") and receipt.draft_tokens is not None:
-            found = sums.setdefault(receipt.feature, [0, 0, 0])
-            found[0] += 1
-            found[1] += receipt.draft_tokens
-            found[2] += receipt.accepted_tokens or 0
-    for feature, (calls, drafted, accepted) in sorted(sums.items()):
-        # The depth is not in the receipt: the share of accepted tokens is given as it is.
-        rate = acceptance_by_rate(accepted, drafted, 1) if calls >= _MIN_CALLS else None
-        yield {
-            "feature": feature or "none",
-            "calls": calls,
-            "draft_tokens": drafted,
-            "accepted_tokens": accepted,
-            "accepted_share": None if rate is None else round(rate.value, 3),
-            "note": "" if rate else f"not enough data: {calls} of {_MIN_CALLS} calls",
-        }
+        is_ours = receipt.upstream.startswith(f"{profile}:") and receipt.team != IDLE_TEAM
+        if not is_ours or receipt.outcome is not Outcome.ANSWERED:
+            continue
+        drafts = receipt.draft_tokens, receipt.accepted_tokens or 0
+        tokens = 0 if receipt.usage is None else receipt.usage.generated_tokens
+        found.setdefault(receipt.feature, FeatureSpeculation()).add(
+            (drafts[0], drafts[1]) if drafts[0] else None, tokens, receipt.decode or 0.0
+        )
+    return found
+
+
+def _feature_document(
+    name: str, found: FeatureSpeculation, advice: SpeculationAdvice
+) -> dict[str, Any]:
+    is_enough = found.calls >= MIN_CALLS
+    share = round(found.accepted_tokens / found.draft_tokens, 3) if is_enough else None
+    return {
+        "feature": name or "none",
+        "calls": found.calls,
+        "calls_without_drafts": found.plain.calls,
+        "draft_tokens": found.draft_tokens,
+        "accepted_tokens": found.accepted_tokens,
+        "accepted_share": share,
+        "recommended": advice.recommended,
+        "reason": advice.reason,
+        "options": list(describe_options(advice)),
+    }
+
+
+def _feature_row(name: str, found: FeatureSpeculation, advice: SpeculationAdvice) -> dict[str, Any]:
+    """A feature's line in the table: the setting that ran, and what is recommended."""
+    tried = [each for each in advice.options if each.method is not None]
+    ran = next((each for each in tried if each.measured is not None), tried[0] if tried else None)
+    return {
+        "feature": name or "none",
+        "calls": found.calls,
+        "acceptance": _interval_text(None if ran is None else ran.acceptance),
+        "expected": _interval_text(None if ran is None else ran.expected, "x"),
+        "measured": _interval_text(None if ran is None else ran.measured, "x"),
+        "recommended": advice.recommended or advice.reason,
+    }
 
 
 def _show_options(terminal: Terminal, profile: EngineProfile, advice: SpeculationAdvice) -> None:

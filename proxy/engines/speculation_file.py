@@ -34,6 +34,14 @@ def read_record(folder: Path) -> SpeculationRecord:
         return SpeculationRecord()
 
 
+def record_version(folder: Path) -> int:
+    """A number that changes with the record in a folder; 0 where there is none."""
+    try:
+        return (folder / _FILE).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def write_record(folder: Path, record: SpeculationRecord) -> None:
     """Replace the record; where that fails it is logged, and nothing else happens."""
     fresh = folder / f"{_FILE}.new"

@@ -115,18 +115,18 @@ def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> Speculation
     bands = {name: each.bands.get(end) for name, each in evidence.settings.items()}
     concurrency = max((band.concurrency for band in bands.values() if band), default=1.0)
     saturation = saturation_tokens(profile.gpu, profile.gpus_per_replica)
-    load = _Load(concurrency, saturation, bands.get(NO_SPECULATION))
+    load = UsualLoad(concurrency, saturation, bands.get(NO_SPECULATION))
     tried = [
         _option_that_ran(name, each.totals(), bands[name], load)
         for name, each in evidence.settings.items()
     ]
     options = {each.setting: each for each in tried if each is not None}
     for each in list(options.values()):
-        better = _other_depth(each, load)
+        better = option_at_best_depth(each, load)
         if better is not None:
             options.setdefault(better.setting, better)
     ranked = sorted(options.values(), key=lambda each: -(each.gain.value if each.gain else 0.0))
-    recommended, reason = _recommend(ranked)
+    recommended, reason = recommend(ranked)
     return SpeculationAdvice(
         options=tuple(ranked),
         recommended=recommended,
@@ -137,16 +137,16 @@ def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> Speculation
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class UsualLoad:
     """The usual concurrency, and the speed without speculation at it."""
 
     concurrency: float
     saturation: int
-    without: EvidenceBand | None
+    without: EvidenceBand | None = None
 
 
 def _option_that_ran(
-    setting: str, totals: EvidenceBand, band: EvidenceBand | None, load: _Load
+    setting: str, totals: EvidenceBand, band: EvidenceBand | None, load: UsualLoad
 ) -> SpeculationOption | None:
     """The option of a setting that ran."""
     method, depth = parse_setting(setting)
@@ -161,7 +161,7 @@ def _option_that_ran(
     if measured is not None and rate is not None and measured.value > 0:
         cost = draft_cost_from(measured.value, rate.value, depth, load.concurrency, load.saturation)
         is_measured = True
-    return _by_formula(
+    return option_by_formula(
         SpeculationOption(
             setting=setting,
             method=method,
@@ -176,7 +176,7 @@ def _option_that_ran(
     )
 
 
-def _other_depth(tried: SpeculationOption, load: _Load) -> SpeculationOption | None:
+def option_at_best_depth(tried: SpeculationOption, load: UsualLoad) -> SpeculationOption | None:
     """The depth that the formula finds best for a method that ran; None if it is that one."""
     if tried.method is None or tried.acceptance is None:
         return None
@@ -194,10 +194,10 @@ def _other_depth(tried: SpeculationOption, load: _Load) -> SpeculationOption | N
         draft_cost=cost,
         is_cost_measured=tried.is_cost_measured,
     )
-    return _by_formula(option, load)
+    return option_by_formula(option, load)
 
 
-def _by_formula(option: SpeculationOption, load: _Load) -> SpeculationOption:
+def option_by_formula(option: SpeculationOption, load: UsualLoad) -> SpeculationOption:
     """The option with its speed-up by the formula; an assumed draft cost widens the interval."""
     rate = option.acceptance
     assert rate is not None  # noqa: S101 - callers have looked
@@ -234,7 +234,8 @@ def _ratio(band: EvidenceBand | None, without: EvidenceBand | None) -> EstimateI
     return EstimateInterval(ours.low / base.high, ours.value / base.value, ours.high / base.low)
 
 
-def _recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:
+def recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:
+    """The setting to take, "" where data are too few, and the reason in a sentence."""
     known = [each for each in ranked if each.gain is not None]
     methods = [each for each in known if each.method is not None]
     if not methods:
@@ -249,6 +250,26 @@ def _recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:
     if gain.high <= 1.0:
         return NO_SPECULATION, f"no method pays: the best, {best.setting}, gives {said}"
     return "", f"not enough data to tell: {best.setting} may give {said}"
+
+
+def option_that_runs(
+    profile: EngineProfile, chosen: str, advice: SpeculationAdvice
+) -> SpeculationOption | None:
+    """The option of the setting that a profile runs with; None without speculation.
+
+    Args:
+        profile: The profile.
+        chosen: The setting that ``auto`` chose; "" where it chose none.
+        advice: The advice for the profile.
+    """
+    setting = setting_name(profile.speculation) if profile.auto_speculation is None else chosen
+    method, depth = parse_setting(setting)
+    if method is None:
+        return None
+    cost = ASSUMED_DRAFT_COSTS[method]
+    return advice.option(setting) or SpeculationOption(
+        setting=setting, method=method, depth=depth, draft_cost=cost
+    )
 
 
 def describe_options(advice: SpeculationAdvice) -> Iterator[dict[str, object]]:

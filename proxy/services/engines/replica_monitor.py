@@ -123,6 +123,11 @@ class ReplicaMonitor:
         self._listeners: list[Callable[[ReplicaStatus], None]] = []
         self.update(profiles)
 
+    @property
+    def profiles(self) -> Mapping[str, EngineProfile]:
+        """The profiles that are watched, by name."""
+        return self._profiles
+
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
         """Watch the replicas of these profiles from now on; what is known of them stays."""
         found: dict[str, _Replica] = {}

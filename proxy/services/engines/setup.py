@@ -23,6 +23,7 @@ from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.speculation_metrics import SpeculationCollector
 from proxy.services.engines.traffic_report import TrafficReport
 from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_metrics import WarmingCollector
@@ -72,8 +73,13 @@ async def running_engines(
     reader.update(context.engines)
     exact = ExactPrefixes(reader, PromptTokenizer(transport, ticks))
     routing = ReplicaRouting(monitor, ticks, context.settings.region, warming, exact)
-    context.publish(EngineCollector(monitor, routing))
-    context.publish(WarmingCollector(warming.accounts))
+    speculation = SpeculationCollector(context.settings.folder, lambda: monitor.profiles)
+    for each in (
+        EngineCollector(monitor, routing),
+        WarmingCollector(warming.accounts),
+        speculation,
+    ):
+        context.publish(each)
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         def commit() -> None:

@@ -9,6 +9,7 @@ from proxy.cli.engines import engines
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
 from proxy.settings import Settings
+from slo.usage import Usage
 from tests.fakes.admission_harness import NOW
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import a_receipt
@@ -64,6 +65,42 @@ def test_advice_shows_what_is_expected_what_was_measured_and_features(typed, gro
     assert "1.50x" in shown
     (feature,) = found["features"]
     assert (feature["feature"], feature["calls"], feature["accepted_share"]) == ("chat", 20, 0.4)
+
+
+def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path, typed):
+    file = tmp_path / "engines.toml"
+    setting = '{ method = "ngram", tokens = 3 }'
+    file.write_text(PROFILES.replace('"auto"', setting))
+    write_record(tmp_path / "engines/house", SpeculationRecord(evidence=grown(none=(100, None, 1))))
+    usage = Usage(input=10, output=200)
+    made = [
+        a_receipt(
+            number,
+            upstream="house:0",
+            feature=feature,
+            usage=usage,
+            decode=200 / speed,
+            draft_tokens=drafted,
+            accepted_tokens=accepted,
+        )
+        for number, (feature, drafted, accepted, speed) in enumerate(
+            [("edit", 180, 140, 160.0), ("edit", None, None, 100.0), ("poem", 300, 3, 80.0)] * 25
+        )
+    ]
+    typed.keep(*made)
+    both = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
+    found = json.loads(typed.said(both, "advise", "house", "--json", "--days", "10000"))
+    edit, poem = found["features"]
+
+    ran = next(each for each in edit["options"] if each["setting"] == "ngram:3")
+    assert ran["speed_up_measured"] == [1.6, 1.6, 1.6]
+    assert ran["speed_up_expected"][1] == pytest.approx(3.25, abs=0.3)
+    assert ran["break_even_batch"] > 100
+    assert edit["recommended"].startswith("ngram:")
+    assert (edit["calls"], edit["calls_without_drafts"]) == (25, 25)
+    assert poem["recommended"] == ""
+    assert poem["reason"].startswith("not enough data to tell")
+    assert "1.60x" in typed.said(both, "advise", "house", "--days", "10000")
 
 
 def test_answers_are_replayed_for_ngrams(typed, group, tmp_path):

@@ -1,0 +1,140 @@
+"""Advice on speculation for one feature of a profile's calls, by their receipts; pure.
+
+Receipts name neither the depth nor how many sequences ran at once. So the depth is that of the
+profile's present setting, and load and draft cost are those of the profile. Speeds with and without
+come from calls of the same feature and days, such as those that control replicas answered.
+"""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Final
+
+from proxy.engines.speculation.advice import (
+    SpeculationAdvice,
+    SpeculationOption,
+    UsualLoad,
+    option_at_best_depth,
+    option_by_formula,
+    recommend,
+)
+from proxy.engines.speculation.evidence import (
+    NO_SPECULATION,
+    EstimateInterval,
+    acceptance_by_rate,
+)
+
+#: Calls from which on a feature's acceptance, or a speed of it, is taken for one.
+MIN_CALLS: Final = 20
+_Z: Final = 1.96
+
+
+@dataclass(slots=True)
+class DecodeSpeed:
+    """Output and decode time of calls, and how much their speeds differ."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    rate_squares: float = 0.0
+
+    def add(self, tokens: int, seconds: float) -> None:
+        """Add a call; one without output or decode time says nothing."""
+        if tokens > 0 and seconds > 0:
+            self.calls += 1
+            self.tokens += tokens
+            self.seconds += seconds
+            self.rate_squares += tokens * tokens / seconds
+
+    def interval(self) -> EstimateInterval | None:
+        """Tokens per second of one call; None where calls are too few."""
+        if self.calls < MIN_CALLS:
+            return None
+        mean = self.tokens / self.seconds
+        spread = max(self.rate_squares / self.seconds - mean * mean, 0.0)
+        margin = _Z * sqrt(spread / self.calls)
+        return EstimateInterval(max(mean - margin, 0.0), mean, mean + margin)
+
+
+@dataclass(slots=True)
+class FeatureSpeculation:
+    """The calls of one feature at a profile's replicas.
+
+    Attributes:
+        calls: Calls with drafts.
+        draft_tokens: Tokens that were drafted for them.
+        accepted_tokens: Those that the model accepted.
+        drafted: Their speed.
+        plain: The speed of the calls without drafts.
+    """
+
+    calls: int = 0
+    draft_tokens: int = 0
+    accepted_tokens: int = 0
+    drafted: DecodeSpeed = field(default_factory=DecodeSpeed)
+    plain: DecodeSpeed = field(default_factory=DecodeSpeed)
+
+    def add(self, drafts: tuple[int, int] | None, tokens: int, decode_s: float) -> None:
+        """Add a call.
+
+        Args:
+            drafts: Its drafted and accepted tokens; None where there were none.
+            tokens: Its output.
+            decode_s: Seconds of its decode; 0 where unknown.
+        """
+        if drafts is None:
+            self.plain.add(tokens, decode_s)
+            return
+        self.calls += 1
+        self.draft_tokens += drafts[0]
+        self.accepted_tokens += drafts[1]
+        self.drafted.add(tokens, decode_s)
+
+    def measured(self) -> EstimateInterval | None:
+        """Speed with drafts ÷ speed without; None where calls of either are too few."""
+        ours, base = self.drafted.interval(), self.plain.interval()
+        if ours is None or base is None or base.low <= 0:
+            return None
+        return EstimateInterval(ours.low / base.high, ours.value / base.value, ours.high / base.low)
+
+
+def advise_feature(
+    found: FeatureSpeculation, setting: SpeculationOption | None, profile: SpeculationAdvice
+) -> SpeculationAdvice:
+    """The options of a feature, best first, and the one to take.
+
+    Args:
+        found: Its calls.
+        setting: The profile's present setting, for its depth and draft cost; None for none.
+        profile: The advice for the whole profile, for the load.
+    """
+    load = UsualLoad(profile.concurrency, profile.saturation)
+    if setting is None or setting.method is None or found.calls < MIN_CALLS:
+        lacking = f"not enough data: {found.calls} of {MIN_CALLS} calls with drafts"
+        reason = lacking if found.calls < MIN_CALLS else "the setting that runs is not known"
+        return SpeculationAdvice(
+            reason=reason, concurrency=load.concurrency, saturation=load.saturation
+        )
+    ran = SpeculationOption(
+        setting=setting.setting,
+        method=setting.method,
+        depth=setting.depth,
+        drafts=found.draft_tokens / setting.depth,
+        acceptance=acceptance_by_rate(found.accepted_tokens, found.draft_tokens, setting.depth),
+        measured=found.measured(),
+        draft_cost=setting.draft_cost,
+        is_cost_measured=setting.is_cost_measured,
+    )
+    one = EstimateInterval(1.0, 1.0, 1.0)
+    options = [SpeculationOption(setting=NO_SPECULATION, expected=one)]
+    if ran.acceptance is not None:
+        other = option_at_best_depth(ran, load)
+        options += [option_by_formula(ran, load), *([] if other is None else [other])]
+    options.sort(key=lambda each: -(each.gain.value if each.gain else 0.0))
+    recommended, reason = recommend(options)
+    return SpeculationAdvice(
+        options=tuple(options),
+        recommended=recommended,
+        reason=reason,
+        concurrency=load.concurrency,
+        saturation=load.saturation,
+    )

@@ -1,0 +1,91 @@
+"""The speculation advisor's figures as metrics: what it recommends, and what that gained.
+
+`thriftgate engine serve` writes its evidence to a file beside the state; it is read again when it
+has changed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from proxy.engines.profiles import EngineProfile
+from proxy.engines.speculation.advice import SpeculationAdvice, advise, parse_setting
+from proxy.engines.speculation.evidence import NO_SPECULATION
+from proxy.engines.speculation_file import read_record, record_version
+from proxy.engines.state_file import profile_folder
+
+_BY: Final = ("engine", "setting")
+
+
+class SpeculationCollector(Collector):
+    """Metrics of speculation by profile and setting.
+
+    Args:
+        folder: The gateway's folder.
+        profiles: Returns the profiles by name.
+    """
+
+    def __init__(self, folder: Path, profiles: Callable[[], Mapping[str, EngineProfile]]) -> None:
+        self._folder = folder
+        self._profiles = profiles
+        self._known: dict[str, tuple[EngineProfile, int, SpeculationAdvice]] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, as Prometheus' own types."""
+        profiles = self._profiles()
+        self._known = {name: each for name, each in self._known.items() if name in profiles}
+        found = {name: self._advice(each) for name, each in profiles.items()}
+        recommended = GaugeMetricFamily(
+            "thriftgate_engine_speculation_recommended",
+            "1 for the method and depth that the advisor recommends, where data suffice",
+            labels=["engine", "method", "tokens"],
+        )
+        for name, advice in found.items():
+            if advice.recommended:
+                method, depth = parse_setting(advice.recommended)
+                recommended.add_metric([name, str(method or NO_SPECULATION), str(depth)], 1.0)
+        yield recommended
+        yield from _gains(found)
+
+    def _advice(self, profile: EngineProfile) -> SpeculationAdvice:
+        """The advice by the present record; computed once for each."""
+        folder = profile_folder(self._folder, profile.name)
+        version, known = record_version(folder), self._known.get(profile.name)
+        if known is not None and known[:2] == (profile, version):
+            return known[2]
+        advice = advise(profile, read_record(folder).evidence)
+        self._known[profile.name] = (profile, version, advice)
+        return advice
+
+
+def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
+    """Speed-ups, acceptance, and where it stops paying, of each setting that is known."""
+    gain = GaugeMetricFamily(
+        "thriftgate_engine_speculation_speed_up",
+        "Tokens per second with the setting ÷ without: expected by the formula, and measured",
+        labels=[*_BY, "kind"],
+    )
+    accepted = GaugeMetricFamily(
+        "thriftgate_engine_speculation_acceptance",
+        "Probability that a draft token is accepted if those before it were",
+        labels=_BY,
+    )
+    break_even = GaugeMetricFamily(
+        "thriftgate_engine_speculation_pays_below_sequences",
+        "Sequences at once from which on the setting is expected not to pay; 0 if it never does",
+        labels=_BY,
+    )
+    for name, advice in found.items():
+        for each in advice.options:
+            by = [name, each.setting]
+            for kind, interval in (("expected", each.expected), ("measured", each.measured)):
+                if interval is not None:
+                    gain.add_metric([*by, kind], interval.value)
+            if each.acceptance is not None:
+                accepted.add_metric(by, each.acceptance.value)
+                break_even.add_metric(by, each.break_even or 0.0)
+    yield from (gain, accepted, break_even)

@@ -1,0 +1,96 @@
+"""Advice for one feature: measured before expected, and honest where calls are few."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.engines.profiles import SpeculativeMethod
+from proxy.engines.speculation.advice import SpeculationAdvice, SpeculationOption
+from proxy.engines.speculation.feature_advice import (
+    MIN_CALLS,
+    DecodeSpeed,
+    FeatureSpeculation,
+    advise_feature,
+)
+from proxy.engines.speculation.formula import speed_up
+
+RUNS = SpeculationOption(
+    setting="draft_model:3",
+    method=SpeculativeMethod.DRAFT_MODEL,
+    depth=3,
+    draft_cost=0.1,
+    is_cost_measured=True,
+)
+
+
+def calls(share: float, speeds: tuple[float, float] | None = None) -> FeatureSpeculation:
+    """Calls of which this share of drafted tokens was accepted; speeds with and without drafts."""
+    found = FeatureSpeculation()
+    for _ in range(MIN_CALLS):
+        found.add((300, round(300 * share)), 100, 100 / speeds[0] if speeds else 0.0)
+        if speeds:
+            found.add(None, 100, 100 / speeds[1])
+    return found
+
+
+def at(concurrency: float) -> SpeculationAdvice:
+    return SpeculationAdvice(concurrency=concurrency, saturation=200)
+
+
+def test_the_expected_speed_up_is_that_of_the_published_formula() -> None:
+    advice = advise_feature(calls(0.6), RUNS, at(1.0))
+    ran = advice.option("draft_model:3")
+
+    assert ran is not None
+    assert ran.acceptance is not None
+    assert ran.expected is not None
+    rate = ran.acceptance.value
+    assert rate + rate**2 + rate**3 == pytest.approx(3 * 0.6, abs=1e-6)
+    assert ran.expected.value == pytest.approx(speed_up(rate, 3, 0.1, 1.0, 200))
+
+
+def test_what_was_measured_goes_before_what_is_expected() -> None:
+    slower = advise_feature(calls(0.3, (80.0, 100.0)), RUNS, at(1.0))
+    ran = slower.option("draft_model:3")
+
+    assert ran is not None
+    assert ran.measured is not None
+    assert ran.expected is not None
+    assert ran.measured.value == pytest.approx(0.8)
+    assert ran.expected.value > 1.0
+    assert slower.recommended != "draft_model:3"
+
+
+def test_speculation_that_pays_alone_is_not_recommended_in_large_batches() -> None:
+    alone, busy = (advise_feature(calls(0.6), RUNS, at(size)) for size in (1.0, 190.0))
+
+    assert alone.recommended.startswith("draft_model:")
+    assert busy.recommended == "none"
+    ran = busy.option("draft_model:3")
+    assert ran is not None
+    assert ran.break_even is not None
+    assert ran.break_even < 190
+
+
+def test_few_calls_and_an_unknown_setting_are_no_advice() -> None:
+    few = FeatureSpeculation()
+    few.add((30, 10), 10, 0.1)
+
+    assert advise_feature(few, RUNS, at(1.0)).reason == "not enough data: 1 of 20 calls with drafts"
+    unknown = advise_feature(calls(0.6), None, at(1.0))
+    assert (unknown.recommended, unknown.options) == ("", ())
+    assert unknown.reason == "the setting that runs is not known"
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.floats(0.01, 60)), min_size=20, max_size=40))
+def test_a_speed_is_all_tokens_by_all_seconds_within_its_interval(
+    made: list[tuple[int, float]],
+) -> None:
+    speed = DecodeSpeed()
+    for tokens, seconds in made:
+        speed.add(tokens, seconds)
+    found = speed.interval()
+
+    assert found is not None
+    assert found.value == pytest.approx(sum(t for t, _ in made) / sum(s for _, s in made))
+    assert found.low <= found.value <= found.high

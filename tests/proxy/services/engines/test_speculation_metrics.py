@@ -1,0 +1,51 @@
+"""The advisor's figures as metrics."""
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from proxy.engines.profiles import EngineProfile
+from proxy.engines.speculation.auto_choice import SpeculationRecord
+from proxy.engines.speculation_file import write_record
+from proxy.services.engines.speculation_metrics import SpeculationCollector
+from tests.fakes.engine_profiles import a_profile
+from tests.proxy.engines.speculation.test_advice import grown
+
+HOUSE = a_profile('gpu = "H100"')
+
+
+def page(collector: SpeculationCollector) -> str:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return generate_latest(registry).decode()
+
+
+def collector(folder: Path, profile: EngineProfile = HOUSE) -> SpeculationCollector:
+    return SpeculationCollector(folder, lambda: {profile.name: profile})
+
+
+def test_without_evidence_nothing_is_recommended(tmp_path: Path) -> None:
+    assert "engine=" not in page(collector(tmp_path))
+
+
+def test_the_recommended_method_and_the_measured_gain_are_metrics(tmp_path: Path) -> None:
+    metrics = collector(tmp_path)
+    page(metrics)
+    good = SpeculationRecord(evidence=grown(draft_model=(180, 0.7, 1), none=(100, None, 1)))
+    write_record(tmp_path / "engines/house", good)
+    said = page(metrics)
+
+    prefix = "thriftgate_engine_speculation_"
+    assert f'{prefix}recommended{{engine="house",method="draft_model",tokens="3"}} 1.0' in said
+    by = 'engine="house",kind="measured",setting="draft_model:3"'
+    assert f"{prefix}speed_up{{{by}}} 1.8" in said
+    assert f"{prefix}speed_up{{{by.replace('measured', 'expected')}}} " in said
+    assert f'{prefix}acceptance{{engine="house",setting="draft_model:3"}} 0.7' in said
+    assert f'{prefix}pays_below_sequences{{engine="house",setting="draft_model:3"}} ' in said
+
+
+def test_where_no_method_pays_none_is_recommended(tmp_path: Path) -> None:
+    poor = SpeculationRecord(evidence=grown(draft_model=(50, 0.05, 1), none=(100, None, 1)))
+    write_record(tmp_path / "engines/house", poor)
+
+    assert 'engine="house",method="none",tokens="0"} 1.0' in page(collector(tmp_path))
