@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from slo.usage import Usage
 
-Part = Literal["team", "feature", "model", "requested", "route", "key", "user"]
+Part = Literal["team", "feature", "model", "requested", "route", "upstream", "key", "user"]
 """Dimensions of a report; a key by its id, an end user by its keyed hash.
 
 ``model`` is the one that answered, or was tried; ``requested`` the one that the caller asked for.
@@ -74,7 +74,7 @@ class Spend:
 
     Attributes:
         team: The team's id; None where the report is not split by team. The same holds for
-            ``feature``, ``model``, ``requested``, ``route``, ``key`` and ``user``.
+            ``feature``, ``model``, ``requested``, ``route``, ``upstream``, ``key`` and ``user``.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
         errors: Calls that were refused, failed or broke off.
@@ -94,6 +94,7 @@ class Spend:
     model: str | None = None
     requested: str | None = None
     route: str | None = None
+    upstream: str | None = None
     key: str | None = None
     user: str | None = None
     calls: int

@@ -130,7 +130,7 @@ def _replay(line: typer.Typer) -> None:
 def _report(line: typer.Typer) -> None:
     from proxy.cli import report, session
 
-    line.command("report")(report.report(session.terminal))
+    line.add_typer(report.reports(session.terminal, session.providers), name="report")
 
 
 def _compact(line: typer.Typer) -> None:

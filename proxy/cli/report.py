@@ -1,4 +1,4 @@
-"""``thriftgate report``: what was spent, by team and what else."""
+"""``thriftgate report``: what was spent, by team and what else; ``report cost`` is beside it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from dashboards.reports import Part, ReportPeriod
+from proxy.cli.cost_report import ReadProviders, add_cost
 from proxy.cli.terminal import AsJson, Terminal
 from proxy.records.amounts import quantity
 
@@ -32,10 +33,19 @@ _PARTS: dict[_Part, Part] = {
 }
 
 
+def reports(terminal: Terminal, providers: ReadProviders) -> typer.Typer:
+    """The command, and the one below it."""
+    commands = typer.Typer(rich_markup_mode="markdown")
+    commands.callback(invoke_without_command=True)(report(terminal))
+    add_cost(commands, terminal, providers)
+    return commands
+
+
 def report(terminal: Terminal) -> Callable[..., None]:
     """The command."""
 
     def report_command(
+        context: typer.Context,
         *,
         days: Annotated[int, typer.Option(help="How many days, today included.", min=1)] = 30,
         zone: Annotated[str, typer.Option(help="IANA time zone the days are in.")] = "UTC",
@@ -49,6 +59,8 @@ def report(terminal: Terminal) -> Callable[..., None]:
         200,000 calls of the period that went to an upstream. Estimated counts attempts whose tokens
         no upstream reported, such as streams that were abandoned.
         """
+        if context.invoked_subcommand:
+            return
         period = _period(terminal, days, zone)
         parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
         with terminal.store() as opened:

@@ -41,7 +41,7 @@ from proxy.store.sql.inserts import SUMS
 from proxy.store.sql.timestamps import seconds
 from slo.usage import Usage
 
-_PARTS: tuple[Part, ...] = ("team", "feature", "requested", "route", "key")
+_PARTS: tuple[Part, ...] = ("team", "feature", "requested", "route", "upstream", "key")
 _COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "user_hash"}
 #: Columns with the model that answered.
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")

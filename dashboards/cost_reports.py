@@ -1,0 +1,222 @@
+"""Cost reports by any dimensions, in days or months of a time zone, that add up to the ledger."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final, Literal, get_args
+
+from dashboards.reports import Part, ReportPeriod, Reports, Spend
+from slo.usage import Usage
+
+Dimension = Literal[
+    "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"
+]
+"""Dimensions of a cost report; a team and a key by id, an end user by its keyed hash."""
+
+DIMENSIONS: Final[tuple[Dimension, ...]] = get_args(Dimension)
+#: End users beyond the dearest ones, and calls whose receipts are no longer kept.
+OTHER_USERS: Final = "(others)"
+
+_BUCKETS: Final = Usage.__struct_fields__
+_NANO_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSums:
+    """Calls, tokens and costs of one row, summed.
+
+    Attributes:
+        calls: Calls, however many attempts each took.
+        attempts: Attempts to answer them.
+        errors: Calls that were refused, failed or broke off.
+        estimated: Attempts whose usage was counted by the gateway.
+        unpriced: Attempts at no known price; the two sums of costs leave them out.
+        priced_list_nanos: Known cost at published prices in 1e-9 US dollars.
+        priced_nanos: The same after discounts.
+        usage: Tokens of all attempts.
+    """
+
+    calls: int = 0
+    attempts: int = 0
+    errors: int = 0
+    estimated: int = 0
+    unpriced: int = 0
+    priced_list_nanos: int = 0
+    priced_nanos: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def list_nanos(self) -> int | None:
+        """The known list cost; None where all that could have a cost has no known price."""
+        return self.priced_list_nanos or (None if self.unpriced else 0)
+
+    @property
+    def cost_nanos(self) -> int | None:
+        """The known effective cost; None as for ``list_nanos``."""
+        return self.priced_nanos or (None if self.unpriced else 0)
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, of prompts and of answers."""
+        return self.usage.prompt_tokens + self.usage.generated_tokens
+
+    def plus(self, other: "CostSums", times: int = 1) -> "CostSums":
+        """The sums of both, the other's so many times; -1 takes them away."""
+        counts = {
+            name: getattr(self, name) + times * getattr(other, name) for name in _COUNTED_FIELDS
+        }
+        usage = {
+            name: getattr(self.usage, name) + times * getattr(other.usage, name)
+            for name in _BUCKETS
+        }
+        return CostSums(**counts, usage=Usage(**usage))
+
+
+_COUNTED_FIELDS: Final = tuple(each.name for each in fields(CostSums) if each.name != "usage")
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """Sums of one combination of values, which stand in the order of the report's dimensions."""
+
+    values: tuple[str, ...]
+    sums: CostSums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport:
+    """Rows of a period by dimensions, in the order of their values.
+
+    Attributes:
+        period: Period of the report.
+        by: Its dimensions, each once.
+        rows: One for each combination of values that made a call.
+    """
+
+    period: ReportPeriod
+    by: tuple[Dimension, ...]
+    rows: tuple[CostRow, ...]
+
+    @property
+    def total(self) -> CostSums:
+        """The sums of all rows."""
+        found = CostSums()
+        for row in self.rows:
+            found = found.plus(row.sums)
+        return found
+
+
+def cost_report(
+    reports: Reports,
+    period: ReportPeriod,
+    by: Sequence[Dimension],
+    providers: Mapping[str, str] = MappingProxyType({}),
+) -> CostReport:
+    """The costs of a period by these dimensions; every row of the ledger is in exactly one row.
+
+    Args:
+        reports: Where they are read: once a day or month if asked by these.
+        period: Days of a time zone.
+        by: Dimensions; one that comes twice counts once.
+        providers: The provider of each upstream; one that is not in it is its own provider.
+    """
+    dimensions = tuple(dict.fromkeys(by))
+    found: dict[tuple[str, ...], CostSums] = {}
+    for times, part_of_period in _time_slices(period, dimensions):
+        for named, sums in _slice_sums(reports, part_of_period, dimensions):
+            upstream = named.get("upstream", "")
+            values = {**named, **times, "provider": providers.get(upstream) or upstream}
+            key = tuple(values[each] for each in dimensions)
+            found[key] = found.get(key, CostSums()).plus(sums)
+    rows = tuple(CostRow(key, found[key]) for key in sorted(found))
+    return CostReport(period=period, by=dimensions, rows=rows)
+
+
+def usd_decimal(nanos: int | None) -> Decimal | None:
+    """Nano-dollars as US dollars with all nine digits; None for what is not known."""
+    if nanos is None:
+        return None
+    digits = tuple(map(int, str(abs(nanos))))
+    return Decimal((int(nanos < 0), digits, -_NANO_DIGITS))
+
+
+def months_of(period: ReportPeriod) -> tuple[ReportPeriod, ...]:
+    """Its calendar months, first to last; the first and the last may be parts of months."""
+    found: list[ReportPeriod] = []
+    first = period.first
+    while first < period.end:
+        end = min(next_month(first), period.end)
+        found.append(ReportPeriod(first=first, end=end, zone=period.zone))
+        first = end
+    return tuple(found)
+
+
+def next_month(day: date) -> date:
+    """The first day of the month after a day's."""
+    return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+
+
+def _time_slices(
+    period: ReportPeriod, by: Sequence[Dimension]
+) -> Iterator[tuple[dict[str, str], ReportPeriod]]:
+    """Parts of a period that rows do not mix, with their day and month by name."""
+    if "day" in by:
+        for each in period.days:
+            day = each.first.isoformat()
+            yield {"day": day, "month": day[:7]}, each
+    elif "month" in by:
+        for each in months_of(period):
+            yield {"month": each.first.isoformat()[:7]}, each
+    else:
+        yield {}, period
+
+
+def _slice_sums(
+    reports: Reports, period: ReportPeriod, by: Sequence[Dimension]
+) -> Iterator[tuple[dict[str, str], CostSums]]:
+    """Sums with their values by part; what is known of no user comes last, as ``OTHER_USERS``.
+
+    Users are read before the sums over all users: a call that is booked in between is one of the
+    others, and none is counted twice.
+    """
+    parts = _parts_to_read(by)
+    if "user" not in parts:
+        for row in reports.spend(period, parts):
+            yield _named_values(row, parts), _sums(row)
+        return
+    rest = tuple(part for part in parts if part != "user")
+    by_user: dict[tuple[str, ...], CostSums] = {}
+    for row in reports.spend(period, parts):
+        sums = _sums(row)
+        key = row.values(rest)
+        by_user[key] = by_user.get(key, CostSums()).plus(sums)
+        yield _named_values(row, parts), sums
+    for row in reports.spend(period, rest):
+        others = _sums(row).plus(by_user.get(row.values(rest), CostSums()), -1)
+        if others != CostSums():
+            yield {**_named_values(row, rest), "user": OTHER_USERS}, others
+
+
+def _parts_to_read(by: Sequence[Dimension]) -> tuple[Part, ...]:
+    """The parts of the ledger's rows that these dimensions are made of."""
+    wanted = {"upstream" if each == "provider" else each for each in by}
+    return tuple(part for part in get_args(Part) if part in wanted)
+
+
+def _named_values(row: Spend, parts: Sequence[Part]) -> dict[str, str]:
+    return {part: getattr(row, part) or "" for part in parts}
+
+
+def _sums(row: Spend) -> CostSums:
+    return CostSums(
+        calls=row.calls,
+        attempts=row.attempts,
+        errors=row.errors,
+        estimated=row.estimated,
+        unpriced=row.unpriced,
+        priced_list_nanos=row.list_nanos or 0,
+        priced_nanos=row.cost_nanos or 0,
+        usage=row.usage,
+    )

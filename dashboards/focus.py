@@ -1,0 +1,212 @@
+"""Costs as a FOCUS dataset: one charge a day for each team, feature, key, model and route.
+
+The gateway issues no invoice: ``BilledCost`` is 0, and ``EffectiveCost`` is what the provider is
+expected to bill. A charge sums tokens of several prices, so it has no unit prices. Savings are no
+charges: a credit that no invoice has would break its reconciliation.
+
+Source: FOCUS Specification 1.2 (2025-05) and 1.4 (2026-06), Cost and Usage, https://focus.finops.org
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import Final
+
+from dashboards.cost_reports import (
+    CostReport,
+    CostRow,
+    CostSums,
+    Dimension,
+    next_month,
+    usd_decimal,
+)
+from dashboards.csv_text import Cell, csv_text
+from dashboards.reports import ReportPeriod
+
+#: Dimensions of a report from which the charges are made.
+FOCUS_DIMENSIONS: Final[tuple[Dimension, ...]] = (
+    "day", "team", "feature", "key", "model", "provider", "upstream", "route"
+)  # fmt: skip
+#: The provider of what no upstream served.
+_GATEWAY: Final = "thriftgate"
+
+
+class FocusVersion(StrEnum):
+    """A version of the specification."""
+
+    V1_2 = "1.2"
+    V1_4 = "1.4"
+
+
+_COMMON: Final = (
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargeFrequency",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceId",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingCategory",
+    "PricingQuantity",
+    "PricingUnit",
+    "ServiceCategory",
+    "ServiceName",
+    "ServiceSubcategory",
+    "SkuId",
+    "SkuMeter",
+    "SkuPriceId",
+    "SubAccountId",
+    "SubAccountName",
+    "Tags",
+)
+#: Columns that name the provider.
+_PARTICIPANTS: Final = (
+    "HostProviderName",
+    "InvoiceIssuerName",
+    "ProviderName",
+    "PublisherName",
+    "ServiceProviderName",
+)
+#: 1.3 deprecated names of provider and publisher, and 1.4 removed them.
+_ADDED: Final[Mapping[FocusVersion, tuple[str, ...]]] = {
+    FocusVersion.V1_2: ("ProviderName", "PublisherName"),
+    FocusVersion.V1_4: ("HostProviderName", "InvoiceDetailId", "ServiceProviderName"),
+}
+_CUSTOM: Final = (
+    "x_Feature",
+    "x_KeyId",
+    "x_Route",
+    "x_Attempts",
+    "x_InputTokens",
+    "x_CacheReadTokens",
+    "x_CacheWriteTokens",
+    "x_OutputTokens",
+    "x_EstimatedAttempts",
+    "x_UnpricedAttempts",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FocusExport:
+    """The dataset as CSV, and what it could not hold.
+
+    Attributes:
+        text: The dataset.
+        charges: Rows in it.
+        left_out: Attempts of rows without any known price: the specification has no unknown cost.
+    """
+
+    text: str
+    charges: int
+    left_out: int
+
+
+def focus_columns(version: FocusVersion) -> tuple[str, ...]:
+    """The columns of a version: the specification's by name, then those of the gateway."""
+    return (*sorted((*_COMMON, *_ADDED[version])), *_CUSTOM)
+
+
+def focus_export(
+    report: CostReport, teams: Mapping[str, str], version: FocusVersion
+) -> FocusExport:
+    """The charges of a report by ``FOCUS_DIMENSIONS``.
+
+    Args:
+        report: Report to write.
+        teams: The teams' names by id.
+        version: Version to keep to.
+
+    Raises:
+        ValueError: The report has other dimensions.
+    """
+    if report.by != FOCUS_DIMENSIONS:
+        raise ValueError(f"FOCUS charges are made of {FOCUS_DIMENSIONS}, not of {report.by}")
+    columns = focus_columns(version)
+    known = [row for row in report.rows if row.sums.cost_nanos is not None]
+    charges = [
+        row for row in known if row.sums.tokens or row.sums.cost_nanos or row.sums.list_nanos
+    ]
+    cells = (_charge(row, teams, report.period.zone) for row in charges)
+    text = csv_text(columns, ([each[name] for name in columns] for each in cells))
+    left_out = sum(row.sums.unpriced for row in report.rows if row.sums.cost_nanos is None)
+    return FocusExport(text, len(charges), left_out)
+
+
+def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell]:
+    """The cells of a charge by column, of all versions."""
+    day, team, feature, key, model, provider, upstream, route = row.values
+    owner = provider or _GATEWAY
+    sku = model or route or owner
+    return {
+        **_periods(date.fromisoformat(day), zone),
+        **_costs(row.sums),
+        "BillingAccountId": upstream or _GATEWAY,
+        "BillingAccountName": None,
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
+        "ChargeDescription": f"{sku} by {owner}",
+        "ChargeFrequency": "Usage-Based",
+        "InvoiceId": None,
+        "InvoiceDetailId": None,
+        **dict.fromkeys(_PARTICIPANTS, owner),
+        "PricingCategory": "Standard",
+        "ServiceCategory": "AI and Machine Learning",
+        "ServiceName": f"{owner} API",
+        "ServiceSubcategory": "Generative AI",
+        "SkuId": sku,
+        "SkuPriceId": f"{owner}/{sku}",
+        "SubAccountId": team,
+        "SubAccountName": teams.get(team, team),
+        "Tags": json.dumps({"feature": feature}) if feature else None,
+        "x_Feature": feature or None,
+        "x_KeyId": key or None,
+        "x_Route": route or None,
+    }
+
+
+def _periods(day: date, zone: str) -> dict[str, Cell]:
+    """A day and its month in the report's time zone, from start to end, in UTC."""
+    charge = ReportPeriod(first=day, end=date.fromordinal(day.toordinal() + 1), zone=zone)
+    billing = ReportPeriod(first=day.replace(day=1), end=next_month(day), zone=zone)
+    names = ("ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BillingPeriodEnd")
+    bounds = (*charge.bounds, *billing.bounds)
+    return {
+        name: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for name, at in zip(names, bounds, strict=True)
+    }
+
+
+def _costs(sums: CostSums) -> dict[str, Cell]:
+    """Costs and quantities; calls that are not paid by tokens are counted in requests."""
+    usage, cost = sums.usage, usd_decimal(sums.priced_nanos)
+    unit, quantity = ("Tokens", sums.tokens) if sums.tokens else ("Requests", sums.attempts)
+    return {
+        "BilledCost": 0,
+        "BillingCurrency": "USD",
+        "ListCost": usd_decimal(sums.priced_list_nanos),
+        "ContractedCost": cost,
+        "EffectiveCost": cost,
+        **dict.fromkeys(("ConsumedQuantity", "PricingQuantity"), quantity),
+        **dict.fromkeys(("ConsumedUnit", "PricingUnit", "SkuMeter"), unit),
+        "x_Attempts": sums.attempts,
+        "x_InputTokens": usage.prompt_tokens,
+        "x_CacheReadTokens": usage.cache_read,
+        "x_CacheWriteTokens": usage.cache_write_tokens,
+        "x_OutputTokens": usage.generated_tokens,
+        "x_EstimatedAttempts": sums.estimated,
+        "x_UnpricedAttempts": sums.unpriced,
+    }

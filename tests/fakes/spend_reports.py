@@ -1,0 +1,70 @@
+"""Cost reports of spends that a test lists, each with the second of its calls."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+from dashboards.reports import BY_TEAM, Part, ReportPeriod, Spend, Times
+from slo.usage import Usage
+
+_COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
+
+
+def a_spend(**changes: Any) -> Spend:
+    """Spend of one call with 10 tokens that cost 7 of 9 nano-dollars."""
+    fields: dict[str, Any] = {
+        "team": "t1", "feature": "", "model": "m", "requested": "m", "route": "up/m",
+        "upstream": "up", "key": "k", "user": "", "calls": 1, "attempts": 1, "errors": 0,
+        "estimated": 0, "unpriced": 0, "usage": Usage(input=6, cache_read=3, output=1),
+        "list_nanos": 9, "cost_nanos": 7, "ttft": None, "duration": None,
+    }  # fmt: skip
+    return Spend(**(fields | changes))
+
+
+class SpendReports:
+    """Answers with the sums of listed spends of calls in a period.
+
+    Args:
+        spends: Each with the seconds since the epoch at which it was.
+        max_users: Rows of an answer that is split by user, the first.
+    """
+
+    def __init__(self, *spends: tuple[float, Spend], max_users: int = 1_000) -> None:
+        self._spends = spends
+        self._max_users = max_users
+        self.periods: list[ReportPeriod] = []
+
+    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
+        """See ``Reports.spend``."""
+        self.periods.append(period)
+        start, end = period.bounds
+        blank: dict[str, Any] = {part: None for part in get_args(Part) if part not in by}
+        found: dict[tuple[str, ...], Spend] = {}
+        for at, each in self._spends:
+            if start <= at < end:
+                key = each.values(by)
+                one = replace(each, **blank)
+                found[key] = _sum(found[key], one) if key in found else one
+        return list(found.values())[: self._max_users if "user" in by else None]
+
+    def times(
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
+    ) -> Mapping[tuple[str, ...], Times]:
+        """See ``Reports.times``; nothing was timed."""
+        return {}
+
+    def unpriced_spend(self, period: ReportPeriod) -> Sequence[Spend]:
+        """See ``Reports.unpriced_spend``."""
+        return [each for each in self.spend(period) if each.unpriced]
+
+
+def _sum(one: Spend, other: Spend) -> Spend:
+    usage = {
+        name: getattr(one.usage, name) + getattr(other.usage, name)
+        for name in Usage.__struct_fields__
+    }
+    sums: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in _COUNTS}
+    for name in ("list_nanos", "cost_nanos"):
+        known = [n for each in (one, other) if (n := getattr(each, name)) is not None]
+        sums[name] = sum(known) if known else None
+    return replace(one, **sums, usage=Usage(**usage))
