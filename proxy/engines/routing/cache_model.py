@@ -55,12 +55,24 @@ class CacheModel:
         """Go by another room; its engine was started anew with it."""
         self._tokens = tokens
 
-    def matched_links(self, chain: PromptChain) -> int:
-        """Links of the chain's longest prefix that is thought to be held."""
+    def matched_links(self, chain: PromptChain, guess: int = 0) -> int:
+        """Links of the chain's longest prefix that is thought to be held.
+
+        Args:
+            chain: The chain.
+            guess: Number of links to try first, such as another replica's; 0 for none.
+        """
         links, used, stale_at = chain.links, self._links, self._stale_at
         low, high = 0, len(links)
         if not high or used.get(links[0], 0) <= stale_at:
             return 0
+        if 0 < guess <= high:
+            if used.get(links[guess - 1], 0) <= stale_at:
+                high = guess - 1
+            elif guess == high or used.get(links[guess], 0) <= stale_at:
+                return guess
+            else:
+                low = guess + 1
         while low < high:
             middle = (low + high + 1) // 2
             if used.get(links[middle - 1], 0) > stale_at:

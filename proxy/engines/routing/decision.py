@@ -4,8 +4,8 @@ healthy and in an allowed region ─ cost ─ load gate ─ home among equals �
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from proxy.caches.prefixes import seeded_chance
 from proxy.engines.routing.policy import RoutingPolicy
@@ -49,8 +49,7 @@ class RoutingRequest:
         return links[min(len(links), max(1, int(home_tokens / self.chain.block_tokens))) - 1]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaCost:
+class ReplicaCost(NamedTuple):
     """The seconds that a replica is expected to take, weighted by the policy.
 
     Attributes:
@@ -101,7 +100,7 @@ def credit_home(
         return list(costs)
     rank = _home_rank(request, policy)
     home = min(costs, key=rank)
-    credited = replace(home, seconds=home.seconds - credit * home.prefill_s)
+    credited = home._replace(seconds=home.seconds - credit * home.prefill_s)
     return [credited if cost is home else cost for cost in costs]
 
 

@@ -6,7 +6,7 @@ the `RoutedCall` is told of the first token and of the end.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.engines.routing.cache_model import CacheModel
 from proxy.engines.routing.decision import (
@@ -55,8 +55,9 @@ class _ReplicaState:
         self.events: KvEventIndex | None = None
         self.reuse = ReuseCounters()
 
-    def matched_tokens(self, request: RoutingRequest) -> int:
-        guess = request.chain.tokens_at(self.model.matched_links(request.chain))
+    def matched_tokens(self, request: RoutingRequest, links: int) -> int:
+        """Tokens of a prompt that the replica holds, of which the model guesses so many links."""
+        guess = request.chain.tokens_at(links)
         if self.events is None or request.token_chain is None:
             return guess
         held = self.events.matched_tokens(request.token_chain)
@@ -64,6 +65,14 @@ class _ReplicaState:
         scale = request.chain.tokens / max(1, request.token_chain.tokens)
         held = min(round(held * scale), request.chain.tokens)
         return held if self.events.is_complete else max(held, guess)
+
+
+class _SeenReplica(NamedTuple):
+    """A candidate, what is known of it, and its load as far as the report is fresh."""
+
+    candidate: ReplicaCandidate
+    state: _ReplicaState
+    load: LoadReport | None
 
 
 class RoutedCall:
@@ -127,9 +136,17 @@ class ReplicaRouter:
         self, request: RoutingRequest, candidates: Sequence[ReplicaCandidate], now: float
     ) -> ReplicaDecision:
         """The replicas that may serve the call, the best first."""
-        allowed = [each for each in candidates if request.may_use(each)]
-        others = self._note_others(candidates, now)
-        costs = [self._cost(request, each, now) for each in allowed]
+        seen = [
+            _SeenReplica(each, self._state(each), self._fresh_load(each, now))
+            for each in candidates
+        ]
+        others = self._note_others(seen)
+        costs, links = [], 0
+        for each in seen:
+            if request.may_use(each.candidate):
+                # Replicas often hold the same beginning: the last one's match is tried first.
+                links = each.state.model.matched_links(request.chain, links)
+                costs.append(self._cost(request, each, links))
         costs = credit_home(costs, request, self._policy, others)
         self._all_room.resize(sum(each.cache_tokens for each in candidates))
         return rank_replicas(costs, request, self._policy)
@@ -175,13 +192,14 @@ class ReplicaRouter:
         if name in self._states:
             self._states[name].model.clear()
 
-    def _note_others(self, candidates: Sequence[ReplicaCandidate], now: float) -> float:
+    def _note_others(self, seen: Sequence[_SeenReplica]) -> float:
         """The share of the load that other gateways send, by the reports; a slow mean."""
         own = others = 0
-        for each in candidates:
-            flight = self._state(each).flight
+        for each in seen:
+            flight = each.state.flight
             own += flight.calls
-            others += sum(flight.other_calls(self._fresh_load(each, now)))
+            if each.load is not None:
+                others += sum(flight.other_calls(each.load))
         if own + others:
             self._others += _MEAN_WEIGHT * (others / (own + others) - self._others)
         return self._others
@@ -200,16 +218,14 @@ class ReplicaRouter:
         self._states[candidate.name] = state
         return state
 
-    def _cost(
-        self, request: RoutingRequest, candidate: ReplicaCandidate, now: float
-    ) -> ReplicaCost:
-        policy, state = self._policy, self._state(candidate)
-        load = self._fresh_load(candidate, now)
-        matched = state.matched_tokens(request)
-        if matched < policy.min_match_share * request.chain.tokens:
+    def _cost(self, request: RoutingRequest, seen: _SeenReplica, links: int) -> ReplicaCost:
+        policy, chain = self._policy, request.chain
+        candidate, state, load = seen
+        matched = state.matched_tokens(request, links)
+        if matched < policy.min_match_share * chain.tokens:
             matched = 0
-        uncached = request.chain.tokens - matched
-        running, waiting = state.flight.other_calls(load)
+        uncached = chain.tokens - matched
+        running, waiting = (0, 0) if load is None else state.flight.other_calls(load)
         rate = candidate.prefill_tokens_per_s or policy.prefill_tokens_per_s
         queue_s = (state.flight.prefill_tokens + waiting * self._mean_uncached) / rate
         prefill_s = policy.prefill_weight * uncached / rate
@@ -219,9 +235,10 @@ class ReplicaRouter:
             + policy.decode_s * (running + state.flight.calls)
             + candidate.round_trip_s
         )
-        room = state.model.free_tokens(request.chain.block_tokens)
-        seconds += policy.evict_weight * max(0.0, uncached - room) / rate
-        if request.preferred_region not in {"", candidate.region}:
+        room = state.model.free_tokens(chain.block_tokens)
+        if uncached > room:
+            seconds += policy.evict_weight * (uncached - room) / rate
+        if request.preferred_region and request.preferred_region != candidate.region:
             seconds += policy.other_region_s
         is_full = load is not None and load.kv_usage > policy.max_kv_usage
         return ReplicaCost(candidate.name, matched, uncached, queue_s, prefill_s, seconds, is_full)

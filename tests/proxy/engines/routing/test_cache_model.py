@@ -132,3 +132,21 @@ def test_a_replica_with_another_cache_size_is_resized():
     model.touch(chain("xy"))
 
     assert len(model) == 4
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=8), max_size=20),
+    st.integers(1, 12),
+    st.text("ab", max_size=8),
+    st.integers(0, 10),
+)
+def test_a_guess_of_the_match_does_not_change_it(paths, room, path, guess):
+    model = CacheModel(room * BLOCK)
+    for number, each in enumerate(paths):
+        used_at = model.used_at(chain(each), matched(model, each))
+        expected = matched(model, each) * BLOCK
+        model.touch(chain(each))
+        if number % 5 == 4:
+            model.learn(expected, used_at, 0)
+
+    assert model.matched_links(chain(path), guess) == matched(model, path)
