@@ -1,7 +1,7 @@
 """Admission with fakes around it, and budgets to admit by."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proxy.calls.settlement import AttemptInfo, AttemptOutcome, Pseudonymizer, build_receipt
@@ -18,6 +18,7 @@ from proxy.store.redis.local_budget_store import (
     StoreUnavailable,
 )
 from slo.budget import Budget, BudgetUnit, HoldPolicy
+from slo.price import Tariff
 from slo.reservations import (
     CounterClaim,
     CounterLevel,
@@ -152,12 +153,17 @@ class LosableBudgetStore(LocalBudgetStore):
 class AdmissionHarness:
     """Admission at work; its time is the running loop's."""
 
-    def __init__(self, *budgets: Budget, known: Catalog | None = None) -> None:
+    def __init__(
+        self,
+        *budgets: Budget,
+        known: Catalog | None = None,
+        tariff: Callable[[Route], Tariff | None] | None = None,
+    ) -> None:
         self.began = ticks()
         self.store = LosableBudgetStore()
         self.store.mend()
         self.estimator = FakeEstimator()
-        self.predictor = Predictor(self.estimator, known)
+        self.predictor = Predictor(self.estimator, known, tariff)
         self.admission = Admission(
             budgets,
             self.store,
