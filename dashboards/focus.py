@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -53,6 +54,7 @@ _COMMON: Final = (
     "ChargeFrequency",
     "ChargePeriodEnd",
     "ChargePeriodStart",
+    "CommitmentDiscountStatus",
     "ConsumedQuantity",
     "ConsumedUnit",
     "ContractedCost",
@@ -160,8 +162,9 @@ def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell
         "ChargeClass": None,
         "ChargeDescription": f"{sku} by {owner}",
         "ChargeFrequency": "Usage-Based",
-        "InvoiceId": None,
+        "CommitmentDiscountStatus": None,
         "InvoiceDetailId": None,
+        "InvoiceId": None,
         **dict.fromkeys(_PARTICIPANTS, owner),
         "PricingCategory": "Standard",
         "ServiceCategory": "AI and Machine Learning",
@@ -193,9 +196,10 @@ def _periods(day: date, zone: str) -> dict[str, Cell]:
 def _costs(sums: CostSums) -> dict[str, Cell]:
     """Costs and quantities; calls that are not paid by tokens are counted in requests."""
     usage, cost = sums.usage, usd_decimal(sums.priced_nanos)
-    unit, quantity = ("Tokens", sums.tokens) if sums.tokens else ("Requests", sums.attempts)
+    unit, count = ("Tokens", sums.tokens) if sums.tokens else ("Requests", sums.attempts)
+    quantity = Decimal(f"{count}.0")  # a whole column of integers is read as no decimal
     return {
-        "BilledCost": 0,
+        "BilledCost": usd_decimal(0),
         "BillingCurrency": "USD",
         "ListCost": usd_decimal(sums.priced_list_nanos),
         "ContractedCost": cost,

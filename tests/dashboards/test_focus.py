@@ -57,7 +57,7 @@ def test_any_report_is_a_valid_dataset_and_keeps_every_nano_dollar(
     assert len(rows) == export.charges
     assert sum(Decimal(row["EffectiveCost"]) for row in rows) * 10**9 == report.total.priced_nanos
     assert sum(Decimal(row["ListCost"]) for row in rows) * 10**9 == report.total.priced_list_nanos
-    assert {row["BilledCost"] for row in rows} <= {"0"}
+    assert {row["BilledCost"] for row in rows} <= {"0.000000000"}
 
 
 @VERSIONS
@@ -71,9 +71,9 @@ def test_a_charge_says_who_used_what_when_and_at_what_cost(version: FocusVersion
     assert (row["ListCost"], row["EffectiveCost"], row["BilledCost"]) == (
         "0.000000009",
         "0.000000007",
-        "0",
+        "0.000000000",
     )
-    assert (row["PricingQuantity"], row["PricingUnit"], row["SkuId"]) == ("10", "Tokens", "m")
+    assert (row["PricingQuantity"], row["PricingUnit"], row["SkuId"]) == ("10.0", "Tokens", "m")
     assert (row["SubAccountId"], row["SubAccountName"]) == ("t1", "Team 1")
     assert (row["InvoiceIssuerName"], row["BillingAccountId"]) == ("acme", "up")
     assert (row["Tags"], row["x_Feature"], row["x_Route"]) == (
@@ -105,7 +105,7 @@ def test_charges_of_no_known_price_are_left_out_and_counted() -> None:
 def test_a_cost_without_tokens_is_counted_in_requests() -> None:
     (row,) = charges(report_of([a_spend(usage=Usage(), attempts=2)]), FocusVersion.V1_2)
 
-    assert (row["PricingQuantity"], row["PricingUnit"]) == ("2", "Requests")
+    assert (row["PricingQuantity"], row["PricingUnit"]) == ("2.0", "Requests")
 
 
 def test_savings_are_no_charges() -> None:
@@ -128,6 +128,7 @@ def test_a_report_by_other_dimensions_is_refused() -> None:
         ("Usage,", "Credits,", "ChargeCategory may not be 'Credits'"),
         ("0.000000007", "$7", "EffectiveCost is no decimal: '$7'"),
         ("2026-10-23T22:00:00Z", "2026-10-24", "ChargePeriodStart is no time: '2026-10-24'"),
+        ("10.0", "10", "PricingQuantity is no decimal: '10'"),
         ("USD", "", "BillingCurrency is null"),
         ("2026-10-24T22:00:00Z", "2027-10-24T22:00:00Z",
          "its charge period is not within its billing period"),

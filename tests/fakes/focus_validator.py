@@ -1,5 +1,7 @@
 """Checks a FOCUS dataset: columns, types, nulls, allowed values, and rules between columns.
 
+A decimal has a point: readers that infer types take a column of whole numbers for integers.
+
 Source: FOCUS Specification 1.2 (2025-05) and 1.4 (2026-06), Cost and Usage, https://focus.finops.org
 """
 
@@ -46,6 +48,9 @@ _COLUMNS: Final = {
     ),
     "ChargePeriodEnd": FocusColumn("time"),
     "ChargePeriodStart": FocusColumn("time"),
+    "CommitmentDiscountStatus": FocusColumn(
+        nulls=True, is_mandatory=False, allowed=("Used", "Unused")
+    ),
     "ConsumedQuantity": FocusColumn("decimal", nulls=True, is_mandatory=False),
     "ConsumedUnit": FocusColumn("unit", nulls=True, is_mandatory=False),
     "ContractedCost": FocusColumn("decimal"),
@@ -111,7 +116,7 @@ COLUMNS: Final = {
 }
 _PATTERNS: Final = {
     "text": re.compile(r"(?s).*\S.*"),
-    "decimal": re.compile(r"-?\d+(\.\d+)?(E-?\d+)?"),
+    "decimal": re.compile(r"-?\d+\.\d+"),
     "time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
     "currency": re.compile(r"[A-Z]{3}"),
     "unit": re.compile(r"(\d+ )?(Tokens|Requests)"),
