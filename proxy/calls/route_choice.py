@@ -17,13 +17,15 @@ from proxy.records.call import Call
 from slo.usage import Usage
 
 #: Codes and words by which upstreams say that a prompt is too long.
-#: Source: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving (2026-11).
+#: Sources: OpenAI API reference, error codes; Anthropic, errors; vLLM, serving; llama.cpp, build
+#: 11549 (2026-11).
 _OVERFLOW_CODES = frozenset(
     {"context_length_exceeded", "request_too_large", "string_above_max_length"}
 )
 _OVERFLOW_MESSAGE = re.compile(
     r"maximum context length|prompt is too long|context window"
-    r"|input token count.{0,40}exceeds|longer than the maximum model length",
+    r"|input token count.{0,40}exceeds|longer than the maximum model length"
+    r"|exceeds the available context size",
     re.IGNORECASE,
 )
 

@@ -160,6 +160,7 @@ def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
 @pytest.mark.parametrize(
     ("said", "status", "is_too_long"),
     [
+        ("request (24590 tokens) exceeds the available context size (4096 tokens)", 400, True),
         ("This model's maximum context length is 8192 tokens", 400, True),
         ("prompt is too long: 205000 tokens > 200000 maximum", 400, True),
         ("The input token count (9) exceeds the maximum", 400, True),

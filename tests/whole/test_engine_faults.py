@@ -1,0 +1,140 @@
+"""Faults of a real llama.cpp server behind a gateway that leave its process running."""
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from proxy.services.engines.replica_monitor import DEADLINE_S
+from tests.fakes.engine_fleet import EngineFleet, engine_fleet
+from tests.fakes.real_replicas import RealReplicas
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None,
+    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
+)
+#: Tokens of a slot's context; the tiny model has about one for three letters.
+CONTEXT = 4_096
+
+
+class MetricsRelay:
+    """Relays connections to a server, but for calls of its metrics, which get no answer.
+
+    Attributes:
+        is_hung: Set once there was one.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self._target = urlsplit(base_url)
+        self.is_hung = asyncio.Event()
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[str]:
+        """The relay's base URL."""
+        server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+        async with server:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = self._target.hostname, self._target.port
+        onward, back = await asyncio.open_connection(host, port)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._copy(reader, back))
+                tasks.create_task(self._copy(onward, writer))
+        finally:
+            writer.close()
+            back.close()
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while some := await reader.read(65_536):
+            if some.startswith(b"GET /metrics"):
+                self.is_hung.set()
+                continue
+            writer.write(some)
+            await writer.drain()
+        writer.close()
+
+
+def play(
+    tmp_path: Path,
+    story: Callable[[EngineFleet, list[MetricsRelay]], Awaitable[None]],
+) -> RealReplicas:
+    """Play a story with one gateway before real servers whose metrics hang."""
+    replicas, relays = RealReplicas(), list[MetricsRelay]()
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[str]:
+        async with replicas.start() as url:
+            relays.append(MetricsRelay(url))
+            async with relays[-1].serve() as relayed:
+                yield relayed
+
+    async def run() -> None:
+        async with engine_fleet(tmp_path, start=start) as fleet:
+            await story(fleet, relays)
+            assert all(each.poll() is None for each in replicas.processes)
+
+    asyncio.run(run())
+    return replicas
+
+
+async def post(fleet: EngineFleet, content: str, **fields: Any) -> httpx2.Response:
+    body = {"model": "house-llm", "messages": [{"role": "user", "content": content}], **fields}
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    return await fleet.client.post(f"{fleet.url}/chat/completions", json=body, headers=headers)
+
+
+def test_calls_are_answered_while_the_metrics_of_their_engines_hang(tmp_path: Path) -> None:
+    async def story(fleet: EngineFleet, relays: list[MetricsRelay]) -> None:
+        first = await post(fleet, "Tell me a story.", max_tokens=8)
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(relay.is_hung.wait() for relay in relays))
+        await asyncio.sleep(2 * DEADLINE_S)
+        second = await post(fleet, "Tell me a story.", max_tokens=8)
+        text = await fleet.metrics()
+
+        assert (first.status_code, second.status_code) == (200, 200)
+        assert int(second.headers["x-thriftgate-cached-tokens"]) > 0
+        assert text.count("thriftgate_engine_healthy{") == len(relays)
+        assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in text
+        assert "thriftgate_engine_running{" not in text
+
+    play(tmp_path, story)
+
+
+def test_a_prompt_that_no_kv_memory_has_room_for_goes_to_the_provider_and_the_engine_goes_on(
+    tmp_path: Path,
+) -> None:
+    async def story(fleet: EngineFleet, _: list[MetricsRelay]) -> None:
+        long = await post(fleet, "word " * 3 * CONTEXT, max_tokens=8)
+        short = await post(fleet, "Tell me a story.", max_tokens=8)
+
+        assert long.status_code == 200, long.text
+        assert long.json()["model"] == "spare"
+        assert short.status_code == 200
+        assert short.json()["model"] != "spare"
+
+    play(tmp_path, story)
+
+
+def test_an_answer_that_fills_the_kv_memory_ends_there_and_the_engine_goes_on(
+    tmp_path: Path,
+) -> None:
+    async def story(fleet: EngineFleet, _: list[MetricsRelay]) -> None:
+        full = await post(fleet, "word " * 700, max_tokens=2 * CONTEXT, ignore_eos=True)
+        short = await post(fleet, "Tell me a story.", max_tokens=8)
+        usage = full.json()["usage"]
+
+        assert full.status_code == 200, full.text
+        assert full.json()["choices"][0]["finish_reason"] == "length"
+        assert CONTEXT - 8 <= usage["prompt_tokens"] + usage["completion_tokens"] <= CONTEXT + 8
+        assert short.status_code == 200
+
+    play(tmp_path, story)
