@@ -89,7 +89,7 @@ class FeatureSpeculation:
         self.accepted_tokens += drafts[1]
         self.drafted.add(tokens, decode_s)
 
-    def measured(self) -> EstimateInterval | None:
+    def measured_speed_up(self) -> EstimateInterval | None:
         """Speed with drafts ÷ speed without; None where calls of either are too few."""
         ours, base = self.drafted.interval(), self.plain.interval()
         if ours is None or base is None or base.low <= 0:
@@ -120,7 +120,7 @@ def advise_feature(
         depth=setting.depth,
         drafts=found.draft_tokens / setting.depth,
         acceptance=acceptance_by_rate(found.accepted_tokens, found.draft_tokens, setting.depth),
-        measured=found.measured(),
+        measured=found.measured_speed_up(),
         draft_cost=setting.draft_cost,
         is_cost_measured=setting.is_cost_measured,
     )

@@ -49,7 +49,7 @@ def test_the_expected_speed_up_is_that_of_the_published_formula() -> None:
     assert ran.expected.value == pytest.approx(speed_up(rate, 3, 0.1, 1.0, 200))
 
 
-def test_what_was_measured_goes_before_what_is_expected() -> None:
+def test_a_measured_speed_up_goes_before_the_expected_one() -> None:
     slower = advise_feature(calls(0.3, (80.0, 100.0)), RUNS, at(1.0))
     ran = slower.option("draft_model:3")
 
