@@ -39,7 +39,7 @@ def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(
 
 
 def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
-    found = baseline_costs(answered(Says(RULES, model="claude-sonnet-5-5", length=16)), catalog, AT)
+    found = baseline_costs(answered(Says(RULES, model="claude-sonnet-5-5", length=48)), catalog, AT)
     direct, arranged = found.direct["acme-support"], found.arranged["acme-support"]
 
     assert direct.read == 0
