@@ -140,7 +140,9 @@ async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]
     kept = await asyncio.to_thread(_receipts, gateway, {case.mark for case in chosen})
     met = []
     for case, (got, body) in zip(chosen, played, strict=True):
-        exchanges = [each for each in gateway.lab.exchanges if case.mark.encode() in each.body]
+        exchanges = [
+            each for each in list(gateway.lab.exchanges) if case.mark.encode() in each.body
+        ]
         said = _said(body, case)
         receipts = kept[case.mark]
         met.append(
@@ -207,7 +209,7 @@ def _may_leave(gateway: GatewayFixture, case: Case) -> bool:
     """True for a caller who leaves early, once the upstream has the call, or has begun on it."""
     if not case.cue.startswith("leaves before"):
         return False
-    heard = [each for each in gateway.lab.exchanges if case.mark.encode() in each.body]
+    heard = [each for each in list(gateway.lab.exchanges) if case.mark.encode() in each.body]
     return bool(heard) and (case.cue == "leaves before head" or bool(heard[0].sent))
 
 
