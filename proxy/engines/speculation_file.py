@@ -1,7 +1,6 @@
 """The record of a profile's speculation in its folder, and the readings that it grows by."""
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from proxy.engines.speculation.auto_choice import (
     choose_setting,
 )
 from proxy.engines.speculation.evidence import SpeculationCounters, sample_between
+from proxy.engines.state_file import replace_private_file
 from proxy.engines.supervised_replica import ReplicaReport
 
 _log = logging.getLogger("thriftgate")
@@ -44,13 +44,9 @@ def record_version(folder: Path) -> int:
 
 def write_record(folder: Path, record: SpeculationRecord) -> None:
     """Replace the record; where that fails it is logged, and nothing else happens."""
-    fresh = folder / f"{_FILE}.new"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(record))
-        fresh.replace(folder / _FILE)
+        replace_private_file(folder / _FILE, record)
     except OSError as error:
         _log.warning("The advisor's record in %s cannot be written: %s", folder, error)
 

@@ -31,6 +31,19 @@ _ATTEMPT_DELAY_S: Final = 0.02
 _PROFILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
+def replace_private_file(path: Path, value: object) -> None:
+    """Replace a file, as a whole, by a value as JSON; only its owner can read it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    fresh = path.with_suffix(".new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(value))
+    fresh.replace(path)
+
+
 class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
     """The last rolling change of a profile.
 
@@ -103,12 +116,8 @@ class EngineStateFile:
             replicas=tuple(replicas),
             change=self.change,
         )
-        fresh = self._path.with_name(f"{_STATE}.new")
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-            with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(state))
-            fresh.replace(self._path)
+            replace_private_file(self._path, state)
         except OSError as error:
             if not self._failed:
                 _log.warning("The engines' state %s cannot be written: %s", self._path, error)

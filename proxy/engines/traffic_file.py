@@ -5,12 +5,13 @@ leaves its file behind: it is told by its age, and removed by whoever reads it.
 """
 
 import logging
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from proxy.engines.state_file import replace_private_file
 
 _log = logging.getLogger("thriftgate")
 
@@ -92,13 +93,9 @@ class TrafficFile:
 
     def write(self, traffic: EngineTraffic) -> None:
         """Replace the report; where that fails it is logged once."""
-        fresh = self._path.with_suffix(".new")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-            with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(traffic))
-            fresh.replace(self._path)
+            replace_private_file(self._path, traffic)
         except OSError as error:
             if not self._has_failed:
                 _log.warning("What engines do cannot be written to %s: %s", self._path, error)
