@@ -264,7 +264,7 @@ def long_body(number: int) -> bytes:
 
 
 def gaps(ledger: Ledger) -> list[int]:
-    """What each counter has beyond the ledger, which is a moment behind; below 0 what it lacks."""
+    """Excess of each counter over the ledger, which is a moment behind; below 0 a lack."""
     known = ledger.spent()
     levels = ledger.levels(TEAMS)
     return [level.spent - known[team] for team, level in zip(TEAMS, levels, strict=True)]

@@ -42,7 +42,7 @@ POLICIES = {
     "alert": TTFT + ERRORS,
     "degrade": TTFT + LADDER + ERRORS + LADDER,
 }
-#: What ``big`` suffers.
+#: Fault directives of ``big``.
 CUES = {
     "hang before headers": "hang",
     "slow first byte": "slow=20",
@@ -75,7 +75,7 @@ class Fault:
 
     @property
     def cue(self) -> str:
-        """What ``big`` suffers."""
+        """Fault directives of ``big``."""
         return CUES.get(self.name, _SLOWER)
 
 
@@ -109,7 +109,7 @@ class FaultResult:
 
     @property
     def got(self) -> Counter[str]:
-        """What the callers of that time got, in a few words, and how often."""
+        """Answers of the callers of that time, in a few words, and how often each came."""
         return Counter(map(got, self.meanwhile))
 
     @property

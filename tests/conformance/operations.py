@@ -180,7 +180,7 @@ def _params(function: ast.FunctionDef, module: ModuleType) -> tuple[type, ...]:
 
 
 def _value(node: ast.expr | None, module: ModuleType) -> Any:
-    """What an expression means at the top of a module; None where it needs a call's arguments."""
+    """Value of an expression at the top of a module; None where it needs a call's arguments."""
     if node is None:
         return None
     source = compile(ast.Expression(node), module.__name__, "eval")

@@ -84,7 +84,7 @@ def words(dice: random.Random) -> int:
 
 
 async def simulate_callers(fixture: BudgetGateway, seed: int) -> UserCallers:
-    """What became of one user's calls, once the lengths of such calls were learned of another's."""
+    """Results of one user's calls, once another's taught how long such calls are."""
     async with http_caller(fixture) as client:
         learned = UserCallers(fixture, f"first-{seed}", seed + 100)
         await learned.calls(client, _LEARNERS, each=12)

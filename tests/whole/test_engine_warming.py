@@ -30,7 +30,7 @@ _TEMPLATE = (
 )
 
 
-class Told(NamedTuple):
+class StreamReport(NamedTuple):
     """What an engine says of a call: its text, the tokens of its prompt, and its reading of it."""
 
     text: str
@@ -40,8 +40,10 @@ class Told(NamedTuple):
     ttft_ms: float
 
 
-async def ask(fleet: EngineFleet, messages: list[dict[str, str]], max_tokens: int = 2) -> Told:
-    """What the engine says of a stream."""
+async def ask(
+    fleet: EngineFleet, messages: list[dict[str, str]], max_tokens: int = 2
+) -> StreamReport:
+    """Timings and usage that the engine reports of a stream."""
     body = {
         "model": "house-llm",
         "messages": messages,
@@ -66,7 +68,7 @@ async def ask(fleet: EngineFleet, messages: list[dict[str, str]], max_tokens: in
     usage, timings = last["usage"], last["timings"]
     cached = usage["prompt_tokens_details"]["cached_tokens"]
     ttft_ms = round((first_at - began) * 1_000, 1)
-    return Told(text, usage["prompt_tokens"], cached, timings["prompt_ms"], ttft_ms)
+    return StreamReport(text, usage["prompt_tokens"], cached, timings["prompt_ms"], ttft_ms)
 
 
 async def warmed(fleet: EngineFleet, kind: str, result: str = "warmed") -> float:
@@ -110,8 +112,8 @@ async def _is_read(fleet: EngineFleet) -> bool:
 def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ):
-    def talk(table: str) -> Told:
-        async def story(fleet: EngineFleet, _: RealReplicas) -> Told:
+    def talk(table: str) -> StreamReport:
+        async def story(fleet: EngineFleet, _: RealReplicas) -> StreamReport:
             messages = [{"role": "user", "content": "Which plans are there?"}]
             answer = (await ask(fleet, messages, max_tokens=900)).text
             if table:
@@ -142,8 +144,10 @@ async def _is_above(value: Awaitable[float], least: float) -> bool:
 def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ):
-    def again(table: str) -> tuple[Told, list[str]]:
-        async def story(fleet: EngineFleet, replicas: RealReplicas) -> tuple[Told, list[str]]:
+    def again(table: str) -> tuple[StreamReport, list[str]]:
+        async def story(
+            fleet: EngineFleet, replicas: RealReplicas
+        ) -> tuple[StreamReport, list[str]]:
             system = {"role": "system", "content": long_system("of this test")}
             for number in range(3):
                 await ask(fleet, [system, {"role": "user", "content": f"Question {number}"}])

@@ -57,7 +57,7 @@ SECRET = "s3cret"
 
 @pytest.fixture(scope="module")
 def came() -> Outcome:
-    """What came of an incident of two and a half minutes, once for all tests.
+    """Results of an incident of two and a half minutes, once for all tests.
 
     Delays scatter less than in the whole hour: chance is to decide nothing here.
     """

@@ -58,7 +58,7 @@ def unmodified_after(harness: PrefixHarness, model: str) -> int:
 
 
 def in_time(look: Callable[[], T]) -> T:
-    """What is found once there is something; what is decided in the background takes a moment."""
+    """Wait until the look finds something; decisions in the background take a moment."""
     until = time.monotonic() + 20.0
     while not (found := look()) and time.monotonic() < until:
         time.sleep(0.02)

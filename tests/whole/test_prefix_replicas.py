@@ -66,7 +66,7 @@ def named(body: bytes, model: str) -> bytes:
 
 
 def bare(came: tuple[str, bytes]) -> tuple[str, bytes]:
-    """What arrived without marks: they are no part of a prefix, and each process earns its own."""
+    """Body that arrived, without marks: each process earns its own, and no prefix holds them."""
     return came[0], MARK.sub(b"", came[1])
 
 

@@ -183,7 +183,7 @@ def answers(told: bytes, asked: Sequence[str]) -> list[int]:
 
 
 def after_chunks(rest: bytes, *, is_closed: bool) -> bytes:
-    """What follows a body in chunks; b"" where it broke off, for which the connection has ended."""
+    """Bytes that follow a body in chunks; b"" where it broke off and the connection ended."""
     while chunk := re.match(rb"([0-9a-f]+)\r\n", rest):
         size = int(chunk[1], 16)
         piece, rest = rest[chunk.end() :][: size + 2], rest[chunk.end() + size + 2 :]

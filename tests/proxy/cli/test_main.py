@@ -555,7 +555,7 @@ def importer() -> Iterator["subprocess.Popen[str]"]:
 
 @pytest.fixture
 def imported(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..., set[str]]:
-    """What takes long to import and was imported when a command ends with that status."""
+    """Slow modules that were imported when a command ends with that status."""
 
     def run(*words: str, code: int = 0, **settings: str) -> set[str]:
         env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}

@@ -248,7 +248,7 @@ def test_lost_tokens_never_exceed_unread_ones():
 
 
 def told(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
-    """What the call tells that so many answers precede; None reads what was to be expected."""
+    """Observation of a call after so many answers; None reads as many tokens as expected."""
     planned = process.planned(planning_request(body(*conversation_messages(turns, LONG))))
     known = process.planner._talks.peek(planned.draft.conversation) or ConversationState()
     found = observe_call(planned, charged(planned, read), known)

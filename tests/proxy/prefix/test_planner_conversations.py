@@ -47,7 +47,7 @@ def onlooker() -> WireReader:
 
 @cache
 def layout(regime: str) -> Layout | None:
-    """What calls that are built badly show of their feature; None where nothing would pay."""
+    """Evidence of a feature whose calls are built badly; None where nothing would pay."""
     them = (as_another(CONVERSATIONS[0], str(number)) for number in range(12))
     bodies = [raw for one in them for raw in raw_bodies(one)]
     return learned_layout(TARGETS[regime], bodies)

@@ -79,7 +79,7 @@ def cut(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
 
 
 async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAnswer:
-    """What a reader makes of these bytes and the connection's end; our own error at worst."""
+    """Outcome of reading these bytes and the connection's end; our own error at worst."""
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
     socket = FakeSocket(loop, connection)

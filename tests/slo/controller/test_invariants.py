@@ -20,7 +20,7 @@ AUTOMATIC = (ControllerState.HEALTHY, ControllerState.DEGRADED, ControllerState.
 
 @st.composite
 def arms(draw):
-    """What a level can have counted: in some slots there were calls, and some of them were bad."""
+    """Counts that a level can have: some slots had calls, and some of them were bad."""
     parts = [
         (
             draw(st.integers(1, 20)),

@@ -24,7 +24,7 @@ def found(entry: int, reach: int, marks: Sequence[int]) -> bool:
 def cost(
     call: CallToMark, reuses: Sequence[Reuse], regime: Regime, marks: Mapping[int, str]
 ) -> float:
-    """What this call and the later ones cost, as the rules say it: the other reading of them."""
+    """Cost of this call and the later ones by the rules, in a second reading of them."""
     ends, reach = call.ends, max(1, regime.lookback)
     hit = max((at for at in call.cached if found(at, reach, list(marks))), default=-1)
     read = ends[hit] if hit >= 0 else 0

@@ -191,7 +191,7 @@ class Outcome(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """What the provider would count."""
+        """Usage as the provider would count it."""
         written = {f"write_{ttl}": count for ttl, count in self.served.written.items()}
         return Usage(input=self.served.fresh, cache_read=self.served.read, **written)
 

@@ -44,7 +44,7 @@ class PaidEngine:
     async def call(
         self, number: int, *, queue_s: float = 0.0, outcome: Outcome = Outcome.ANSWERED
     ) -> tuple[int, Receipt]:
-        """What is held while a call runs, and its receipt."""
+        """Amount held while a call runs, and its receipt."""
         attempt = self.harness.attempt(number, over=HOUSE)
         timeline = Timeline(ticks)
         await self.harness.admit(attempt)

@@ -24,12 +24,12 @@ from tests.proxy.services.compaction.compaction_fixtures import (
 
 
 def kept(given=None, shorter=None, **fields):
-    """What is made of a call."""
+    """Compact a call."""
     return compact_call(task(given, **fields), shorter or Shorter(), CompactionMemory())
 
 
 def why(given=None, shorter=None, **fields):
-    """Why it is sent unmodified."""
+    """Reason that a call is sent unmodified."""
     found = kept(given, shorter, **fields).result
     assert found.sent is None
     assert not found.is_compacted

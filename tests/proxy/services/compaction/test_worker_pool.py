@@ -22,7 +22,7 @@ def start(work):
 
 
 def played(work):
-    """What comes of work with threads, and with something that is slow until it is let go."""
+    """Result of work with threads, and with something that is slow until it is let go."""
 
     async def all_of_it():
         threads, free = WorkerPool(WITHIN), threading.Event()

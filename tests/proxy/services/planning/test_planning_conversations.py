@@ -220,7 +220,7 @@ def session(name: str, *first: Any) -> list[Any]:
 def identities(
     sessions: list[list[Any]], *replicas: PromptPlanning, since: int = 0
 ) -> list[set[tuple[bytes, ExperimentArm]]]:
-    """How each session is told, calls of all in turns and those of one by replicas in turns."""
+    """Conversation of each session: all take turns, and replicas take turns within one."""
 
     async def work() -> list[set[tuple[bytes, ExperimentArm]]]:
         found: list[set[tuple[bytes, ExperimentArm]]] = [set() for _ in sessions]
