@@ -7,8 +7,9 @@ READY := $(VENV)/.ready
 LOCUST := $(VENV)/.locust
 VLLM := .venv-vllm
 ARGS ?=
+BY_FILE := --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo serve test test-fast test-pure test-vllm vllm check format bench conformance load
+.PHONY: setup demo serve test test-whole test-fast test-browser test-vllm vllm check format bench conformance load
 
 setup: $(READY)
 
@@ -35,24 +36,22 @@ serve: $(READY)
 	@$(BIN)/thriftgate serve $(ARGS)
 
 # Python keeps what it compiled: to collect the tests then takes a third of the processor time.
-# Each worker gets a third of them, in order, so that what the tests of a module share is made once;
-# three for two cores, as some tests wait for a database or a process.
-test: export PYTHONDONTWRITEBYTECODE :=
+# Each worker gets a file at a time, so that what the tests of a module share is made once, and the
+# longest come first; three workers for two cores, as some tests wait for a database or a process.
+test test-whole: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m 'not vllm' $(ARGS)
+	$(BIN)/python -m pytest -q -n 3 $(BY_FILE) -m 'not vllm' --ignore tests/whole --ignore tests/browser $(ARGS)
+
+# Whole gateways before whole simulators and engines: outages, kills, replicas, SDKs.
+test-whole: $(READY)
+	$(BIN)/python -m pytest -q -n 3 $(BY_FILE) -m 'not vllm' tests/whole $(ARGS)
 
 # What needs no database and no process, without slow tests: in under a minute, before each commit.
 FAST := $(addprefix tests/,compaction slo dashboards) \
   $(addprefix tests/proxy/,api caches calls catalog prefix providers records tokens)
 test-fast: export PYTHONDONTWRITEBYTECODE :=
 test-fast: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow' $(FAST) $(ARGS)
-
-# The fast tests of rooms that touch nothing outside, for another interpreter:
-# make test-pure PYTHON=python3.13 VENV=.venv-3.13
-PURE := $(addprefix tests/,compaction/facts proxy/catalog proxy/prefix/prompts proxy/tokens proxy/providers slo/policies slo/toml)
-test-pure: $(READY)
-	$(BIN)/python -m pytest -q -n 2 $(PURE) $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 $(BY_FILE) -m 'not slow' $(FAST) $(ARGS)
 
 # Real vLLM on processors, in an environment of its own: 2.5 GB, for tests only.
 vllm: $(VLLM)/.ready
@@ -69,17 +68,23 @@ $(VLLM)/.ready: .ci/vllm.txt .ci/vllm-requirements.txt
 test-vllm: $(READY)
 	$(BIN)/python -m pytest -q -rs -m vllm tests/whole/test_vllm.py $(ARGS)
 
+# The admin pages in a real Chromium, in one process; ARGS='--pictures DIR' keeps a picture of each.
+test-browser: $(READY)
+	$(BIN)/python -m pytest -q -rs -m browser tests/browser $(ARGS)
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint --trusted-registry docker.io --disable-ignore-pragma .container/Containerfile
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# openai-python's own tests, without the gateway and through it. ARGS='-k chat' for some of them.
+# The tests of openai-python and anthropic-python, without the gateway and through it.
+# ARGS='--sdk anthropic' for one of them, ARGS='-k chat' for some tests.
 conformance: $(READY)
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
 

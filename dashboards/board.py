@@ -46,6 +46,8 @@ class ObjectiveStatus:
         counted: All events that were counted, lately.
         pin: Pin that a person set; None where nobody did, or it is not known.
         knows_pin: True if it is known who pinned it, if anybody did.
+        fell_back: Names of levels, each with the number of calls that fell back to it since this
+            gateway started; where it does not act, of those that would have.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ObjectiveStatus:
     only: str = ""
     pin: Pin | None = None
     knows_pin: bool = True
+    fell_back: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +151,28 @@ class BudgetCounter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingStatus:
+    """A cost ceiling, and what became of calls under it.
+
+    Attributes:
+        name: Its name.
+        team: Whose calls; ``*`` for everyone's.
+        feature: Of which feature; ``*`` for all, "" for calls that name none.
+        limit_nanos: The most that a call may cost, in 1e-9 US dollars.
+        steps: Steps where it may cost more, in order; none only measures, which is its dry run.
+        decisions: ``fits``, ``clamped``, ``cheaper``, ``refused`` and ``exceeds``, each with the
+            number of decisions since this gateway started.
+    """
+
+    name: str
+    team: str
+    feature: str
+    limit_nanos: int
+    steps: Sequence[str]
+    decisions: Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAlert:
     """An alert that goes on.
 
@@ -168,28 +193,15 @@ class OpenAlert:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDetail:
-    """A call with all its receipts.
-
-    Attributes:
-        call_id: Its id.
-        team: The team's name.
-        cost_nanos: Cost of all its attempts in 1e-9 US dollars; None where a price is unknown.
-        attempts: The receipt of each, as names and values; no text of a prompt stands in them.
-    """
-
-    call_id: str
-    team: str
-    cost_nanos: int | None
-    attempts: Sequence[Sequence[tuple[str, str]]]
-
-
 class AdminBoard(Protocol):
     """Objectives, budgets and alerts, and their state; None for what is not known just now."""
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         """Every objective and its state, in the order of the policies file."""
+        ...
+
+    async def ceilings(self) -> Sequence[CeilingStatus]:
+        """Every cost ceiling and what became of calls under it, the lowest first."""
         ...
 
     async def reroutes(self) -> Sequence[Reroute] | None:
@@ -206,12 +218,4 @@ class AdminBoard(Protocol):
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """The alerts that go on, the newest first."""
-        ...
-
-    async def call(self, call_id: str) -> CallDetail | None:
-        """A call of any team; None where there is none with this id.
-
-        Raises:
-            TimeoutError: Nobody could say in time.
-        """
         ...

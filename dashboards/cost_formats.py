@@ -29,7 +29,7 @@ def cost_csv(report: CostReport, teams: Mapping[str, str]) -> str:
         report: Report to write.
         teams: The teams' names by id.
     """
-    rows = ([*_shown_values(report.by, row, teams), *_figures(row.sums)] for row in report.rows)
+    rows = ([*shown_values(report.by, row, teams), *_figures(row.sums)] for row in report.rows)
     return csv_text((*report.by, *_FIGURES), rows)
 
 
@@ -46,7 +46,7 @@ def cost_document(report: CostReport, teams: Mapping[str, str]) -> dict[str, Any
         "zone": report.period.zone,
         "by": list(report.by),
         "rows": [
-            dict(zip(report.by, _shown_values(report.by, row, teams), strict=True))
+            dict(zip(report.by, shown_values(report.by, row, teams), strict=True))
             | ({"team_id": row.values[report.by.index("team")]} if "team" in report.by else {})
             | _document_figures(row.sums)
             for row in report.rows
@@ -55,7 +55,7 @@ def cost_document(report: CostReport, teams: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _shown_values(
+def shown_values(
     by: Sequence[Dimension], row: CostRow, teams: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The values of a row, a team by its name; one without a name by its id."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
-from dashboards.reports import Part, ReportPeriod, Reports, Spend
+from dashboards.reports import ALL_CALLS, Part, ReportPeriod, Reports, Spend, SpendFilter
 from slo.usage import Usage
 
 Dimension = Literal[
@@ -113,6 +113,7 @@ def cost_report(
     period: ReportPeriod,
     by: Sequence[Dimension],
     providers: Mapping[str, str] = MappingProxyType({}),
+    only: SpendFilter = ALL_CALLS,
 ) -> CostReport:
     """The costs of a period by these dimensions; every row of the ledger is in exactly one row.
 
@@ -121,11 +122,12 @@ def cost_report(
         period: Days of a time zone.
         by: Dimensions; one that comes twice counts once.
         providers: The provider of each upstream; one that is not in it is its own provider.
+        only: The calls that count.
     """
     dimensions = tuple(dict.fromkeys(by))
     found: dict[tuple[str, ...], CostSums] = {}
     for times, part_of_period in _time_slices(period, dimensions):
-        for named, sums in _slice_sums(reports, part_of_period, dimensions):
+        for named, sums in _slice_sums(reports, part_of_period, dimensions, only):
             upstream = named.get("upstream", "")
             values = {**named, **times, "provider": providers.get(upstream) or upstream}
             key = tuple(values[each] for each in dimensions)
@@ -174,7 +176,7 @@ def _time_slices(
 
 
 def _slice_sums(
-    reports: Reports, period: ReportPeriod, by: Sequence[Dimension]
+    reports: Reports, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter
 ) -> Iterator[tuple[dict[str, str], CostSums]]:
     """Sums with their values by part; what is known of no user comes last, as ``OTHER_USERS``.
 
@@ -183,17 +185,17 @@ def _slice_sums(
     """
     parts = _parts_to_read(by)
     if "user" not in parts:
-        for row in reports.spend(period, parts):
+        for row in reports.spend(period, parts, only):
             yield _named_values(row, parts), _sums(row)
         return
     rest = tuple(part for part in parts if part != "user")
     by_user: dict[tuple[str, ...], CostSums] = {}
-    for row in reports.spend(period, parts):
+    for row in reports.spend(period, parts, only):
         sums = _sums(row)
         key = row.values(rest)
         by_user[key] = by_user.get(key, CostSums()).plus(sums)
         yield _named_values(row, parts), sums
-    for row in reports.spend(period, rest):
+    for row in reports.spend(period, rest, only):
         others = _sums(row).plus(by_user.get(row.values(rest), CostSums()), -1)
         if others != CostSums():
             yield {**_named_values(row, rest), "user": OTHER_USERS}, others

@@ -1,7 +1,11 @@
 """Formats times, money and names for the pages."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import floor, log10
 from typing import Final
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, ReroutedCall
 from slo.alert import format_amount, format_rough_duration
@@ -14,6 +18,8 @@ _ENDS: Final = {
     "broken": "broke off",
     "hung_up": "the caller left",
 }
+#: Amounts from here on are shown as a dollar by three digits.
+_WHOLE_DOLLAR: Final = 0.9995
 #: For what nobody knows.
 UNKNOWN: Final = "?"
 _PERCENT: Final = 100
@@ -43,6 +49,90 @@ def money(nanos: int | None) -> str:
     if abs(nanos) < _NANOS_PER_DOLLAR // 10**_MONEY_DIGITS:
         return format_amount(BudgetUnit.USD, nanos)
     return format_amount(BudgetUnit.USD, round(nanos, _MONEY_DIGITS - 9))
+
+
+def usd(nanos: int | None) -> str:
+    """Nano-dollars as dollars to read at a glance; ? where nobody knows.
+
+    Cents from a dollar on, below that three significant digits: $1,234.56, $0.0123.
+    """
+    if nanos is None:
+        return UNKNOWN
+    dollars, sign = abs(nanos) / _NANOS_PER_DOLLAR, "-" if nanos < 0 else ""
+    if dollars == 0 or dollars >= _WHOLE_DOLLAR:
+        return f"{sign}${dollars:,.2f}"
+    digits = 2 - floor(log10(dollars))
+    return f"{sign}${dollars:.{digits}f}"
+
+
+def exact_usd(nanos: int | None) -> str:
+    """Nano-dollars as dollars with every digit; ? where nobody knows."""
+    return UNKNOWN if nanos is None else format_amount(BudgetUnit.USD, nanos)
+
+
+def rate(nanos: int | None) -> str:
+    """A price per million tokens; ? where it is unknown."""
+    if nanos is None:
+        return UNKNOWN
+    return f"${nanos / _NANOS_PER_DOLLAR:,.6f}".rstrip("0").rstrip(".")
+
+
+def percentage(part: float | None) -> str:
+    """A part of 1 in percent; ? where nobody knows it."""
+    return UNKNOWN if part is None else f"{part * _PERCENT:.1f} %"
+
+
+def tokens(count: int | None) -> str:
+    """A number of tokens to read at a glance: 950, 12.3 k, 4.5 M; ? where nobody knows."""
+    if count is None:
+        return UNKNOWN
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if abs(count) >= size:
+            return f"{count / size:.1f} {unit}"
+    return str(count)
+
+
+def chart_usd(nanos: int | None) -> str:
+    """Nano-dollars as dollars for a chart; "" for what is unknown."""
+    return "" if nanos is None else f"{nanos / _NANOS_PER_DOLLAR:.9f}".rstrip("0").rstrip(".")
+
+
+def change(now_and_before: tuple[int | None, int | None]) -> str:
+    """The change between two amounts in percent, with its sign; "new" where nothing was before."""
+    now, before = now_and_before
+    if now is None or before is None:
+        return UNKNOWN
+    if not before:
+        return "new" if now else "0 %"
+    return f"{(now - before) * _PERCENT / before:+.0f} %"
+
+
+def local_iso(at: float, zone: str) -> str:
+    """A moment as the clocks of a time zone show it, in ISO 8601 without the zone."""
+    return f"{datetime.fromtimestamp(at, ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}"
+
+
+def bucket_name(start: float, zone: str, unit: str) -> str:
+    """The name of an hour, day, week or month by its beginning in a time zone."""
+    form = {"hour": "%Y-%m-%d %H:%M", "month": "%Y-%m"}.get(unit, "%Y-%m-%d")
+    return datetime.fromtimestamp(start, ZoneInfo(zone)).strftime(form)
+
+
+def with_params(params: Mapping[str, str], **changed: str) -> str:
+    """A query string with some parameters changed; those set to "" are left out."""
+    return urlencode({name: value for name, value in {**params, **changed}.items() if value})
+
+
+def seconds(value: float | None) -> str:
+    """A time span to three digits, in milliseconds below a second; a dash where there was none."""
+    if value is None:
+        return "-"
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:,.3g} s"
+
+
+def column_title(title: str) -> str:
+    """A title of a column of numbers, as the macro of tables marks it."""
+    return f"#{title}"
 
 
 def call_price(nanos: int | None) -> str:

@@ -4,72 +4,145 @@ Names of models, features, teams and users are callers' text. Templates escape w
 given; none of them marks a text as safe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
+from hashlib import sha256
+from importlib import metadata, resources
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import formatting
-from dashboards.board import (
-    BudgetCounter,
-    CallDetail,
-    ObjectiveStatus,
-    OpenAlert,
-    Reroute,
-    ReroutedCall,
-)
+from dashboards.access import Action, Viewer
 
 #: Functions of ``formatting`` that templates call.
 _FILTERS: Final = (
-    *("call_ending", "call_price", "clock_time", "duration_text", "feature_name", "iso_time"),
-    *("level_name", "money", "objective_reason", "share", "subject_name", "unit_amount"),
+    *(
+        "bucket_name",
+        "call_ending",
+        "call_price",
+        "change",
+        "chart_usd",
+        "clock_time",
+        "column_title",
+    ),
+    *("duration_text", "exact_usd", "feature_name", "iso_time", "local_iso", "with_params"),
+    *("level_name", "money", "objective_reason", "percentage", "rate", "share", "subject_name"),
+    *("seconds", "tokens", "unit_amount", "usd"),
 )
 #: The path of the pages.
 HOME: Final = "/admin"
+CHART_LIBRARY: Final = f"plotly-{metadata.version('plotly')}.min.js"
+"""Name under which pages load Plotly; a new version has a new name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """The contents of the policies page; a part is None where it is not known just now."""
+class NavigationEntry:
+    """A page that the menu leads to.
 
-    objectives: Sequence[ObjectiveStatus] | None
-    reroutes: Sequence[Reroute] | None
-    rerouted_calls: Sequence[ReroutedCall] | None
-    counters: Sequence[BudgetCounter] | None
-    open_alerts: Sequence[OpenAlert] | None
+    Attributes:
+        section: Name by which a page says that it is part of it.
+        path: Path below ``/admin``.
+        title: Text of the link.
+        action: Action that its page lets people do; those who may not do it do not see the link.
+    """
+
+    section: str
+    path: str
+    title: str
+    action: Action
 
 
-def overview(shown: Overview, now: float) -> str:
-    """The policies page, as it is at this time in seconds since the epoch."""
-    return _render("overview.html", shown=shown, now=now)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInForm:
+    """Contents of the page at which people sign in.
+
+    Attributes:
+        problem: Reason why the last attempt failed; "" for none.
+        wanted: Path of the page that is to follow; "" for the first one.
+        code: Code of a link that signs in once; "" for none.
+        name: Name that was given last.
+        takes_token: True if there is an admin token.
+        provider: Name of the identity provider; "" for none.
+    """
+
+    problem: str = ""
+    wanted: str = ""
+    code: str = ""
+    name: str = ""
+    takes_token: bool = False
+    provider: str = ""
 
 
-def call(detail: CallDetail | None, now: float, *, is_late: bool = False) -> str:
-    """The page of one call.
+def _entry(section: str, title: str, action: Action) -> NavigationEntry:
+    return NavigationEntry(section=section, path=f"/{section}", title=title, action=action)
+
+
+NAVIGATION: Final[tuple[NavigationEntry, ...]] = (
+    NavigationEntry(section="overview", path="", title="Overview", action=Action.SEE_COSTS),
+    _entry("costs", "Costs", Action.SEE_COSTS),
+    _entry("savings", "Savings", Action.SEE_COSTS),
+    _entry("cache", "Cache health", Action.SEE_COSTS),
+    _entry("latency", "Latency", Action.SEE_COSTS),
+    _entry("calls", "Calls", Action.SEE_CALLS),
+    _entry("reports", "Reports", Action.SEE_COSTS),
+    _entry("objectives", "Objectives", Action.SEE_OPERATIONS),
+    _entry("budgets", "Budgets and alerts", Action.SEE_COSTS),
+    _entry("layouts", "Layouts", Action.SEE_COSTS),
+    _entry("models", "Models and prices", Action.SEE_COSTS),
+    _entry("engines", "Engines", Action.SEE_OPERATIONS),
+    _entry("teams", "Teams and keys", Action.SEE_COSTS),
+    _entry("people", "People", Action.CHANGE_USERS),
+    _entry("audit", "Audit log", Action.SEE_AUDIT_LOG),
+    _entry("settings", "Settings", Action.CHANGE_CONFIGURATION),
+)
+"""The menu, in order."""
+
+
+def render(template: str, values: Mapping[str, object]) -> str:
+    """A page for a person who is signed in.
 
     Args:
-        detail: The call; None where there is none, or nobody could say.
-        now: Seconds since the epoch.
-        is_late: True if nobody could say in time.
+        template: Name of its template.
+        values: Values it shows, with at least ``viewer``, ``now`` in seconds since the epoch, and
+            ``section``, the menu's entry it belongs to.
     """
-    return _render("call.html", detail=detail, now=now, is_late=is_late)
+    viewer = values["viewer"]
+    assert isinstance(viewer, Viewer)  # noqa: S101 - its caller's part
+    menu = [each for each in NAVIGATION if viewer.may(each.action)]
+    return _template_environment().get_template(template).render(menu=menu, **values)
 
 
-def sign_in(problem: str = "") -> str:
-    """The page that asks for the token; it says what was wrong with the last one."""
-    return _render("sign_in.html", problem=problem)
+def sign_in(form: SignInForm) -> str:
+    """The page at which people sign in."""
+    return _template_environment().get_template("sign_in.html").render(form=form)
 
 
-def stylesheet() -> bytes:
-    """The one stylesheet of all pages, as UTF-8."""
-    return resources.files("dashboards").joinpath("static", "admin.css").read_bytes()
+def problem(message: str, back: str) -> str:
+    """The page that says why something cannot be done.
+
+    Args:
+        message: The reason, in one sentence or two.
+        back: Path of the page before.
+    """
+    return _template_environment().get_template("problem.html").render(message=message, back=back)
 
 
-def _render(template: str, **values: object) -> str:
-    return _template_environment().get_template(template).render(**values)
+def report_mail(values: Mapping[str, object]) -> str:
+    """A cost report as the HTML of a mail; ``mail`` is a `dashboards.report_mail.MailContents`."""
+    return _template_environment().get_template("report_mail.html").render(values)
+
+
+@lru_cache(maxsize=1)
+def static_files() -> Mapping[str, str]:
+    """Names of the files that pages load, each with a digest of its bytes."""
+    folder = resources.files("dashboards").joinpath("static")
+    return {
+        each.name: sha256(each.read_bytes()).hexdigest()[:16]
+        for each in folder.iterdir()
+        if each.is_file()
+    }
 
 
 @lru_cache(maxsize=1)
@@ -85,4 +158,5 @@ def _template_environment() -> Environment:
     for name in _FILTERS:
         made.filters[name] = getattr(formatting, name)
     made.globals["home"] = HOME
+    made.globals["chart_library"] = CHART_LIBRARY
     return made

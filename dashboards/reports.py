@@ -1,7 +1,7 @@
 """The port through which pages and reports read the ledger, and the rows it answers with."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, Protocol, get_args
 from zoneinfo import ZoneInfo
@@ -66,6 +66,31 @@ class ReportPeriod:
         """Midnight; where a clock change skips it, the moment the change is made."""
         midnight = datetime.combine(day, time(), ZoneInfo(self.zone))
         return int(midnight.astimezone(UTC).timestamp())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendFilter:
+    """The calls that a report counts; with no fields, all.
+
+    Attributes:
+        teams: Ids of the teams that whoever asks may see; None for all.
+        values: For each part that is filtered by, the values that count.
+    """
+
+    teams: frozenset[str] | None = None
+    values: Mapping[Part, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def counted_teams(self) -> frozenset[str] | None:
+        """Ids of the teams whose calls count; None for all."""
+        wanted = self.values.get("team")
+        if self.teams is None or wanted is None:
+            return self.teams if wanted is None else wanted
+        return self.teams & wanted
+
+
+#: Counts every call.
+ALL_CALLS = SpendFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +177,9 @@ class Times:
 class Reports(Protocol):
     """Cost reports, answered from rollups however large the ledger is, but for users."""
 
-    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
+    def spend(
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM, only: SpendFilter = ALL_CALLS
+    ) -> Sequence[Spend]:
         """One row for each combination of parts that made a call, in their order.
 
         With no parts at all it is one row, or none where there were no calls. Split by user, it is
@@ -169,8 +196,4 @@ class Reports(Protocol):
         Of all calls together by (). It is read from receipts: of the newest ``MAX_TIMED_CALLS``
         calls of the period.
         """
-        ...
-
-    def unpriced_spend(self, period: ReportPeriod) -> Sequence[Spend]:
-        """Spend at no known price, by team, feature, model and route."""
         ...

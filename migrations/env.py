@@ -10,7 +10,7 @@ import time
 from alembic import context
 from sqlalchemy import Connection
 
-from proxy.store.sql import schema
+from proxy.store.sql.access_tables import audit_log
 
 _LOCK = 0x7468726966747967  # this program's advisory lock: "thriftyg"
 _LOOKED = 0.1  # seconds between two looks whether it is our turn
@@ -24,7 +24,7 @@ def _migrate(connection: Connection) -> None:
         connection.exec_driver_sql("SET statement_timeout = '10min'")
         connection.commit()
     context.configure(
-        connection=connection, target_metadata=schema.metadata, transaction_per_migration=True
+        connection=connection, target_metadata=audit_log.metadata, transaction_per_migration=True
     )
     with context.begin_transaction():
         context.run_migrations()

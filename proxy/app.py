@@ -22,19 +22,20 @@ from proxy.app_context import AppContext
 from proxy.calls.ports import Dependencies
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.settlement import Pseudonymizer
 from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
 from proxy.pages.app import pages_app
 from proxy.prefix.planner import Planner
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
 from proxy.services.alerts.setup import running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.budget_overlay import stored_budget_overlay
 from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
@@ -49,10 +50,13 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.services.planning.upkeep import (
     apply_retention,
     keep_known_keys,
+    merge_pending_sums,
     suspend_harmful_features,
 )
+from proxy.services.reports.report_delivery import running_reports
 from proxy.services.telemetry.engine_metrics import count_replica_costs
 from proxy.services.telemetry.telemetry import Telemetry
+from proxy.services.telemetry.tracing_setup import running_tracing
 from proxy.settings import Settings, upstream_keys
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
@@ -92,7 +96,8 @@ class ReceiptDispatcher:
     ) -> None:
         self._store = store
         self._telemetry = telemetry
-        self._others = others
+        self._others = list(others)
+        self.listen = self._others.append  # takes one more receiver, which must not block
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""
@@ -147,15 +152,17 @@ async def gateway(
     """
     steady = SteadyClock(time.time, ticks)  # noqa: TID251 - the one clock
     clock = clock or steady
-    reloader = Reloader(settings, read_snapshot(settings), clock)
-    known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
+    snapshot = read_snapshot(settings)
     opened = opened or open_store(settings)
+    reloader = Reloader(settings, snapshot, clock, stored_budget_overlay(settings, opened))
+    known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
     estimates = _estimates()
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = BackgroundTasks(group)
             upkeep = tasks.keep(partial(apply_retention, opened, settings.retention_days, clock))
+            merging = tasks.keep(partial(merge_pending_sums, opened))
             keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
@@ -163,7 +170,7 @@ async def gateway(
                 reloader.follow(sinks_of_policies(alerts, opened, tasks, clock))
                 context = AppContext(
                     settings=settings,
-                    promises=policies,
+                    policies=policies,
                     catalog=known,
                     engines=reloader.snapshot.engines,
                     opened=opened,
@@ -178,7 +185,7 @@ async def gateway(
                 async with _endpoint(context, pool, telemetry, reloader, ticks) as front:
                     app = with_cors(front, settings.cors_origins)
                     yield Gateway(app, opened, known, reloader.request)
-            tasks.end(upkeep, keeping)
+            tasks.end(upkeep, merging, keeping)
     finally:
         estimates.close()
         _close(opened, settings.drain_grace)
@@ -214,6 +221,7 @@ async def _endpoint(
     async with (
         _dependencies(context, pool, telemetry, ticks) as (deps, kept, limits, noted_at),
         pages_app(context, kept, telemetry, limits, reloader, ticks) as pages,
+        running_reports(context),
     ):
         front = Endpoint(
             pages,
@@ -229,18 +237,9 @@ async def _endpoint(
 _Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
 
 
-def _readers(
-    entry: AdmissionGate | None,
-    wheel: ObjectiveRouter | None,
-    *others: Callable[[Receipt], None],
-) -> list[Callable[[Receipt], None]]:
-    """All that read receipts: budgets and objectives, where there are any, and the others."""
-    found: list[Callable[[Receipt], None]] = []
-    if entry is not None:
-        found.append(entry.settle)
-    if wheel is not None:
-        found.append(wheel.record_receipt)
-    return [*found, *others]
+def _readers(*readers: Callable[[Receipt], None] | None) -> list[Callable[[Receipt], None]]:
+    """The readers of receipts that there are."""
+    return [each for each in readers if each is not None]
 
 
 @asynccontextmanager
@@ -249,11 +248,7 @@ async def _dependencies(
 ) -> AsyncIterator[
     tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 ]:
-    """Dependencies of calls, the receipts, the admission gate and the router, and what follows.
-
-    The last one takes the dependencies of the gateway's own calls from then on.
-    """
-    opened, registry = context.opened, context.route_health
+    """Dependencies of calls, the receipts, the gate and the router, and what takes later ones."""
     keeping = _watch_routes(context, ticks)
     async with (
         running_budgets(context) as entry,
@@ -263,9 +258,15 @@ async def _dependencies(
         stack.callback(context.tasks.end, *keeping)
         stack.enter_context(closing(compactor := build_compactor(context)))
         summariser = build_summariser(context)
-        spent = partial(_count_for_hedges, registry, ticks)
-        readers = _readers(entry, wheel, compactor.record_outcome, spent)
-        kept = ReceiptDispatcher(opened, telemetry, readers)
+        tracing = await stack.enter_async_context(running_tracing(context))
+        readers = _readers(
+            None if entry is None else entry.settle,
+            None if wheel is None else wheel.record_receipt,
+            None if tracing is None else tracing.observe,
+            compactor.record_outcome,
+            partial(_count_for_hedges, context.route_health, ticks),
+        )
+        kept = ReceiptDispatcher(context.opened, telemetry, readers)
         stack.enter_context(closing(planning := _planning(context)))
         replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         deps = Dependencies(
@@ -274,23 +275,23 @@ async def _dependencies(
             ledger=kept,
             estimator=context.estimator,
             planning=planning,
-            pseudonymizer=Pseudonymizer(opened.secret),
+            pseudonymizer=Pseudonymizer(context.opened.secret),
             retry_policy=_retry_policy(context.settings),
             tasks=context.tasks,
             limits=entry,
             router=wheel,
             latency_target=None if wheel is None else wheel.latency_target,
             compaction=compactor,
-            route_health=registry,
+            route_health=context.route_health,
             replica_costs=context.replica_costs,
             replicas=replicas,
-            residency=context.promises.residency,
+            residency=context.policies.residency,
+            tracing=tracing,
         )
         if summariser is not None:
             stack.push_async_callback(summariser.stop)
             compactor.use_summariser(summariser)
-        noted_at = partial(_serve_own_calls, summariser, replicas, ticks)
-        noted_at(deps)
+        (noted_at := partial(_serve_own_calls, summariser, replicas, ticks))(deps)
         yield deps, kept, (entry, wheel), noted_at
 
 

@@ -23,7 +23,7 @@ class AppContext:
 
     Attributes:
         settings: Settings of the gateway.
-        promises: Policies at start.
+        policies: Policies at start.
         catalog: The models there are when it starts.
         engines: Profiles of self-hosted engines at start, by name.
         opened: The store.
@@ -39,7 +39,7 @@ class AppContext:
     """
 
     settings: Settings
-    promises: Policies
+    policies: Policies
     catalog: Catalog
     engines: Mapping[str, EngineProfile] = field(default_factory=dict)
     opened: Store

@@ -21,6 +21,7 @@ from proxy.engines.adapters.by_engine import catalog_entry
 from proxy.engines.profile_file import parse_profiles
 from proxy.engines.profiles import EngineProfile
 from proxy.settings import Settings, upstream_keys
+from proxy.upstream.cloud_packages import is_package_installed
 from slo.ladder_levels import RESERVED_LEVELS
 from slo.policies.file import Policies, models, read
 from slo.toml.nodes import Node, decode_toml, parse_toml
@@ -131,7 +132,9 @@ def upstreams_with_keys(known: Catalog) -> frozenset[str]:
     """The upstreams that have the key they need: no others may see a name nobody listed."""
     keys = upstream_keys(each.key_env for each in known.upstreams.values())
     return frozenset(
-        name for name, each in known.upstreams.items() if not each.key_env or each.key_env in keys
+        name
+        for name, each in known.upstreams.items()
+        if (not each.key_env or each.key_env in keys) and is_package_installed(each.auth)
     )
 
 

@@ -70,7 +70,7 @@ class CallerError(ProxyError):
     status  when                                         type
     ======  ===========================================  =====================
     400     the body or a parameter is wrong             invalid_request_error
-    401     no key, an unknown key, a revoked key        invalid_request_error
+    401     no key, one unknown, revoked or expired      invalid_request_error
     403     a good key that may not do this              permission_error
     404     no such model, call or path                  invalid_request_error
     405     another method than the path takes           invalid_request_error
@@ -155,8 +155,32 @@ class OperatorError(Exception):
     """Input of an operator to the gateway or a command cannot be used; the message says why."""
 
 
+#: Types of Anthropic's errors by status; other 4xx are invalid requests, other 5xx API errors.
+#: Source: Anthropic API, errors (2026-11).
+_MESSAGES_TYPES: Final = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+#: Anthropic's status of an overload, at which its clients wait and try again.
+_OVERLOADED: Final = 529
+#: Codes of refusals for want of room, here or at the upstream.
+_OVERLOAD_CODES: Final = frozenset(
+    {"too_many_bytes", "too_many_calls", "too_many_connections", "upstream_overloaded"}
+)
 _CALLER_TYPES = {403: "permission_error", 429: "rate_limit_error"}
 _TYPES = {409: "conflict_error", 429: "rate_limit_error"}
+
+
+def how_to_install(extra: str) -> str:
+    """A clause that tells how to install an extra of ours: the package is on no index."""
+    return f"in a checkout of Thriftgate, run pip install -c constraints.txt '.[{extra}]'"
 
 
 def envelope(error: ProxyError) -> bytes:
@@ -175,3 +199,33 @@ def envelope(error: ProxyError) -> bytes:
             }
         }
     )
+
+
+def messages_status(error: ProxyError) -> int:
+    """The status of an error for a caller of Anthropic's API."""
+    return _OVERLOADED if error.code in _OVERLOAD_CODES else error.status
+
+
+def messages_envelope(error: ProxyError, request_id: str = "") -> bytes:
+    """The error in Anthropic's envelope, in JSON; the code and its details stand beside its type.
+
+    Args:
+        error: The error.
+        request_id: Names the request in the log; "" leaves it out.
+
+    Source: Anthropic API, errors (2026-11).
+    """
+    status = messages_status(error)
+    usual = "invalid_request_error" if status < 500 else "api_error"
+    said: dict[str, Any] = {
+        "type": "error",
+        "error": {
+            **error.details,
+            "type": _MESSAGES_TYPES.get(status, usual),
+            "message": error.message,
+            "code": error.code,
+        },
+    }
+    if error.param is not None:
+        said["error"]["param"] = error.param
+    return orjson.dumps(said | ({"request_id": request_id} if request_id else {}))

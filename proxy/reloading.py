@@ -12,7 +12,8 @@ keep the catalog that they began with. Counters live in the rooms, which outlive
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Protocol
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -21,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.configuration import (
     POLL_S,
+    FileStamps,
     Prepare,
     Snapshot,
     file_stamps,
@@ -34,6 +36,18 @@ from slo.toml.problems import InvalidFile
 _log = logging.getLogger("thriftgate.reload")
 
 
+class SnapshotOverlay(Protocol):
+    """Adds to each snapshot of the files what stands elsewhere."""
+
+    def revision(self) -> Hashable:
+        """A value that differs after each change of it; blocks."""
+        ...
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot of the files with it; blocks."""
+        ...
+
+
 class Reloader(Collector):
     """Keeps the snapshot in force.
 
@@ -41,20 +55,31 @@ class Reloader(Collector):
         settings: They name the files.
         snapshot: Catalog and policies at start.
         now: Seconds since the epoch.
+        overlay: Adds what does not stand in the files; None for nothing.
 
     Attributes:
         snapshot: Catalog and policies in force.
+        file_budgets: Names of the budgets in the policies file.
     """
 
-    def __init__(self, settings: Settings, snapshot: Snapshot, now: Callable[[], float]) -> None:
-        self.snapshot = snapshot
+    def __init__(
+        self,
+        settings: Settings,
+        snapshot: Snapshot,
+        now: Callable[[], float],
+        overlay: SnapshotOverlay | None = None,
+    ) -> None:
+        self._overlay = overlay
+        self.file_budgets = frozenset(each.name for each in snapshot.policies.budgets)
+        self.snapshot = snapshot if overlay is None else overlay.add_to(snapshot)
         self._settings = settings
         self._now = now
         named = (settings.catalog, settings.policies, settings.engines)
         self._files = [file for file in named if file is not None]
-        self._stamp = file_stamps(self._files)
+        self._stamp = self._read_stamp()
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._trouble = ""
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
@@ -79,7 +104,7 @@ class Reloader(Collector):
                 async with asyncio.timeout(POLL_S):
                     await self._requested.wait()
             except TimeoutError:
-                found = await asyncio.to_thread(file_stamps, self._files)
+                found = await asyncio.to_thread(self._read_stamp)
                 is_settled, before = found == before, found
                 if not is_settled or found == self._stamp:
                     continue
@@ -88,9 +113,13 @@ class Reloader(Collector):
 
     async def reload(self) -> bool:
         """Read both files and adopt them, or log why the present snapshot stays."""
-        self._stamp = await asyncio.to_thread(file_stamps, self._files)
+        async with self._turn:
+            return await self._reload()
+
+    async def _reload(self) -> bool:
+        self._stamp = await asyncio.to_thread(self._read_stamp)
         try:
-            snapshot = await asyncio.to_thread(read_snapshot, self._settings)
+            of_files, snapshot = await asyncio.to_thread(self._read_snapshot)
             commits = [await prepare(snapshot) for prepare in self._rooms]
         except (InvalidFile, OperatorError, OSError, SQLAlchemyError) as error:
             self._note_failure(str(error))
@@ -98,6 +127,7 @@ class Reloader(Collector):
         for commit in commits:
             commit()
         self.snapshot = snapshot
+        self.file_budgets = frozenset(each.name for each in of_files.policies.budgets)
         self._trouble, self._succeeded = "", self._now()
         self._counts["success"] += 1
         policies = snapshot.policies
@@ -110,6 +140,16 @@ class Reloader(Collector):
             quantity(len(policies.sinks), "sink"),
         )
         return True
+
+    def _read_stamp(self) -> tuple[FileStamps, Hashable]:
+        """A value that differs after each change of the files or the overlay; blocks."""
+        revision = None if self._overlay is None else self._overlay.revision()
+        return file_stamps(self._files), revision
+
+    def _read_snapshot(self) -> tuple[Snapshot, Snapshot]:
+        """The snapshot of the files, and the same with the overlay; blocks."""
+        found = read_snapshot(self._settings)
+        return found, found if self._overlay is None else self._overlay.add_to(found)
 
     def _note_failure(self, why: str) -> None:
         self._counts["failure"] += 1

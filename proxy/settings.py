@@ -3,12 +3,15 @@
 The only module that reads the environment.
 """
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -71,9 +74,7 @@ def _duration(said: object) -> object:
 class Settings(BaseModel):
     """Each field is the environment variable of the same name in capitals, with the prefix."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host: str = "127.0.0.1"
     """Host to listen at."""
@@ -93,6 +94,8 @@ class Settings(BaseModel):
     """A TOML file of profiles of self-hosted engines; none without."""
     region: str = ""
     """Region that the gateway runs in, as in the catalog: replicas there go first."""
+    otlp_endpoint: str = Field(default="", pattern=r"^(https?://.+)?$")
+    """Base URL of an OTLP collector for traces and GenAI metrics; empty exports none."""
     redis_url: str = ""
     """``redis://…`` where all processes count budgets together; empty is in each alone."""
     private_budgets: bool = False
@@ -142,13 +145,33 @@ class Settings(BaseModel):
     cache_marks_on_credit: bool = True
     """True if a feature's cache marks may cost one call's more than they have saved so far."""
     retention_days: int = Field(default=400, gt=0)
-    """Days that receipts are kept; rollups stay."""
+    """Days that receipts and histograms of latencies are kept; sums of calls and costs stay."""
     drain_grace: float = Field(default=20.0, gt=0)
     """Seconds that running calls get to end when the process is told to stop."""
     admin_token: Annotated[SecretStr, BeforeValidator(_strip_secret)] = Field(
         default=SecretStr(""), min_length=24
     )
-    """Token that opens the pages at /admin; they are closed without."""
+    """Token that opens the pages at /admin, beside people's passwords and links."""
+    public_url: str = Field(default="", pattern=r"(https?://[^/\s]+/?)?")
+    """URL at which browsers reach the gateway; without, http with its host and port."""
+    oidc_issuer: str = Field(default="", pattern=r"(https?://\S+)?")
+    """Issuer of the OpenID Connect provider at which people sign in; none without."""
+    oidc_client_id: str = ""
+    """Name of the gateway at the provider."""
+    oidc_client_secret: Annotated[SecretStr, BeforeValidator(_strip_secret)] = SecretStr("")
+    """Secret of the gateway at the provider; empty for a public client."""
+    oidc_name: str = "single sign-on"
+    """Name of the provider on the sign-in page."""
+    oidc_groups_claim: str = "groups"
+    """Claim of the provider's token with the groups of a person."""
+    oidc_roles: str = ""
+    """Roles of groups: ``group=role`` or ``group=role:team``, separated by commas, in order."""
+    oidc_create_people: bool = False
+    """True if people in a group with a role may sign in though nobody has added them."""
+    smtp_url: Annotated[SecretStr, BeforeValidator(_strip_secret)] = SecretStr("")
+    """``smtp://USER:PASSWORD@HOST:PORT``, or ``smtps://``, of the server for mails."""
+    mail_from: str = ""
+    """Address that mails come from."""
     cors_origins: Annotated[Origins, BeforeValidator(_origins)] = ()
     """Other origins whose pages may call /v1/ from a browser; none without."""
     log_calls: bool = False
@@ -158,6 +181,18 @@ class Settings(BaseModel):
     def ledger_url(self) -> str:
         """The URL of the database with the ledger."""
         return self.database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"
+
+    def browser_url(self, port: int) -> str:
+        """The URL at which browsers reach the gateway, without a path.
+
+        Args:
+            port: Port that it listens on.
+        """
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
+        is_bare_v6 = ":" in host and not host.startswith("[")
+        return f"http://[{host}]:{port}" if is_bare_v6 else f"http://{host}:{port}"
 
     @property
     def known_keys_max_age_s(self) -> float:
@@ -201,7 +236,29 @@ def _setting_error(name: str, given: object) -> str:
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))
     got = "" if field.annotation is SecretStr else f" (got {given!r})"
-    return f"{PREFIX}{name.upper()}: it must be {needed}{got}. {field.description}"
+    return f"{PREFIX}{name.upper()}: it must be {needed}{got}. {descriptions().get(name, '')}"
+
+
+def descriptions() -> dict[str, str]:
+    """The docstring of each setting, read from the source; nothing where there is no source.
+
+    That is slow, and only errors need it. Pydantic's ``use_attribute_docstrings`` would do it at
+    every import.
+    """
+    try:
+        (model,) = ast.parse(getsource(Settings)).body
+    except OSError:
+        return {}
+    statements = model.body if isinstance(model, ast.ClassDef) else []
+    return {
+        field.target.id: cleandoc(text.value.value)
+        for field, text in pairwise(statements)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
 
 
 def _kind(kind: object) -> str:

@@ -164,7 +164,7 @@ def budget_alert(
         id=_budget_digest(budget) + stable_id(counted, str(percent))[_MARK_HEX_DIGITS:],
         kind="budget",
         subject=named,
-        severity=_severity(budget, percent),
+        severity=budget_severity(budget, percent),
         title=f"{percent} % of the budget {named} is spent",
         facts=(
             ("limit", f"{format_amount(budget.unit, budget.limit)} a {budget.window.value}"),
@@ -174,7 +174,8 @@ def budget_alert(
             ("starts anew", format_time(ends)),
         ),
         action=_action(budget, spent),
-        fix=f"Raise `limit` of `{budget.name}` in the policies file, or spend less until then.",
+        fix=f"Raise the limit of `{budget.name}` where it was set, in the policies file or on the"
+        " page of budgets, or spend less until then.",
         began=now,
         expires=ends,
     )
@@ -242,7 +243,8 @@ def _budget_digest(budget: Budget) -> str:
     return stable_id(*parts)[:_MARK_HEX_DIGITS]
 
 
-def _severity(budget: Budget, percent: int) -> Severity:
+def budget_severity(budget: Budget, percent: int) -> Severity:
+    """The urgency of an alert that so many percent of a budget are spent."""
     if percent < 80:
         return Severity.NOTE
     return Severity.PAGE if budget.hard and percent >= 95 else Severity.TICKET

@@ -2,7 +2,7 @@
 
 ::
 
-              5 failures in a row, or most of 20 and more in 30 s
+              5 failures or broken answers in a row, or most of 20 and more in 30 s
     CLOSED ───────────────────────────────────────────────────────▶ OPEN ◀─┐
        ▲                                              30 s · ejections │    │ it fails:
        │                                                 (≤ 5 min) ▼    │ one more ejection
@@ -10,6 +10,10 @@
 
 Closed, a breaker admits every call; open, none; half open, one at a time, the probe. Each minute
 closed forgives one ejection.
+
+An answer counts as a success once it begins, so that a probe need not end first. One that breaks
+after that is a failure all the same, and only an answer that ends well ends a row of these: a
+route that begins each answer and ends none is as good as dead.
 """
 
 from collections.abc import Iterable
@@ -61,11 +65,15 @@ class CircuitBreaker:
             here.
     """
 
-    __slots__ = ("_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait", "ejections")
+    __slots__ = (
+        "_broken_in_a_row", "_changed", "_in_a_row", "_probe", "_recent", "_until", "_wait",
+        "ejections",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._recent = WindowedRatio(FAILURE_WINDOW_S)
         self._in_a_row = 0
+        self._broken_in_a_row = 0
         self._changed = _NEVER
         self._wait = 0.0
         self._until: float | None = None
@@ -134,6 +142,23 @@ class CircuitBreaker:
         elif not is_open:
             self._eject(now)
 
+    def record_end(self, now: float, *, ok: bool, began: float) -> None:
+        """Count how an answer ended whose beginning was counted as a success.
+
+        Args:
+            now: The time.
+            ok: False if it broke.
+            began: Time at which it was counted; what was before the last change says nothing.
+        """
+        if self._until is not None or began < self._changed:
+            return
+        if ok:
+            self._broken_in_a_row = 0
+            return
+        self._broken_in_a_row += 1
+        self._recent.add(0, 1, now)  # the call itself was counted when it began
+        self._eject_if_failing(now)
+
     def _was_counted(self, now: float, began: float | None, *, ok: bool) -> None:
         if began is not None and began < self._changed:
             self._changed = min(self._changed, now)
@@ -145,8 +170,12 @@ class CircuitBreaker:
             return
         self._in_a_row += 1
         recent.add(1, 1, now)
+        self._eject_if_failing(now)
+
+    def _eject_if_failing(self, now: float) -> None:
+        recent = self._recent
         most = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
-        if most or self._in_a_row >= CONSECUTIVE_FAILURES:
+        if most or max(self._in_a_row, self._broken_in_a_row) >= CONSECUTIVE_FAILURES:
             self._forgive(now)
             self._eject(now)
 

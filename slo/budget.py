@@ -119,7 +119,7 @@ class BudgetIndex:
 
 
 def counted_subject(budget: Budget, subject: Subject) -> str | None:
-    """Whose counter of the budget the call counts in; None where it counts in none.
+    """The counter of the budget that the call counts in; None where it counts in none.
 
     "" is the counter of the calls that name nobody.
     """

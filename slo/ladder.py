@@ -27,6 +27,7 @@ _PARAMETER_TEXTS = {
     "custom_tools": "use custom tools",
     "hosted_tools": "use tools that another provider runs",
     "forced_tools": "be made to use a tool (tool_choice)",
+    "server_tools": "use tools that Anthropic runs or defines",
     "stop": "end at stop sequences (stop)",
 }
 
@@ -116,7 +117,7 @@ def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:
     needs = {TOOLS: wants.tools, SCHEMA: wants.schema, VISION: wants.vision}
     for name, needed in needs.items():
         if needed and offers.can is None:
-            return f"Nobody said whether it can {_FEATURE_TEXTS[name]}."
+            return f"It is not known whether it can {_FEATURE_TEXTS[name]}."
         if needed and offers.can is not None and name not in offers.can:
             return f"It cannot {_FEATURE_TEXTS[name]}."
     lacking = next((name for name in wants.needs if name not in offers.takes), None)
@@ -126,11 +127,11 @@ def _missing_feature(wants: CallRequirements, offers: Capabilities) -> str:
 def _missing_size(wants: CallRequirements, offers: Capabilities) -> str:
     """The size that the call needs and the level lacks or does not declare."""
     if offers.window is None:
-        return "Nobody said how long its window is."
+        return "The length of its window is not known."
     if wants.tokens + wants.output > offers.window:
         return f"Its window of {offers.window} tokens is too small."
     if wants.output and offers.max_output is None:
-        return "Nobody said how long its answers may be."
+        return "The length of its answers is not known."
     if offers.max_output is not None and wants.output > offers.max_output:
         return f"Its answers have at most {offers.max_output} tokens."
     return ""

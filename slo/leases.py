@@ -129,9 +129,10 @@ class Lease:
         self.amount = self.held = self.running = 0
         self._hard, self._limit, self._ends = claim.hard, claim.limit, claim.ends
         self._biggest, self._used_at = claim.amount, now
-        self._spent: dict[int, int] = {}
+        #: By the second since 1970 in which calls ended, and the second of the lease's own clock.
+        self._spent: dict[tuple[int, int], int] = {}
         self._total = self._recent = self._number = 0
-        self._sent: dict[int, int] | None = None
+        self._sent: dict[tuple[int, int], int] | None = None
         self._others, self._others_running = level, 0
         self._peak, self._rate, self._unmet = claim.amount, 0, 0
         self._until = float("-inf")
@@ -179,23 +180,25 @@ class Lease:
         self.running += 1
         self._peak = max(self._peak, self.held)
 
-    def settle(self, held: int, spent: int, second: int) -> None:
+    def settle(self, held: int, spent: int, now: float, second: int) -> None:
         """Let go of what a call held, and count what it spent.
 
         Args:
             held: Amount held for it.
             spent: Amount it used.
+            now: The time.
             second: Since 1970, in which it ended.
         """
         self.held -= held
         self.running -= 1
         if spent:
-            self._spent[second] = self._spent.get(second, 0) + spent
+            ended = (second, int(now))
+            self._spent[ended] = self._spent.get(ended, 0) + spent
             self._total += spent
             self._recent += spent
 
     def report(
-        self, counter: str, serial: int, now: float, second: int, *, is_last: bool = False
+        self, counter: str, serial: int, now: float, *, is_last: bool = False
     ) -> LeaseReport:
         """The next report to the counter; until it answers, no more than ``keep`` is used.
 
@@ -203,10 +206,9 @@ class Lease:
             counter: Its name.
             serial: Larger than those of all reports before it.
             now: The time.
-            second: The same since 1970.
             is_last: True if the lease is released.
         """
-        self._forget(second)
+        self._forget(now)
         if self._sent is None:
             self.amount -= self._total
             self._sent, self._spent = self._spent, {}
@@ -219,7 +221,7 @@ class Lease:
             counter=counter,
             serial=serial,
             number=self._number,
-            spent=self._sent,
+            spent=_by_second(self._sent),
             floor=floor,
             keep=self.amount,
             want=want,
@@ -240,11 +242,11 @@ class Lease:
         self._others = CounterLevel(level.spent, level.held - renewal.amount)
         self._others_running = max(renewal.running - report.running, 0)
 
-    def _forget(self, second: int) -> None:
-        """Give up what should have been reported long ago."""
-        since = second - REPORT_DEADLINE_S
+    def _forget(self, now: float) -> None:
+        """Give up what should have been reported long ago, whatever the time since 1970 says."""
+        since = int(now) - REPORT_DEADLINE_S
         for spent in (self._spent, self._sent or {}):
-            for each in [each for each in spent if each < since]:
+            for each in [each for each in spent if each[1] < since]:
                 amount = spent.pop(each)
                 self._total -= amount if spent is self._spent else 0
 
@@ -259,3 +261,11 @@ class Lease:
             return 0
         share = (self._limit - self._others.spent - self._others.held) // MAX_LEASE_DIVISOR
         return 0 if share < least else min(needs, share)
+
+
+def _by_second(spent: Mapping[tuple[int, int], int]) -> dict[int, int]:
+    """The amounts by the second since 1970 alone."""
+    sums: dict[int, int] = {}
+    for (second, _), amount in spent.items():
+        sums[second] = sums.get(second, 0) + amount
+    return sums

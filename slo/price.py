@@ -46,6 +46,18 @@ class CallCost(msgspec.Struct, frozen=True):
     effective_nanos: int
 
 
+class CacheEffect(msgspec.Struct, frozen=True):
+    """The effect of a provider's cache on a call's list cost, in nano-dollars.
+
+    Attributes:
+        read_saved_nanos: Amount that the tokens it read cost less than plain input.
+        write_extra_nanos: Amount that the tokens it wrote cost more; below 0 where they cost less.
+    """
+
+    read_saved_nanos: int
+    write_extra_nanos: int
+
+
 class TokenRates(msgspec.Struct, frozen=True, kw_only=True):
     """Nano-dollars per million tokens of each bucket; None where the price is unknown."""
 
@@ -194,6 +206,28 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
             _divide_half_up(total * self.effective_numerator, self.effective_denominator),
         )
 
+    def cache_effect(self, usage: Usage) -> CacheEffect | None:
+        """The effect of the cache on this usage's list cost; None if a price is unknown."""
+        rates = self.rates
+        cached = Usage(cache_read=usage.cache_read)
+        written = Usage(
+            write_5m=usage.write_5m,
+            write_30m=usage.write_30m,
+            write_1h=usage.write_1h,
+            write_12h=usage.write_12h,
+        )
+        effects = []
+        for each in (cached, written):
+            plain = _prompt_total(Usage(input=each.prompt_tokens), rates)
+            actual = _prompt_total(each, rates)
+            if plain is None or actual is None:
+                return None
+            effects.append((plain - actual) * self.numerator)
+        saved, extra = effects[0], -effects[1]
+        return CacheEffect(
+            _divide_half_up(saved, self.denominator), _divide_half_up(extra, self.denominator)
+        )
+
     def effective_nanos(self, prompt: Usage, outputs: Collection[int]) -> list[int] | None:
         """The effective nano-dollars of a prompt with each of these outputs; None if unknown.
 
@@ -245,6 +279,21 @@ def call_pricing(
     )
 
 
+def cache_effect(
+    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+) -> CacheEffect | None:
+    """The effect of the cache on a call's list cost; None if a price is unknown.
+
+    Args:
+        usage: Its tokens.
+        tariff: The route's prices.
+        at: Time of the call, in seconds since the epoch.
+        terms: On what terms it was served.
+    """
+    found = call_pricing(usage, tariff, at, terms)
+    return None if found is None else found.cache_effect(usage)
+
+
 def call_cost(
     usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CallCost | None:
@@ -286,5 +335,5 @@ def _output_total(tokens: int, rates: TokenRates) -> int | None:
 
 
 def _divide_half_up(amount: int, parts: int) -> int:
-    """``amount / parts`` to the nearest integer, halves upwards; for amounts of 0 and more."""
+    """``amount / parts`` to the nearest integer, halves upwards."""
     return (2 * amount + parts) // (2 * parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from compaction.facts.fact import FactKind
 from compaction.facts.rendering import _LABELS
 from proxy.settings import PREFIX, Settings
-from tests.fakes.source_trees import PACKAGES, ROOT, is_test, nodes, syntax_trees
+from tests.fakes.source_trees import PACKAGES, ROOT, is_test, nodes, nodes_of, syntax_trees
 
 TOP_LEVEL = {
     "CHANGELOG.md",
@@ -31,13 +31,15 @@ FILE_WALL = 400
 FUNCTION_WALL = 50
 PARAMETER_WALL = 6
 #: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning,
-#: compaction and replica routing, which are optimisers: without them the call goes unmodified.
+#: compaction and replica routing, which are optimisers: without them the call goes unmodified. The
+#: thread that exports spans lives through whatever OpenTelemetry's SDK raises.
 BROAD = {
     "proxy/api/endpoint.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",
     "proxy/services/engines/replica_routing.py",
+    "proxy/services/telemetry/otlp_export.py",
 }
 #: Where TOML is parsed: what an operator writes is read with its lines by `slo/toml`; the demo
 #: reads texts that are shipped with it.
@@ -48,21 +50,42 @@ TOML_PARSERS = {
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
-    "proxy/cli/check.py": "tests/proxy/cli/test_main.py",
+    "dashboards/grafana/money_boards.py": "tests/dashboards/grafana/test_boards.py",
+    "dashboards/grafana/service_boards.py": "tests/dashboards/grafana/test_boards.py",
+    "dashboards/views/cache_health.py": "tests/proxy/pages/resources/test_cache_health.py",
+    "dashboards/views/calls.py": "tests/proxy/pages/resources/test_calls.py",
+    "dashboards/views/latency.py": "tests/proxy/pages/resources/test_latency.py",
     "proxy/cli/engine_changes.py": "tests/proxy/cli/test_engine_processes.py",
-    "proxy/cli/gateway_process.py": "tests/proxy/cli/test_main.py",
+    "proxy/cli/engine_status.py": "tests/proxy/cli/test_engine_processes.py",
+    "proxy/cli/gateway_process.py": "tests/proxy/cli/test_serve.py",
     "proxy/tools/engine_demo/messages.py": "tests/proxy/tools/engine_demo/test_result.py",
     "proxy/tools/engine_demo/model/train.py": "tests/whole/test_self_hosted_engine.py",
     "proxy/tools/engine_demo/model/weights.py": "tests/whole/test_self_hosted_engine.py",
     "proxy/tools/engine_demo/run.py": "tests/proxy/cli/test_engine_demo.py",
     "proxy/tools/engine_demo/session.py": "tests/whole/test_self_hosted_engine.py",
-    "proxy/cli/serve.py": "tests/proxy/cli/test_main.py",
     "proxy/cli/session.py": "tests/proxy/cli/test_main.py",
-    "proxy/api/serving.py": "tests/proxy/test_app.py",
     "proxy/store/receipt_import.py": "tests/proxy/cli/test_receipts.py",
     "proxy/store/redis/requests.py": "tests/proxy/store/redis/test_budget_store.py",
     "proxy/app_context.py": "tests/proxy/services/budgets/test_setup.py",
 }
+
+#: Tests whose names begin with no source's, as they test several together.
+TESTS_OF_SEVERAL_SOURCES = {
+    "tests/compaction/facts/test_bindings.py",
+    "tests/compaction/test_patterns.py",
+    "tests/compaction/test_retention.py",
+    "tests/proxy/pages/test_api_document.py",
+    "tests/proxy/pages/test_every_route.py",
+    "tests/proxy/providers/messages/test_round_trip.py",
+    "tests/proxy/providers/messages/test_sdk.py",
+    "tests/proxy/services/budgets/test_engine_budgets.py",
+    "tests/proxy/tools/simulator/test_call_faults.py",
+    "tests/slo/controller/test_incident.py",
+    "tests/slo/controller/test_invariants.py",
+    "tests/slo/controller/test_traces.py",
+}
+
+_ANY_QUESTION_WORD = re.compile(r"(What(ever)?|Whether|How|Why|Who(m|se)?|When|Where|Which)\b")
 
 
 def sources(*roots: str) -> list[Path]:
@@ -74,7 +97,7 @@ def name(path: Path) -> str:
 
 
 def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in nodes()[path]:
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -90,7 +113,7 @@ def test_the_top_level_holds_nothing_unasked():
 def test_files_stay_under_the_wall():
     long = {
         name(path): lines
-        for path in sources(*PACKAGES)
+        for path in sources(*PACKAGES, "tests")
         if (lines := len(path.read_text(encoding="utf8").splitlines())) > FILE_WALL
     }
 
@@ -141,6 +164,19 @@ def test_no_class_has_a_name_that_says_nothing():
     assert vague == []
 
 
+def test_docstrings_do_not_begin_with_any_question_word():
+    asking = [
+        f"{path}:{node.body[0].lineno} {text}"
+        for path in syntax_trees()
+        for node in nodes_of(path)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (text := ast.get_docstring(node))
+        and _ANY_QUESTION_WORD.match(text)
+    ]
+
+    assert asking == []
+
+
 def test_package_files_hold_a_docstring_and_nothing_else():
     trees = syntax_trees().items()
     full = [path for path, t in trees if path.endswith("__init__.py") and len(t.body) != 1]
@@ -189,6 +225,21 @@ def test_sources_listed_as_tested_elsewhere_are_tested_there():
     for source, test in TESTED_ELSEWHERE.items():
         assert (ROOT / source).exists(), source
         assert (ROOT / test).exists(), test
+
+
+def test_every_test_has_its_source():
+    """A test's name begins with its source's: ``test_planner_items.py`` tests ``planner.py``."""
+    stray = []
+    for room in PACKAGES:
+        for path in sorted((ROOT / "tests" / room).rglob("test_*.py")):
+            folder = ROOT / path.parent.relative_to(ROOT / "tests")
+            words = path.stem.removeprefix("test_").split("_")
+            names = ["_".join(words[:end]) for end in range(1, len(words) + 1)]
+            found = (folder / f"{each}{end}" for each in names for end in (".py", ".toml"))
+            if not any(source.exists() for source in found):
+                stray.append(name(path))
+
+    assert sorted(stray) == sorted(TESTS_OF_SEVERAL_SOURCES)
 
 
 def test_the_readme_of_commands_mentions_every_setting():

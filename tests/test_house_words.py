@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.source_trees import PACKAGES, ROOT, is_test, nodes, syntax_trees
+from tests.fakes.source_trees import PACKAGES, ROOT, nodes_of, source_trees, statements
 
 MAX_LOOSE_MODULES = 6
 MAX_RANKS = 14
@@ -70,7 +70,7 @@ Trees = dict[str, ast.Module]
 @pytest.fixture(scope="module")
 def modules() -> Trees:
     """Each source by its path."""
-    return {path: tree for path, tree in syntax_trees().items() if not is_test(path)}
+    return dict(source_trees())
 
 
 def documented(modules: Trees) -> list[tuple[str, str]]:
@@ -78,7 +78,7 @@ def documented(modules: Trees) -> list[tuple[str, str]]:
     return [
         (f"{path}:{getattr(node, 'name', '')}", text.partition("\n\n")[0])
         for path in modules
-        for node in nodes()[path]
+        for node in nodes_of(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (text := ast.get_docstring(node))
     ]
@@ -89,7 +89,7 @@ def described(tree: ast.Module, source: str) -> list[tuple[int, str]]:
     lines = source.splitlines()
     blocks = [
         (node.lineno, node.end_lineno or node.lineno)
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -129,7 +129,7 @@ def test_functions_are_named_by_verbs_and_nouns(modules: Trees) -> None:
     bare = [
         f"{path}:{node.lineno} {node.name}"
         for path in modules
-        for node in nodes()[path]
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and _PARTICIPLE.fullmatch(node.name)
         and node.name.lstrip("_") not in FIELD_WORDS
@@ -191,7 +191,7 @@ def test_a_short_module_with_one_importer_stands_in_its_importer(modules: Trees)
     names = {path.removesuffix(".py").replace("/", "."): path for path in modules}
     importers = defaultdict(set)
     for path in modules:
-        for node in nodes()[path]:
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for each in node.names:
                     full = f"{node.module}.{each.name}"
@@ -229,8 +229,8 @@ def exception_classes(modules: Trees) -> dict[str, str]:
     """The path of each exception class by its name."""
     bases = {
         node.name: (path, {ast.unparse(base).rpartition(".")[2] for base in node.bases})
-        for path, tree in modules.items()
-        for node in ast.walk(tree)
+        for path in modules
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     }
     found = {"CancelledError", *(name for name in vars(builtins) if is_builtin_exception(name))}
@@ -257,8 +257,8 @@ def test_private_exceptions_are_used_in_one_module_only(modules: Trees) -> None:
     private = {name for name in exception_classes(modules) if name.startswith("_")}
     shared = [
         f"{path}: {each.name}"
-        for path, tree in modules.items()
-        for node in ast.walk(tree)
+        for path in modules
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         for each in node.names
         if each.name in private

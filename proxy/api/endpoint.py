@@ -7,6 +7,7 @@ of our own work on a call, so a call meets none of them.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -16,31 +17,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.api.azure import PREFIX, as_openai, of_deployment
 from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.isolation import add_cache_salt, check_isolated
+from proxy.api.key_limits import check_model_allowed, expired_error
+from proxy.api.messages_api import OTHER_SPELLINGS, speaks_messages, with_usual_path
 from proxy.api.passthrough import Relay, internal_error
 from proxy.api.prefill import (
     PREFILL,
     PrefillRequests,
+    call_of_prompt,
     engine_dependencies,
     superseded_error,
     until_gone_or_superseded,
     warming_call,
 )
-from proxy.api.refused_keys import RefusedKeyLog
-from proxy.api.request import RequestHead, read_body, read_head
+from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
+from proxy.api.request import RequestHead, read_body, read_head, request_token
+from proxy.api.token_counting import LocalTokenCounts
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
-from proxy.calls.eligibility import CHAT
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
-from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError, ProxyError, Unready
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
+from proxy.records.agents import agent_of_body
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
 from proxy.records.timeline import Timeline
 
-_log = logging.getLogger("thriftgate.front")
+_log = logging.getLogger("thriftgate.api")
 
 #: Below /v1/, what the gateway answers itself.
 _GATEWAY_PATHS: Final = ("/v1/models", "/v1/thriftgate/")
@@ -51,6 +56,8 @@ _MODEL: Final = "/v1/models/"
 _WITHOUT_MODEL: Final = frozenset({"responses"})
 #: Endpoints whose lists hold messages and tools; those of others hold numbers, too.
 _CONVERSATIONS: Final = ("chat/completions", "responses")
+#: The same of Anthropic's API, whose batches hold many conversations.
+_MESSAGES: Final = frozenset({"messages", "messages/count_tokens"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
 _MAX_FEATURE_CHARS: Final = 128
 #: Seconds a caller has to send its body.
@@ -113,6 +120,7 @@ class Endpoint:
         self._in_flight = 0
         self._refused_keys = RefusedKeyLog(admission.ticks)
         self._prefills = PrefillRequests(admission.ticks)
+        self._token_counts = LocalTokenCounts()
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
@@ -125,9 +133,12 @@ class Endpoint:
         if path.startswith(PREFIX) and scope["type"] == "http":
             scope = as_openai(scope)
             path = scope["path"]
+        elif path.startswith(OTHER_SPELLINGS) and scope["type"] == "http":
+            scope = with_usual_path(scope)
+            path = scope["path"]
         is_call = scope["type"] == "http" and path.startswith("/v1/")
         is_page = path.startswith(_GATEWAY_PATHS) and path != f"/v1/{PREFILL}"
-        if not is_call or (is_page and not self._is_of_upstream(scope)):
+        if not is_call or (is_page and not await self._is_of_upstream(scope)):
             await self._pages(scope, receive, send)
             return
         self._in_flight += 1
@@ -136,21 +147,34 @@ class Endpoint:
         finally:
             self._in_flight -= 1
 
-    def _is_of_upstream(self, scope: Scope) -> bool:
+    async def _is_of_upstream(self, scope: Scope) -> bool:
         """True if a model is to be deleted, or to be shown that only an upstream may know."""
         path: str = scope["path"]
         name = path.removeprefix(_MODEL)
         if name == path or not name:
             return False
         catalog = self._deps.catalog
+        if catalog.team_aliases and (token := request_token(scope)):
+            key = None
+            with suppress(Unready):  # whoever answers refuses the call for it
+                key = self._admission.keys.find(token) or await self._admission.keys.fetch(token)
+            catalog = catalog.for_team(key.team_name if key is not None else "")
         is_unlisted = catalog.find(name) is None and catalog.unlisted_model(name) is not None
         return scope["method"] == "DELETE" or (scope["method"] == "GET" and is_unlisted)
+
+    def _new_call_id(self, scope: Scope, arrived: float) -> str:
+        """The id of a call that arrived, which tracing follows from here where it is on."""
+        call_id = self._admission.call_id(arrived)
+        if (tracing := self._deps.tracing) is not None:
+            tracing.begin(call_id, scope["headers"])
+        return call_id
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         timeline = Timeline(self._admission.ticks)
         arrived = self._admission.now()
-        call_id = self._admission.call_id(arrived)
+        call_id = self._new_call_id(scope, arrived)
         relay = Relay(call_id, receive, send, timeline)
+        relay.speaks_messages = speaks_messages(scope)
         try:
             with (
                 CallWatchdog(self._watchdog_timer) as watchdog,
@@ -193,7 +217,10 @@ class Endpoint:
             await self._warm(call, head, relay, watchdog, timeline)
         else:
             read = self._parse(call, head, timeline)
-            await serve(CallContext(read, relay, self._deps, watchdog, timeline))
+            deps = self._deps.for_call(read)
+            if await self._token_counts.answer(read, relay, deps, timeline):
+                return
+            await serve(CallContext(read, relay, deps, watchdog, timeline))
 
     async def _warm(
         self,
@@ -204,9 +231,10 @@ class Endpoint:
         timeline: Timeline,
     ) -> None:
         """Warm a prompt, until a newer one of its conversation comes."""
-        head = msgspec.structs.replace(head, endpoint=CHAT)
-        read = self._parse(warming_call(call), head, timeline)
-        deps = engine_dependencies(self._deps, read.model)
+        asked = call_of_prompt(call)
+        head = msgspec.structs.replace(head, endpoint=asked.endpoint)
+        read = warming_call(self._parse(asked, head, timeline))
+        deps = engine_dependencies(self._deps.for_call(read), read.model)
         with self._prefills.admit(read) as superseded:
             watchdog.watch_caller(until_gone_or_superseded(relay.wait_until_gone, superseded))
             watchdog.check()  # it listens from now on, not from its next round on
@@ -228,14 +256,16 @@ class Endpoint:
         if trouble := self._admission.capacity.trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
-            raise self._refused_keys.refuse(scope, is_missing=True)
+            raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=True))
 
     async def _find_key(self, head: RequestHead, scope: Scope) -> Key:
         """The key that came with the call, if it opens anything."""
         keys = self._admission.keys
         key = keys.find(head.token) or await keys.fetch(head.token)
         if key is None or key.revoked:
-            raise self._refused_keys.refuse(scope, is_missing=False)
+            raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=False))
+        if key.has_expired(self._admission.now()):
+            raise self._refused_keys.refuse(scope, expired_error(key))
         return key
 
     def _parse(self, call: Call, head: RequestHead, timeline: Timeline) -> Call:
@@ -243,6 +273,7 @@ class Endpoint:
         try:
             _check_media(head)
             call = _parse_fields(of_deployment(call, head.deployment), head)
+            check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:
                 teams = self._admission.keys.teams
                 check_isolated(call, teams)
@@ -305,7 +336,7 @@ def _check_media(head: RequestHead) -> None:
 
 def _json_limit(head: RequestHead) -> JsonSize | None:
     """The most JSON that a body may have; None where it is not going to be parsed."""
-    if head.endpoint.startswith(_CONVERSATIONS):
+    if head.endpoint.startswith(_CONVERSATIONS) or head.endpoint in _MESSAGES:
         return MAX_CONVERSATION
     is_json = head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
     return MAX_REQUEST if is_json else None
@@ -329,7 +360,8 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
             param="model",
         )
     if head.feature or not read.feature:
-        return msgspec.structs.replace(call, fields=read)
+        feature = call.feature or head.agent or agent_of_body(call.body)
+        return msgspec.structs.replace(call, fields=read, feature=feature)
     feature, notes = _label(read.feature), _shortened_label_note(read.feature)
     return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
 

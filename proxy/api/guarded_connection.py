@@ -24,9 +24,9 @@ _TIMEOUTS: Final = {
     ArrivalPhase.BODY: CallerError("The request's body arrived too slowly.", code="body_timeout"),
 }
 _LOG_LINES: Final = {
-    ArrivalPhase.HEADERS: "closed, for no complete headers came within THRIFTGATE_HEADER_TIMEOUT",
-    ArrivalPhase.BODY: "closed, for the body came more slowly than THRIFTGATE_BODY_MIN_RATE",
-    ArrivalPhase.ANSWER: "closed, for the caller took nothing of its answer",
+    ArrivalPhase.HEADERS: "closed: no complete headers within THRIFTGATE_HEADER_TIMEOUT",
+    ArrivalPhase.BODY: "closed: the body was slower than THRIFTGATE_BODY_MIN_RATE",
+    ArrivalPhase.ANSWER: "closed: the caller read nothing of its answer",
 }
 
 

@@ -5,13 +5,14 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.settlement import Pseudonymizer
 from proxy.errors import CallerError
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.providers.messages.request import THREAD, UNSUPPORTED_THREAD
 from proxy.records.call import Call
 
 #: Paths that a provider answers from the call alone, without what it keeps under its account. No
 #: other spelling of these paths may avoid how they are read and held to limits.
-#: Source: OpenAI API reference (2026-11).
+#: Source: OpenAI API reference; Anthropic API reference (2026-11).
 SELF_CONTAINED: Final = frozenset(
     {
         "audio/speech",
@@ -23,6 +24,8 @@ SELF_CONTAINED: Final = frozenset(
         "images/edits",
         "images/generations",
         "images/variations",
+        "messages",
+        "messages/count_tokens",
         "moderations",
         "rerank",
         "responses",
@@ -31,13 +34,23 @@ SELF_CONTAINED: Final = frozenset(
     }
 )
 #: Those of them whose body may go on from what the provider keeps.
-#: Source: openai 3.52, parameters of responses, its compact and its input_tokens (2026-11).
-_CONTINUING_PATHS: Final = frozenset({"responses", "responses/compact", "responses/input_tokens"})
+#: Source: openai 3.52, parameters of responses, its compact and its input_tokens; anthropic 2.11,
+#: parameters of beta messages and count_tokens (2026-11).
+_CONTINUING_PATHS: Final = frozenset(
+    {
+        "messages",
+        "messages/count_tokens",
+        "responses",
+        "responses/compact",
+        "responses/input_tokens",
+    }
+)
 #: Beginnings of paths that list, fetch or change what a provider keeps.
 #: Source: OpenAI API reference (2026-11).
 _STATE_PREFIXES: Final = (
     "assistants", "batches", "chat/completions", "containers", "conversations", "evals", "files",
-    "fine_tuning", "models", "responses", "skills", "threads", "uploads", "vector_stores", "videos",
+    "fine_tuning", "messages", "models", "responses", "skills", "threads", "uploads",
+    "vector_stores", "videos",
 )  # fmt: skip
 #: Call that lists the answers a provider keeps, instead of asking for one.
 #: Source: OpenAI API reference, list chat completions (2026-11).
@@ -176,9 +189,12 @@ def _forbid_realtime(call: Call) -> CallerError:
 
 
 def _forbid(call: Call, why: str, param: str | None = None) -> CallerError:
-    return CallerError(
+    error = CallerError(
         f"This call to /v1/{call.endpoint[:100]} {why}. {_HOW_TO_ALLOW}",
         code="provider_state_is_shared",
         param=param,
         status=403,
     )
+    if param == THREAD:
+        error.details = UNSUPPORTED_THREAD
+    return error

@@ -9,7 +9,13 @@ import orjson
 from starlette.types import Receive, Send
 
 from proxy.calls.ports import Head
-from proxy.errors import ProxyError, UpstreamError, envelope
+from proxy.errors import (
+    ProxyError,
+    UpstreamError,
+    envelope,
+    messages_envelope,
+    messages_status,
+)
 from proxy.records.receipt import Receipt, dollars, total_nanos
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import REQUEST_ID_HEADER, REQUEST_ID_SOURCES
@@ -32,6 +38,8 @@ _PASSED_HEADERS: Final = frozenset(
         "x-thriftgate-replica",
     }
 )
+#: Header of Anthropic's API that names a request.
+MESSAGES_REQUEST_ID: Final = b"request-id"
 _RATE_LIMIT_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-")
 _MAX_NOTES_CHARS: Final = 1024
 #: Kinds of upstreams' answers, by the names of their headers, that are remembered.
@@ -46,6 +54,7 @@ class Relay:
     Attributes:
         wants_trailer: True if a stream is to end with a comment of what it cost.
         is_begun: True if anything was sent.
+        speaks_messages: True if the caller speaks Anthropic's API, and so wants its errors.
     """
 
     __slots__ = (
@@ -55,6 +64,7 @@ class Relay:
         "_send",
         "_timeline",
         "is_begun",
+        "speaks_messages",
         "wants_trailer",
     )  # fmt: skip
 
@@ -76,6 +86,7 @@ class Relay:
         self._earlier_cost_nanos: int | None = 0
         self.wants_trailer = False
         self.is_begun = False
+        self.speaks_messages = False
 
     def begin(self, head: Head) -> Awaitable[None]:
         """Send the head of an answer that follows in pieces."""
@@ -102,8 +113,10 @@ class Relay:
 
     async def refuse(self, error: ProxyError) -> None:
         """Send an error instead of an answer."""
-        body = envelope(error)
-        await self._start(error.status, error_headers(error, self._call_id, len(body)))
+        status, headers, body = error_answer(
+            error, self._call_id, speaks_messages=self.speaks_messages
+        )
+        await self._start(status, headers)
         await self.end(body)
 
     def closing_event(self, receipt: Receipt) -> bytes:
@@ -125,6 +138,8 @@ class Relay:
     def _headers(self, head: Head) -> Headers:
         headers = _passed_headers(head.headers)
         headers.append((b"x-request-id", self._call_id))
+        if self.speaks_messages:
+            headers.append((MESSAGES_REQUEST_ID, self._call_id))
         if head.model:
             headers.append((b"x-thriftgate-model", _header_value(head.model)))
         if head.notes:
@@ -146,6 +161,24 @@ class Relay:
     def _start(self, status: int, headers: Headers) -> Awaitable[None]:
         self.is_begun = True
         return self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+def error_answer(
+    error: ProxyError, request_id: bytes, *, speaks_messages: bool
+) -> tuple[int, Headers, bytes]:
+    """The status, headers and body of an answer that is an error, in the caller's own API.
+
+    Args:
+        error: Error that the answer reports.
+        request_id: Names the request in the log.
+        speaks_messages: True if the caller speaks Anthropic's API.
+    """
+    if not speaks_messages:
+        body = envelope(error)
+        return error.status, error_headers(error, request_id, len(body)), body
+    body = messages_envelope(error, request_id.decode())
+    headers = error_headers(error, request_id, len(body))
+    return messages_status(error), [*headers, (MESSAGES_REQUEST_ID, request_id)], body
 
 
 def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:

@@ -1,24 +1,25 @@
 """Warming: the engine replica that will get a call reads its prompt while it is still being typed.
 
-``POST /v1/thriftgate/prefill`` takes the body of a chat call as it is so far. It is served as one
-for a single token that only the engine's own replicas may answer, so that budgets hold it, the
-ledger keeps it, and routing sends the call itself to the same replica. A newer one of the same
-conversation cancels the earlier one.
+``POST /v1/thriftgate/prefill`` takes the body of a chat, Responses or Messages call as it is so
+far. It is served as one for a single token that only the engine's own replicas may answer, so that
+budgets hold it, the ledger keeps it, and routing sends the call itself to the same replica. A newer
+one of the same conversation cancels the earlier one.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from proxy.calls.eligibility import CHAT
+from proxy.calls.eligibility import CHAT, RESPONSES
 from proxy.calls.ports import Dependencies
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.records.call import WARMING_PREFIX, Call
+from proxy.records.call import MESSAGES, WARMING_PREFIX, Call
 from proxy.records.request_fields import parse_request_fields
 
 #: Path below ``/v1/``.
@@ -30,7 +31,19 @@ MAX_AT_ONCE: Final = 16
 _MINUTE_S: Final = 60.0
 _MAX_TEAMS: Final = 10_000
 #: Fields that are about an answer, of which there is none.
-_ABOUT_ANSWERS: Final = ("max_completion_tokens", "stream_options", "n", "prediction")
+_ABOUT_ANSWERS: Final = (
+    "background", "max_completion_tokens", "n", "prediction", "stream_options",
+)  # fmt: skip
+_NO_STREAM: Final = {"stream": msgspec.Raw(b"false")}
+_ONE: Final = msgspec.Raw(b"1")
+#: Fields by which each API answers with one token, and keeps nothing.
+_ONE_TOKEN: Final[Mapping[str, Mapping[str, msgspec.Raw]]] = MappingProxyType(
+    {
+        CHAT: {"max_tokens": _ONE, **_NO_STREAM},
+        RESPONSES: {"max_output_tokens": _ONE, "store": msgspec.Raw(b"false"), **_NO_STREAM},
+        MESSAGES: {"max_tokens": _ONE, **_NO_STREAM},
+    }
+)
 
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -82,8 +95,10 @@ class PrefillRequests:
             raise _refusal(what, began + _MINUTE_S - now)
 
 
-def warming_call(call: Call) -> Call:
-    """The call for one token that warms the prompt of a chat call.
+def call_of_prompt(call: Call) -> Call:
+    """The call whose prompt a body of this endpoint is: of chat, Responses or Messages.
+
+    A Messages body has a ``system`` field, or comes with the header ``anthropic-version``.
 
     Raises:
         CallerError: If the body cannot be read.
@@ -92,13 +107,20 @@ def warming_call(call: Call) -> Call:
         raise CallerError("Send a POST.", code="method_not_allowed", status=405)
     parse_request_fields(call.body)  # says what is wrong with it
     fields = _fields(call.body)
+    endpoint = MESSAGES if call.speaks_messages or "system" in fields else CHAT
+    if "input" in fields and "messages" not in fields:
+        endpoint = RESPONSES
+    return msgspec.structs.replace(call, endpoint=endpoint)
+
+
+def warming_call(call: Call) -> Call:
+    """The call for one token that warms the prompt of a chat, Responses or Messages call."""
+    fields = _fields(call.body)
     for name in _ABOUT_ANSWERS:
         fields.pop(name, None)
-    fields |= {"max_tokens": msgspec.Raw(b"1"), "stream": msgspec.Raw(b"false")}
-    body = msgspec.json.encode(fields)
+    body = msgspec.json.encode({**fields, **_ONE_TOKEN[call.endpoint]})
     return msgspec.structs.replace(
         call,
-        endpoint=CHAT,
         body=body,
         fields=parse_request_fields(body),
         feature=f"{WARMING_PREFIX}{call.feature}",

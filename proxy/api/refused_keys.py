@@ -49,9 +49,8 @@ class RefusedKeyLog:
         self._next_line_at = float("-inf")
         self._unlogged = 0
 
-    def refuse(self, scope: Scope, *, is_missing: bool) -> CallerError:
+    def refuse(self, scope: Scope, error: CallerError) -> CallerError:
         """The refusal of this request, which is logged or counted."""
-        error = unauthenticated_error(is_missing=is_missing)
         now = self._ticks()
         if now < self._next_line_at:
             self._unlogged += 1

@@ -16,6 +16,7 @@ from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import CallerError
 from proxy.providers.json_size import MAX_REQUEST, ArrivingText, JsonSize
+from proxy.records.agents import agent_of_product
 from proxy.records.call import MODELS_PREFIX
 
 #: The caller's headers that are for the upstream. Its key, cookies and addresses are not.
@@ -24,6 +25,7 @@ _FORWARDED: Final = {
     for name in (
         "accept",
         "anthropic-beta",
+        "anthropic-version",
         "content-type",
         "idempotency-key",
         "openai-beta",
@@ -77,6 +79,7 @@ _READ_HEADERS: Final = frozenset(
         _WEBSOCKET_HEADER,
         b"content-encoding",
         b"content-length",
+        b"user-agent",
     }
 )
 _MAX_LENGTH_DIGITS: Final = 19
@@ -113,6 +116,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
         length: Bytes of the body, as announced; 0 where it is not.
         media: The body's media type, without parameters.
         encoding: The body's content coding; "" for none.
+        agent: The coding agent that its ``user-agent`` names; "" for none.
         deployment: The model that an Azure client's path names; "" for none.
     """
 
@@ -131,6 +135,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     media: str
     encoding: str
+    agent: str = ""
     deployment: str = ""
 
 
@@ -168,6 +173,7 @@ def read_head(scope: Scope) -> RequestHead:
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
         media=_media_type(found.get(b"content-type", "")),
         encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
+        agent=agent_of_product(found.get(b"user-agent", "")),
         deployment=scope.get(DEPLOYMENT, ""),
     )
 

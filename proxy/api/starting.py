@@ -6,8 +6,9 @@ from typing import Final
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.api.passthrough import error_headers
-from proxy.errors import Unready, envelope
+from proxy.api.messages_api import speaks_messages
+from proxy.api.passthrough import error_answer
+from proxy.errors import Unready
 
 #: The trouble that ``/readyz`` names until the gateway is ready.
 STARTING: Final = "the database has not been reached since the gateway started; its log says why"
@@ -49,19 +50,19 @@ def starting_app(request_id: Callable[[], str]) -> ASGIApp:
         elif path == "/readyz":
             await _send_json(send, 503, {"status": "not ready", "troubles": [STARTING]})
         else:
-            await _refuse(send, request_id())
+            await _refuse(send, request_id(), speaks_messages=speaks_messages(scope))
 
     return answer
 
 
-async def _refuse(send: Send, request_id: str) -> None:
+async def _refuse(send: Send, request_id: str, *, speaks_messages: bool) -> None:
     error = Unready(
         "The gateway is starting and waits for its database. Try again in a moment.",
         code="database_unavailable",
         retry_after=_RETRY_AFTER_S,
     )
-    body = envelope(error)
-    await _send(send, error.status, error_headers(error, request_id.encode(), len(body)), body)
+    answer = error_answer(error, request_id.encode(), speaks_messages=speaks_messages)
+    await _send(send, *answer)
 
 
 async def _send_json(send: Send, status: int, content: dict[str, object]) -> None:

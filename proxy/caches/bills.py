@@ -10,6 +10,8 @@ L = TypeVar("L", bound=str)
 #: Tokens at a prompt's end that engines compute in any case: nothing is generated without.
 #: Source: vLLM 0.33.0 and SGLang 0.5.23 (2026-11): a hit is at most all tokens but one.
 ALWAYS_FRESH: Final = 1
+#: Fields of a usage that count tokens written begin so; the rest is the lifetime.
+WRITE_PREFIX: Final = "write_"
 
 
 def readable_tokens(held: int, total: int, *, step: int = 1, least: int = 0, fresh: int = 0) -> int:
@@ -77,7 +79,7 @@ def call_usage(served: Served, *, output: int = 0, reasoning: int = 0) -> Usage:
         output: Tokens generated, other than reasoning.
         reasoning: Tokens of reasoning.
     """
-    written = {f"write_{ttl}": tokens for ttl, tokens in served.written.items()}
+    written = {WRITE_PREFIX + ttl: tokens for ttl, tokens in served.written.items()}
     return Usage(
         input=served.fresh, cache_read=served.read, output=output, reasoning=reasoning, **written
     )

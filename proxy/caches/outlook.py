@@ -16,7 +16,7 @@ from proxy.caches import (
     prefix_unit,
     slots,
 )
-from proxy.caches.bills import ALWAYS_FRESH
+from proxy.caches.bills import ALWAYS_FRESH, WRITE_PREFIX
 from proxy.caches.regime import Regime
 from slo.price import TokenRates
 
@@ -68,9 +68,9 @@ def planning_regime(
         least=rules.least if least is None else least,
         read=_share(rates.cache_read, rates.input, _READ),
         writes={
-            ttl: _share(getattr(rates, f"write_{ttl}"), rates.input, _WRITES[ttl])
+            ttl: _share(getattr(rates, WRITE_PREFIX + ttl), rates.input, _WRITES[ttl])
             for ttl in rules.paid
-            if rates.input is None or getattr(rates, f"write_{ttl}") is not None
+            if rates.input is None or getattr(rates, WRITE_PREFIX + ttl) is not None
         },
         lifetimes=rules.lifetimes,
         marks=rules.marks,

@@ -13,7 +13,7 @@ class Position(Protocol):
 
     @property
     def role(self) -> str:
-        """Whose it is."""
+        """The role that speaks at this position."""
         ...
 
     @property

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import msgspec
 
-from proxy.caches.bills import readable_tokens
+from proxy.caches.bills import WRITE_PREFIX, readable_tokens
+from slo.usage import Usage
 
 
 class Regime(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,3 +55,24 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
     def takes_marks(self) -> bool:
         """True if what is cached is chosen with marks."""
         return self.marks > 0
+
+
+def prompt_cost(usage: Usage, regime: Regime) -> float:
+    """Cost of a prompt at this cache, in tokens at the price of fresh ones.
+
+    Args:
+        usage: Its tokens, by how they are served.
+        regime: The cache, with its prices as multiples of a fresh token's.
+    """
+    written = sum(
+        getattr(usage, WRITE_PREFIX + ttl, 0) * float(times) for ttl, times in regime.writes.items()
+    )
+    return usage.input + usage.cache_read * float(regime.read) + written
+
+
+def write_surcharge(usage: Usage, regime: Regime) -> float:
+    """Surcharge of writing over sending the same tokens fresh, in tokens at their price."""
+    return sum(
+        getattr(usage, WRITE_PREFIX + ttl, 0) * (float(times) - 1.0)
+        for ttl, times in regime.writes.items()
+    )

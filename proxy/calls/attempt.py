@@ -2,14 +2,15 @@
 
 ::
 
-    compact → plan → translate → reserve → send → commit
+    convert → compact → plan → translate → reserve → send → commit
 
 It keeps no receipt: whoever let it run knows how the call goes on, and so what became of it.
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,8 +18,8 @@ from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
-from proxy.calls.replica_costs import ReplicaUse
 from proxy.calls.requirements import missing_capability
+from proxy.calls.responses_on_chat import call_on_chat
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import (
     RouteChoice,
@@ -33,14 +34,14 @@ from proxy.calls.scheduling import call_hints
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
 from proxy.calls.translation import prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer, read_failure
-from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
-from proxy.upstream.port import REQUEST_ID_HEADER, UpstreamExchange, request_id, was_never_sent
+from proxy.upstream.port import UpstreamExchange, request_id, was_never_sent
 
+T = TypeVar("T")
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
@@ -67,23 +68,9 @@ class Attempt:
     """
 
     __slots__ = (
-        "_is_planned",
-        "_is_resent",
-        "_refused_compaction",
-        "_sent_at",
-        "_skipped",
-        "_status",
-        "answer",
-        "choice",
-        "context",
-        "failed_meter",
-        "info",
-        "may_switch_model",
-        "planned",
-        "reader",
-        "ttft",
-        "was_accepted",
-        "was_sent",
+        "_is_planned", "_is_resent", "_refused_compaction", "_sent_at", "_skipped", "_status",
+        "answer", "choice", "context", "failed_meter", "info", "may_switch_model", "planned",
+        "reader", "ttft", "was_accepted", "was_sent",
     )  # fmt: skip
 
     def __init__(
@@ -129,6 +116,19 @@ class Attempt:
         self._status = 0
         self.ttft: float | None = None
 
+    async def convert(self) -> UpstreamError | None:
+        """Say the call in the API of the route's upstream; or why a substitute cannot take it.
+
+        Raises:
+            CallerError: If it cannot be said to the upstream of the model that was asked for.
+        """
+        say = partial(call_on_chat, self.context.call, self.choice.route)
+        translated = await self._run_translation(say)
+        if isinstance(translated, UpstreamError):
+            return translated
+        self.info = msgspec.structs.replace(self.info, translated=translated)
+        return None
+
     async def compact(self) -> None:
         """Have the prompt compacted where its feature or its caller asks for that."""
         compaction = self.context.deps.compaction
@@ -151,6 +151,8 @@ class Attempt:
         prepared = await self._prepare()
         if isinstance(prepared, UpstreamError):
             return prepared
+        if self.info.translated is not None:
+            prepared = self.info.translated.with_reader(prepared)
         self.reader = prepared.reader
         self.info = msgspec.structs.replace(
             self.info, notes=prepared.notes + self.info.compaction.notes, planned=self.planned
@@ -176,7 +178,9 @@ class Attempt:
                 headers={**self.info.headers, **admitted.headers},
                 notes=(*self.info.notes, *admitted.notes),
             )
-        self._add_skipped_header()
+        if self._skipped:
+            headers = {**self.info.headers, **skipped_header(self._skipped)}
+            self.info = msgspec.structs.replace(self.info, headers=headers)
         return prepared
 
     async def send(self, prepared: PreparedRequest) -> UpstreamAnswer:
@@ -191,9 +195,10 @@ class Attempt:
         if self.choice.replica is not None:
             self.choice.replica.send()
         self._sent_at = context.timeline.now()
-        self.info = msgspec.structs.replace(
-            self.info, sent_at=self._sent_at, replica_use=self._begin_use(route)
-        )
+        is_paid = context.call.method == "POST"
+        costs = context.deps.replica_costs
+        use = costs.begin(route.upstream, self._sent_at) if is_paid else None
+        self.info = msgspec.structs.replace(self.info, sent_at=self._sent_at, replica_use=use)
         context.watchdog.set_deadline(
             AwaitedEvent.FIRST_BYTE, context.deps.retry_policy.first_byte_s
         )
@@ -269,7 +274,8 @@ class Attempt:
         A prompt that is too long compacted is longer unmodified.
         """
         result = self.info.compaction
-        is_other = result.call(self.context.call).body is not self.context.call.body
+        asked = self.info.asked_call
+        is_other = result.call(asked).body is not asked.body
         may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
         return result if may_be else None
 
@@ -287,24 +293,13 @@ class Attempt:
         if self._is_planned:
             self.context.deps.planning.note_attempt_ended(self.planned)
 
-    def _begin_use(self, route: Route) -> ReplicaUse | None:
-        """The call's use of a replica that is paid by the hour; None where it generates nothing."""
-        if self.context.call.method != "POST":
-            return None
-        return self.context.deps.replica_costs.begin(route.upstream, self._sent_at)
-
-    def add_request_id(self, failure: UpstreamError) -> None:
-        """Have a failure tell the caller the provider's id of the request, where it gave one."""
-        if named := self.info.upstream_request_id:
-            failure.headers = {**failure.headers, REQUEST_ID_HEADER: named}
-
     def _leave_replica(self) -> None:
         """Tell the replica's router that the call is over, with the engine's own usage."""
         if self.choice.replica is None:
             return
         meter = self.answer.meter if self.answer is not None else None
         usage = meter.usage if meter is not None and not meter.has_implausible_usage else None
-        own = self.info.sent_call.body is self.context.call.body and self.changed_plan is None
+        own = self.info.sent_call is self.info.asked_call and self.changed_plan is None
         turn = finished_turn(self.info, meter)
         self.choice.replica.end(usage, is_comparable=own, turn=turn)
 
@@ -349,10 +344,10 @@ class Attempt:
         if self._is_resent and self._refused_compaction is None:
             return
         if self._refused_compaction is None:
-            result = await compaction.compact(self.context.call, self.choice.route)
+            result = await compaction.compact(self.info.asked_call, self.choice.route)
         else:
             result = await compaction.track_unmodified(
-                self.context.call, passthrough_result(self._refused_compaction.mode, "refused")
+                self.info.asked_call, passthrough_result(self._refused_compaction.mode, "refused")
             )
         if result is NO_COMPACTION:
             return
@@ -360,12 +355,6 @@ class Attempt:
         if result.header:
             headers["x-thriftgate-compaction"] = result.header
         self.info = msgspec.structs.replace(self.info, compaction=result, headers=headers)
-
-    def _add_skipped_header(self) -> None:
-        """Tell the caller which models cannot take the call."""
-        if self._skipped:
-            headers = {**self.info.headers, **skipped_header(self._skipped)}
-            self.info = msgspec.structs.replace(self.info, headers=headers)
 
     async def _prepare(self) -> PreparedRequest | UpstreamError:
         """The request; for a substitute model, why it cannot be translated.
@@ -375,16 +364,21 @@ class Attempt:
         """
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         hints = call_hints(self.context, call, route)
-        made = partial(prepare, call, route, self.planned, is_substitute=is_substitute, hints=hints)
+        translates = self.info.translated is not None and self.info.translated.adapts
+        adapts = is_substitute or self.choice.is_alias or translates
+        made = partial(prepare, call, route, self.planned, is_substitute=adapts, hints=hints)
+        return await self._run_translation(made)
+
+    async def _run_translation(self, work: Callable[[], T]) -> T | UpstreamError:
+        """A translation of the call, made on a thread where it is long; or why there is none."""
+        is_short = len(self.context.call.body) < _MIN_THREADED_BODY_BYTES
         try:
-            return (
-                made()
-                if len(call.body) < _MIN_THREADED_BODY_BYTES
-                else await asyncio.to_thread(made)
-            )
+            return work() if is_short else await asyncio.to_thread(work)
         except CallerError as error:
-            if not is_substitute:
-                raise
+            if self.info.translated is not None:
+                error = self.info.translated.translate_error(error)
+            if not self._is_substitute:
+                raise error from None
             return untranslatable_call(error)
 
     def _note_head(self, exchange: UpstreamExchange) -> None:

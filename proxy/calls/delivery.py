@@ -37,7 +37,7 @@ _STREAM_END_WAIT_S = 1.0
 class Delivery:
     """One answer on its way to its caller; it settles exactly once, however it ends."""
 
-    __slots__ = ("_answer", "_attempt", "_context", "_reader", "_receipt")
+    __slots__ = ("_answer", "_attempt", "_began", "_context", "_reader", "_receipt")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Delivery:
         self._attempt = attempt
         self._reader = reader
         self._answer = answer
+        self._began = context.timeline.now()
         self._receipt: Receipt | None = None
 
     async def deliver(self) -> None:
@@ -263,6 +264,9 @@ class Delivery:
             self._attempt, end, self._context.timeline, self._context.deps.pseudonymizer
         )
         self._context.deps.ledger.keep(self._receipt)
+        if self._attempt.route is not None and self._answer.generates:
+            registry, now = self._context.deps.route_health, self._context.timeline.now()
+            registry.record_answer_end(self._attempt.route, reason, self._began, now)
         return self._receipt
 
 

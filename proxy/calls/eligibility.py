@@ -8,12 +8,12 @@ from proxy.prefix.layouts.declared_slots import FIELD, named_slots
 from proxy.prefix.planned import Passthrough, PlanningRequest
 from proxy.prefix.prompts.objects import Unplannable, may_hold_tags
 from proxy.prefix.prompts.prompt import parse_prompt
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 
 CHAT: Final = "chat/completions"
 RESPONSES: Final = "responses"
 #: Endpoints whose bodies are prompts that can be read.
-PLANNABLE_ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
+PLANNABLE_ENDPOINTS: Final = frozenset({CHAT, RESPONSES, MESSAGES})
 #: Bytes below which hardly any cache keeps a prompt.
 MIN_PLANNED_BYTES: Final = 2 * 1024
 #: Bytes above which a prompt is sent unmodified.
@@ -37,7 +37,7 @@ def skip_reason(call: Call, route: Route | None = None) -> Passthrough | None:
     size = len(call.body)
     if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
         return Passthrough(reason=NO_PROMPT)
-    if call.endpoint == RESPONSES and route is not None and not _speaks_responses(route):
+    if route is not None and not speaks_endpoint(route, call.endpoint):
         return Passthrough(reason=OTHER_WIRE)
     # A key that only the longer calls of a conversation carried would part its cache.
     keyed = route is not None and needs_key(route.regime, route.upstream.provider)
@@ -58,6 +58,7 @@ def planning_request(call: Call) -> PlanningRequest:
         body=call.body,
         shows=call.key.keeps_prompts,
         origin=call.origin,
+        is_native=call.endpoint == MESSAGES,
     )
 
 
@@ -66,15 +67,20 @@ def _unused_slots_reason(call: Call) -> str:
     if not call.slots.strip() and FIELD.encode() not in call.body:
         return ""
     try:
-        found = named_slots(parse_prompt(call.body), call.slots)
+        prompt = parse_prompt(call.body, is_native=call.endpoint == MESSAGES)
+        found = named_slots(prompt, call.slots)
     except Unplannable as why:
         return str(why)[:_MAX_REASON_CHARS]
     said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
     return "; ".join([*found.notes[:_MAX_NAMED_SLOTS], *([said] if found.wish else [])])
 
 
-def _speaks_responses(route: Route) -> bool:
-    """True if a Responses call goes there in its own format, with cache marks of that format."""
+def speaks_endpoint(route: Route, endpoint: str) -> bool:
+    """True if a call goes there in its own format, with cache marks of that format."""
     upstream = route.upstream
+    if endpoint == MESSAGES:
+        return upstream.speaks_messages
+    if endpoint != RESPONSES:
+        return True
     there = upstream.kind == "openai" and upstream.serves_responses
     return there and route.regime != "anthropic-breakpoint"

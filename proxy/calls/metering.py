@@ -21,6 +21,7 @@ from proxy.providers.assistant_message import assistant_message
 from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
+from proxy.providers.output_items import output_items
 from proxy.providers.sse import ServerSentEvent, parse_events
 from proxy.providers.usage import merge_usage
 from slo.usage import Usage
@@ -52,6 +53,9 @@ _FAILURE_EVENTS: Final = frozenset({"error", "response.failed"})
 _MAX_REPAIRED_EVENT_BYTES: Final = 64 * 1024
 #: Most events searched for the answer's id; some upstreams leave it out of the first.
 _MAX_EVENTS_ASKED_FOR_ID: Final = 8
+#: Events without content that begin an answer all the same: some models write tokens without text,
+#: and their stream is not held back until it ends. An opening has fewer.
+_MAX_EMPTY_EVENTS: Final = 16
 #: Choices whose ends are remembered: more than any provider generates in one call.
 _MAX_ENDED_CHOICES: Final = 1024
 
@@ -60,7 +64,8 @@ class Meter:
     """Watches one answer go by.
 
     Attributes:
-        has_begun: True if an event came with content, or one that says why there is none.
+        has_begun: True if an event came with content, one that says why there is none, or many
+            events without.
         is_finished: True if the upstream said that the answer is complete.
         is_broken: True if it said that something went wrong; what it says after that is not read.
         has_final_usage: True if it said in the same breath what was used.
@@ -73,6 +78,7 @@ class Meter:
 
     __slots__ = (
         "_buckets",
+        "_empty_events",
         "_end",
         "_ended_choices",
         "_ended_choices_at_usage",
@@ -120,6 +126,7 @@ class Meter:
         self._found: dict[str, Any] = {}
         self._buckets: Usage | None = None
         self._to_ask = _MAX_EVENTS_ASKED_FOR_ID
+        self._empty_events = 0
         self._end = b"[DONE]"
         self._ended_choices: set[bytes] = set()
         self._ended_choices_at_usage = 0
@@ -136,14 +143,7 @@ class Meter:
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
         self._keep(run)
-        if (
-            self._to_ask
-            or not self.has_begun
-            or self._end in run
-            or b"error" in run
-            or run.count(b'"usage"') != run.count(b'"usage":null')
-            or _has_stop_reason(run)
-        ):
+        if self._may_matter(run):
             self._note_run(run)
 
     def feed_part(self, run: bytes) -> None:
@@ -231,10 +231,21 @@ class Meter:
         Args:
             max_bytes: Longer answers are not put together.
         """
+        known = self._has_whole_answer(max_bytes)
+        return assistant_message(self._kept, streamed=self._streamed) if known else None
+
+    def output_items(self, max_bytes: int) -> bytes | None:
+        """The items of a Responses answer as its caller will send them back, as a JSON list.
+
+        Args:
+            max_bytes: Longer answers are not read again.
+        """
+        known = self._has_whole_answer(max_bytes)
+        return output_items(self._kept, streamed=self._streamed) if known else None
+
+    def _has_whole_answer(self, max_bytes: int) -> bool:
         is_whole = not (self._is_cut or self.is_unreadable)
-        if not is_whole or sum(map(len, self._kept)) > max_bytes:
-            return None
-        return assistant_message(self._kept, streamed=self._streamed)
+        return is_whole and sum(map(len, self._kept)) <= max_bytes
 
     def _keep(self, run: bytes) -> None:
         """Keep a run while there is room."""
@@ -263,8 +274,20 @@ class Meter:
                 self.has_begun = (
                     self.has_begun or self._to_ask < _MAX_EVENTS_ASKED_FOR_ID
                 )  # empty, but whole
-            else:
+            elif event.name or self._may_matter(event.data):
                 self._note_event(event)
+
+    def _may_matter(self, text: bytes) -> bool:
+        """True if a run or an event may hold more than generated text, by a look at its bytes."""
+        return (
+            self._to_ask > 0
+            or not self.has_begun
+            or self._end in text
+            or b"error" in text
+            or text.count(b'"usage"') != text.count(b'"usage":null')
+            or b'"usageMetadata"' in text
+            or _has_stop_reason(text)
+        )
 
     def _note_event(self, event: ServerSentEvent) -> None:
         """Note the fields of one event; data that is no JSON object only begins the answer."""
@@ -276,7 +299,7 @@ class Meter:
         if answer is None:
             self.is_unreadable = True
             answer = AnswerFields()
-        if self._streamed and b'_reason"' in event.data:
+        if self._streamed and (_has_stop_reason(event.data) or b'"finishReason"' in event.data):
             ended = islice(answer.ended_choices(), _MAX_ENDED_CHOICES - len(self._ended_choices))
             self._ended_choices.update(ended)
         kind = answer.kind
@@ -289,7 +312,9 @@ class Meter:
             if self._to_ask:
                 self._note_opening(kind, answer)
             is_certain = self.has_begun or is_dense or not self._streamed
+            is_certain = is_certain or self._empty_events == _MAX_EMPTY_EVENTS
             self.has_begun = is_certain or has_content(kind, event.data)
+            self._empty_events += not self.has_begun
         self._note_usage(answer)
         self.miss_reason = provider_reason(event.data) or self.miss_reason
 

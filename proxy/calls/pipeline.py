@@ -41,6 +41,7 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
+from proxy.upstream.port import REQUEST_ID_HEADER
 
 _log = logging.getLogger("thriftgate.upstreams")
 
@@ -77,7 +78,7 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
             routes.switch_model(failure)
             continue
         attempt.close(failure)
-        attempt.add_request_id(failure)
+        _add_request_id(attempt, failure)
         _log.warning(
             "Call %s, upstream %s: %s (%s)",
             context.call.id,
@@ -96,6 +97,12 @@ def record_refusal(call: Call, refusal: ProxyError, deps: Dependencies, timeline
     """Keep the receipt of a call that is sent nowhere."""
     end = AttemptOutcome(outcome=Outcome.REFUSED, status=refusal.status, error=refusal.code)
     deps.ledger.keep(build_receipt(AttemptInfo(call=call), end, timeline, deps.pseudonymizer))
+
+
+def _add_request_id(attempt: Attempt, failure: UpstreamError) -> None:
+    """Have a failure tell the caller the provider's id of the request, where it gave one."""
+    if named := attempt.info.upstream_request_id:
+        failure.headers = {**failure.headers, REQUEST_ID_HEADER: named}
 
 
 def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> None:
@@ -146,6 +153,8 @@ async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
         Unready: If nobody can say whether it fits.
         CancelledError: If it was cancelled; nothing is left open.
     """
+    if (untranslatable := await attempt.convert()) is not None:
+        return untranslatable
     await attempt.compact()
     await attempt.plan()
     prepared = await attempt.translate()
@@ -154,6 +163,8 @@ async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
     reserved = await attempt.reserve(prepared)
     if isinstance(reserved, CheaperRoute):
         return reserved
+    if (tracing := attempt.context.deps.tracing) is not None:
+        reserved = tracing.propagate(attempt.info, reserved)
     try:
         answer = await attempt.send(reserved)
         await attempt.commit(answer)

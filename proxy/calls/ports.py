@@ -1,8 +1,8 @@
 """The ports of the pipeline: everything that answering a call needs from outside."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -13,11 +13,12 @@ from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.settlement import AttemptInfo, Pseudonymizer
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
@@ -202,6 +203,18 @@ class SpendingLimits(Protocol):
         ...
 
 
+class TracingPort(Protocol):
+    """Follows calls in the traces that they are part of."""
+
+    def begin(self, call_id: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Take the trace that a request's headers name, or begin one."""
+        ...
+
+    def propagate(self, attempt: AttemptInfo, prepared: PreparedRequest) -> PreparedRequest:
+        """The request of an attempt that is sent now, with its place in the trace."""
+        ...
+
+
 class RoutingPort(Protocol):
     """Moves calls to other routes while objectives are missed."""
 
@@ -275,6 +288,15 @@ class Dependencies:
     replicas: ReplicaPort | None = None
     latency_target: Callable[[Call], LatencyTarget | None] | None = None
     residency: tuple[Residency, ...] = ()
+    tracing: TracingPort | None = None
+
+    def for_call(self, call: Call) -> "Dependencies":
+        """The same with the model aliases of the call's team; as they are for a model in a path.
+
+        What a path names is retrieved or deleted at its provider, so no alias stands for it.
+        """
+        catalog = self.catalog if call.path_model else self.catalog.for_team(call.key.team_name)
+        return self if catalog is self.catalog else replace(self, catalog=catalog)
 
 
 class CallContext(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.catalog.entries import Model, Route
 from proxy.providers.substitution import accepted_traits
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 from slo.ladder import CallRequirements, Capabilities
 from slo.ladder import missing_capability as lacking
 
@@ -29,10 +29,19 @@ _MAX_REMEMBERED_CALLS: Final = 4096
 _MAX_MESSAGE_BYTES: Final = 4096
 #: Bytes of a body of no known form in which anything is looked for.
 _MAX_SEARCHED_BYTES: Final = 256 * 1024
-#: Parts of a message that are no text, in chat and in Responses calls: what takes one takes all.
-#: Source: OpenAI API reference, create chat completion, create a response (2026-11).
+#: Parts of a message that are no text, in all APIs: what takes one takes all.
+#: Source: OpenAI API reference, create chat completion, create a response; Anthropic API, create a
+#: message (2026-11).
 _NON_TEXT_TYPES: Final = frozenset(
-    {b'"image_url"', b'"input_image"', b'"file"', b'"input_file"', b'"input_audio"'}
+    {
+        b'"document"',
+        b'"file"',
+        b'"image"',
+        b'"image_url"',
+        b'"input_audio"',
+        b'"input_file"',
+        b'"input_image"',
+    }
 )
 #: Beginning of an assistant's message whose form is not known.
 _ASSISTANT_TURN: Final = re.compile(
@@ -42,6 +51,8 @@ _ABSENT: Final = msgspec.Raw(b"")
 #: Values by which a body says that there are none; the longest of them bounds what is read.
 _EMPTY_VALUES: Final = (b"null", b"[]", b"{}", b"false")
 _MAX_EMPTY_BYTES: Final = 5
+#: Types of Anthropic's ``tool_choice`` that leave it to the model.
+_FREE_CHOICES: Final = frozenset({b"", b'"auto"', b'"none"'})
 _NO_OPTIONS: Final = (b"", b"null")
 #: Digits of the largest limit that is read.
 _MAX_LIMIT_DIGITS: Final = 18
@@ -71,7 +82,14 @@ class RequestTraits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Part(msgspec.Struct):
+    """A part of a message, or a tool.
+
+    Attributes:
+        content: Parts of a tool's result, in Anthropic's API.
+    """
+
     type: msgspec.Raw = _ABSENT
+    content: msgspec.Raw = _ABSENT
 
 
 class _Message(msgspec.Struct):
@@ -102,6 +120,8 @@ class _Fields(msgspec.Struct):
     function_call: msgspec.Raw = _ABSENT
     tool_choice: msgspec.Raw = _ABSENT
     stop: msgspec.Raw = _ABSENT
+    output_config: msgspec.Raw = _ABSENT
+    stop_sequences: msgspec.Raw = _ABSENT
 
 
 class _Body(_Fields):
@@ -133,16 +153,16 @@ class _TraitsCache:
         self._last: tuple[bytes, RequestTraits] | None = None
         self._long: OrderedDict[tuple[str, int], RequestTraits] = OrderedDict()
 
-    def traits_of_body(self, body: bytes) -> RequestTraits:
+    def traits_of_body(self, body: bytes, *, is_messages: bool) -> RequestTraits:
         if self._last is None or self._last[0] is not body:
-            self._last = (body, _read_traits(body))
+            self._last = (body, _read_traits(body, is_messages=is_messages))
         return self._last[1]
 
     def traits_of_call(self, call: Call) -> RequestTraits:
         key = (call.id, len(call.body))
         found = self._long.get(key)
         if found is None:
-            found = self._long[key] = _read_traits(call.body)
+            found = self._long[key] = _read_traits(call.body, is_messages=call.endpoint == MESSAGES)
             if len(self._long) > _MAX_REMEMBERED_CALLS:
                 self._long.popitem(last=False)
         return found
@@ -154,7 +174,7 @@ _traits_cache: Final = _TraitsCache()
 def request_traits(call: Call) -> RequestTraits:
     """The traits of the call's body, which is read once."""
     return (
-        _traits_cache.traits_of_body(call.body)
+        _traits_cache.traits_of_body(call.body, is_messages=call.endpoint == MESSAGES)
         if len(call.body) < _MIN_REMEMBERED_BYTES
         else _traits_cache.traits_of_call(call)
     )
@@ -209,11 +229,11 @@ def route_capabilities(route: Route) -> Capabilities:
     )
 
 
-def _read_traits(body: bytes) -> RequestTraits:
+def _read_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     try:
         fields = _BODY.decode(body)
     except _UNREADABLE:
-        return _guess_traits(body)
+        return _guess_traits(body, is_messages=is_messages)
     talk = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
     first = fields.input if isinstance(fields.input, str) and not fields.messages else ""
     begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
@@ -226,10 +246,11 @@ def _read_traits(body: bytes) -> RequestTraits:
         vision=any(map(_is_no_text, talk)),
         is_answered=any(map(_is_answer, talk)),
         begins=begins,
+        is_messages=is_messages,
     )
 
 
-def _guess_traits(body: bytes) -> RequestTraits:
+def _guess_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     """Guesses the traits of a body in an unknown format; a long one is taken to need everything."""
     try:
         fields = _FIELDS.decode(body)
@@ -241,20 +262,23 @@ def _guess_traits(body: bytes) -> RequestTraits:
         vision=is_long or any(kind in body for kind in _NON_TEXT_TYPES),
         is_answered=is_long or _ASSISTANT_TURN.search(body) is not None,
         begins=body[:_MAX_MESSAGE_BYTES],
+        is_messages=is_messages,
     )
 
 
-def _traits(fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes) -> RequestTraits:
+def _traits(
+    fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes, is_messages: bool
+) -> RequestTraits:
     limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
     read = (limit for each in limits if (limit := _output_limit(each)) is not None)
     return RequestTraits(
         tools=any(_is_given(each) for each in (fields.tools, fields.functions)),
-        schema=_is_schema(fields.response_format) or _is_schema(fields.text),
+        schema=any(map(_is_schema, (fields.response_format, fields.text, fields.output_config))),
         vision=vision,
         output=next(read, 0),
         is_answered=is_answered,
         first=blake2b(begins, digest_size=16).digest(),
-        needs=tuple(_required_features(fields)),
+        needs=tuple((_messages_features if is_messages else _required_features)(fields)),
     )
 
 
@@ -274,6 +298,22 @@ def _required_features(fields: _Fields) -> Iterator[str]:
             yield name
     if _begins_with(fields.tools, b"["):
         yield from _tool_needs(fields.tools)
+
+
+def _messages_features(fields: _Fields) -> Iterator[str]:
+    """The same of a call of Anthropic's API, whose own tools have types of their own."""
+    choice = fields.tool_choice
+    if _begins_with(choice, b"{") and bytes(_FORM.decode(choice).type) not in _FREE_CHOICES:
+        yield "forced_tools"
+    if _is_given(fields.stop_sequences):
+        yield "stop"
+    if _begins_with(fields.tools, b"["):
+        try:
+            kinds = {bytes(each.type) for each in _PARTS.decode(fields.tools)}
+        except _UNREADABLE:
+            return
+        if kinds - {b"", b"null", b'"custom"'}:
+            yield "server_tools"
 
 
 def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
@@ -310,7 +350,11 @@ def _is_no_text(message: _Message) -> bool:
 
 def _has_no_text(parts: msgspec.Raw) -> bool:
     try:
-        return any(bytes(each.type) in _NON_TEXT_TYPES for each in _PARTS.decode(parts))
+        found = _PARTS.decode(parts)
+        inner = (each.content for each in found if _begins_with(each.content, b"["))
+        return any(bytes(each.type) in _NON_TEXT_TYPES for each in found) or any(
+            map(_has_no_text, inner)
+        )
     except _UNREADABLE:
         return True
 

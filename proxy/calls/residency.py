@@ -1,4 +1,4 @@
-"""Where a call may be processed: by the policies, and by the call itself; pure.
+"""Regions in which a call may be processed, by the policies and by the call itself; pure.
 
 A region is that of an upstream in the catalog. An upstream without one is bound to none, so a call
 that is bound to a region goes nowhere near it.

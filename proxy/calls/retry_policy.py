@@ -5,7 +5,9 @@ import msgspec
 from proxy.errors import UpstreamError
 
 #: Endpoints that generate or embed, and so have usage even when the upstream does not say.
-GENERATING_ENDPOINTS = frozenset({"chat/completions", "responses", "completions", "embeddings"})
+GENERATING_ENDPOINTS = frozenset(
+    {"chat/completions", "responses", "messages", "completions", "embeddings"}
+)
 #: Endpoints whose output is predicted, held of budgets, and settled where it is left half-way.
 BILLED_ENDPOINTS = GENERATING_ENDPOINTS | {"responses/compact"}
 #: Failures that would only repeat on the same route.

@@ -88,6 +88,8 @@ class RouteChoice(msgspec.Struct, frozen=True):
             its latest calls began, in less time than the call has waited; or once the route in its
             place is overdue.
         replica: Its replica of an engine, once the engine's replicas are in order; else None.
+        is_alias: True if the name in the call is an alias of its model, so that the request is
+            translated to what that model takes.
     """
 
     route: Route
@@ -96,6 +98,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
     is_last_resort: bool = False
     is_suspect: bool = False
     replica: ReplicaTicket | None = None
+    is_alias: bool = False
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,9 +131,12 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
         return _owning_route(name, catalog)
     model = catalog.find(call.model) if call.model else None
     if model is not None:
-        return tuple(RouteChoice(route, model.id) for route in model.routes)
+        is_alias = catalog.aliases.target(call.model) not in {"", call.model}
+        routes = _named_routes(model) if is_alias else model.routes
+        return tuple(RouteChoice(route, model.id, is_alias=is_alias) for route in routes)
     if not call.model:
-        return (RouteChoice(catalog.default, call.model),)
+        default = catalog.messages_default if call.speaks_messages else catalog.default
+        return (RouteChoice(default, call.model),)
     if (unlisted := catalog.unlisted_model(call.model)) is not None:
         return tuple(RouteChoice(route, unlisted.id) for route in unlisted.routes)
     if call.endpoint not in GENERATING_ENDPOINTS and not catalog.passing.refuses:
@@ -166,9 +172,7 @@ def _unknown_model(name: str, catalog: Catalog) -> CallerError:
 
 def substitute_routes(model: Model, why: str) -> tuple[RouteChoice, ...]:
     """The routes of a model that serves a call in place of another."""
-    return tuple(
-        RouteChoice(_with_model_name(route, model.id), model.id, why) for route in model.routes
-    )
+    return tuple(RouteChoice(route, model.id, why) for route in _named_routes(model))
 
 
 def fallback_models(call: Call, catalog: Catalog, failure: UpstreamError) -> tuple[Model, ...]:
@@ -216,6 +220,6 @@ def is_overflow(failure: UpstreamError) -> bool:
     return failure.status in {400, 413, 422} and bool(_OVERFLOW_MESSAGE.search(failure.message))
 
 
-def _with_model_name(route: Route, model: str) -> Route:
-    """The route, with the model's name where it would forward the caller's."""
-    return route if route.model else replace(route, model=model)
+def _named_routes(model: Model) -> tuple[Route, ...]:
+    """The model's routes, each with its name where it would forward the caller's."""
+    return tuple(route if route.model else replace(route, model=model.id) for route in model.routes)

@@ -13,7 +13,7 @@ from typing import Final
 
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
-from proxy.errors import UpstreamError
+from proxy.errors import ProxyError, UpstreamError
 from slo.attempt_budgets import HedgeBudget, RecentTtft, RetryBudget
 from slo.breaker import BreakerState, CircuitBreaker, order_routes
 from slo.concurrency import ConcurrencyLimit
@@ -154,13 +154,25 @@ class RouteHealthRegistry:
         breaker = self.health_of(route).breaker
         before = breaker.ejections
         breaker.record_outcome(now, ok=route_succeeded(failure), began=began)
-        if breaker.ejections > before:
-            left = breaker.seconds_until_admission(now)
-            _log.warning(
-                "Route %s fails; any other route of its model goes first for %.0f s",
-                route.name,
-                left,
-            )
+        _log_ejection(route, breaker, before, now)
+
+    def record_answer_end(
+        self, route: Route, reason: ProxyError | None, began: float, now: float
+    ) -> None:
+        """Count how an answer ended that had begun.
+
+        Args:
+            route: Where it came from.
+            reason: Error that cut it short; None if it was not.
+            began: Time at which it had begun.
+            now: The time.
+        """
+        if reason is not None and not isinstance(reason, UpstreamError):
+            return
+        breaker = self.health_of(route).breaker
+        before = breaker.ejections
+        breaker.record_end(now, ok=reason is None, began=began)
+        _log_ejection(route, breaker, before, now)
 
     def states(self) -> Iterable[tuple[str, RouteHealth]]:
         """Each route's health, by the route's name."""
@@ -176,6 +188,16 @@ def route_succeeded(failure: BaseException | None) -> bool | None:
     if failure.retryable or not 400 <= failure.status < 500:
         return False
     return True if failure.status in _CALLER_FAULT_STATUSES else None
+
+
+def _log_ejection(route: Route, breaker: CircuitBreaker, before: int, now: float) -> None:
+    """Say in the log that a route's breaker opened, where it did."""
+    if breaker.ejections > before:
+        _log.warning(
+            "Route %s fails; any other route of its model goes first for %.0f s",
+            route.name,
+            breaker.seconds_until_admission(now),
+        )
 
 
 def _route_full() -> UpstreamError:

@@ -5,6 +5,7 @@ from typing import Final
 from proxy.caches.outlook import planning_regime
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
+from proxy.records.call import MESSAGES
 from slo.price import Tariff, TokenRates
 
 #: Providers of OpenAI-type upstreams whose models take system messages anywhere; for others the
@@ -35,7 +36,7 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
             least=route.min_cache_tokens,
             rates=rates,
         ),
-        late=upstream.kind == "anthropic"
+        late=(upstream.speaks_messages and endpoint != MESSAGES)
         or upstream.provider in _ANYWHERE
         or "mid_system" in route.traits,
         rates=rates,
@@ -52,8 +53,8 @@ def _diagnostics_endpoint(route: Route, endpoint: str) -> str:
     upstream = route.upstream
     if not upstream.tells_misses:
         return ""
-    if upstream.kind == "anthropic":
-        return "messages"
+    if upstream.kind == "anthropic":  # what passes through is asked nothing of ours
+        return "" if endpoint == MESSAGES else MESSAGES
     tells = upstream.serves_responses and route.regime == "openai-breakpoint"
     return _RESPONSES if tells and endpoint == _RESPONSES else ""
 

@@ -1,18 +1,19 @@
 """Builds an attempt's receipt: its usage and its cost; pure."""
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 
+from proxy.calls.messages_on_chat import TranslatedCall
 from proxy.calls.phases import phase_fields
 from proxy.calls.replica_costs import ReplicaUse
+from proxy.calls.responses_on_chat import ResponsesOnChat
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.prefix.prompts.fingerprints import keyed_hash
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.unmodified import compare_usage
 from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.kinds import WIRES
@@ -25,7 +26,7 @@ from proxy.records.compaction_result import (
 )
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from slo.price import STANDARD_TERMS, BillingTerms, CallCost, call_cost
+from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
 from slo.replica_cost import CostShare
 from slo.usage import Usage
 
@@ -33,8 +34,6 @@ _NO_COST = CallCost(0, 0)
 _BACKGROUND_NOTE = "answered in the background: what it used is not known here"
 _FEES_NOTE = "it offered hosted tools: their fees, where it used them, are not in the cost"
 _MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
-#: Teams whose keys are remembered.
-_MAX_CACHED_TEAMS = 1024
 
 
 class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +44,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
     ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
     use of a replica that is paid by the hour, None of any other upstream;
-    ``replica`` is the chosen replica of an engine and why, "" where there was none to choose.
+    ``replica`` is the chosen replica of an engine and why, "" where there was none to choose;
+    ``translated`` is the call in the API of the route's upstream, None where that is the caller's.
     """
 
     call: Call
@@ -60,11 +60,17 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: float | None = None
     replica_use: ReplicaUse | None = None
     replica: str = ""
+    translated: TranslatedCall | ResponsesOnChat | None = None
+
+    @property
+    def asked_call(self) -> Call:
+        """The call with all of its prompt, in the API that the route takes it in."""
+        return self.call if self.translated is None else self.translated.call
 
     @property
     def sent_call(self) -> Call:
         """The call as it is sent, shorter where it was compacted."""
-        return self.compaction.call(self.call)
+        return self.compaction.call(self.asked_call)
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,19 +97,6 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     miss: CacheMiss | None = None
     timings: EngineTimings | None = None
     share: CostShare | None = None
-
-
-class Pseudonymizer:
-    """Keyed hashes of callers' texts: equal texts are seen to be equal, and nothing else is."""
-
-    __slots__ = ("_keyed",)
-
-    def __init__(self, secret: bytes) -> None:
-        self._keyed = lru_cache(maxsize=_MAX_CACHED_TEAMS)(partial(keyed_hash, secret))
-
-    def pseudonym(self, team: str, text: bytes) -> str:
-        """32 hex digits; the same text of another team has others. "" for no text."""
-        return self._keyed(team)(text).hex() if text else ""
 
 
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
@@ -201,7 +194,7 @@ def build_receipt(
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
     )
-    said = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
+    said = _optimiser_fields(attempt, end)
     if end.share is not None:
         said["gpu_seconds"] = end.share.gpu_seconds
     if end.timings is not None:
@@ -213,6 +206,12 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
     """Notes for the receipt alone: the replica, and what its cost leaves out."""
     replica = (f"replica {attempt.replica}",) if attempt.replica else ()
     return replica + (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * attempt.call.offers_hosted
+
+
+def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about planning, compaction and the provider's cache."""
+    planned = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
+    return planned | _cache_fields(attempt, end)
 
 
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
@@ -281,6 +280,15 @@ def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, A
         "lost": result.lost,
         "compacted_messages": result.messages,
     }
+
+
+def _cache_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about the provider's cache, where it had a part in the cost."""
+    tariff = attempt.route.tariff if attempt.route is not None else None
+    if tariff is None or end.usage is None or end.usage.prompt_tokens == end.usage.input:
+        return {}
+    effect = cache_effect(end.usage, tariff, attempt.call.arrived, end.terms)
+    return {} if effect is None else msgspec.structs.asdict(effect)
 
 
 def _miss_detail(miss: CacheMiss) -> str:

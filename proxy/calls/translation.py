@@ -13,7 +13,7 @@ from proxy.providers.kinds import WIRES
 from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 from proxy.records.receipt import answering_model
 from proxy.records.request_fields import raw_field, replace_fields
 
@@ -52,9 +52,7 @@ def _prepare(
     if is_substitute:
         call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
     if isinstance(planned, Passthrough):
-        body = remove_body_tags(call.body) if call.endpoint in PLANNABLE_ENDPOINTS else call.body
-        if body is not call.body:
-            call = msgspec.structs.replace(call, body=body)
+        call = _without_tags(call)
         prepared = wire.request(call, route)
         if is_substitute:
             prepared = translate_for_substitute(prepared, route)
@@ -71,6 +69,14 @@ def _prepare(
     if planned.question is None:
         return prepared
     return _with_question(prepared, planned.question, route, streamed=call.is_streaming)
+
+
+def _without_tags(call: Call) -> Call:
+    """The call without tags in its prompt; as it is where there are none."""
+    if call.endpoint not in PLANNABLE_ENDPOINTS:
+        return call
+    body = remove_body_tags(call.body, is_native=call.endpoint == MESSAGES)
+    return call if body is call.body else msgspec.structs.replace(call, body=body)
 
 
 def _with_question(

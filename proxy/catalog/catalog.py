@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.catalog.families import SNAPSHOT, UnlistedModels
+from proxy.catalog.model_aliases import EVERY_TEAM, ModelAliases
 from slo.toml.problems import Problem
 
 
@@ -17,6 +18,9 @@ class Catalog:
         upstreams: By name.
         default: Takes the calls that name no model, at no known price.
         passing: Upstreams for models that it does not list.
+        team_aliases: Names that mean other models, by the team's name; those of ``EVERY_TEAM``
+            hold for teams without their own.
+        aliases: Those in force, of the team that ``for_team`` made this catalog for.
         assumed: Models that took traits from their family, which their entries do not state.
         warnings: Problems in the files that do not keep them from being used.
     """
@@ -25,15 +29,41 @@ class Catalog:
     upstreams: Mapping[str, Upstream]
     default: Route
     passing: UnlistedModels = field(default_factory=UnlistedModels)
+    team_aliases: Mapping[str, ModelAliases] = field(default_factory=dict)
+    aliases: ModelAliases = field(default_factory=ModelAliases)
     assumed: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
+    def for_team(self, name: str) -> "Catalog":
+        """The catalog as the calls of a team see it: with the team's aliases in force."""
+        aliases = self.team_aliases.get(name) or self.team_aliases.get(EVERY_TEAM)
+        return self if aliases is None else replace(self, aliases=aliases)
+
     def find(self, name: str) -> Model | None:
-        """The model of this name, or of which this names a dated snapshot; None for neither."""
-        model = self.models.get(name)
+        """The model of this name, or of which this names a dated snapshot; None for neither.
+
+        A name that is an alias is the model that it stands for.
+        """
+        model = self.models.get(self.aliases.target(name) or name)
         if model is None and (snapshot := SNAPSHOT.search(name)):
             model = self.models.get(name[: snapshot.start()])
         return model
+
+    @property
+    def messages_default(self) -> Route:
+        """Takes the calls of Anthropic's API that name no model, such as batches and files.
+
+        That is an upstream that speaks it, of those that take unlisted models where one does; of
+        several the first in Anthropic's own form. Where there is none, it is the default upstream.
+        """
+        if self.default.upstream.kind == "anthropic":
+            return self.default
+        for upstreams in (self.passing.upstreams, self.upstreams):
+            speaking = [each for each in upstreams.values() if each.speaks_messages]
+            if speaking:
+                found = min(speaking, key=lambda each: each.kind != "anthropic")
+                return Route(name=found.name, upstream=found)
+        return self.default
 
     def unlisted_model(self, name: str) -> Model | None:
         """The entry by which a name passes that the catalog does not list; None where none may."""

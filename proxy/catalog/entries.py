@@ -8,7 +8,9 @@ from typing import Literal
 from slo.price import Tariff
 from slo.replica_cost import ReplicaPrice
 
-Kind = Literal["openai", "anthropic"]
+Kind = Literal["openai", "anthropic", "anthropic-bedrock", "anthropic-vertex", "gemini"]
+#: Ways in which requests prove whose they are: by a key, signed for AWS, by a token of Google's.
+Auth = Literal["key", "aws", "google"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +24,16 @@ class Upstream:
             goes with every call.
         key_env: The environment variable that holds its key; "" for none needed.
         key_header: The header that carries the key, bare; "" for the usual way of its kind.
+        auth: The way in which requests prove whose they are.
+        aws_region: Region that requests are signed for where ``auth`` is ``aws``; else "".
+        aws_profile: Profile of AWS's files with the credentials; "" for the usual chain.
+        betas: Beta features of Anthropic's API that callers may use there; None for all.
         provider: Whose it is; prices and cache rules belong to providers.
         region: Region to which it binds processing, such as ``eu``; "" for any.
         asks_usage: True if a stream must be asked for its usage; False where it is sent unasked.
         serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
+        drops_server_tools: True if tools that Anthropic or OpenAI alone runs are left out of calls
+            that are translated for it, with a note; False refuses such calls.
         tells_misses: True if it says, when asked, why its prompt cache missed.
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
@@ -43,10 +51,15 @@ class Upstream:
     base_url: str
     key_env: str = ""
     key_header: str = ""
+    auth: Auth = "key"
+    aws_region: str = ""
+    aws_profile: str = ""
+    betas: frozenset[str] | None = None
     provider: str = ""
     region: str = ""
     asks_usage: bool = True
     serves_responses: bool = True
+    drops_server_tools: bool = False
     tells_misses: bool = False
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +67,16 @@ class Upstream:
     adapts: bool = False
     engine: str = ""
     replica_price: ReplicaPrice | None = None
+
+    @property
+    def speaks_messages(self) -> bool:
+        """True if it takes bodies of Anthropic's Messages API, in whatever wrapping."""
+        return self.kind.startswith("anthropic")
+
+    @property
+    def needs_credentials(self) -> bool:
+        """True if it answers only whoever has a key or an account there."""
+        return bool(self.key_env) or self.auth != "key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +159,7 @@ TRAITS = {
     "seed": "seed is accepted",
     "stop": "stop sequences are accepted",
     "choices": "n may be above 1",
-    "logprobs": "logprobs are told",
+    "logprobs": "logprobs are reported",
     "effort": "reasoning_effort is accepted: low, medium, high",
     "effort_none": "reasoning_effort may be none",
     "effort_minimal": "reasoning_effort may be minimal",

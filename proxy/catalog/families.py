@@ -17,7 +17,8 @@ BASE: Final = "{base}"
 MAX_NAME_LENGTH: Final = 256
 #: Suffix of a dated snapshot of a model: 2024-08-06, 20250929 or latest.
 SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
-_NAME: Final = re.compile(r"[!-~]+")
+#: A name that a model may have.
+MODEL_NAME: Final = re.compile(rf"[!-~]{{1,{MAX_NAME_LENGTH}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ class UnlistedModels:
             name: As the caller wrote it.
             models: The catalog's, for names that are written with their upstream before them.
         """
-        if len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+        if not MODEL_NAME.fullmatch(name):
             return None
         place, _, rest = name.partition("/")
         if rest and place in self.upstreams:
@@ -169,9 +170,9 @@ def inherit_from_family(
 
 
 def _is_akin(one: Upstream, other: Upstream) -> bool:
-    if one.kind != other.kind:
-        return False
-    return one.kind == "anthropic" or one.provider == other.provider != ""
+    if one.speaks_messages and other.speaks_messages:
+        return True
+    return one.kind == other.kind and one.provider == other.provider != ""
 
 
 def _route_to(model: Model, upstream: Upstream) -> Route | None:

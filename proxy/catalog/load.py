@@ -21,13 +21,14 @@ from proxy.catalog.engine_layer import (
 from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
 from proxy.catalog.layers import Table
+from proxy.catalog.model_aliases import read_aliases
 from proxy.catalog.upstreams import upstream
 from slo.price import Tariff
 from slo.toml.nodes import Node, parse_toml
 from slo.toml.problems import InvalidFile, Problem
 from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
-_TOP = ("default", "default_upstream", "families", "upstreams", "models")
+_TOP = ("default", "default_upstream", "families", "upstreams", "models", "teams")
 _FAMILY = ("names", "upstream", "like")
 _LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits", "can")
 _ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
@@ -79,9 +80,9 @@ def load(
     nodes = layers.models(files)
     known = _Known(places, nodes, {each.profile: each for each in engines})
     listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
-    default = _default(files, upstreams)
+    default, unlisted = _default(files, upstreams), _default_upstream(files, upstreams)
     families = _families(files, listed, upstreams)
-    unlisted = _default_upstream(files, upstreams)
+    aliases = read_aliases(files, listed)
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
         raise InvalidFile(found)
@@ -94,6 +95,7 @@ def load(
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
         passing=_unlisted_models(families, whole, upstreams, unlisted),
+        team_aliases=aliases,
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         warnings=found,
     )
@@ -111,7 +113,7 @@ def _unlisted_models(
     upstreams: Mapping[str, Upstream],
     default: str,
 ) -> UnlistedModels:
-    """Where names go that are not listed."""
+    """The rules for models that are not listed in the catalog."""
     return UnlistedModels(
         families=families,
         tuned=fine_tunes(families, models),

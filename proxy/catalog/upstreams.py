@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
+from proxy.catalog.cloud_accounts import CLOUD_KINDS, cloud_fields
 from proxy.catalog.entries import HINTS, Kind, Upstream
 from slo.decimals import whole_number
 from slo.replica_cost import ReplicaPrice
@@ -13,11 +14,18 @@ from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
-_KINDS: Final[dict[str, Kind]] = {"openai": "openai", "anthropic": "anthropic"}
+_KINDS: Final[dict[str, Kind]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "anthropic-bedrock": "anthropic-bedrock",
+    "anthropic-vertex": "anthropic-vertex",
+    "gemini": "gemini",
+}
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "tells_misses", "bills_abandoned", "headers", "hints", "adapts",
-    "discount", "gpus", "price_per_gpu_hour",
+    "serves_responses", "drops_server_tools", "tells_misses", "bills_abandoned", "headers",
+    "hints", "adapts", "discount", "gpus", "price_per_gpu_hour", "auth", "aws_region",
+    "aws_profile", "betas",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
 _MAX_GPUS: Final = 4096
@@ -35,16 +43,24 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
     table = TableReader(node, _KEYS, problems)
     if "discount" in table.nodes:
         numbers.discount(table.nodes["discount"], problems)
+    kind = _KINDS.get(table.choice("kind", _KINDS), "openai")
+    address, key_env = _address(table), table.text("key_env", "PROVIDER_API_KEY") or ""
+    account = cloud_fields(table, kind, address, has_key=bool(key_env))
     return Upstream(
         name=name,
-        kind=_KINDS.get(table.choice("kind", _KINDS), "openai"),
-        base_url=_address(table),
-        key_env=table.text("key_env", "PROVIDER_API_KEY") or "",
+        kind=kind,
+        base_url=address,
+        key_env=key_env,
         key_header=_key_header(table),
-        provider=table.text("provider") or "",
+        auth=account.auth,
+        aws_region=account.aws_region,
+        aws_profile=account.aws_profile,
+        betas=account.betas,
+        provider=table.text("provider") or CLOUD_KINDS.get(kind, ""),
         region=table.text("region", "eu") or "",
         asks_usage=table.flag("asks_usage", default=True),
         serves_responses=table.flag("serves_responses", default=True),
+        drops_server_tools=table.flag("drops_server_tools", default=False),
         tells_misses=table.flag("tells_misses", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),

@@ -77,7 +77,8 @@ def _show(terminal: Terminal) -> None:
 
 
 def _row(alert: Alert) -> tuple[str, ...]:
-    return (alert.severity.value, format_time(alert.began), alert.title, alert.id[:8])
+    """The row of an alert; ids of one budget's alerts begin alike, so their ends are shown."""
+    return (alert.severity.value, format_time(alert.began), alert.title, alert.id[-8:])
 
 
 def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:

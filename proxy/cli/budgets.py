@@ -57,12 +57,17 @@ def budgets(
         chosen = settings()
         promised = policies(chosen).budgets
         now = terminal.now()
-        if not promised and not as_json:
-            terminal.say("There are no budgets. THRIFTGATE_POLICIES names the file they are in.")
-            return
         with terminal.store() as store:
             from proxy.store.redis.local_budget_store import StoreUnavailable
+            from proxy.store.sql.stored_budgets import budgets_beside
 
+            if chosen.policies is not None:
+                promised = budgets_beside(promised, [each.budget for each in store.budgets.all()])
+            if not promised and not as_json:
+                terminal.say(
+                    "There are no budgets. THRIFTGATE_POLICIES names the file they are in."
+                )
+                return
             try:
                 shown = asyncio.run(_load_counters(promised, chosen, store, now))
             except StoreUnavailable as error:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from proxy.cli import session
+from proxy.cli.terminal import AsJson
 from proxy.records.amounts import quantity
 
 if TYPE_CHECKING:
@@ -23,26 +24,34 @@ _AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may
 _log = logging.getLogger("thriftgate")
 
 
-def check() -> None:
-    """Validate settings and catalog, and try the folder; name file, line and fix of problems."""
+def check(*, as_json: AsJson = False) -> None:
+    """Validate settings and catalog, and try the folder; name file, line and fix of problems.
+
+    With --json, what is sound is one document with its notes; problems are texts as without.
+    """
     settings = session.settings()
     known = session.catalog(settings)
-    from proxy.api.connection_limit import descriptor_limit
-    from proxy.cli.storage_checks import descriptor_counts, folder_problem
+    from proxy.cli.storage_checks import folder_problem
     from proxy.cli.warnings import notes_model_obstacle
-    from slo.toml.problems import report
 
     _check_database_url(settings.database_url)
     policies = session.policies(settings, known)
     if why := notes_model_obstacle(settings, known) or folder_problem(settings.folder):
         session.fail(why)
+    if as_json:
+        session.terminal.print_json(_document(settings, known, policies))
+    else:
+        _print_findings(settings, known, policies)
+
+
+def _print_findings(settings: Settings, known: Catalog, policies: Policies) -> None:
+    from proxy.api.connection_limit import descriptor_limit
+    from proxy.cli.storage_checks import descriptor_counts
+    from slo.toml.problems import report
+
     if known.warnings:
         session.out.print(report(known.warnings), soft_wrap=True)
-    if lacking := upstreams_by_key(known)[1]:
-        # Few have an account with each, so it is no mistake.
-        said = f"Note: no key is set for {', '.join(lacking)}: calls that go there would fail."
-        session.out.print(said, soft_wrap=True)
-    for why in _notes(settings, known, policies):
+    for why in _all_notes(settings, known, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
     files = descriptor_counts(
         descriptor_limit(), settings.max_calls, settings.connections_per_address
@@ -54,6 +63,27 @@ def check() -> None:
     session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
 
 
+def _document(settings: Settings, known: Catalog, policies: Policies) -> dict[str, Any]:
+    """The findings of sound settings, as ``check --json`` prints them."""
+    return {
+        "sound": True,
+        "models": len(known.models),
+        "upstreams": len(known.upstreams),
+        "policies": {name: len(each) for name, each in policies_by_kind(policies).items()},
+        "warnings": [str(each) for each in known.warnings],
+        "notes": list(_all_notes(settings, known, policies)),
+    }
+
+
+def _all_notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
+    """All notes, those on upstreams without a key or credentials first."""
+    if lacking := upstreams_by_key(known)[1]:
+        # Few have an account with each, so it is no mistake.
+        yield f"no key is set for {', '.join(lacking)}: calls that go there would fail."
+    yield from missing_credentials(known)
+    yield from _notes(settings, known, policies)
+
+
 def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
     """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.connection_limit import descriptor_limit
@@ -62,7 +92,12 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
 
     if policies.sinks:
         yield from _sink_notes(policies.sinks)
-    named = teams(settings.ledger_url) if settings.policies is not None else None
+    if policies.reports:
+        from proxy.services.reports.report_delivery import configured_senders
+
+        yield from configured_senders(policies.reports, settings)[1]
+    has_teams = settings.policies is not None or bool(known.team_aliases)
+    named = teams(settings.ledger_url) if has_teams else None
     yield from policy_warnings(policies, known, named)
     yield from assumptions(known)
     yield from unserved_mode_warning(settings, settings.compaction)
@@ -105,28 +140,47 @@ async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
         _log.warning("%s. No notes are taken", why)
 
 
+def missing_credentials(known: Catalog) -> Iterator[str]:
+    """Notes on upstreams whose cloud credentials cannot be had; it looks for them, which blocks."""
+    from proxy.upstream.cloud_auth import cloud_credentials
+
+    for upstream in known.upstreams.values():
+        credentials = cloud_credentials(upstream)
+        if credentials is not None and (why := credentials.find()):
+            yield f"upstreams.{upstream.name} has no credentials, so its calls would fail: {why}"
+
+
 def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
     """The upstreams that have the key they need, and those without, with the variable to set."""
     from proxy.settings import upstream_keys
+    from proxy.upstream.cloud_packages import is_package_installed
 
     keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
     having, lacking = [], []
     for upstream in known.upstreams.values():
-        if not upstream.key_env or upstream.key_env in keys:
+        if not is_package_installed(upstream.auth):
+            lacking.append(f"{upstream.name} (a package that `thriftgate check` names)")
+        elif not upstream.key_env or upstream.key_env in keys:
             having.append(upstream.name)
         else:
             lacking.append(f"{upstream.name} ({upstream.key_env})")
     return having, lacking
 
 
-def count_policies(policies: Policies) -> str:
-    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
-    counts = {
+def policies_by_kind(policies: Policies) -> dict[str, Sequence[object]]:
+    """The policies by the name of their kind."""
+    return {
         "budget": policies.budgets,
         "ceiling": policies.ceilings,
         "objective": policies.objectives,
         "sink": policies.sinks,
+        "report": policies.reports,
     }
+
+
+def count_policies(policies: Policies) -> str:
+    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
+    counts = policies_by_kind(policies)
     found = [quantity(len(each), name) for name, each in counts.items() if each]
     return ", ".join(found) or "none"
 

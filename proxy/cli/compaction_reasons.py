@@ -57,7 +57,7 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "busy": "too many others were waiting to be compacted",
         "failed": "compaction failed because of a bug in the gateway; its log has more",
         "grew": "it would have become longer",
-        "invalid": "its provider would have refused what came of it",
+        "invalid": "its provider would have refused the result",
     }
 )
 """Texts that go on after a colon, by the code in receipts, headers and ``compact``."""

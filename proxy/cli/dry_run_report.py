@@ -113,7 +113,7 @@ def _missed_target_line(found: DryRunResult) -> str:
     if kept is None:
         return f"{said}: nothing was compacted."
     turns = "turn" if found.keep_turns == 1 else f"{found.keep_turns:,} turns"
-    rest = f"the last {turns}" if _is_compacted_now(found) else "what came after the compaction"
+    rest = f"the last {turns}" if _is_compacted_now(found) else "the turns after the compaction"
     what = f"system text, tools and {rest}"
     if kept > found.target:
         return f"{said}: {what} alone weigh {kept:,}."

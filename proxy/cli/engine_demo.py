@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from proxy.cli.terminal import Terminal, sentence
+from proxy.errors import how_to_install
 
 if TYPE_CHECKING:
     from proxy.tools.engine_demo.run import EngineDemoOptions
 
 _MISSING_EXTRA: Final = (
-    "The engine demo needs llama.cpp's server, which the extra [local] installs:"
-    " pip install 'thriftgate[local]'"
+    "The engine demo needs llama.cpp's server, which the extra [local] holds:"
+    f" {how_to_install('local')}"
 )
 #: US dollars for an hour of the machine, where nobody says: a virtual machine with two cores.
 _PRICE: Final = "0.10"

@@ -161,7 +161,7 @@ def _add_status(
         name: Annotated[str, typer.Argument(metavar="[PROFILE]")] = "", *, as_json: AsJson = False
     ) -> None:
         """Print the state of each replica that `engine serve` runs or ran."""
-        from proxy.cli.engine_processes import print_engine_status
+        from proxy.cli.engine_status import print_engine_status
 
         print_engine_status(terminal, settings().folder, name, as_json=as_json)
 

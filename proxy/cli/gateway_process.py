@@ -12,10 +12,10 @@ from typing import Final, NoReturn
 
 import uvloop
 from rich.text import Text
-from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
+from dashboards.access import sign_in_url
 from proxy import app
 from proxy.api import serving
 from proxy.api.connection_limit import raise_descriptor_limit
@@ -30,6 +30,7 @@ from proxy.configuration import Snapshot
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
+from proxy.store.sql.database import address
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.known_keys import (
     FILE_NAME,
@@ -120,12 +121,16 @@ async def _answer(
     settings: Settings, opened: Store, running: "_RunningServer", known: Catalog
 ) -> None:
     """Answer calls until told to stop."""
+    if not opened.is_offline:
+        opened.start_reader_process()  # what it imports should not keep the first calls waiting
     async with app.gateway(settings, opened) as gateway:
         if not opened.is_offline:
             _make_first_key(opened)
         serving.tune_garbage_collector()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
-        _print_introduction(settings, known, running.listen())
+        port = running.listen()
+        _print_introduction(settings, known, port)
+        _print_dashboard(settings, opened, port)
         await _print_savings(settings, opened)
         await running.answer(gateway.app)
 
@@ -186,6 +191,7 @@ async def _go_online(settings: Settings, opened: Store, running: "_RunningServer
         running.fail(str(refused))
     else:
         opened.go_online()
+        opened.start_reader_process()
 
 
 class _RunningServer:
@@ -280,7 +286,7 @@ def _print_introduction(settings: Settings, known: Catalog, port: int) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
-        f"Ledger: {make_url(settings.ledger_url).render_as_string()}",
+        f"Ledger: {address(settings.ledger_url)}",
         f"Catalog: {quantity(len(known.models), 'model')}, as shipped{file}",
         _policies(settings),
         f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
@@ -288,6 +294,19 @@ def _print_introduction(settings: Settings, known: Catalog, port: int) -> None:
         f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
     ):
         session.out.print(line, soft_wrap=True)
+
+
+def _print_dashboard(settings: Settings, opened: Store, port: int) -> None:
+    """Print the dashboard's address, with a link that signs in where nobody can sign in yet."""
+    base, code = settings.browser_url(port), ""
+    if not (opened.is_offline or settings.admin_token.get_secret_value()):
+        code = opened.users.create_first_link(session.now())
+    session.out.print("Dashboard:", Text(sign_in_url(base, code), style="bold"), soft_wrap=True)
+    if code:
+        session.out.print(
+            "The link signs in once, within 15 minutes. More: thriftgate admin link",
+            soft_wrap=True,
+        )
 
 
 def _policies(settings: Settings) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from proxy.cli.terminal import Terminal, empty_table, sentence
+from proxy.cli.terminal import Terminal, empty_table, format_time, sentence
+from slo.duration import parse_duration
 
 if TYPE_CHECKING:
-    from proxy.store.sql.teams import Team
+    from proxy.catalog.catalog import Catalog
+    from proxy.store.sql.teams import KeyLimits, KeyRecord, Team
     from proxy.store.store import Store
 
 
@@ -25,10 +27,16 @@ class _Kept(StrEnum):
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and nothing else.")]
 
 
-def keys(terminal: Terminal) -> typer.Typer:
-    """The group of commands about keys."""
+def keys(terminal: Terminal, catalog: Callable[[], Catalog]) -> typer.Typer:
+    """The group of commands about keys.
+
+    Args:
+        terminal: Terminal for their output.
+        catalog: Reads the catalog in force.
+    """
     commands = typer.Typer(no_args_is_help=True, help="Make, list and revoke callers' keys.")
-    for name, build in (("create", _create), ("list", _list), ("revoke", _revoke)):
+    _add_create(commands, terminal, catalog)
+    for name, build in (("list", _list), ("revoke", _revoke)):
         commands.command(name)(build(terminal))
     return commands
 
@@ -42,8 +50,9 @@ def teams(terminal: Terminal) -> typer.Typer:
     return commands
 
 
-def _create(terminal: Terminal) -> Callable[..., None]:
-    def key_create(
+def _add_create(commands: typer.Typer, terminal: Terminal, catalog: Callable[[], Catalog]) -> None:
+    @commands.command("create")
+    def key_create(  # noqa: PLR0913 - its options
         *,
         team: Annotated[str, typer.Option(help="The team's name or id; a new name makes a team.")],
         existing: Annotated[
@@ -51,21 +60,37 @@ def _create(terminal: Terminal) -> Callable[..., None]:
         ] = False,
         name: Annotated[str, typer.Option(help="What to call the key.")] = "",
         feature: Annotated[str, typer.Option(help="The feature of calls that name none.")] = "",
+        expires: Annotated[
+            str, typer.Option(help="How long it opens, such as 12h or 90d; for good without.")
+        ] = "",
+        model: Annotated[
+            list[str] | None,
+            typer.Option(help="A model that its calls may ask for; may be repeated. All without."),
+        ] = None,
         quiet: _Quiet = False,
     ) -> None:
         """Make a key and print it; it is shown this once."""
         if not team.strip():
             terminal.fail("--team is empty: name the team that pays.")
+        limits = _limits(terminal, expires, model)
+        unknown = list(_unknown_models(catalog(), model)) if model else []
         with terminal.store() as opened:
             owner = _known_team(opened, team)
             others = "" if owner else _similar_teams(opened, team)
             if owner is None and existing:
                 terminal.fail(f"There is no team named {team}.{others}")
             is_new = owner is None
-            owner = owner or opened.teams.create(team, now=terminal.now())
+            owner = owner or opened.teams.create(team, now=terminal.now(), who=terminal.author)
             key, secret = opened.teams.create_key(
-                owner.id, name, now=terminal.now(), feature=feature
+                owner.id,
+                name,
+                now=terminal.now(),
+                feature=feature,
+                limits=limits,
+                who=terminal.author,
             )
+            if not quiet:
+                terminal.name_ledger(opened)
         if quiet:
             terminal.out.print(secret, soft_wrap=True)
             return
@@ -74,30 +99,65 @@ def _create(terminal: Terminal) -> Callable[..., None]:
         terminal.out.print(
             f"Key {key.id} of team {owner.name}:", Text(secret, style="bold"), soft_wrap=True
         )
-        terminal.say("It is shown this once; only its hash is kept.")
+        terminal.say("It is shown this once; only its hash is kept.", *unknown)
 
-    return key_create
+
+def _unknown_models(known: Catalog, models: Iterable[str]) -> Iterator[str]:
+    """A note on each model that the catalog does not have, with those that may be meant."""
+    for name in models:
+        if known.find(name) is None:
+            near = get_close_matches(name, sorted(known.models))
+            meant = f" Near it: {', '.join(near)}." if near else ""
+            yield f"Note: the catalog has no model {name}; check its name.{meant}"
+
+
+def _limits(terminal: Terminal, expires: str, models: list[str] | None) -> KeyLimits:
+    """The limits that were asked for."""
+    from proxy.store.sql.teams import KeyLimits
+
+    lasts = parse_duration(expires) if expires else None
+    if expires and not lasts:
+        terminal.fail(f"--expires {expires}: write a time span, such as 12h or 90d.")
+    return KeyLimits(
+        expires=None if lasts is None else terminal.now() + lasts,
+        models=frozenset(models) if models else None,
+    )
 
 
 def _list(terminal: Terminal) -> Callable[..., None]:
     def key_list() -> None:
         """All keys, by team; never their secrets."""
-        table = empty_table("team", "key", "name", "ends in", "feature", "state")
+        table = empty_table("team", "key", "name", "ends in", "feature", "state", "models")
         with terminal.store() as opened:
             for team in opened.teams.all():
                 for key in opened.teams.keys(team.id):
-                    state = "open" if key.revoked_at is None else "revoked"
-                    table.add_row(team.name, key.id, key.name, key.hint, key.feature, state)
+                    models = "all" if key.limits.models is None else _model_list(key.limits.models)
+                    state = _state(key, terminal.now())
+                    table.add_row(team.name, key.id, key.name, key.hint, key.feature, state, models)
         terminal.show(table)
 
     return key_list
+
+
+def _state(key: KeyRecord, now: float) -> str:
+    """A key's state, and its end where it has one."""
+    if key.revoked_at is not None:
+        return "revoked"
+    expires = key.limits.expires
+    if expires is None:
+        return "open"
+    return f"open until {format_time(expires)}" if now < expires else "expired"
+
+
+def _model_list(models: frozenset[str]) -> str:
+    return ", ".join(sorted(models))
 
 
 def _revoke(terminal: Terminal) -> Callable[..., None]:
     def key_revoke(key: Annotated[str, typer.Argument(help="The key's id, key_….")]) -> None:
         """Close a key for good; running gateways notice within seconds."""
         with terminal.store() as opened:
-            revoked = opened.teams.revoke(key, now=terminal.now())
+            revoked = opened.teams.revoke(key, now=terminal.now(), who=terminal.author)
         if not revoked:
             terminal.fail(
                 f"There is no open key with the id {key}. `thriftgate key list` shows them."
@@ -118,9 +178,15 @@ def _team_create(terminal: Terminal) -> Callable[..., None]:
         """Make a team."""
         with terminal.store() as opened:
             try:
-                made = opened.teams.create(name, now=terminal.now(), keeps_prompts=keep_prompts)
+                made = opened.teams.create(
+                    name,
+                    now=terminal.now(),
+                    keeps_prompts=keep_prompts,
+                    who=terminal.author,
+                )
             except ValueError as error:
                 terminal.fail(f"{sentence(error)}.")
+            terminal.name_ledger(opened)
         terminal.say(f"Team {made.name} has the id {made.id}.")
 
     return team_create
@@ -133,7 +199,12 @@ def _team_prompts(terminal: Terminal) -> Callable[..., None]:
     ) -> None:
         """Keep the text of a team's prompts from now on, or keep no more of them."""
         with terminal.store() as opened:
-            opened.teams.keep_prompts(terminal.team(opened, name), keeps=kept is _Kept.KEEP)
+            opened.teams.keep_prompts(
+                terminal.team(opened, name),
+                keeps=kept is _Kept.KEEP,
+                now=terminal.now(),
+                who=terminal.author,
+            )
         terminal.say(f"Team {name}: prompts are {'kept' if kept is _Kept.KEEP else 'not kept'}.")
 
     return team_prompts
@@ -183,7 +254,7 @@ def _user_hash(terminal: Terminal) -> Callable[..., None]:
         if not name:
             terminal.fail("The name is empty: write it as callers do, in `user` of their calls.")
         with terminal.store() as opened:
-            from proxy.calls.settlement import Pseudonymizer
+            from proxy.prefix.prompts.fingerprints import Pseudonymizer
 
             seal = Pseudonymizer(opened.secret)
             chosen = {terminal.team(opened, team)} if team else None

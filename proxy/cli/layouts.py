@@ -48,7 +48,12 @@ class _Commands:
         self._terminal = terminal
 
     def list_features(self, *, as_json: AsJson = False) -> None:
-        """All features that have a mode, a layout or a proposal."""
+        """All features that have a mode, a layout or a proposal.
+
+        A model family is the first word of models' names, such as gpt or claude: their caches
+        work alike, so a feature has a layout for each family that it asks. `all` holds for every
+        family without a row of its own.
+        """
         with self._terminal.store() as store:
             standings = store.layouts.standings()
             names = self._terminal.names(store)
@@ -62,7 +67,9 @@ class _Commands:
         if as_json:
             self._terminal.print_json(json_documents.features(found, names))
             return
-        table = empty_table("team", "feature", "family", "mode", "layout", "proposals", "state")
+        table = empty_table(
+            "team", "feature", "model family", "mode", "layout", "proposals", "state"
+        )
         for place, standing, proposals in found:
             states = [each.state for each in proposals]
             table.add_row(

@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from typing import Annotated, Any, Final
 
 import typer
@@ -50,6 +49,14 @@ class _LazyGroup(TyperGroup):
             name: _LazyCommand(name, summary, add) for name, (summary, add) in _TABLE.items()
         }
 
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
+        """Runs a command; a value that is refused is told without the name of an exception."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
 
 _commands = typer.Typer(
     cls=_LazyGroup,
@@ -67,6 +74,8 @@ LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
     if asked:
+        from importlib import metadata
+
         print(f"thriftgate {metadata.version('thriftgate')}")
         raise typer.Exit
 
@@ -110,6 +119,12 @@ def _check(line: typer.Typer) -> None:
     line.command("check")(check.check)
 
 
+def _agents(line: typer.Typer) -> None:
+    from proxy.cli import agents, session
+
+    line.command("agents")(agents.agents_command(session.terminal))
+
+
 def _migrate(line: typer.Typer) -> None:
     from proxy.cli import session
 
@@ -130,7 +145,8 @@ def _replay(line: typer.Typer) -> None:
 def _report(line: typer.Typer) -> None:
     from proxy.cli import report, session
 
-    line.add_typer(report.reports(session.terminal, session.providers), name="report")
+    made = report.reports(session.terminal, session.providers, session.settings, session.policies)
+    line.add_typer(made, name="report")
 
 
 def _compact(line: typer.Typer) -> None:
@@ -186,7 +202,7 @@ def _simulator(line: typer.Typer) -> None:
 def _key(line: typer.Typer) -> None:
     from proxy.cli import keys, session
 
-    line.add_typer(keys.keys(session.terminal), name="key")
+    line.add_typer(keys.keys(session.terminal, session.catalog), name="key")
 
 
 def _team(line: typer.Typer) -> None:
@@ -199,6 +215,12 @@ def _user(line: typer.Typer) -> None:
     from proxy.cli import keys, session
 
     line.add_typer(keys.users(session.terminal), name="user")
+
+
+def _admin(line: typer.Typer) -> None:
+    from proxy.cli import admin, session
+
+    line.add_typer(admin.admin(session.terminal, session.settings), name="admin")
 
 
 def _layout(line: typer.Typer) -> None:
@@ -219,6 +241,13 @@ def _objectives(line: typer.Typer) -> None:
 
     commands = objectives.objectives(session.terminal, session.settings, session.policies)
     line.add_typer(commands, name="objectives")
+
+
+def _dashboards(line: typer.Typer) -> None:
+    from proxy.cli import dashboards, session
+
+    commands = dashboards.dashboards(session.terminal, session.settings, session.policies)
+    line.add_typer(commands, name="dashboards")
 
 
 def _alerts(line: typer.Typer) -> None:
@@ -250,6 +279,10 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "check": (
         "Validate settings and catalog, and try the folder; name file, line and fix of problems.",
         _check,
+    ),
+    "agents": (
+        "Print how each coding agent is pointed at this gateway, in two lines.",
+        _agents,
     ),
     "migrate": (
         "Bring the database to the newest schema; all others do so too when they open it.",
@@ -289,10 +322,12 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "key": ("Make, list and revoke callers' keys.", _key),
     "team": ("Make and list teams, keep their prompts.", _team),
     "user": ("Look up end users, who are kept as hashes.", _user),
+    "admin": ("People who sign in to the dashboard.", _admin),
     "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
     "compaction": ("Show and choose the compaction of features.", _compaction),
     "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
     "alerts": ("Show open alerts, and who was notified.", _alerts),
+    "dashboards": ("Boards for Grafana, rules for Prometheus.", _dashboards),
     "bench": ("Measure any OpenAI-compatible server.", _bench),
     "engine": ("Self-hosted engines and their profiles.", _engine),
 }

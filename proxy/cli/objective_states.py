@@ -82,9 +82,9 @@ def load_objective_states(
     }
     last = max((each.at for each in told.values()), default=None)
     if last is None:
-        return ObjectiveStates(notes=("No gateway has said yet where they stand.",))
+        return ObjectiveStates(notes=("No gateway has reported their state yet.",))
     if terminal.now() - last > _STALE_AFTER_S:
-        return ObjectiveStates(told, (f"No gateway has said anything since {format_time(last)}.",))
+        return ObjectiveStates(told, (f"No gateway has reported since {format_time(last)}.",))
     return ObjectiveStates(told)
 
 

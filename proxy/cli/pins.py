@@ -71,10 +71,10 @@ def add(
         terminal.say(f"{name} is pinned to {where}{whose} until {format_time(now + lasts)}.")
 
     @commands.command("release")
-    def release(name: _Name) -> None:
+    def release(name: _Name, *, by: _By = "") -> None:
         """Release a pin: the objective returns to its former level and follows measurements."""
         with terminal.store() as store:
-            was = store.pins.release(name, terminal.now())
+            was = store.pins.release(name, terminal.now(), by)
         if not was:
             terminal.fail(f"{name} is not pinned.")
         terminal.say(f"{name} follows measurements again.")

@@ -10,6 +10,7 @@ import typer
 
 from dashboards.reports import Part, ReportPeriod
 from proxy.cli.cost_report import ReadProviders, add_cost
+from proxy.cli.send_report import ReadPolicies, ReadSettings, add_send
 from proxy.cli.terminal import AsJson, Terminal
 from proxy.records.amounts import quantity
 
@@ -33,11 +34,14 @@ _PARTS: dict[_Part, Part] = {
 }
 
 
-def reports(terminal: Terminal, providers: ReadProviders) -> typer.Typer:
-    """The command, and the one below it."""
+def reports(
+    terminal: Terminal, providers: ReadProviders, settings: ReadSettings, policies: ReadPolicies
+) -> typer.Typer:
+    """The command, and those below it."""
     commands = typer.Typer(rich_markup_mode="markdown")
     commands.callback(invoke_without_command=True)(report(terminal))
     add_cost(commands, terminal, providers)
+    add_send(commands, terminal, providers, settings, policies)
     return commands
 
 
@@ -64,7 +68,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
         period = _period(terminal, days, zone)
         parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
         with terminal.store() as opened:
-            names = terminal.names(opened)
+            names, ledger = terminal.names(opened), opened.address
             rows = opened.reports.spend(period, ("team", *parts))
             total = opened.reports.spend(period, ())
             times = opened.reports.times(period, ("team", *parts))
@@ -73,7 +77,7 @@ def report(terminal: Terminal) -> Callable[..., None]:
 
             terminal.print_json(json_documents.report(period, rows, total, names, parts, times))
         elif not rows:
-            terminal.say(f"No calls in the last {quantity(days, 'day')}.")
+            terminal.say(f"No calls in the last {quantity(days, 'day')} in {ledger}.")
         else:
             from proxy.tools.demo.spending import spending
 

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 _SENTENCE_DECIMALS: Final = 2
 _COUNTS = ("planned", "control")
 _FIGURES = (
-    *_COUNTS, "saved, estimated", "saved per token", "hit rate", "control hit rate", "saved USD"
+    *_COUNTS, "estimated USD", "measured", "measured USD", "hit rate", "control hit rate"
 )  # fmt: skip
+_LEGEND: Final = (
+    "Planned, control: conversations. Estimated: what the calls of planned ones saved, by what"
+    " caches should hold. Measured: how much less a token costs in planned conversations than in"
+    " control ones, with its 95 % interval; in USD, that part of what the planned ones cost."
+)
 _MISSES = ("calls", "tokens", "USD")
 
 
@@ -173,6 +178,7 @@ def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, s
         row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
+    terminal.say(_LEGEND)
 
 
 def _dearest_first(found: Iterable[MissSum]) -> list[MissSum]:
@@ -199,9 +205,9 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
         f"{found.control.conversations:,}",
         estimated if estimate is None else f"{estimated} ({estimate.part:.0%})",
         "unknown" if verdict.saving is None else _interval(verdict.saving),
+        saved,
         _rate(found.treated),
         _rate(found.control),
-        saved,
         f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}{more}",
     )
 

@@ -11,15 +11,26 @@ import typer
 
 from proxy.cli import session
 from proxy.cli.storage_checks import folder_problem
+from proxy.errors import how_to_install
 
 
-def serve() -> None:
+def serve(
+    *,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="Where to listen; THRIFTGATE_PORT without.", min=1, max=65_535, show_default=False
+        ),
+    ] = None,
+) -> None:
     """Take calls until told to stop.
 
     With OPENAI_API_KEY or ANTHROPIC_API_KEY set there is nothing else to configure: on the first
     start a team named `default` and a key for it are made, and the key is printed once.
     """
     settings = session.settings()
+    if port is not None:
+        settings = settings.model_copy(update={"port": port})
     known = session.catalog(settings)
     policies = session.policies(settings, known)
     if why := folder_problem(settings.folder):
@@ -51,7 +62,7 @@ def demo(
     except ModuleNotFoundError as missing:
         if missing.name != "openai":
             raise
-        session.fail("The demo needs the package openai: pip install 'thriftgate[demo]'")
+        session.fail(f"The demo needs the package openai: {how_to_install('demo')}")
 
     logging.getLogger().setLevel(logging.ERROR)
     try:

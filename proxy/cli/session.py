@@ -48,7 +48,7 @@ def catalog(chosen: Settings | None = None) -> Catalog:
     except InvalidFile as bad:
         fail(str(bad))
     except OSError as error:
-        fail(f"The catalog cannot be read: {error}. THRIFTGATE_CATALOG names it.")
+        fail(f"The catalog cannot be read: {_file_problem(error)}. THRIFTGATE_CATALOG names it.")
 
 
 def shipped_catalog() -> Catalog:
@@ -80,7 +80,16 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
     except ValueError as error:
         fail(f"THRIFTGATE_REDIS_URL: {error}")
     except OSError as error:
-        fail(f"The policies cannot be read: {error}. THRIFTGATE_POLICIES names them.")
+        fail(
+            f"The policies cannot be read: {_file_problem(error)}. THRIFTGATE_POLICIES names them."
+        )
+
+
+def _file_problem(error: OSError) -> str:
+    """The reason that a file cannot be read, for a person."""
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file {error.filename}"
+    return f"{error.filename}: {error.strerror}"
 
 
 def store(chosen: Settings | None = None) -> Store:
@@ -124,4 +133,4 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-terminal = Terminal(store, now, out, fail)
+terminal = Terminal(store, now, out, fail, err)

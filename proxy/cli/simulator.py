@@ -6,6 +6,8 @@ and in every answer's text.
 
 from __future__ import annotations
 
+import errno
+import shlex
 import signal
 from collections.abc import Callable, Collection, Iterator
 from importlib import resources
@@ -28,6 +30,8 @@ _MODEL: Final = "gpt-5.4-mini"
 _MARKED: Final = "anthropic-breakpoint"
 #: Key that the catalog requires for a cache of blocks.
 _BLOCK: Final = "block = 16\n"
+#: The first line of the catalog that sends calls to the simulator.
+_TITLE: Final = "# The simulator of `thriftgate simulator`: every answer is simulated."
 #: The scenario that is shipped.
 INCIDENT: Final = "incident"
 
@@ -52,6 +56,14 @@ _Scenario = Annotated[
 ]
 
 
+_CatalogFile = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE", help="Write the catalog that sends a gateway's calls here to this file."
+    ),
+]
+
+
 def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
     """The command.
 
@@ -61,7 +73,11 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
     """
 
     def run_simulator(
-        *, port: _Port = 8100, regime: _Regime = "", scenario: _Scenario = ""
+        *,
+        port: _Port = 8100,
+        regime: _Regime = "",
+        scenario: _Scenario = "",
+        catalog: _CatalogFile = "",
     ) -> None:
         """Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.
 
@@ -87,11 +103,15 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
             SimulatorSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
         )
         try:
-            uvloop.run(_serve(terminal, made, known, (port, regime, phases)))
+            uvloop.run(_serve(terminal, made, known, (port, regime, phases, catalog)))
         except OSError as error:
-            terminal.fail(
-                f"The simulator cannot listen on port {port}: {error}. --port names another."
-            )
+            if catalog and error.filename == catalog:
+                terminal.fail(f"--catalog {catalog} cannot be written: {error.strerror}.")
+            if error.errno == errno.EADDRINUSE:
+                why = "it is taken. --port names another; 0 takes any that is free."
+            else:
+                why = f"{error.strerror}. --port names another."
+            terminal.fail(f"Cannot listen on port {port} of 127.0.0.1: {why}")
 
     return run_simulator
 
@@ -122,7 +142,7 @@ async def _serve(
     terminal: Terminal,
     made: Simulator,
     known: Catalog,
-    asked: tuple[int, str, tuple[ScenarioPhase, ...]],
+    asked: tuple[int, str, tuple[ScenarioPhase, ...], str],
 ) -> None:
     import asyncio
 
@@ -130,7 +150,7 @@ async def _serve(
     from proxy.tools.simulator.app import app
     from proxy.tools.simulator.server import serving
 
-    port, regime, phases = asked
+    port, regime, phases, file = asked
     stopped = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
@@ -138,9 +158,11 @@ async def _serve(
         for phase in phases:
             terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
         lines = _catalog_toml(regime, base_url) if regime else redirected_catalog(known, base_url)
-        for line in _welcome_text(
-            base_url, lines, _model_name(regime) if regime else _MODEL, regime
-        ):
+        if file:
+            text = "\n".join([_TITLE, *lines.rstrip().splitlines(), ""])
+            await asyncio.to_thread(Path(file).write_text, text, "utf8")
+        model = _model_name(regime) if regime else _MODEL
+        for line in _welcome_text(base_url, "" if file else lines, model, regime, file):
             # Never folded: most are to be copied.
             terminal.out.print(line, soft_wrap=True)
         await stopped.wait()
@@ -148,7 +170,7 @@ async def _serve(
 
 
 def _model_name(regime: str) -> str:
-    return f"lab-{regime}"
+    return f"simulator-{regime}"
 
 
 def _model(regime: str) -> SimulatedModel:
@@ -164,32 +186,47 @@ def _catalog_toml(regime: _Regime, base_url: str) -> str:
     marked = regime == _MARKED
     headers = f'x-api-key = "{KEY}"' if marked else f'authorization = "Bearer {KEY}"'
     return (
-        "[upstreams.lab]\n"
+        "[upstreams.simulator]\n"
         f'kind = "{"anthropic" if marked else "openai"}"\n'
         f'base_url = "{base_url}"\n'
         f"headers = {{ {headers} }}\n\n"
         "[[models]]\n"
         f'id = "{_model_name(regime)}"\n'
-        'upstream = "lab"\n'
+        'upstream = "simulator"\n'
         f'regime = "{regime}"\n'
         f"{_BLOCK if regime == 'block-chain' else ''}"
         "max_output = 16384\n"
     )
 
 
-def _welcome_text(base_url: str, lines: str, model: str, regime: str) -> Iterator[str]:
-    """The lines that tell a person how to use the simulator."""
+def _welcome_text(
+    base_url: str, lines: str, model: str, regime: str, file: str = ""
+) -> Iterator[str]:
+    """The lines that tell a person how to use the simulator.
+
+    Args:
+        base_url: Its address.
+        lines: The catalog to save; "" where ``file`` has it already.
+        model: A model to ask.
+        regime: The one cache rule that is simulated; "" for all.
+        file: The file with the catalog; "" for none.
+    """
     yield f"The simulator listens on {base_url}. It is SIMULATED: no provider is asked or paid."
     yield "Model names and cache rules are the providers'; answers and waits are made up."
     yield ""
-    yield "To stand a gateway before it, save these lines as simulator.toml:"
-    yield ""
-    yield "# The simulator of `thriftgate simulator`: every answer is simulated."
-    yield from lines.rstrip().splitlines()
+    if file:
+        yield f"The catalog that stands a gateway before it is in {file}."
+    else:
+        yield "To stand a gateway before it, save these lines as simulator.toml"
+        yield "(--catalog simulator.toml writes them):"
+        yield ""
+        yield _TITLE
+        yield from lines.rstrip().splitlines()
     yield ""
     yield "In another terminal; the folder keeps simulated costs out of your ledger:"
     yield ""
-    yield "THRIFTGATE_CATALOG=simulator.toml THRIFTGATE_FOLDER=var/simulator thriftgate serve"
+    named = shlex.quote(file or "simulator.toml")
+    yield f"THRIFTGATE_CATALOG={named} THRIFTGATE_FOLDER=var/simulator thriftgate serve"
     yield ""
     yield "Then call the gateway, with the key it prints:"
     yield ""

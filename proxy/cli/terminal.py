@@ -4,8 +4,9 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from getpass import getuser
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import msgspec
@@ -33,12 +34,18 @@ class Terminal:
         now: Seconds since the epoch.
         out: Prints results.
         fail: Says what is wrong and ends the command.
+        err: Prints remarks that are no result.
     """
 
     open: "Callable[[], Store]"
     now: Callable[[], float]
     out: Console
     fail: Callable[[str], NoReturn]
+    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, emoji=False))
+
+    def name_ledger(self, store: "Store") -> None:
+        """Print on stderr in which ledger a command has written."""
+        self.err.print(f"Ledger: {store.address}", soft_wrap=True, markup=False)
 
     @contextmanager
     def store(self) -> "Iterator[Store]":
@@ -48,6 +55,14 @@ class Terminal:
             yield opened
         finally:
             opened.close(_DRAIN_TIMEOUT_S)
+
+    @property
+    def author(self) -> str:
+        """The account that runs the command, for the audit log; ? where it has no name."""
+        try:
+            return getuser()
+        except (KeyError, OSError):
+            return "?"
 
     def days_ago(self, days: int) -> float:
         """The time so many days ago."""

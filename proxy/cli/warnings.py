@@ -30,7 +30,7 @@ def policy_warnings(policies: Policies, known: Catalog, teams: Collection[str] |
         *_models_without_price(known),
         *_ladders_without_routes(policies, known),
         *_undescribed_models(policies, known),
-        *_unknown_teams(policies, teams),
+        *_unknown_teams(policies, known, teams),
     ]
 
 
@@ -144,7 +144,7 @@ def _models_without_price(known: Catalog) -> Iterator[str]:
 
 
 def _is_unpriced(model: Model) -> bool:
-    sold = any(route.upstream.key_env for route in model.routes)
+    sold = any(route.upstream.needs_credentials for route in model.routes)
     return sold and all(route.tariff is None for route in model.routes)
 
 
@@ -184,12 +184,16 @@ def _missing_fields(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _unknown_teams(policies: Policies, teams: Collection[str] | None) -> Iterator[str]:
-    """Policies for teams that do not exist."""
+def _unknown_teams(
+    policies: Policies, known: Catalog, teams: Collection[str] | None
+) -> Iterator[str]:
+    """Policies and model aliases for teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
         *_team_references(("ceilings", each.name, each.team) for each in policies.ceilings),
         *_team_references(("objectives", each.name, each.team) for each in policies.objectives),
+        *((f"teams.{team}.model_aliases", team) for team in known.team_aliases),
+        *_team_references(("reports", each.name, each.team) for each in policies.reports),
     ]
     for where, team in named:
         if teams is None or team in {*teams, EVERY, ""}:

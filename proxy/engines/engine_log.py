@@ -20,6 +20,12 @@ _MAX_LINE_CHARS: Final = 2_000
 _MAX_FILE_BYTES: Final = 4 << 20
 #: Older files that are kept beside the one that is written.
 _OLDER_FILES: Final = 2
+#: The last line of a Python traceback, behind the name of a process of vLLM.
+_EXCEPTION: Final = re.compile(r"(?:\(\w+ pid=\d+\) )?((?:\w+\.)*\w*(?:Error|Exception): .+)")
+#: An exception that only passes on the one of another process.
+#: Source: vLLM, vllm/v1/engine/utils.py, wait_for_engine_startup, 0.23.0 (2026-11).
+_PASSED_ON: Final = "See root cause above"
+_MAX_CAUSE_CHARS: Final = 400
 #: Colours and other ANSI control sequences.
 _ANSI: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -71,6 +77,24 @@ class EngineLog:
     def tail(self, count: int = MAX_LINES) -> tuple[str, ...]:
         """The last lines, the latest last; empty ones are left out."""
         return tuple([line for line in self._lines if line.strip()][-count:])
+
+    def begin_run(self) -> None:
+        """Forget the lines in memory; the file keeps them. The engine starts anew."""
+        self._lines.clear()
+
+    def last_exception(self) -> str:
+        """The last line of this run's last Python traceback; "" for none.
+
+        Processes that only pass on the failure of another one are left out: vLLM's API server ends
+        with a long traceback after that of its engine core, which has the cause.
+        """
+        for line in reversed(self._lines):
+            found = _EXCEPTION.fullmatch(line)
+            if found and _PASSED_ON not in line:
+                text = found[1].rstrip(". ")
+                is_long = len(text) > _MAX_CAUSE_CHARS
+                return f"{text[:_MAX_CAUSE_CHARS].rstrip()}…" if is_long else text
+        return ""
 
     def close(self) -> None:
         """Close the file; more output opens it again."""

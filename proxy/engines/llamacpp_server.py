@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
 
+from proxy.errors import how_to_install
+
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 #: Flags that set one attribute of xllamacpp's parameters: the attribute, and the value's type.
@@ -110,7 +112,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import xllamacpp  # noqa: PLC0415 - the extra may be absent, and --help works without it
     except ImportError as error:
-        return _fail(f"xllamacpp cannot be imported: {error}. pip install 'thriftgate[local]'")
+        why = str(error).rstrip(".")
+        return _fail(f"xllamacpp cannot be imported ({why}): {how_to_install('local')}.")
     # Threads of the server inherit the mask, so that a signal reaches sigwait and none of them.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     try:

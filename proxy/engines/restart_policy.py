@@ -1,4 +1,4 @@
-"""When an engine that ended is started again, and when no more; pure."""
+"""Decides if and when an engine that ended is started again; pure."""
 
 import signal
 from collections.abc import Sequence

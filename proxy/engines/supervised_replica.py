@@ -264,6 +264,7 @@ class SupervisedReplica:
         Raises:
             OSError: If its program cannot be started.
         """
+        self._log.begin_run()
         self._enter(ProcessState.STARTING)
         if why := self._ports.port_conflict(self.command.health_url):
             return why, 0.0
@@ -354,10 +355,12 @@ class SupervisedReplica:
             return False
 
     def _exit_reason(self, end: ProcessExit | None, kills_before: int | None) -> str:
-        """Says how it ended by itself."""
+        """Says how it ended by itself, and of which exception."""
         kills = self._ports.oom_kills()
         more = None if kills is None or kills_before is None else kills - kills_before
         text = describe_exit(end.status if end else None, oom_kills=more)
+        if end and (end.status or 0) > 0 and (cause := self._log.last_exception()):
+            text = f"{text}: {cause}"
         remaining = f"; {end.remaining} of its processes remain" if end and end.remaining else ""
         return f"{text}{remaining}"
 

@@ -1,47 +1,80 @@
 """All that is not a call, as one app: health, models, receipts, and the pages below /admin."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
+from typing import Final
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from fastapi.responses import JSONResponse
-from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from proxy.api.passthrough import error_headers, internal_error
+from dashboards.board import AdminBoard
+from proxy.api.key_limits import expired_error
+from proxy.api.messages_api import speaks_messages
+from proxy.api.passthrough import error_answer, internal_error
 from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import request_token
-from proxy.api.starting import OFFLINE
 from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.catalog.entries import Model
+from proxy.catalog.entries import Model, Route
 from proxy.configuration import Snapshot
-from proxy.errors import CallerError, ProxyError, envelope
-from proxy.pages import admin, models, receipts
+from proxy.errors import CallerError, ProxyError
+from proxy.pages import (
+    budget_pages,
+    call_pages,
+    cost_pages,
+    models,
+    operation_pages,
+    people_pages,
+    receipts,
+)
+from proxy.pages.access.setup import open_access
+from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.board_data import LiveBoard
-from proxy.pages.receipts import ReceiptReader
+from proxy.pages.browser_requests import invalid_query_error
+from proxy.pages.health import LedgerMetrics, health_router, readiness
+from proxy.pages.operation_pages import Operations
+from proxy.pages.people_pages import AccessResources
+from proxy.pages.receipts import ReceiptFeed
+from proxy.pages.resources.api import API_PATH, api_app
+from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.features import FeaturesResource
+from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.live_calls import LiveCalls
+from proxy.pages.resources.models import ModelsResource
+from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.stored_budgets import StoredBudgetsResource
+from proxy.pages.site import Site, add_sign_in_redirect, static_router
+from proxy.pages.store_questions import StoreQuestions
 from proxy.records.call import Key
+from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.counters import open_budget_store
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.pages")
 
+_AT_ROOT: Final = (
+    "This is a Thriftgate gateway. Calls go to /v1/…, and people find the dashboard at /admin."
+)
+
 
 @asynccontextmanager
 async def pages_app(
     context: AppContext,
-    receipts_reader: ReceiptReader,
+    receipts_reader: ReceiptFeed,
     telemetry: Telemetry,
     limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
     reloader: Reloader,
@@ -51,7 +84,7 @@ async def pages_app(
 
     Args:
         context: Shared state and settings of the gateway.
-        receipts_reader: Finds receipts.
+        receipts_reader: Finds receipts, and hands on new ones.
         telemetry: Metrics for Prometheus.
         limits: The gate of budgets and the router of objectives; None each
             where no policies are named.
@@ -61,9 +94,9 @@ async def pages_app(
     opened, make = context.opened, call_ids()
 
     async def authenticate(request: Request) -> Key:
-        return await _authenticated_key(opened, request)
+        return await _authenticated_key(opened, request, context.now())
 
-    troubles, notes = _readiness(context, reloader)
+    troubles, notes = readiness(context, reloader)
     telemetry.register(LedgerMetrics(opened))
 
     def request_id() -> str:
@@ -82,50 +115,11 @@ async def pages_app(
         dependencies=[Depends(name_request)],
     )
     pages.include_router(receipts.router(receipts_reader, authenticate))
-    async with _admin_router(context, *limits, ticks) as admins:
-        pages.include_router(admins)
-        add_error_handlers(pages, request_id)
+    add_error_handlers(pages, request_id)
+    listen, states = receipts_reader.listen, (troubles, notes)
+    async with _admin(context, limits, reloader, states, listen, ticks) as add_admin:
+        add_admin(pages, partial(add_error_handlers, request_id=request_id))
         yield pages
-
-
-class LedgerMetrics(Collector):
-    """Tells Prometheus whether the database takes receipts and tells of changes."""
-
-    def __init__(self, opened: Store) -> None:
-        self._opened = opened
-
-    def collect(self) -> Iterator[Metric]:
-        """One gauge: 0 while the database is away or does not answer."""
-        journal = self._opened.journal.trouble
-        is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
-        said = "1 while receipts reach the database and changes are noticed there"
-        yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
-
-
-def _readiness(
-    context: AppContext, reloader: Reloader
-) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
-    """Functions that say why no calls can be taken, and notes for operators.
-
-    Calls need the journal alone. A database that is away is away for every gateway: were they
-    unready for it, nobody would get the calls that all of them can answer.
-    """
-    opened = context.opened
-
-    def troubles() -> Sequence[str]:
-        journal = opened.journal.trouble
-        return [journal] if journal else []
-
-    def notes() -> Sequence[str]:
-        said = list(reloader.notes())
-        if opened.is_offline:
-            said.append(f"degraded: {OFFLINE}")
-        else:
-            journal = troubles()
-            said += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
-        return said
-
-    return troubles, notes
 
 
 def _can_answer(
@@ -139,7 +133,7 @@ def _can_answer(
     )
 
 
-async def _authenticated_key(store: Store, request: Request) -> Key:
+async def _authenticated_key(store: Store, request: Request, now: float) -> Key:
     """The key that came with a request.
 
     Raises:
@@ -151,30 +145,118 @@ async def _authenticated_key(store: Store, request: Request) -> Key:
     key = store.keyring.find(given) or await store.keyring.fetch(given)
     if key is None or key.revoked:
         raise unauthenticated_error(is_missing=False)
+    if key.has_expired(now):
+        raise expired_error(key)
     return key
 
 
+AddErrorHandlers = Callable[[FastAPI], None]
+"""Has all errors of an app answered in the error envelope."""
+
+
 @asynccontextmanager
-async def _admin_router(
+async def _admin(
     context: AppContext,
-    gate: AdmissionGate | None,
-    router: ObjectiveRouter | None,
+    limits: tuple[AdmissionGate | None, ObjectiveRouter | None],
+    reloader: Reloader,
+    readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]],
+    listen: Callable[[Callable[[Receipt], None]], None],
     ticks: Callable[[], float],
-) -> AsyncIterator[APIRouter]:
-    """The pages below /admin; closed where there is no token."""
-    secret = context.settings.admin_token.get_secret_value()
-    if not secret:
-        yield admin.disabled_router()
-        return
-    async with _budget_store(context, gate) as store:
-        budgets = context.promises.budgets
+) -> AsyncIterator[Callable[[FastAPI, AddErrorHandlers], None]]:
+    """Opens what the pages below /admin and their API need."""
+    gate, router = limits
+    async with _budget_store(context, gate) as store, open_access(context, ticks) as opened_access:
+        budgets = context.policies.budgets
         board = LiveBoard(context.opened, budgets, router=router, counters=store, now=context.now)
+        if gate is not None:
+            board.show_ceilings(gate.decision_counts)
 
         async def prepare(snapshot: Snapshot) -> Callable[[], None]:
             return lambda: board.update(snapshot.policies.budgets)
 
         context.follow(prepare)
-        yield admin.router(board, secret, ticks, context.now)
+        access, sign_in_routes = opened_access
+        ask = StoreQuestions(context.opened)
+        operations = _operations(context, (board, ask), reloader, readiness, ticks)
+        live = LiveCalls()
+        listen(live.record)
+        ledger = LedgerResources.of(
+            context.opened,
+            ask,
+            lambda: reloader.snapshot.catalog,
+            lambda: reloader.snapshot.policies.objectives,
+            live,
+            context.now,
+        )
+        people = AccessResources.of(
+            context.opened, ask, access, operations.stored_budgets, context.now
+        )
+
+        def add(app: FastAPI, handlers: AddErrorHandlers) -> None:
+            for routes in sign_in_routes:
+                app.include_router(routes)
+            add_admin_pages(app, access, (board, operations, ledger, people), context.now)
+            routers = (*operations.routers(), *ledger.routers(), *people.routers())
+            app.mount(API_PATH, api_app(access.viewer, routers, handlers))
+
+        yield add
+
+
+def _operations(
+    context: AppContext,
+    asked: tuple[LiveBoard, StoreQuestions],
+    reloader: Reloader,
+    readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]],
+    ticks: Callable[[], float],
+) -> Operations:
+    """The resources of objectives, budgets, features, models and settings."""
+    (board, ask), opened, now = asked, context.opened, context.now
+
+    def can_answer(route: Route) -> bool:
+        has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
+        return has_key and not context.route_health.is_failing(route, ticks())
+
+    async def record(change: AuditedChange) -> None:
+        await opened.ask(opened.audit.append, change, now())
+
+    objectives = ObjectivesResource(board, opened, ask, now)
+    return Operations(
+        objectives=objectives,
+        events=EventsResource(opened, ask, objectives, now),
+        budgets=BudgetsResource(board, opened, ask),
+        stored_budgets=StoredBudgetsResource(opened, ask, reloader, context.settings, now),
+        scheduled_reports=ReportDeliveriesResource(opened, ask, reloader, context.settings, now),
+        features=FeaturesResource(opened, ask, context.settings.compaction, now),
+        models=ModelsResource(
+            lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now
+        ),
+        configuration=ConfigurationResource(context.settings, reloader, readiness, record),
+    )
+
+
+def add_admin_pages(
+    app: FastAPI,
+    access: PageAccess,
+    shown: tuple[AdminBoard, Operations, LedgerResources, AccessResources],
+    now: Callable[[], float],
+) -> None:
+    """Adds the HTML pages below /admin to an app.
+
+    Args:
+        app: The app.
+        access: Finds who is signed in.
+        shown: The board, and the resources of operations and of the ledger.
+        now: Seconds since the epoch.
+    """
+    board, operations, ledger, people = shown
+    site = Site(access.viewer, now)
+    app.include_router(static_router())
+    app.include_router(cost_pages.router(site, ledger, operations))
+    app.include_router(call_pages.router(site, ledger, operations.events))
+    app.include_router(operation_pages.router(site, operations, board))
+    app.include_router(budget_pages.router(site, operations, people.teams))
+    app.include_router(people_pages.router(site, people, now))
+    add_sign_in_redirect(app)
 
 
 @asynccontextmanager
@@ -192,42 +274,6 @@ async def _budget_store(
         await own.aclose()
 
 
-def health_router(
-    troubles: Callable[[], Sequence[str]],
-    notes: Callable[[], Sequence[str]],
-    metrics: Callable[[], bytes],
-) -> APIRouter:
-    """The routes for probes and Prometheus; they need no key and tell no secrets.
-
-    Args:
-        troubles: Returns the reasons that no calls can be taken.
-        notes: Returns notes for the operator, though calls can be taken.
-        metrics: Prometheus text.
-    """
-    routes = APIRouter()
-
-    @routes.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """Says that the process answers."""
-        return {"status": "ok"}
-
-    @routes.get("/readyz")
-    async def readyz() -> JSONResponse:
-        """Says whether calls can be taken, with notes; 503 with what is not ready."""
-        found = list(troubles())
-        content = {"status": "not ready" if found else "ready", "troubles": found}
-        if said := list(notes()):
-            content["notes"] = said
-        return JSONResponse(content, status_code=503 if found else 200)
-
-    @routes.get("/metrics")
-    async def metrics_page() -> Response:
-        """Prometheus text."""
-        return Response(metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    return routes
-
-
 def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
     """Answers all errors of these pages in the same envelope as those of calls.
 
@@ -236,40 +282,46 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
         request_id: Makes the id of a request whose answer is an error.
     """
 
-    async def answer_proxy_error(_request: Request, error: Exception) -> Response:
+    async def answer_proxy_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
-        return _error_response(error, request_id())
+        return _error_response(request, error, request_id())
 
-    async def answer_http_error(_request: Request, error: Exception) -> Response:
+    async def answer_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-        answer = _error_response(_not_found_error(error), request_id())
+        answer = _error_response(request, _not_found_error(request, error), request_id())
         answer.status_code = error.status_code
         for name, value in (error.headers or {}).items():
             answer.headers[name] = value
         return answer
 
+    async def answer_bad_query(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other
+        return _error_response(request, invalid_query_error(error), request_id())
+
     async def answer_bug(request: Request, _error: Exception) -> Response:
         failed = request_id()
         _log.error("Bug in the gateway on %s, page %s; traceback follows", failed, request.url.path)
-        return _error_response(internal_error(failed), failed)
+        return _error_response(request, internal_error(failed), failed)
 
     pages.add_exception_handler(ProxyError, answer_proxy_error)
     pages.add_exception_handler(HTTPException, answer_http_error)
+    pages.add_exception_handler(RequestValidationError, answer_bad_query)
     pages.add_exception_handler(Exception, answer_bug)  # It is raised again, and so logged.
 
 
-def _not_found_error(error: HTTPException) -> CallerError:
+def _not_found_error(request: Request, error: HTTPException) -> CallerError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return CallerError(
-            "This path takes other methods; see `allow`.", code="method_not_allowed", status=404
-        )
-    return CallerError(
-        "There is nothing at this path. Calls go to /v1/….", code="not_found", status=404
+        said, code = "This path takes other methods; see `allow`.", "method_not_allowed"
+    else:
+        said, code = "There is nothing at this path. Calls go to /v1/….", "not_found"
+    said = _AT_ROOT if request.url.path == "/" else said
+    return CallerError(said, code=code, status=404)
+
+
+def _error_response(request: Request, error: ProxyError, request_id: str) -> Response:
+    status, headers, body = error_answer(
+        error, request_id.encode(), speaks_messages=speaks_messages(request.scope)
     )
-
-
-def _error_response(error: ProxyError, request_id: str) -> Response:
-    body = envelope(error)
-    answer = Response(body, status_code=error.status)
-    answer.raw_headers = error_headers(error, request_id.encode(), len(body))
+    answer = Response(body, status_code=status)
+    answer.raw_headers = headers
     return answer

@@ -9,27 +9,25 @@ knows most to be spent.
 """
 
 import asyncio
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from dashboards.board import (
     BudgetCounter,
-    CallDetail,
+    CeilingStatus,
     ObjectiveStatus,
     OpenAlert,
     Pin,
     Reroute,
     ReroutedCall,
 )
-from proxy.records.receipt import Receipt, total_nanos
+from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
+from proxy.records.receipt import Receipt
 from proxy.services.budgets.accounts import LedgerAccounts
+from proxy.services.budgets.admission_gate import CeilingCounts
 from proxy.services.budgets.counter_report import (
     CounterRow,
     counter_rows,
@@ -51,14 +49,8 @@ from slo.openslo import objective_text
 from slo.tally import GoodBadCounts
 from slo.usage import Usage
 
-T = TypeVar("T")
-
-#: Seconds that a part of a page has; all of them are asked for at once.
-PART_TIMEOUT_S: Final = 3.0
 #: The share of them that the ledger has before the counters are asked without it.
 _LEDGER_SHARE: Final = 2 / 3
-#: Threads of the store that pages keep busy at most.
-_MAX_THREADS: Final = 2
 #: Rows of each part.
 _MAX_OBJECTIVES: Final = 200
 _MAX_REROUTES: Final = 30
@@ -75,75 +67,6 @@ _RECENT_WINDOW_S: Final = 600.0
 _HIDDEN_FIELDS: Final = frozenset({"prompt", "call_id", "attempt"})
 #: Fields that are shown even with their default.
 _ALWAYS_SHOWN_FIELDS: Final = frozenset({"final", "streamed"})
-
-
-class _QuestionAbandoned(Exception):
-    """Nobody waits any more for a question that had no thread yet."""
-
-
-class _StoreQuestions:
-    """Asks the store off the event loop: one question of a kind, few at once, and for so long.
-
-    Args:
-        store: The store.
-        timeout_s: Seconds.
-    """
-
-    def __init__(self, store: Store, timeout_s: float) -> None:
-        self._store = store
-        self._timeout_s = timeout_s
-        self._threads = asyncio.Semaphore(_MAX_THREADS)
-        self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
-        """The question's result; None where it cannot be had just now.
-
-        Args:
-            kind: Of what; one of few.
-            question: May block.
-            share: Part of its patience that is left, from 0 to 1.
-        """
-        try:
-            async with asyncio.timeout(self._timeout_s * share):
-                return await self._run(question, await self._acquire_turn(kind))
-        except (SQLAlchemyError, TimeoutError):
-            return None
-
-    async def _acquire_turn(self, kind: str) -> Callable[[], None]:
-        """Waits for a place; returns what gives it back."""
-        turn = self._kinds[kind]
-        await turn.acquire()
-        try:
-            await self._threads.acquire()
-        except asyncio.CancelledError:
-            turn.release()
-            raise
-
-        def leave() -> None:
-            self._threads.release()
-            turn.release()
-
-        return leave
-
-    async def _run(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
-        """Runs the question on a thread; its place is kept until it ends, whoever still waits."""
-        loop = asyncio.get_running_loop()
-        begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
-
-        def answer() -> T:
-            if not begun.acquire(blocking=False):
-                raise _QuestionAbandoned
-            try:
-                return question()
-            finally:
-                with suppress(RuntimeError):  # the loop has ended, and nobody asks any more
-                    loop.call_soon_threadsafe(leave)
-
-        try:
-            return await self._store.ask(answer)
-        finally:
-            if begun.acquire(blocking=False):
-                leave()
 
 
 class LiveBoard:
@@ -172,14 +95,19 @@ class LiveBoard:
         self.update(budgets)
         self._router = router
         self._counters = counters
+        self._ceilings: Callable[[], Sequence[CeilingCounts]] = tuple
         self._now = now
         self._timeout_s = timeout_s
-        self._ask = _StoreQuestions(store, timeout_s)
+        self._ask = StoreQuestions(store, timeout_s)
         self._accounts = LedgerAccounts(store.spendings)
 
     def update(self, budgets: Iterable[Budget]) -> None:
         """Show these budgets from now on."""
         self._budgets = tuple(budgets)[:_MAX_BUDGETS]
+
+    def show_ceilings(self, counts: Callable[[], Sequence[CeilingCounts]]) -> None:
+        """Show ceilings, as this function returns them with how often each was decided."""
+        self._ceilings = counts
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         """See ``AdminBoard.objectives``."""
@@ -189,6 +117,20 @@ class LiveBoard:
         pins = await self._ask("pins", lambda: self._store.pins.current_pins(now))
         tracks = list(router.tracks.values())[:_MAX_OBJECTIVES]
         return [_objective_status(each, router, pins, now) for each in tracks]
+
+    async def ceilings(self) -> Sequence[CeilingStatus]:
+        """See ``AdminBoard.ceilings``."""
+        return [
+            CeilingStatus(
+                name=ceiling.name,
+                team=ceiling.team,
+                feature=ceiling.feature,
+                limit_nanos=ceiling.limit,
+                steps=[each.value for each in ceiling.on_exceed],
+                decisions=decisions,
+            )
+            for ceiling, decisions in self._ceilings()[:_MAX_OBJECTIVES]
+        ]
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """See ``AdminBoard.reroutes``."""
@@ -235,21 +177,6 @@ class LiveBoard:
             for row in most_spent(some, _MAX_COUNTERS)
         ]
 
-    async def call(self, call_id: str) -> CallDetail | None:
-        """See ``AdminBoard.call``."""
-        found = await self._ask("call", lambda: self._receipts(call_id))
-        if found is None:
-            raise TimeoutError
-        receipts, team = found
-        if not receipts:
-            return None
-        return CallDetail(
-            call_id=call_id,
-            team=team,
-            cost_nanos=total_nanos(each.spent_nanos for each in receipts),
-            attempts=[_receipt_facts(each) for each in receipts],
-        )
-
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
         """The ledger's rows of each budget, those most spent first; blocks."""
         return [ledger_rows(self._accounts, each, now, _MAX_ASKED_COUNTERS) for each in budgets]
@@ -269,13 +196,6 @@ class LiveBoard:
         except (StoreUnavailable, TimeoutError):
             return found
         return rows
-
-    def _receipts(self, call_id: str) -> tuple[list[Receipt], str]:
-        """A call's receipts, and its team's name; blocks."""
-        found = self._store.ledger.attempts(call_id)
-        team = found[0].team if found else ""
-        names = {each.id: each.name for each in self._store.teams.all()}
-        return found, names.get(team, team)
 
 
 def _objective_status(
@@ -302,7 +222,16 @@ def _objective_status(
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
         knows_pin=pins is not None,
+        fell_back=_fell_back(track, router),
     )
+
+
+def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[str, int]]:
+    """The calls of this process that fell back or would have, by level, in the ladder's order."""
+    counts = router.rerouted if track.acts else router.not_enforced
+    entries = dict.fromkeys(track.objective.ladder)
+    found = [(entry, counts.get((track.name, entry), 0)) for entry in entries]
+    return [(entry, count) for entry, count in found if count]
 
 
 def _status_reason(standing: ControllerSnapshot) -> str:
@@ -338,7 +267,7 @@ def _budget_counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounte
     )
 
 
-def _receipt_facts(receipt: Receipt) -> list[tuple[str, str]]:
+def receipt_facts(receipt: Receipt) -> list[tuple[str, str]]:
     """All that a receipt says, as names and values; money in dollars."""
     found: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(receipt):

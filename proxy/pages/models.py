@@ -1,15 +1,22 @@
 """GET /v1/models: what a caller may ask for, and what of it can answer now."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
 
+from proxy.api.messages_api import speaks_messages
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.records.call import Key
 
+#: Models on a page of Anthropic's list, and the most that one may ask for.
+#: Source: Anthropic API, list models (2026-11).
+_USUAL_PAGE, _LARGEST_PAGE = 20, 1000
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _YES: Final = frozenset({"1", "true", "yes"})
 
 Authenticate = Callable[[Request], Awaitable[Key]]
@@ -32,13 +39,24 @@ def router(
     async def models(request: Request, key: caller) -> dict[str, Any]:
         """The models that can answer now, in the catalog's order; ``?all=1`` lists the rest too."""
         wants_all = request.query_params.get("all", "0").lower() in _YES
-        listed = (model for model in catalog().models.values() if wants_all or can_answer(model))
+        known = catalog().for_team(key.team_name)
+        names = dict.fromkeys((*known.models, *known.aliases.names))
+        listed = [
+            _as_named(found, name, known)
+            for name in names
+            if (found := known.find(name)) is not None
+            and (wants_all or can_answer(found))
+            and (key.models is None or found.id in key.models)
+        ]
+        if speaks_messages(request.scope):
+            return _messages_page(listed, request.query_params)
         return {"object": "list", "data": [_model_object(model) for model in listed]}
 
     @routes.get("/v1/models/{name:path}")
-    async def model(name: str, key: caller) -> dict[str, Any]:
+    async def model(name: str, request: Request, key: caller) -> dict[str, Any]:
         """One model."""
-        found = catalog().find(name)
+        known = catalog().for_team(key.team_name)
+        found = known.find(name)
         if found is None:
             raise CallerError(
                 f"The model `{name[:100]}` is not in the gateway's catalog."
@@ -47,9 +65,15 @@ def router(
                 param="model",
                 status=404,
             )
-        return _model_object(found)
+        found = _as_named(found, name, known)
+        return _messages_model(found) if speaks_messages(request.scope) else _model_object(found)
 
     return routes
+
+
+def _as_named(model: Model, name: str, known: Catalog) -> Model:
+    """The model under the name of the alias by which it was found."""
+    return replace(model, id=name) if known.aliases.target(name) else model
 
 
 def _model_object(model: Model) -> dict[str, Any]:
@@ -62,4 +86,64 @@ def _model_object(model: Model) -> dict[str, Any]:
         "object": "model",
         "created": model.created,
         "owned_by": model.routes[0].upstream.provider or model.routes[0].upstream.name,
+    }
+
+
+def _messages_model(model: Model) -> dict[str, Any]:
+    """A model as Anthropic shows one.
+
+    A model whose end is announced is deprecated; when that was announced is not known.
+
+    Source: Anthropic API, get a model; anthropic 2.11, ModelInfo (2026-11).
+    """
+    route, end = model.routes[0], model.retires
+    return {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.id,
+        "created_at": datetime.fromtimestamp(model.created, UTC).strftime(_TIME),
+        "lifecycle": "active" if end is None else "deprecated",
+        "deprecated_at": None,
+        "retires_at": end and datetime(end.year, end.month, end.day, tzinfo=UTC).strftime(_TIME),
+        "line": None,
+        "capabilities": None,
+        "max_input_tokens": route.window,
+        "max_tokens": route.max_output,
+    }
+
+
+def _messages_page(models: Sequence[Model], asked: Mapping[str, str]) -> dict[str, Any]:
+    """A page of models as Anthropic lists them, behind ``after_id`` or before ``before_id``.
+
+    Args:
+        models: All that are listed.
+        asked: The request's parameters.
+
+    Raises:
+        CallerError: If the limit is no number from 1 to 1,000.
+
+    Source: Anthropic API, list models (2026-11).
+    """
+    limit = asked.get("limit", str(_USUAL_PAGE))
+    if not limit.isdecimal() or not 1 <= int(limit[:5]) <= _LARGEST_PAGE:
+        raise CallerError(
+            f"`limit` must be a number from 1 to {_LARGEST_PAGE}.",
+            code="invalid_value",
+            param="limit",
+        )
+    names = [model.id for model in models]
+    size, after, before = int(limit), asked.get("after_id"), asked.get("before_id")
+    if before in names:
+        end = names.index(before)
+        start, has_more = max(0, end - size), end > size
+    else:
+        start = names.index(after) + 1 if after in names else 0
+        end = start + size
+        has_more = end < len(names)
+    shown = models[start:end]
+    return {
+        "data": [_messages_model(model) for model in shown],
+        "has_more": has_more,
+        "first_id": shown[0].id if shown else None,
+        "last_id": shown[-1].id if shown else None,
     }

@@ -10,6 +10,7 @@ from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
+from proxy.prefix.layouts.agent_shapes import part_instructions
 from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
@@ -135,12 +136,17 @@ def remove_tags(prompt: Prompt) -> Prompt:
     return place_pieces(prompt, wish).prompt
 
 
-def remove_body_tags(body: bytes) -> bytes:
-    """Return a body without tags, for one that is not planned; unmodified where it has none."""
+def remove_body_tags(body: bytes, *, is_native: bool = False) -> bytes:
+    """Return a body without tags, for one that is not planned; unmodified where it has none.
+
+    Args:
+        body: Of a call.
+        is_native: True if it is one of the Messages API.
+    """
     if not may_hold_tags(body):
         return body
     try:
-        prompt = parse_prompt(body, goes_on=True)
+        prompt = parse_prompt(body, goes_on=True, is_native=is_native)
         found = remove_tags(prompt)
     except Unplannable:
         return body
@@ -158,7 +164,7 @@ def unmodified_prompt(draft: Draft, plan: Plan) -> ArrangedPrompt:
 
 
 def arrange_prompt(
-    draft: Draft, plan: Plan, layout: Layout | None, *, late: bool
+    draft: Draft, plan: Plan, layout: Layout | None, *, late: bool, parts: bool = False
 ) -> ArrangedPrompt:
     """The prompt in the order of its slots, with its tools in theirs.
 
@@ -167,17 +173,20 @@ def arrange_prompt(
         plan: Plan of its conversation.
         layout: The one that the plan names; None for none.
         late: True if the upstream takes system messages after the conversation.
+        parts: True if its cache takes marks, for which a text may be parted.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
     prompt = draft.prompt
-    said = _declared_pieces(draft)
+    said = declared_pieces(draft)
     notes = said.notes
     if layout is not None or said.wish:
         wished = find_moves(prompt, layout or Layout(), draft.fingerprint, said.wish)
         found = place_pieces(prompt, wished.wish, late=late)
         prompt, notes = found.prompt, (*said.notes, *wished.notes, *found.notes)
+    elif plan.shape and parts:
+        prompt = part_instructions(prompt)
     if prompt.tools and not plan.joined:
         tools = order_tools(prompt.tools, plan.tools, draft.fingerprint, as_came=plan.as_came)
         prompt = msgspec.structs.replace(prompt, tools=tools.tools)
@@ -197,8 +206,12 @@ def conversation_tokens(found: ArrangedPrompt) -> list[int]:
     ]
 
 
-def _declared_pieces(draft: Draft) -> RequestedMoves:
-    """The slots that the caller declares, within its texts or else beside them."""
+def declared_pieces(draft: Draft) -> RequestedMoves:
+    """The slots that the caller declares, within its texts or else beside them.
+
+    Raises:
+        Unplannable: If a message that is declared cannot be read.
+    """
     prompt = draft.prompt
     beside = named_slots(prompt, draft.request.slots)
     if not any(one.tagged for one in draft.known):

@@ -29,7 +29,7 @@ from proxy.prefix.prediction.sent_call import (
     digest_start,
 )
 from proxy.prefix.prompts.conversation import ConversationChain
-from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.records.lru_cache import LruCache
 
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 ANSWERED: Final = 1.0

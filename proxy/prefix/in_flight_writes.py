@@ -27,7 +27,7 @@ from proxy.prefix.prediction.lookups import (
     written_breakpoints,
 )
 from proxy.prefix.prediction.sent_call import SentCall
-from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.records.lru_cache import LruCache
 
 #: Nobody waits longer than this, in seconds, whatever it saves.
 MAX_WAIT_S: Final = 5.0

@@ -7,12 +7,13 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.arrangement import declared_pieces
 from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
 from proxy.prefix.layouts.learning import FeatureLearner
 from proxy.prefix.planned import Planned
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
 from proxy.records.feature_mode import LayoutScope
+from proxy.records.lru_cache import LruCache
 
 #: Sets of tools of one feature whose instructions are told apart.
 _MAX_TOOL_SETS: Final = 8
@@ -50,6 +51,8 @@ class LayoutLearner:
     def observe(self, planned: Planned) -> None:
         """Learn from a call that was answered, as its caller wrote it.
 
+        Texts whose slots the caller declares are passed over, as when a layout is applied.
+
         Raises:
             Unplannable: If a message cannot be read.
         """
@@ -66,7 +69,8 @@ class LayoutLearner:
             draft.conversation, now, first=begins, history=history, mark=mark
         ):
             return
-        texts = [said for _, said in instructions(draft.prompt)]
+        declared = declared_pieces(draft).wish
+        texts = [said for at, said in instructions(draft.prompt) if at not in declared]
         learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
 
     def proposal(self, planned: Planned) -> Layout | None:

@@ -8,10 +8,10 @@ import msgspec
 from proxy.prefix.prediction.sent_call import TextLines, leading_lines
 from proxy.prefix.prompts.conversation import message_digest
 from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import may_mark
 from proxy.prefix.prompts.objects import Unplannable, is_exact, may_hold_tags, members
 from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
     BlockJson,
     Fingerprint,
     MessageReading,
@@ -21,10 +21,12 @@ from proxy.prefix.prompts.prompt import (
     leading_blocks,
     part_text,
 )
+from proxy.records.lru_cache import LruCache
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
 _BLOCK_BYTES: Final = 250
 _TEXT_LINES_BYTES: Final = 300
+_ROLES: Final = {f'"{role}"'.encode(): role for role in ("user", ASSISTANT, "system", "tool")}
 _PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
 _MessageKey = tuple[Fingerprint, int]
 
@@ -135,7 +137,8 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
         Unplannable: If it cannot be read, or not be written again as it is.
     """
     found = members(message)
-    role = part_text(found.get("role", b'""'))
+    named = found.get("role", b'""')
+    role = _ROLES.get(named) or part_text(named)
     if role is None:
         raise Unplannable("not a message: its role is no text")
     content = found.get("content", b"null")

@@ -34,6 +34,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
         slots: Slots that the caller names beside its texts; "" for none.
         shows: True if the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
+        is_native: True if the body is one of the Messages API.
     """
 
     team: str
@@ -45,6 +46,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     shows: bool = False
     origin: UncompactedConversation | None = None
+    is_native: bool = False
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,11 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     late: bool = False
     rates: TokenRates | None = None
     asks: str = ""
+
+    @property
+    def takes_marks(self) -> bool:
+        """True if its cache takes marks."""
+        return self.regime.takes_marks
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm
+from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
 from proxy.prefix.message_cache import MessageCache
@@ -55,14 +56,13 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
+from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
-#: Reasons told of one call.
-_MAX_NOTES: Final = 16
+_MAX_NOTES: Final = 16  # reasons told of one call
 _MAX_FEATURES: Final = 4_096
 #: Features whose lists of tools are remembered, of some 40 KB each at most.
 _MAX_FEATURES_WITH_TOOLS: Final = 1_024
@@ -104,7 +104,7 @@ class Planner:
         Raises:
             Unplannable: If its body is none that can be planned; says why.
         """
-        prompt = parse_prompt(asked.body)
+        prompt = parse_prompt(asked.body, is_native=asked.is_native)
         team = team_fingerprint(self._secret, asked.team)
         known = self._readings.readings_of(team, prompt.messages)
         # A conversation that was shortened is the same one.
@@ -162,8 +162,9 @@ class Planner:
         if source is not None and source.plan is not None:
             tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
             return fork_plan(source.plan, chosen, tools)
-        moves = chosen is ExperimentArm.TREATED and not joined
-        return Plan(arm=chosen, layout=layout if moves else 0, joined=joined)
+        if joined or chosen is not ExperimentArm.TREATED:
+            return Plan(arm=chosen, joined=joined)
+        return Plan(arm=chosen, layout=layout, shape=known_shape(draft.prompt))
 
     def plan_call(
         self, draft: Draft, target: PlanningTarget, plan: Plan, layout: Layout | None, now: float
@@ -194,7 +195,7 @@ class Planner:
             )
         else:
             plan = self._with_tool_order(draft, target, plan)
-            found = arrange_prompt(draft, plan, layout, late=target.late)
+            found = arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
             found, own = self._decide_policy(draft, target, found, now)
         variant, trial = self._affordable_variant(draft, target, found, own, now)
         return Planned(

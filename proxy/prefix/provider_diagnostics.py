@@ -17,7 +17,7 @@ import msgspec
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import DiagnosticsQuestion, Planned
-from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.records.lru_cache import LruCache
 
 #: Bytes of an answer, or of one event, that are read; the answer itself may be longer.
 MAX_ANSWER_BYTES: Final = 8 * 2**20

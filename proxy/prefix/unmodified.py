@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.caches.regime import Regime
+from proxy.caches.bills import WRITE_PREFIX
+from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
 from proxy.prefix.breakpoints.earnings import MarkEarnings
 from proxy.prefix.breakpoints.plan import ExperimentArm
@@ -26,18 +27,13 @@ from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
-from proxy.prefix.prediction.billing import (
-    expected_usage,
-    prompt_cost,
-    write_surcharge,
-)
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
-from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.marks import route_marks
 from proxy.records.feature_mode import LayoutScope
+from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
 #: Prefixes that unmodified calls would have sent: 12 MB.
@@ -304,7 +300,9 @@ def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float
 
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:
     regime, price = planned.target.regime, _token_price(planned.target)
-    lives = [life for ttl, life in regime.lifetimes.items() if getattr(usage, f"write_{ttl}", 0)]
+    lives = [
+        life for ttl, life in regime.lifetimes.items() if getattr(usage, WRITE_PREFIX + ttl, 0)
+    ]
     return CostComparison(
         planned=prompt_cost(usage, regime) * price,
         direct=prompt_cost(unmodified, regime) * price,

@@ -65,6 +65,9 @@ class AnswerFields(_Part):
         x_groq: Object in which Groq puts the usage of a stream.
         timings: llama.cpp's report of the call.
         metrics: vLLM's report of the call.
+        usage_metadata: Google's usage.
+        candidates: Google's choices.
+        response_id: Google's id of the answer.
     """
 
     type: msgspec.Raw = _NOTHING
@@ -76,6 +79,13 @@ class AnswerFields(_Part):
     delta: msgspec.Raw = _NOTHING
     timings: msgspec.Raw = _NOTHING
     metrics: msgspec.Raw = _NOTHING
+    usage_metadata: msgspec.Raw = msgspec.field(default=_NOTHING, name="usageMetadata")
+    candidates: msgspec.Raw = _NOTHING
+    response_id: msgspec.Raw = msgspec.field(default=_NOTHING, name="responseId")
+
+    def usage_object(self) -> dict[str, Any] | None:
+        """Its usage, by either name; None where it has none."""
+        return super().usage_object() or _object(self.usage_metadata)
 
     @property
     def kind(self) -> str | None:
@@ -85,6 +95,8 @@ class AnswerFields(_Part):
     @property
     def is_error(self) -> bool:
         """True if it says that something went wrong."""
+        if self.error is _NOTHING:
+            return False
         size = len(memoryview(self.error))
         if not 0 < size <= _MAX_EMPTY_BYTES:
             return size > 0
@@ -98,7 +110,7 @@ class AnswerFields(_Part):
         for part in (self, _part(self.message), _part(self.response)):
             if part is not None and (said := _text(part.id)):
                 return said
-        return ""
+        return _text(self.response_id)
 
     def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
@@ -117,6 +129,8 @@ class AnswerFields(_Part):
 
     def engine_timings(self) -> EngineTimings | None:
         """The report of a self-hosted engine; None where there is none."""
+        if self.timings is _NOTHING and self.metrics is _NOTHING:
+            return None
         return read_timings(bytes(self.timings), bytes(self.metrics))
 
     def ended_choices(self) -> list[bytes]:
@@ -127,17 +141,22 @@ class AnswerFields(_Part):
         try:
             if _begins_with(self.delta, b"{") and _text(_delta(self.delta).stop_reason):
                 return [b"0"]
-            if not _begins_with(self.choices, b"["):
-                return []
-            if may_exceed(bytes(self.choices), MAX_OBJECTS):
-                return [b"0"] if _END in bytes(self.choices) else []
-            choices = _choices(self.choices)
+            if _begins_with(self.candidates, b"["):
+                return _ended_candidates(self.candidates)
+            return _ended_choices(self.choices) if _begins_with(self.choices, b"[") else []
         except _ERRORS:
             return []
-        return [bytes(each.index) for each in choices if _text(each.finish_reason)]
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    """One of Google's choices."""
+
+    index: msgspec.Raw = msgspec.Raw(b"0")
+    finish_reason: msgspec.Raw = _NOTHING
 
 
 _decode: Final = msgspec.json.Decoder(AnswerFields).decode
+_candidates: Final = msgspec.json.Decoder(list[_Candidate]).decode
 _decode_part: Final = msgspec.json.Decoder(_Part).decode
 _choices: Final = msgspec.json.Decoder(list[_Choice]).decode
 _decode_text: Final = msgspec.json.Decoder(str).decode
@@ -157,6 +176,20 @@ def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
         pass
     found = to_strict_json(data) if len(data) <= max_repaired_bytes else None
     return _decode(found) if found is not None and found[:1] == b"{" else None
+
+
+def _ended_choices(raw: msgspec.Raw) -> list[bytes]:
+    """The indices of choices that say why they ended."""
+    if may_exceed(bytes(raw), MAX_OBJECTS):
+        return [b"0"] if _END in bytes(raw) else []
+    return [bytes(each.index) for each in _choices(raw) if _text(each.finish_reason)]
+
+
+def _ended_candidates(raw: msgspec.Raw) -> list[bytes]:
+    """The indices of Google's candidates that say why they ended."""
+    if may_exceed(bytes(raw), MAX_OBJECTS):
+        return []
+    return [bytes(each.index) for each in _candidates(raw) if _text(each.finish_reason)]
 
 
 def _part(value: msgspec.Raw) -> _Part | None:
@@ -187,4 +220,5 @@ def _text(value: msgspec.Raw) -> str:
 
 
 def _begins_with(value: msgspec.Raw, mark: bytes) -> bool:
-    return bytes(memoryview(value)[:1]) == mark
+    """True if the value is there and begins with this byte; most are absent from most events."""
+    return value is not _NOTHING and bytes(memoryview(value)[:1]) == mark

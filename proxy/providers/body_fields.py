@@ -4,12 +4,14 @@ JSON the gateway has no business reading (schemas, signatures, markers) stays ra
 byte for byte. Source: OpenAI API reference, create chat completion (2026-11).
 """
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from proxy.errors import CallerError
+
+Shape = TypeVar("Shape")
 
 #: A raw field that was not sent; ``null`` means the same.
 ABSENT: Final = (b"", b"null")
@@ -87,6 +89,7 @@ class ToolCall(CacheMarkable, kw_only=True):
     id: str
     type: str = "function"
     function: CalledFunction | None = None
+    extra_content: Raw = Raw()
 
 
 class ChatMessage(CacheMarkable, kw_only=True):
@@ -102,6 +105,7 @@ class ChatMessage(CacheMarkable, kw_only=True):
     thinking_blocks: list[Raw] | None = None
     audio: Raw = Raw()
     function_call: Raw = Raw()
+    extra_content: Raw = Raw()
 
 
 class AllowedTools(msgspec.Struct):
@@ -162,7 +166,7 @@ class ChatBody(msgspec.Struct, kw_only=True):
     compaction: Raw = Raw()
 
 
-_body = msgspec.json.Decoder(ChatBody).decode
+_body = msgspec.json.Decoder(ChatBody)
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -172,10 +176,20 @@ def read(body: bytes) -> tuple[ChatBody, frozenset[str]]:
     Raises:
         CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
     """
+    return decode_typed(_body, body)
+
+
+def decode_typed(decoder: msgspec.json.Decoder[Shape], body: bytes) -> tuple[Shape, frozenset[str]]:
+    """The body in the shape of the decoder, and the names of the fields that are not null.
+
+    Raises:
+        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
+    """
     try:
         body.decode()
         found = _fields(body)
-        return _body(body), frozenset(name for name, raw in found.items() if bytes(raw) != b"null")
+        names = frozenset(name for name, raw in found.items() if bytes(raw) != b"null")
+        return decoder.decode(body), names
     except msgspec.ValidationError as error:
         wrong, _, path = str(error).partition(" - at ")
         param = path.strip("`").removeprefix("$").removeprefix(".") or None
@@ -200,3 +214,23 @@ def invalid_parameter(param: str, message: str) -> CallerError:
 def unsupported_parameter(param: str, message: str) -> CallerError:
     """The error of a parameter that cannot be translated without changing its meaning."""
     return CallerError(message, code="unsupported_value", param=param)
+
+
+def tool_function(tool: ToolDefinition, at: str) -> FunctionDefinition:
+    """The function of a tool.
+
+    Args:
+        tool: The tool.
+        at: Its place in the body, such as ``tools[0]``.
+
+    Raises:
+        CallerError: If it is not a function.
+    """
+    if tool.type != "function":
+        raise unsupported_parameter(
+            f"{at}.type",
+            f"Tools of type {tool.type!r}: describe it as a function with one string parameter.",
+        )
+    if tool.function is None:
+        raise invalid_parameter(f"{at}.function", f"`{at}` has no function: add it.")
+    return tool.function

@@ -36,20 +36,25 @@ _TEXT_KEYS: Final = frozenset(
 _CONTAINER_KEYS: Final = frozenset(
     {
         "audio",
+        "candidates",
         "choices",
         "content",
         "content_block",
         "custom",
         "delta",
         "function",
+        "functionCall",
         "function_call",
         "message",
         "output",
+        "parts",
         "summary",
         "thinking",
         "tool_calls",
     }
 )
+#: Keys whose objects are arguments of a call. Source: Anthropic, Gemini API (2026-11).
+_OBJECT_KEYS: Final = frozenset({"args", "input"})
 #: Events before the content, and the end of a block, which has none of its own.
 #: Source: OpenAI and Anthropic API references, openai 3.52 (2026-11).
 _OPENINGS: Final = frozenset(
@@ -205,7 +210,7 @@ def _texts_under_key(key: str, inner: object, place: Place) -> Iterator[tuple[Pl
             yield (*place, key), inner
     elif key in _CONTAINER_KEYS:
         yield from _texts_within(inner, (*place, key))
-    elif key == "input" and isinstance(inner, dict) and inner:
+    elif key in _OBJECT_KEYS and isinstance(inner, dict) and inner:
         yield (*place, key), orjson.dumps(inner).decode()
 
 

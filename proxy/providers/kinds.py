@@ -6,11 +6,20 @@ from typing import Final
 
 from proxy.catalog.entries import Kind, Upstream
 from proxy.providers.anthropic.adapter import AnthropicWire
+from proxy.providers.cloud_platforms.bedrock import BedrockWire
+from proxy.providers.cloud_platforms.vertex import VertexWire
+from proxy.providers.gemini.adapter import GeminiWire
 from proxy.providers.openai.adapter import OpenAIWire
 from proxy.providers.port import Wire
 
 WIRES: Final[Mapping[Kind, Wire]] = MappingProxyType(
-    {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
+    {
+        "openai": OpenAIWire(),
+        "anthropic": AnthropicWire(),
+        "anthropic-bedrock": BedrockWire(),
+        "anthropic-vertex": VertexWire(),
+        "gemini": GeminiWire(),
+    }
 )
 
 

@@ -9,11 +9,16 @@ import json
 from math import isfinite
 from typing import Final
 
-from proxy.providers.json_size import MAX_OBJECTS, may_exceed
+import msgspec
 
-#: Longer texts are not read again, and neither are those with very many keys: the parser holds up
-#: all threads.
+from proxy.providers.json_size import JsonSize, may_exceed
+
+#: Longer texts are not read again.
 _MAX_BYTES: Final = 4 * 1024 * 1024
+#: The most that is read again, some 15 ms of work: parser and writer hold up all threads.
+_MAX_SIZE: Final = JsonSize(keys=50_000, values=100_000)
+#: The same for Python's own writer of JSON, which takes twenty times as long for numbers.
+_MAX_SLOW_SIZE: Final = JsonSize(keys=10_000, values=10_000)
 #: The byte order marks of UTF-16, with which UTF-32's begin, too.
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 #: Beginnings of what is nearly a JSON object or list.
@@ -27,14 +32,23 @@ def to_strict_json(raw: bytes) -> bytes | None:
     What is no number becomes null, half of a surrogate pair a question mark. UTF-16 and UTF-32 are
     read as Python's and most other clients read them, by their first bytes.
     """
-    if len(raw) > _MAX_BYTES or may_exceed(raw, MAX_OBJECTS):
+    if len(raw) > _MAX_BYTES or may_exceed(raw, _MAX_SIZE):
         return None
     try:
         text = raw.decode(json.detect_encoding(raw), "replace")
-        value = json.loads(text, strict=False, parse_constant=_nothing, parse_float=_number)
-        return json.dumps(value, ensure_ascii=False).encode(errors="replace")
+        value = json.loads(text, strict=False, parse_constant=_nothing)
+        try:
+            return msgspec.json.encode(value)  # which writes null for what is no finite number
+        except (UnicodeEncodeError, OverflowError):  # half of a surrogate pair, or a long integer
+            return None if may_exceed(raw, _MAX_SLOW_SIZE) else _rewrite(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _rewrite(text: str) -> bytes:
+    """The same by Python's own parser and writer."""
+    value = json.loads(text, strict=False, parse_constant=_nothing, parse_float=_number)
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
 def _nothing(_: str) -> None:

@@ -55,6 +55,8 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         body: Body as sent.
         reader: Translates the answer; None passes it on as it comes.
         notes: Changes and omissions, in short sentences for a header and the receipt.
+        trace_headers: Headers of this one request that place it in a trace.
+        endpoint: The endpoint whose body it has, such as ``messages``; "" where its path is that.
     """
 
     method: str
@@ -63,6 +65,8 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     body: bytes
     reader: Reader | None = None
     notes: tuple[str, ...] = ()
+    trace_headers: tuple[tuple[str, str], ...] = ()
+    endpoint: str = ""
 
 
 class Wire(Protocol):

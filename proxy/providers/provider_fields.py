@@ -47,9 +47,14 @@ _OPENAI_MESSAGE: Final = ("refusal", "annotations", "audio", "function_call")
 #: Another provider's thinking. DeepSeek and xAI read it by these names, and so do own engines.
 _REASONING: Final = ("reasoning_content", "reasoning_details")
 _READS_REASONING: Final = frozenset({"deepseek", "xai"})
-#: Only Anthropic signs its thinking; nobody else takes it.
+#: Only Claude signs its thinking so; nobody else takes it.
 _THINKING_BLOCKS: Final = "thinking_blocks"
 _NULL: Final = b"null"
+
+
+def serves_claude(route: Route) -> bool:
+    """True if Claude answers there in chat's form, with cache marks and signed thinking."""
+    return route.upstream.kind == "openai" and route.regime == "anthropic-breakpoint"
 
 
 def is_openai(route: Route) -> bool:
@@ -73,7 +78,7 @@ def refused_message_fields(route: Route, *, takes_extra: bool) -> tuple[str, ...
         takes_extra: True if it is an engine that reads or ignores whatever it is sent.
     """
     provider = route.upstream.provider
-    names = [_THINKING_BLOCKS]
+    names = [] if serves_claude(route) else [_THINKING_BLOCKS]
     if not takes_extra and provider not in _READS_REASONING:
         names += _REASONING
     if not is_openai(route):

@@ -58,12 +58,16 @@ class ServerSentEvent(msgspec.Struct, frozen=True):
 
 def parse_events(run: bytes) -> Iterator[ServerSentEvent]:
     """The events of a run in order; comments and events without data are left out."""
+    return (event for event in parse_blocks(run) if event is not None)
+
+
+def parse_blocks(run: bytes) -> Iterator[ServerSentEvent | None]:
+    """The events of a run in order; None stands for one of comments alone or without data."""
     if b"\r" in run:
         run = run.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for block in run.split(b"\n\n"):
-        event = _parse_event(block.removeprefix(_BOM))
-        if event is not None:
-            yield event
+        if block := block.removeprefix(_BOM).strip(b"\n"):
+            yield _parse_event(block)
 
 
 def is_idle(run: bytes) -> bool:

@@ -2,17 +2,20 @@
 
 import orjson
 
-from proxy.errors import ProxyError, UpstreamError, envelope
+from proxy.errors import ProxyError, UpstreamError, envelope, messages_envelope
 
 
 def error_event(endpoint: str, error: ProxyError) -> bytes:
     """The last event of a broken stream.
 
     An ``error`` payload for chat and completions. For responses an ``error`` event, which carries
-    the payload too: the openai SDK raises for that alone.
+    the payload too: the openai SDK raises for that alone. For messages an ``error`` event with
+    Anthropic's envelope.
 
-    Source: OpenAI API reference, streaming errors; openai 3.52 (2026-11).
+    Source: OpenAI API reference, streaming errors; openai 3.52; Anthropic API, streaming (2026-11).
     """
+    if endpoint == "messages":
+        return b"event: error\ndata: " + messages_envelope(error) + b"\n\n"
     if endpoint == "responses":
         event = orjson.loads(envelope(error)) | {
             "type": "error",

@@ -19,6 +19,7 @@ from proxy.providers.provider_fields import (
     is_openai,
     refused_fields,
     refused_message_fields,
+    serves_claude,
     without_message_fields,
 )
 
@@ -42,7 +43,7 @@ _SHARED_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 #: Fields that every model of the Messages API takes, or its wire says in other words.
-_MESSAGES: Final = frozenset({"stop"})
+_MESSAGES: Final = frozenset({"server_tools", "stop"})
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
 #: The trait that a field of a chat call needs.
@@ -101,11 +102,16 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def accepted_traits(route: Route) -> frozenset[str]:
     """The traits of a route's model; those of its kind where the catalog says none of them."""
-    if route.upstream.kind == "anthropic":
+    if route.upstream.speaks_messages:
         return route.traits | _MESSAGES
     if not route.traits.isdisjoint(_LIMITS):
         return route.traits
     return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
+
+
+def effort_for_budget(budget_tokens: int) -> str:
+    """The effort of a caller that asked for a number of thinking tokens."""
+    return next((name for most, name in _EFFORT_BUDGETS if budget_tokens <= most), "high")
 
 
 def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
@@ -184,7 +190,9 @@ class _Translation:
             self.notes.append(f"sent {name} as {other}")
 
     def _say_thinking(self) -> None:
-        """Translate Anthropic's ``thinking`` to an effort."""
+        """Translate Anthropic's ``thinking`` to an effort; Claude takes it as it is."""
+        if serves_claude(self._route):
+            return
         raw = self.fields.pop("thinking", None)
         if raw is None:
             return
@@ -195,9 +203,7 @@ class _Translation:
             return
         effort = "none" if found.type == "disabled" else "high"
         if found.type == "enabled":
-            effort = next(
-                (name for most, name in _EFFORT_BUDGETS if found.budget_tokens <= most), "high"
-            )
+            effort = effort_for_budget(found.budget_tokens)
         if "effort" in self._traits and "reasoning_effort" not in self.fields:
             self.fields["reasoning_effort"] = _json(effort)
             self.notes.append(f"sent thinking as reasoning_effort {effort}")

@@ -5,11 +5,16 @@ from urllib.parse import unquote
 
 import msgspec
 
+from proxy.records.agents import stable_user
 from proxy.records.origin import UncompactedConversation
 from proxy.records.request_fields import RequestFields
 
 #: Beginnings of paths that name a model.
 MODELS_PREFIX: Final = "models/"
+#: Endpoint of Anthropic's Messages API.
+MESSAGES: Final = "messages"
+#: Endpoints of OpenAI's API alone, whatever a call's headers say.
+_OPENAI_ENDPOINTS: Final = frozenset({"chat/completions", "completions", "embeddings", "responses"})
 _OF_MODELS: Final = frozenset({"GET", "DELETE"})
 #: Beginning of the feature of calls that only warm a prompt, before that of the call itself.
 WARMING_PREFIX: Final = "warming:"
@@ -25,6 +30,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         feature: The feature label of calls that name none.
         keeps_prompts: True if the team opted in to storing prompt text.
         revoked: True if it no longer opens anything.
+        expires: Time from which it opens nothing, in seconds since the epoch; None for never.
+        models: The models that its calls may ask for; None for all.
     """
 
     id: str
@@ -33,6 +40,12 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     feature: str = ""
     keeps_prompts: bool = False
     revoked: bool = False
+    expires: float | None = None
+    models: frozenset[str] | None = None
+
+    def has_expired(self, now: float) -> bool:
+        """True if its time is over."""
+        return self.expires is not None and now >= self.expires
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +107,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.fields.model if self.fields is not None else ""
 
     @property
+    def speaks_messages(self) -> bool:
+        """True if it is a call of Anthropic's API, whatever its model."""
+        if self.endpoint in _OPENAI_ENDPOINTS:
+            return False
+        is_messages = self.endpoint == MESSAGES or self.endpoint.startswith(f"{MESSAGES}/")
+        return is_messages or "anthropic-version" in self.headers
+
+    @property
     def path_model(self) -> str:
         """The model that the call's path names, to retrieve or delete it; "" for any other call.
 
@@ -105,7 +126,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def end_user(self) -> str:
         """The opaque end user the caller named; "" for none."""
-        return self.fields.end_user if self.fields is not None else ""
+        if self.fields is None:
+            return ""
+        named = self.fields.metadata.user_id if self.fields.metadata is not None else None
+        if self.endpoint == MESSAGES and isinstance(named, str):
+            return stable_user(named)
+        return self.fields.end_user
 
     @property
     def is_unattended(self) -> bool:

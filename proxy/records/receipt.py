@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
 
 class PhasesFrom(StrEnum):
-    """Who measured the phases of an attempt."""
+    """The source of an attempt's phases."""
 
     NOBODY = ""  #: They are unknown.
     ENGINE = "engine"  #: The engine reported queue, prefill and decode.
@@ -118,6 +118,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         draft_tokens: Tokens that a draft model or an n-gram proposed; None where unknown.
         accepted_tokens: Those of them that the model took.
         gpu_seconds: Its share of its engine's GPU seconds; None where no GPU price is set.
+        read_saved_nanos: Amount that tokens read from a cache cost less than they would as plain
+            input, at published prices in 1e-9 US dollars; None where unknown.
+        write_extra_nanos: Amount that tokens written to a cache cost more than plain input.
     """
 
     call_id: str
@@ -177,6 +180,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     draft_tokens: int | None = None
     accepted_tokens: int | None = None
     gpu_seconds: float | None = None
+    read_saved_nanos: int | None = None
+    write_extra_nanos: int | None = None
 
     @property
     def spent_nanos(self) -> int | None:

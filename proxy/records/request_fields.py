@@ -5,7 +5,7 @@ The bytes stay the caller's. ``parse_request_fields`` builds no objects for the 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -38,9 +38,14 @@ _LONE_SURROGATE: Final = re.compile(
 
 
 class RequestMetadata(msgspec.Struct, frozen=True):
-    """The one field of ``metadata`` that is for us."""
+    """The fields of ``metadata`` that are for us.
+
+    Attributes:
+        user_id: The end user, in Anthropic's API.
+    """
 
     feature: str | None = None
+    user_id: Any = None
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -53,6 +58,12 @@ class _Tool(msgspec.Struct, frozen=True):
     """The one field of a tool that is read."""
 
     type: Any = None
+
+
+class _Container(msgspec.Struct, frozen=True):
+    """The one field of a container that is read; without it, a new one is asked for."""
+
+    id: Any = None
 
 
 class RequestFields(msgspec.Struct, frozen=True):
@@ -76,6 +87,8 @@ class RequestFields(msgspec.Struct, frozen=True):
     previous_response_id: msgspec.Raw = _ABSENT
     conversation: msgspec.Raw = _ABSENT
     background: msgspec.Raw = _ABSENT
+    thread: msgspec.Raw = _ABSENT
+    container: msgspec.Raw = _ABSENT
     reasoning_effort: msgspec.Raw = _ABSENT
     thinking: msgspec.Raw = _ABSENT
     tools: msgspec.Raw = _ABSENT
@@ -84,7 +97,8 @@ class RequestFields(msgspec.Struct, frozen=True):
     def needs_kept_state(self) -> bool:
         """True if it continues what the provider keeps, or is to be fetched from there later.
 
-        Source: OpenAI API reference, create a response (2026-11).
+        Source: OpenAI API reference, create a response; anthropic 2.11, message threads and
+        container of beta messages (2026-11).
         """
         return bool(self.kept_state_field)
 
@@ -95,8 +109,10 @@ class RequestFields(msgspec.Struct, frozen=True):
             "previous_response_id": self.previous_response_id,
             "conversation": self.conversation,
             "background": self.background,
+            "thread": self.thread,
         }
-        return next((name for name, raw in fields.items() if bytes(raw) not in _EMPTY_VALUES), "")
+        found = (name for name, raw in fields.items() if bytes(raw) not in _EMPTY_VALUES)
+        return next(found, "container" if _names_container(self.container) else "")
 
     @property
     def is_background(self) -> bool:
@@ -142,6 +158,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
 _decode_fields = msgspec.json.Decoder(RequestFields).decode
 _decode_tools = msgspec.json.Decoder(list[_Tool]).decode
+_decode_container = msgspec.json.Decoder(_Container | str | None).decode
 _decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -160,14 +177,35 @@ def parse_request_fields(body: bytes) -> RequestFields:
         raise CallerError(f"The body is not valid JSON: {mend}", code="invalid_json") from None
 
 
-def replace_fields(body: bytes, fields: Mapping[str, bytes]) -> bytes:
+def _names_container(raw: msgspec.Raw) -> bool:
+    """True if a container that Anthropic keeps is to be used again, or none can be read there."""
+    value = bytes(raw)
+    if value in _EMPTY_VALUES:
+        return False
+    try:
+        found = _decode_container(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
+    return isinstance(found, str) or (found is not None and found.id is not None)
+
+
+def replace_fields(
+    body: bytes, fields: Mapping[str, bytes], *, without: Collection[str] = ()
+) -> bytes:
     """The body with some top-level fields set to the given JSON; new ones come last.
 
     Every other value is byte for byte the caller's; order is kept. Where all of them are new, so
     is everything else in the body.
+
+    Args:
+        body: A JSON object.
+        fields: JSON by name.
+        without: Fields to leave out.
     """
     found = _decode_raw_fields(body)
-    if found and found.keys().isdisjoint(fields):
+    if not found.keys().isdisjoint(without):
+        found = {name: raw for name, raw in found.items() if name not in without}
+    elif found and found.keys().isdisjoint(fields):
         added = b"".join(b"," + msgspec.json.encode(name) + b":" + fields[name] for name in fields)
         return body.rstrip(b" \t\r\n")[:-1] + added + b"}"
     pieces = {name: bytes(raw) for name, raw in found.items()} | dict(fields)

@@ -3,6 +3,8 @@
 ::
 
     receipt ─ journal (a file, on the event loop) ─ drain (a thread) ─ calls and rollups
+                               every ten seconds ─ pending_sums ─ sums of days, histograms
+    pages ─ dashboard ─ connections of their own, which only read: in ``serve`` those of a process
     keyring (memory) ─ keys                 board (memory) ─ layouts
                                             compaction_settings (memory) ─ compactions
     ledger, reports, teams, plans, notes, outbox, savings ─ the same database, on threads
@@ -12,9 +14,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
 from pathlib import Path
 from secrets import token_bytes
-from typing import ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Engine, select, text
 
@@ -27,14 +30,18 @@ from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode, encode
 from proxy.store.sql import schema
+from proxy.store.sql.admin_sessions import SessionRows
 from proxy.store.sql.answers import Answers
 from proxy.store.sql.api_key_cache import ApiKeyCache
+from proxy.store.sql.audit_log import AuditLog
 from proxy.store.sql.compaction_receipts import CompactionReceipts
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.database import (
     ConnectionGate,
+    address,
     migrate,
     open_database,
+    open_reader,
     revision,
     write_transaction,
 )
@@ -48,13 +55,21 @@ from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.locks import singleton_lock
 from proxy.store.sql.notes import Notes
 from proxy.store.sql.outbox import Outbox
+from proxy.store.sql.pending_sums import PendingSums
 from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
+from proxy.store.sql.report_deliveries import ReportDeliveries
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings import Savings
 from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.sql.spendings import Spendings
+from proxy.store.sql.stored_budgets import StoredBudgets
 from proxy.store.sql.teams import Teams
+from proxy.store.sql.users import Users
+
+if TYPE_CHECKING:
+    from proxy.store.sql.dashboard_reads import DashboardReads
+    from proxy.store.sql.reader_process import ReaderProcess
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,28 +88,35 @@ class Store:
         secret: 32 random bytes of this installation, for keyed hashes.
     """
 
+    _gates: Sequence[ConnectionGate] = ()
+
     def __init__(
         self,
         engine: Engine,
         folder: Path,
         mode: PlanningMode = PlanningMode.OBSERVE,
         secret: bytes = b"",
+        reader: Engine | None = None,
     ) -> None:
-        self._engine = engine
-        self._gate: ConnectionGate | None = None
+        self._engine, self._reader = engine, reader or engine
         self._online = asyncio.Event()
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="store")
         self.secret = secret or _secret(engine)
         self.keyring = ApiKeyCache(engine, self._threads)
         self.ledger = ReceiptLedger(engine, folder)
         self.reports = LedgerReports(engine)
+        self._reader_process: ReaderProcess | None = None
+        self.pending_sums = PendingSums(engine)
         self.spendings = Spendings(engine)
         self.replica_time = ReplicaTimeLedger(engine)
         self.teams = Teams(engine)
+        self.users = Users(engine)
+        self.sessions = SessionRows(engine)
+        self.audit = AuditLog(engine)
         self.plans = Plans(engine)
         self.answers = Answers(engine)
-        self.outbox = Outbox(engine)
-        self.pins = Pins(engine)
+        self.outbox, self.report_deliveries = Outbox(engine), ReportDeliveries(engine)
+        self.pins, self.budgets = Pins(engine), StoredBudgets(engine)
         self.layouts = Layouts(engine, mode=mode)
         self.board = layout_settings(self.layouts)
         self.compactions = Compactions(engine)
@@ -123,7 +145,7 @@ class Store:
             engine = open_database(url)
             undo.callback(engine.dispose)
             migrate(engine)
-            store = cls(engine, folder, mode)
+            store = cls(engine, folder, mode, reader=open_reader(url))
             undo.callback(store.close, 0.0)
             store.keyring.start()
             store.board.start()
@@ -144,10 +166,10 @@ class Store:
             ValueError: The URL names no database this can use.
             OSError: The folder cannot be written.
         """
-        engine = open_database(url)
-        gate = ConnectionGate(engine)
-        store = cls(engine, folder, mode, known.secret)
-        store._gate = gate
+        engine, reader = open_database(url), open_reader(url)
+        gates = ConnectionGate(engine), ConnectionGate(reader)
+        store = cls(engine, folder, mode, known.secret, reader)
+        store._gates = gates
         store.keyring.restore(known.by_hash(), known.teams)
         store.board.current = FeatureStates(mode=PlanningMode.OFF)
         store.compaction_settings.current = SettingsSnapshot(
@@ -157,16 +179,38 @@ class Store:
         store.drain.start()
         return store
 
+    @cached_property
+    def dashboard(self) -> "DashboardReads":
+        """Reads of pages; over connections of their own, so calls never wait for them."""
+        from proxy.store.sql.dashboard_reads import LocalReads  # noqa: PLC0415 - commands need none
+
+        return LocalReads(self._reader)
+
+    def start_reader_process(self) -> None:
+        """Read for pages in a process of its own from now on, which gives way to calls."""
+        from proxy.store.sql.reader_process import ReaderProcess  # noqa: PLC0415 - as above
+
+        url = self._reader.url.render_as_string(hide_password=False)
+        self._reader_process = ReaderProcess(url, self.dashboard)
+        self._reader_process.start()
+        self.dashboard = self._reader_process
+
+    @property
+    def address(self) -> str:
+        """The database's URL, without its passwords."""
+        return address(self._engine.url)
+
     @property
     def is_offline(self) -> bool:
         """True while the database is away since this store was opened."""
-        return self._gate is not None and not self._gate.is_open
+        return any(not gate.is_open for gate in self._gates)
 
     def go_online(self) -> None:
         """Connect to the database, of which ``check_database`` found that it can be used."""
-        if self._gate is None or self._gate.is_open:
+        if not self.is_offline:
             return
-        self._gate.is_open = True
+        for gate in self._gates:
+            gate.is_open = True
         self.keyring.watch()
         self.board.watch()
         self.compaction_settings.watch()
@@ -224,8 +268,11 @@ class Store:
         self.keyring.close()
         self.board.close()
         self.compaction_settings.close()
+        if self._reader_process is not None:
+            self._reader_process.close()
         self._threads.shutdown(wait=drained, cancel_futures=True)
-        self._engine.dispose()
+        for engine in (self._reader, self._engine):
+            engine.dispose()
         return drained
 
 

@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
         """Called by asyncio."""
         self._received = True
         if self._complete:
-            self._refuse("bytes came that nobody asked for")
+            self._refuse("the upstream sent bytes without a request")
             return
         self._useless += len(data)
         if not self.status:
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Called by httptools, which reads on after an answer's end."""
         if self._complete:
-            raise ValueError("bytes came after the answer that nobody asked for")
+            raise ValueError("the upstream sent bytes after the answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools; what trails the body is for nobody."""
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, piece: bytes) -> None:
         """Called by httptools."""
         if self._complete:
-            raise ValueError("a body came that cannot be")
+            raise ValueError("an answer to this method or with this status has a body")
         self._buffer.append(piece)
         self._size += len(piece)
         self._useless = 0

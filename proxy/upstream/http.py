@@ -9,7 +9,7 @@ It keeps no clock but for connecting; every other wait is bounded by who waits.
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,8 +21,15 @@ from proxy.errors import UpstreamError
 from proxy.providers.kinds import credentials
 from proxy.providers.port import PreparedRequest
 from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
+from proxy.upstream.cloud_auth import (
+    CloudCredentials,
+    UnsignedRequest,
+    cloud_credentials,
+    missing_key,
+)
 from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import BodyDecoder, decoder_for
+from proxy.upstream.event_stream import MEDIA_TYPE, EventStreamExchange
 from proxy.upstream.origin import ConnectionPool
 from proxy.upstream.port import UpstreamExchange
 
@@ -101,12 +108,28 @@ class HttpExchange:
 
 @dataclass(frozen=True, slots=True)
 class _KnownUpstream:
-    """Address of an upstream, and the headers that are always sent to it."""
+    """Address of an upstream, the headers always sent to it, and its account in a cloud."""
 
     upstream: Upstream
     pool: ConnectionPool
     address: SplitResult
     headers: dict[str, str]
+    account: CloudCredentials | None
+
+    async def proof(self, prepared: PreparedRequest) -> dict[str, str]:
+        """The headers that prove whose a request is, beside those always sent.
+
+        Raises:
+            UpstreamError: If the account's credentials cannot be had.
+        """
+        if self.account is None:
+            return {}
+        host = self.headers["host"]
+        url = f"{self.address.scheme}://{host}{_target(prepared, self.address)}"
+        headers = {**self.headers, **prepared.headers}
+        return await self.account.headers(
+            UnsignedRequest(prepared.method, url, headers, prepared.body)
+        )
 
 
 class HttpTransport:
@@ -138,14 +161,32 @@ class HttpTransport:
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> UpstreamExchange:
         """Send the request and wait for the answer's headers."""
         known = self._known_upstream(upstream)
-        origin, address, headers = known.pool, known.address, known.headers
+        exchange = await self._exchange(known, prepared)
+        account = known.account
+        if account is not None and account.were_refused(exchange.status, exchange.headers):
+            exchange.close()
+            exchange = await self._exchange(known, prepared)
+        if exchange.headers.get("content-type", "").startswith(MEDIA_TYPE):
+            return EventStreamExchange(exchange)
+        return exchange
+
+    async def _exchange(self, known: _KnownUpstream, prepared: PreparedRequest) -> HttpExchange:
+        """Send the request once, with the proof of whose it is."""
+        upstream, origin, address, headers = (
+            known.upstream,
+            known.pool,
+            known.address,
+            known.headers,
+        )
+        proof = await known.proof(prepared)
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
             if len(self._heads) >= _MAX_CACHED_HEADS:
                 self._heads.clear()
             begun = self._heads[same] = _head(prepared, address, headers)
-        head = begun + _length(prepared)
+        lines = (*prepared.trace_headers, *proof.items())
+        head = begun + _header_lines(lines) + _length(prepared)
         try:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
@@ -198,7 +239,9 @@ class HttpTransport:
             **headers,
             **self._credentials(upstream),
         }
-        known = self._known[upstream.name] = _KnownUpstream(upstream, origin, address, always)
+        account = cloud_credentials(upstream)
+        known = _KnownUpstream(upstream, origin, address, always, account)
+        self._known[upstream.name] = known
         if before is not None:
             self._heads.clear()
             before.pool.retire()
@@ -209,14 +252,9 @@ class HttpTransport:
             return {}
         key = self._keys.get(upstream.key_env)
         if key is None:
-            error = UpstreamError(
-                f"The gateway has no key for {upstream.name}: set {upstream.key_env}.",
-                status=503,
-                code="upstream_key_missing",
-                retryable=True,
+            raise missing_key(
+                f"The gateway has no key for {upstream.name}: set {upstream.key_env}."
             )
-            error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
-            raise error
         name, value = credentials(upstream, key)
         return {name: value}
 
@@ -253,10 +291,7 @@ def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str,
     Raises:
         UpstreamError: If one of them holds a line end, and would be more than one.
     """
-    path, _, asked = prepared.path.partition("?")
-    query = "&".join(filter(None, (address.query, asked)))
-    target = f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
-    lines = [f"{prepared.method} {target} HTTP/1.1"]
+    lines = [f"{prepared.method} {_target(prepared, address)} HTTP/1.1"]
     own = {name: value for name, value in headers.items() if name in _ACCOUNT_HEADERS}
     said = {**headers, **prepared.headers, **own}
     lines += [f"{name}: {value}" for name, value in said.items()]
@@ -269,6 +304,18 @@ def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str,
             retryable=False,
         )
     return head.encode("latin-1", "replace") + b"\r\n"
+
+
+def _target(prepared: PreparedRequest, address: SplitResult) -> str:
+    """The path and query of a request; the address's own query goes before the call's."""
+    path, _, asked = prepared.path.partition("?")
+    query = "&".join(filter(None, (address.query, asked)))
+    return f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
+
+
+def _header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
+    """The headers that no two requests share: those of a trace, and the proof of whose it is."""
+    return b"".join(b"%s: %s\r\n" % (name.encode(), said.encode()) for name, said in headers)
 
 
 def _length(prepared: PreparedRequest) -> bytes:

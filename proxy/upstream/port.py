@@ -10,8 +10,9 @@ from proxy.providers.port import PreparedRequest
 #: Header that gives the caller the provider's own request id, which its support asks for.
 REQUEST_ID_HEADER: Final = "x-thriftgate-upstream-request-id"
 #: Headers in which providers send it.
-#: Source: OpenAI API reference, debugging requests; Anthropic, API overview (2026-11).
-REQUEST_ID_SOURCES: Final = ("x-request-id", "request-id")
+#: Source: OpenAI API reference, debugging requests; Anthropic, API overview; AWS, Bedrock runtime,
+#: InvokeModel (2026-11).
+REQUEST_ID_SOURCES: Final = ("x-request-id", "request-id", "x-amzn-requestid")
 #: Characters of it that are kept.
 _MAX_REQUEST_ID: Final = 256
 

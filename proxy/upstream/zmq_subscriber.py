@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
+from proxy.errors import how_to_install
+
 #: Messages that wait here before the oldest ones are lost, which the reader notices.
 _MAX_WAITING: Final = 10_000
 _MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
@@ -39,7 +41,7 @@ async def subscribe(address: str) -> AsyncIterator[Subscription]:
         import zmq  # noqa: PLC0415 - the extra may be absent
         import zmq.asyncio  # noqa: PLC0415
     except ImportError as error:
-        what = "pyzmq is not installed: pip install 'thriftgate[kv-events]'"
+        what = f"pyzmq is not installed: {how_to_install('kv-events')}"
         raise OSError(what) from error
     context = zmq.asyncio.Context()
     socket = context.socket(zmq.SUB)

@@ -8,9 +8,10 @@ from slo import ladder_levels
 from slo.budget import Budget
 from slo.ceiling import Ceiling
 from slo.objective import Objective
-from slo.policies import budgets, ceilings, objectives, sinks
+from slo.policies import budgets, ceilings, objectives, reports, sinks
 from slo.policies import residency as residency_rules
 from slo.policies.entries import read_entries
+from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
 from slo.toml.nodes import Node
@@ -19,13 +20,14 @@ from slo.toml.table_reader import TableReader
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """Budgets, ceilings, objectives, residency rules and sinks, in the order of the file."""
+    """Budgets, ceilings, objectives, residency rules, sinks and reports, in the file's order."""
 
     budgets: tuple[Budget, ...] = ()
     objectives: tuple[Objective, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     sinks: tuple[Sink, ...] = ()
     residency: tuple[Residency, ...] = ()
+    reports: tuple[ScheduledReport, ...] = ()
 
 
 def read(top: Node) -> Policies:
@@ -38,7 +40,7 @@ def read(top: Node) -> Policies:
         InvalidFile: With every problem found.
     """
     problems: list[Problem] = []
-    known = ("budgets", "objectives", "ceilings", "sinks", "residency")
+    known = ("budgets", "objectives", "ceilings", "sinks", "residency", "reports")
     table = TableReader(top, known, problems)
     found = Policies(
         budgets=read_entries(table, "budgets", budgets.KEYS, budgets.budget),
@@ -46,6 +48,7 @@ def read(top: Node) -> Policies:
         ceilings=read_entries(table, "ceilings", ceilings.KEYS, ceilings.ceiling),
         sinks=read_entries(table, "sinks", sinks.KEYS, sinks.sink),
         residency=read_entries(table, "residency", residency_rules.KEYS, residency_rules.residency),
+        reports=read_entries(table, "reports", reports.KEYS, reports.report),
     )
     if problems:
         raise InvalidFile(problems)

@@ -61,12 +61,12 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 def sink(table: TableReader) -> Sink:
     """The sink of a table, with stand-ins where it has problems."""
     kind = table.member("kind", SinkKind)
-    url_env = _variable(table, "url_env", "ALERTS_URL")
+    url_env = environment_variable(table, "url_env", "ALERTS_URL")
     if "url_env" not in table.nodes:
         table.add_problem(
             "url_env", "is missing", "name the environment variable that holds the URL"
         )
-    secret_env = _variable(table, "secret_env", "ALERTS_SECRET")
+    secret_env = environment_variable(table, "secret_env", "ALERTS_SECRET")
     if kind is SinkKind.WEBHOOK and "secret_env" not in table.nodes:
         fix = "name the environment variable that holds what signs"
         table.add_problem("secret_env", "is missing", fix)
@@ -82,7 +82,7 @@ def sink(table: TableReader) -> Sink:
     )
 
 
-def _variable(table: TableReader, key: str, example: str) -> str:
+def environment_variable(table: TableReader, key: str, example: str) -> str:
     """The name of an environment variable; "" where there is none that is sound."""
     name = table.text(key, example)
     if name is None:

@@ -8,38 +8,31 @@ held counts until its time is over, then is free. Usage: python -m tests.bench.b
 """
 
 import argparse
-import asyncio
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import httpx
 import orjson
 
-from proxy.services.budgets.counter_loss import TTL_S
-from proxy.services.budgets.counters import open_budget_store
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
-from proxy.settings import Settings
-from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
-from slo.reservations import CounterLevel
-from tests.fakes.background_loop import running_in_thread
-from tests.fakes.budget_gateway import DEAR, DIME, FIVE
+from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
+from tests.bench.gateway_deaths import killed
+from tests.fakes.budget_gateway import DIME
 from tests.fakes.concurrent_callers import ConcurrentCallers
-from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.redis_server import OwnRedis, own_redis
-from tests.fakes.replicas import Sibling
-from tests.fakes.serve_process import ServeProcess, serve_process
+from tests.fakes.serve_process import ServeProcess
 
 PHASES = ("here", "silent", "dead", "back")
 TEAMS = tuple(each.value for each in OnStoreLoss)
+
 #: Dollars a month; a tenth of the second's is soon spent.
 LIMITS = dict(zip(TEAMS, (20, 12, 20), strict=True))
 BUDGET = """
@@ -53,19 +46,17 @@ limit = "{limit}"
 hold = "worst"
 on_loss = "{name}"
 """
-#: Calls of ten cents in half of five dollars.
-HALF = 25
-_NANOS = 1_000_000_000
+
 #: What a counter may lack under load when it is repaired: what is spent in less than a second.
-NEARLY = _NANOS // 2
+NEARLY = NANOS // 2
+
 #: Of 20 dollars, what is spent when Redis is killed.
-NEAR = 18 * _NANOS
-_DIME = _NANOS // 10
+NEAR = 18 * NANOS
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a team's callers met in a phase.
+    """Answers that a team's callers got in a phase.
 
     Attributes:
         statuses: How many answers had which status.
@@ -86,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Loss:
-    """What came of a lost Redis.
+    """Results after Redis was lost.
 
     Attributes:
         rows: By phase and team.
@@ -103,40 +94,6 @@ class Loss:
     exact: float
     drift: bool
     spent: dict[str, tuple[int, int]]
-
-
-class Ledger:
-    """The ledger and the counters of a gateway, read beside it."""
-
-    def __init__(self, gateway: ServeProcess, redis_url: str) -> None:
-        self.store = Store.open(gateway.database_url, gateway.folder / "beside")
-        self._settings = Settings(redis_url=redis_url)
-
-    def spent(self) -> dict[str, int]:
-        """Nano-dollars of each team."""
-        found = self.store.spendings.from_rollups("team", 0, 2e10)
-        return {team: each.nanos for team, each in found.items()}
-
-    def levels(self, names: Sequence[str]) -> list[CounterLevel]:
-        """Return what the counters of these names' first parts say, wherever their windows are."""
-        return asyncio.run(self.counted(names))
-
-    async def counted(self, names: Sequence[str]) -> list[CounterLevel]:
-        """The same, on a loop that runs."""
-        asked = open_budget_store(self._settings, self.store)
-        assert isinstance(asked, RedisBudgetStore)
-        now = time.time()  # noqa: TID251 - the gateway's windows are the machine's
-        try:
-            found = [
-                (
-                    await asked.levels(await asked.counters_from(f"{name}/", 1), now)
-                    or [CounterLevel(0, 0)]
-                )[0]
-                for name in names
-            ]
-        finally:
-            await asked.aclose()
-        return found
 
 
 def body(number: int) -> bytes:
@@ -173,7 +130,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
             redis.start()
             began, drift = time.monotonic(), False
             lacked = {
-                team: (before[team] - level.spent) / _NANOS
+                team: (before[team] - level.spent) / NANOS
                 for team, level in zip(TEAMS, ledger.levels(TEAMS), strict=True)
             }
             end = began + 6 * SETTLED_AFTER_S
@@ -198,7 +155,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
 
 @dataclass(frozen=True)
 class Restarted:
-    """What came of a Redis that was back at once, and empty, when a closed budget was nearly spent.
+    """Results after Redis was back at once, and empty, when a closed budget was nearly spent.
 
     Attributes:
         before: Nano-dollars in the ledger when it was killed.
@@ -304,138 +261,14 @@ def keys(store: Store) -> dict[str, str]:
     return found
 
 
-@contextmanager
-def gateways(
-    folder: Path, budgets: str, redis_url: str, *, count: int
-) -> Iterator[list[ServeProcess]]:
-    """So many gateways on one ledger and one Redis, before one lab."""
-    (folder / "policies.toml").write_text(budgets)
-    with ExitStack() as stack:
-        _, catalog = stack.enter_context(
-            running_in_thread(partial(running_simulator, folder, time_scale=0.0001))
-        )
-        catalog.write_text(catalog.read_text() + DEAR)
-        made = [stack.enter_context(serve_process(folder, catalog))]
-        for number in range(1, count):
-            (folder / f"{number}").mkdir()
-            made.append(Sibling(made[0], folder / f"{number}"))
-            stack.callback(made[-1].kill)
-        for each in made:
-            each.start(
-                THRIFTGATE_POLICIES=f"{folder / 'policies.toml'}", THRIFTGATE_REDIS_URL=redis_url
-            )
-        yield made
-
-
-@dataclass(frozen=True)
-class Killed:
-    """What came of killing one of two gateways, each with half of the budget under way.
-
-    Attributes:
-        held: Dollars held, as a refused caller of the other gateway was told: before, and after.
-        frees: Seconds until something is free, as it was told after.
-        waited: Seconds from the kill until all that the dead one held was free; None if nobody
-            waited.
-        admitted: How many of the calls were sent that then asked for all of the budget.
-        level: What the counter said once all calls of the living one had ended.
-        spent: What the ledger said then, in nano-dollars.
-    """
-
-    held: tuple[str, str]
-    frees: float
-    waited: float | None
-    admitted: int
-    level: CounterLevel
-    spent: int
-
-
-def killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
-    """Kill one of two gateways that share a budget of fifty calls, each with half of them.
-
-    Args:
-        folder: Where everything is.
-        redis: Where they count.
-        waits: Whether to wait until what the dead one held is free, which takes a minute.
-    """
-    return asyncio.run(_killed(folder, redis, waits=waits))
-
-
-async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
-    async with AsyncExitStack() as stack:
-        first, second = stack.enter_context(gateways(folder, FIVE, redis.url, count=2))
-        ledger = Ledger(second, redis.url)
-        stack.callback(ledger.store.close, 5)
-        limits = httpx.Limits(max_connections=200)
-        client = await stack.enter_async_context(
-            httpx.AsyncClient(trust_env=False, timeout=TTL_S * 3, limits=limits, verify=PLAIN)
-        )
-        hanging = [
-            asyncio.ensure_future(call(client, gateway, "[[fault:hang]] Well?"))
-            for gateway in (first, second)
-            for _ in range(HALF)
-        ]
-        await until(ledger, lambda level: level.held == 2 * HALF * _DIME)
-        before, _ = await refused(client, second)
-        await asyncio.to_thread(first.kill)
-        began = time.monotonic()
-        after, frees = await refused(client, second)
-        waited = None
-        if waits:
-            await until(ledger, lambda level: level.held <= HALF * _DIME)
-            waited = time.monotonic() - began
-        more = [call(client, second, "[[fault:hang]] And?", patience=3) for _ in range(2 * HALF)]
-        answers = await asyncio.gather(*more, return_exceptions=True)
-        for task in hanging:
-            task.cancel()
-        await asyncio.gather(*hanging, return_exceptions=True)
-        left = 0 if waits else HALF * _DIME
-        level = await until(ledger, lambda level: level.held <= left)
-        await asyncio.to_thread(second.stop)
-        spent = sum(ledger.spent().values())
-    admitted = sum(isinstance(each, httpx.TimeoutException) for each in answers)
-    return Killed((before, after), frees, waited, admitted, level, spent)
-
-
-async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> CounterLevel:
-    """The counter once this is so of it, or as it stands after a while."""
-    end = time.monotonic() + 1.5 * TTL_S
-    (level,) = await ledger.counted(["day"])
-    while not is_so(level) and time.monotonic() < end:
-        await asyncio.sleep(0.25)
-        (level,) = await ledger.counted(["day"])
-    return level
-
-
-async def refused(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
-    """Dollars held and seconds to wait, as a caller is told once nothing is free."""
-    for _ in range(400):
-        answer = await call(client, gateway, "[[fault:words=1]] Me too?")
-        if answer.status_code == 429:
-            return str(answer.json()["error"]["held"]), float(answer.headers["retry-after"])
-        await asyncio.sleep(0.05)
-    raise AssertionError("nothing is refused")
-
-
-async def call(
-    client: httpx.AsyncClient, gateway: ServeProcess, text: str, patience: float = TTL_S * 3
-) -> httpx.Response:
-    """The answer of a gateway to a call of ten cents at most."""
-    return await client.post(
-        f"{gateway.url}/v1/chat/completions",
-        json=DIME | {"messages": [{"role": "user", "content": text}]},
-        headers={"authorization": f"Bearer {gateway.key}"},
-        timeout=patience,
-    )
-
-
 def tell_restarted(came: Restarted) -> None:
     """Print what came of a Redis that was back at once."""
     before, back = came.rows
     print(
-        f"\nKilled at ${came.before / _NANOS:.3f} of ${LIMITS['closed']} and back at once, empty:"
+        f"\nKilled at ${came.before / NANOS:.3f} of ${LIMITS['closed']} and back at once, empty:"
         f" {back.statuses[503]} calls refused for {came.refused:.1f} s, then {back.statuses[200]}"
         f" answered and {back.statuses[429]} over the budget; in the end"
-        f" ${came.spent / _NANOS:.6f} in the ledger, ${came.counter / _NANOS:.6f} counted"
+        f" ${came.spent / NANOS:.6f} in the ledger, ${came.counter / NANOS:.6f} counted"
         f" ({before.statuses[200]} calls before, codes {', '.join(sorted(back.codes))})"
     )
 
@@ -457,7 +290,7 @@ def tell(loss: Loss) -> None:
     )
     print(f"whole after {loss.exact:.0f} s; drift {'was' if loss.drift else 'was not'} published.")
     for team, (ledger, counter) in loss.spent.items():
-        print(f"{team}: ledger ${ledger / _NANOS:.6f}, counter ${counter / _NANOS:.6f}")
+        print(f"{team}: ledger ${ledger / NANOS:.6f}, counter ${counter / NANOS:.6f}")
 
 
 def main() -> None:
@@ -476,8 +309,8 @@ def main() -> None:
         f"\nKill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held"
         f" before, ${came.held[1]} after; told to come back in {came.frees:.1f} s; free after"
         f" {came.waited:.1f} s; then {came.admitted} calls of ten cents fit; in the end"
-        f" ${came.level.held / _NANOS:.3f} held, ${came.level.spent / _NANOS:.6f} spent,"
-        f" ${came.spent / _NANOS:.6f} in the ledger"
+        f" ${came.level.held / NANOS:.3f} held, ${came.level.spent / NANOS:.6f} spent,"
+        f" ${came.spent / NANOS:.6f} in the ledger"
     )
 
 

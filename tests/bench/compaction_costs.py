@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What recorded conversations cost if their real texts are compacted, beside simpler policies.
+"""Costs of recorded conversations with their real texts compacted, beside simpler policies.
 
 never: Sent unmodified.
 trim: Tool results are said shorter, nothing else, at the route's own prices.
@@ -64,7 +64,7 @@ _FRAME: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What a call sends.
+    """The request of one call.
 
     Attributes:
         messages: In place of the caller's.

@@ -64,7 +64,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case.
+    """The result of a case.
 
     Attributes:
         made: What is sent.

@@ -1,4 +1,4 @@
-"""What is sent for a compacted part: by detail level, and by ``compact`` as a whole."""
+"""Ways to replace a compacted part: by detail level, and by ``compact`` as a whole."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache

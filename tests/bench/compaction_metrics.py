@@ -1,4 +1,4 @@
-"""What of a compacted part later calls still find: values, and values beside each other.
+"""Counts what later calls still find of a compacted part: values, and pairs of values.
 
 At risk is a value that a call names, that stands in the part compacted before it, and neither in
 the system text nor in the messages since. It is kept if it still stands in what is sent for the
@@ -59,7 +59,7 @@ Method = Callable[[CompactedRange], Sequence[str]]
 
 @dataclass
 class Score:
-    """What a method kept, summed over cuts."""
+    """Values that a method kept, summed over cuts."""
 
     needed: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
@@ -89,7 +89,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Risk:
-    """What later calls need of a part that a cut compacts: single values, and bound pairs."""
+    """Values that later calls need of a part that a cut compacts: single ones, and bound pairs."""
 
     values: tuple[tuple[str, str], ...]
     pairs: tuple[Pair, ...]

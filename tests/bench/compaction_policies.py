@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What recorded sessions cost by when their history is compacted: the gate beside simpler policies.
+"""Costs of recorded sessions by the rule that compacts their history: the gate and simpler ones.
 
 never: Sent unmodified.
 always: Whatever lies behind the last three steps is compacted, at every call.
@@ -177,7 +177,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionResult:
-    """What came of a session.
+    """Cost and compactions of one session.
 
     Attributes:
         nanos: Its cost at list prices.
@@ -264,7 +264,7 @@ def priced(served: Served, output: int, here: PricedRoute, unit: int = 1) -> int
 
 @dataclass
 class Row:
-    """What one set came to on one route.
+    """The results of one set on one route.
 
     Attributes:
         nanos: Cost by policy.

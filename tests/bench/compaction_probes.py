@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""What must hold of every compaction, on whole recorded dialogues; each probe counts its breaches.
+"""Rules that must hold of every compaction, on whole recorded dialogues; probes count breaches.
 
 Short dialogues are put one after the other, as many as make a long one (``CHAINS``).
 

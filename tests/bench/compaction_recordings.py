@@ -123,7 +123,7 @@ def _talk(dialogue: Dialogue) -> RecordedConversation:
 
 
 def _answers(messages: Sequence[Message]) -> Iterable[int]:
-    """Where the assistant answers something."""
+    """The indexes of the assistant's answers to a user or a tool."""
     for at, message in enumerate(messages):
         before = {each["role"] for each in messages[max(at - 1, 0) : at]}
         if message["role"] == "assistant" and before & {"user", "tool"}:

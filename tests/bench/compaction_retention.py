@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""How much of what later calls need survives compaction and simpler ways, on recorded dialogues.
+"""Share of what later calls need that survives compaction and simpler ways, on recordings.
 
 Every method shortens the same parts, in one run; see ``compaction_metrics`` for what is counted and
 ``compaction_sets`` for where dialogues are cut. Tokens are o200k's.

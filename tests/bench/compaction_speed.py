@@ -1,6 +1,6 @@
 # ruff: noqa: T201 - a script prints its result
 
-"""How long compaction takes on 300 KB of history: at first sight, and with only the last turn new.
+"""Time that compaction of 300 KB of history takes: at first sight, and with only the last turn new.
 
 Two histories: code (pi's session) and orders (τ-bench's conversations one after the other). As a
 reference, decoding the same bytes as JSON. Medians; processor time of this process alone.

@@ -118,7 +118,7 @@ window = 128_000
 max_output = 4_096
 price = {{ input = "0.2", output = "1" }}
 """
-_PROMISES = """
+_POLICIES = """
 [[objectives]]
 name = "deadline"
 feature = "promised"
@@ -172,7 +172,7 @@ class Replicas:
 
 @dataclass(frozen=True)
 class Answered:
-    """What became of a call; seconds, and when it was made."""
+    """The answer to a call; seconds, and when it was made."""
 
     began: float
     ttft: float
@@ -192,7 +192,7 @@ async def _simulator(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
 @contextmanager
 def running(folder: Path) -> Iterator[Replicas]:
     """Two gateway processes on one PostgreSQL schema and one Redis."""
-    (folder / "policies.toml").write_text(_PROMISES)
+    (folder / "policies.toml").write_text(_POLICIES)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(running_in_thread(lambda: _simulator(folder)))
         first = stack.enter_context(serve_process(folder, catalog, stack.enter_context(schema())))

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What a caller gets and what the ledger holds, for each fault of an upstream.
+"""Lists, for each fault of an upstream, what a caller gets and what the ledger holds.
 
 Usage: python -m tests.bench.faults [--responses]
 """
@@ -82,7 +82,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseResult:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         got: The caller's side in a few words.
@@ -314,7 +314,7 @@ def main() -> None:
     parser.add_argument("--responses", action="store_true", help="/v1/responses instead of chat")
     options = parser.parse_args()
     endpoint = "responses" if options.responses else "chat/completions"
-    os.environ["LAB_KEY"] = "lab-key"  # noqa: TID251 - read by the gateway; any key will do
+    os.environ["SIMULATOR_KEY"] = "simulator-key"  # noqa: TID251 - read by the gateway; any key will do
     with (
         tempfile.TemporaryDirectory() as folder,
         running_gateway(Path(folder), **PATIENCE) as gateway,

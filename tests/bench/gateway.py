@@ -1,4 +1,4 @@
-"""What the gateway adds: latency, throughput, streams, memory; beside the upstream and nginx.
+"""Cost of the gateway in latency, throughput, streams and memory; beside the upstream and nginx.
 
 The gateway (or nginx) has one core to itself; the canned upstream and the load share the other.
 Every figure of a row was measured in the same run. Usage: python -m tests.bench.gateway [--quick]

@@ -84,7 +84,7 @@ WEATHERS = {
 
 
 class Policy(Protocol):
-    """What chooses the level of new conversations."""
+    """Chooses the level of new conversations."""
 
     def level(self, draw: float) -> int:
         """Of a conversation with this draw."""
@@ -131,7 +131,7 @@ class Controller:
 
     @property
     def settled(self) -> float:
-        """When it last became healthy; never, if it is not."""
+        """The time when it last became healthy; never, if it is not."""
         if self.standing.state is not ControllerState.HEALTHY:
             return inf
         return max((m.at for m in self.moves if m.after is ControllerState.HEALTHY), default=EPOCH)
@@ -230,7 +230,7 @@ def drawn(name: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of an hour under a policy.
+    """The results of an hour under a policy.
 
     Attributes:
         moves: How often the policy changed what it does with new conversations.

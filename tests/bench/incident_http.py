@@ -38,7 +38,7 @@ _MOVED = 'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"}'
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentPlan:
-    """When what happens, in seconds.
+    """Times of an incident's events, in seconds.
 
     Attributes:
         seed: Of the traffic's luck.
@@ -66,7 +66,7 @@ class IncidentPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of it.
+    """Answers, moves and records of an incident.
 
     Attributes:
         heard: What callers heard.
@@ -151,11 +151,12 @@ class _Traffic:
 def outcome(hour: IncidentPlan) -> Outcome:
     """Let the hour pass."""
     with tempfile.TemporaryDirectory() as folder:
-        return run_in_virtual_time(lambda: _passed(Path(folder), hour))
+        return run_in_virtual_time(lambda: play(Path(folder), hour))
 
 
-async def _passed(folder: Path, hour: IncidentPlan) -> Outcome:
-    async with virtual_gateway(folder, PROMISE) as world:
+async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> Outcome:
+    """The outcome of an hour whose gateway has these policies, too; runs in virtual time."""
+    async with virtual_gateway(folder, PROMISE + more_policies) as world:
         loop = asyncio.get_running_loop()
         loop.call_at(hour.begins, world.lab.inject_fault, "big", f"slow={SLOWER:g}")
         loop.call_at(hour.ends, world.lab.inject_fault, "big", "")

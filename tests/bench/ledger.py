@@ -1,5 +1,5 @@
 # ruff: noqa: T201, S608, S311 - a script prints; its SQL and its chance are its own
-"""How fast a large ledger answers: ``python tests/bench/ledger.py --rows 10000000``.
+"""Times a large ledger's answers: ``python tests/bench/ledger.py --rows 10000000``.
 
 Makes a month of calls inside the database, rolls them up with the statement the drain uses, and
 times a month's cost by team and the look-up of a receipt. Then it measures what a receipt costs the
@@ -20,10 +20,11 @@ from dashboards.reports import Part, ReportPeriod
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode
 from proxy.store.sql.database import migrate, open_database, read_transaction, write_transaction
-from proxy.store.sql.inserts import inserter, rollup_statement
+from proxy.store.sql.inserts import inserter
 from proxy.store.sql.journal_shipper import JournalShipper
 from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.reports import LedgerReports
+from proxy.store.sql.rollup_statements import pending_sums_statement, quarters_statement
 from proxy.store.sql.rows import COLUMNS
 from tests.fakes.receipts import a_receipt
 
@@ -75,7 +76,7 @@ MADE = {
     "miss_detail": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 'idle for ' || (n % 900) || ' s' END",
     "miss_tokens": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2048 END",
     "miss_nanos": "CASE WHEN n % 4 = 0 OR n % 9 = 0 THEN 2000000 + n % 911 END",
-    "moved": "NULL",
+    "reroute_reason": "NULL",
     "compaction": "NULL",
     "compaction_why": "NULL",
     "compacted": "NULL",
@@ -97,6 +98,8 @@ MADE = {
     "draft_tokens": "NULL",
     "accepted_tokens": "NULL",
     "gpu_seconds": "NULL",
+    "read_saved_nanos": "1800000",
+    "write_extra_nanos": "0",
 }
 NUMBERS = {
     "sqlite": "WITH RECURSIVE made(n) AS "
@@ -159,7 +162,9 @@ def make(connection: Connection, first: int, end: int, rows: int) -> None:
     statement = f"INSERT INTO calls ({', '.join(COLUMNS)}) {numbers} SELECT {values} FROM made"
     connection.exec_driver_sql(statement.replace("%", "%%") if kind == "postgresql" else statement)
     made = f"calls WHERE call_id >= '{call_id(first, rows)}' AND call_id < '{call_id(end, rows)}'"
-    connection.exec_driver_sql(rollup_statement(made))
+    connection.exec_driver_sql(f"WITH new AS (SELECT * FROM {made}) {pending_sums_statement()}")
+    connection.exec_driver_sql(quarters_statement("rollup_pending"))
+    connection.exec_driver_sql("DELETE FROM rollup_pending")
 
 
 def call_id(n: int, rows: int) -> str:

@@ -142,7 +142,7 @@ def _sent(job: Job, held: Workload) -> list[Cell]:
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
-    """What is to be done, as the options say."""
+    """The jobs that the options select."""
     found = [name for name in names() if options.only.lower() in name.lower()]
     calls = QUICK_CALLS if options.quick else CALLS
     most = _ALL_CALLS if options.whole else options.calls

@@ -64,6 +64,23 @@ class _Answers:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A call that is made both ways.
+
+    Attributes:
+        body: Of a chat call.
+        key: Of the gateway.
+        is_native: True if the gateway gets it in Anthropic's API, as it is sent directly.
+    """
+
+    body: bytes
+    feature: str
+    model: str
+    key: str
+    is_native: bool
+
+
+@dataclass(frozen=True)
 class ComparedGateway:
     """A gateway before its simulator, and the other simulator.
 
@@ -81,9 +98,23 @@ class ComparedGateway:
     numbers: list[int] = field(default_factory=lambda: [0])
 
     async def cells(
-        self, workload: Workload, calls: Sequence[TimedCall], models: Sequence[str], rate: float
+        self,
+        workload: Workload,
+        calls: Sequence[TimedCall],
+        models: Sequence[str],
+        rate: float,
+        *,
+        is_native: bool = False,
     ) -> list[Cell]:
-        """The totals of a workload's calls on each model."""
+        """The totals of a workload's calls on each model.
+
+        Args:
+            workload: Its sessions.
+            calls: Its calls and their times.
+            models: Their public names.
+            rate: Calls a minute.
+            is_native: True if the calls are made in Anthropic's API, of models that speak it.
+        """
         self._empty()
         self.numbers[0] += 1
         keys = {name: _caller(self.store, f"{self.numbers[0]}-{name}") for name in models}
@@ -93,7 +124,9 @@ class ComparedGateway:
             for each in calls:
                 await asyncio.sleep(max(0.0, began + each.at - asyncio.get_running_loop().time()))
                 for name in models:
-                    group.create_task(self._both(workload, each, name, keys[name], answers))
+                    body = each.body(workload, name, self.known.models[name].routes[0].regime)
+                    asked = _Asked(body, each.session.feature, name, keys[name], is_native)
+                    group.create_task(self._both(asked, answers))
         await asyncio.sleep(_BETWEEN_S)
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
@@ -112,17 +145,17 @@ class ComparedGateway:
             for name in models
         ]
 
-    async def _both(
-        self, workload: Workload, timed: TimedCall, name: str, key: str, answers: "_Answers"
-    ) -> None:
+    async def _both(self, asked: "_Asked", answers: "_Answers") -> None:
         """Make one call both ways, at the same moment."""
-        model = self.known.models[name]
-        body = timed.body(workload, name, model.routes[0].regime)
-        headers = {"authorization": f"Bearer {key}"}
-        if timed.session.feature:
-            headers["x-thriftgate-feature"] = timed.session.feature
+        model, name = self.known.models[asked.model], asked.model
+        headers = {"authorization": f"Bearer {asked.key}"}
+        if asked.feature:
+            headers["x-thriftgate-feature"] = asked.feature
+        path, body = "/chat/completions", asked.body
+        if asked.is_native:
+            path, body = "/messages", prepare(call(body), model.routes[0]).body
         direct, gateway = await asyncio.gather(
-            self._directly(body, model), self.gateway.post("/chat/completions", body, headers)
+            self._directly(asked.body, model), self.gateway.post(path, body, headers)
         )
         is_refused = direct is None or direct.status >= _REFUSED
         answers.refused[name] += is_refused

@@ -28,7 +28,7 @@ START = 1_790_000_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What one way to send the calls came to; dollars are of all calls."""
+    """Tokens and dollars of one way to send the calls; dollars are of all calls."""
 
     dollars: float
     prompt: int
@@ -101,10 +101,10 @@ class _Remembering(PromptReader):
         super().__init__(model, route, vocabulary)
         self._known: dict[bytes, CachedPrompt] = {}
 
-    def read_prompt(self, body: bytes, now: float) -> CachedPrompt:
-        """The prompt that a chat body makes; it does not depend on the time."""
+    def read_prompt(self, body: bytes, now: float, *, is_native: bool = False) -> CachedPrompt:
+        """The prompt that a body makes; it does not depend on the time."""
         if body not in self._known:
-            self._known[body] = super().read_prompt(body, now)
+            self._known[body] = super().read_prompt(body, now, is_native=is_native)
         return self._known[body]
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What becomes of calls and objectives while something fails: callers, ledger, decisions.
+"""Calls and objectives while something fails: callers, ledger, decisions.
 
 Usage: python -m tests.bench.objective_faults [--quick]
 
@@ -81,7 +81,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class FaultResult:
-    """What became of a fault.
+    """The results of a fault.
 
     Attributes:
         heard: What callers heard.

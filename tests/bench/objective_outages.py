@@ -60,7 +60,7 @@ _LONG = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """What the callers of one gateway met in a phase, and where the objective stood at its end.
+    """Answers that the callers of one gateway got in a phase, and the objective at its end.
 
     Attributes:
         got: What they got, in a few words, and how often.
@@ -77,7 +77,7 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class OutageResult:
-    """What came of a loss.
+    """The results of a loss.
 
     Attributes:
         phases: In order.

@@ -26,7 +26,7 @@ from tests.fakes.wire_cut import WireCut
 
 @dataclass(frozen=True, kw_only=True)
 class Outage:
-    """What came of it.
+    """The results of an outage.
 
     Attributes:
         load: The callers, who noticed nothing if none was refused or broken off.

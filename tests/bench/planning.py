@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What planning costs of processor time: a conversation that grows by a little per call.
+"""Processor time of planning: a conversation that grows by a little per call.
 
 Each row is one call of a conversation of about so many bytes, of which the last pair of messages
 is new; beside it the first sight of such a prompt, and, in the same run, what reading and writing

@@ -32,7 +32,7 @@ _OTHERS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What the ledger says of one way on one regime; dollars are of 1,000 calls."""
+    """The ledger's figures of one way on one regime; dollars are of 1,000 calls."""
 
     regime: str
     way: str

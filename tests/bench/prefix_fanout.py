@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Fan:
-    """What came of calls that began at once.
+    """Results of calls that began at once.
 
     Attributes:
         charged: What the simulator charged for each, as they reached it.

@@ -1,4 +1,4 @@
-"""Who asks what and when: a day's users of one feature, made up, the same for the same seed."""
+"""A day's users of one feature with their questions and times, made up; the same for a seed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""How long one comparison of budgets with a large ledger takes, on SQLite.
+"""Times one comparison of budgets with a large ledger, on SQLite.
 
 Each row is a set of budgets: seconds of the first look, which reads what is over of a month, and of
 those after it. Usage: python -m tests.bench.reconciling [--rows 1000000]

@@ -90,7 +90,7 @@ class PlacementPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What all calls got.
+    """Cache hits, delays and balance over all calls.
 
     Attributes:
         hit_rate: Tokens read from caches, of all tokens of prompts.

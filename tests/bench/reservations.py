@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What reserving and settling cost, in this process and on the Redis of ``THRIFTGATE_TEST_REDIS``.
+"""Times reservations and settlements, in this process and on ``THRIFTGATE_TEST_REDIS``.
 
 Each row is a store and so many counters per call; times are of one operation after the other, p50
 and p99. Beside Redis stands a bare PING by the same client. Last, a thousand reservations at once,
@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
-from proxy.calls.settlement import Pseudonymizer, build_receipt
+from proxy.calls.settlement import build_receipt
 from proxy.calls.translation import prepare
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.ceilings import CostCeilings

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""What sharing counts and standings costs, on the Redis of ``THRIFTGATE_TEST_REDIS``.
+"""Times the sharing of counts and standings, on the Redis of ``THRIFTGATE_TEST_REDIS``.
 
 Each row is so many keys: adding to the slot of now, and reading what an evaluator reads each time,
 the last two slots, then what it reads when it begins, thirty. Times are of one operation after the

@@ -13,7 +13,7 @@ from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
 from tests.fakes.agent_workloads import Agent, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.fakes.workloads import Workload, timed
+from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
 
@@ -120,3 +120,80 @@ def test_every_recorded_set_is_where_the_table_looks_for_it():
     assert data is not None
 
     assert [name for name, found in sets(data) if not found] == []
+
+
+@pytest.mark.parametrize("name", ["own marks: last", "long rules, overlapping"])
+def test_calls_of_anthropics_api_are_never_dearer_and_mostly_cheaper(tmp_path: Path, name: str):
+    (held,) = (each for each in shapes() if each.name == name)
+    models = ["claude-sonnet-5-5", "claude-haiku-4-5"]
+
+    async def story() -> list[Cell]:
+        async with beside(tmp_path) as both:
+            return await both.cells(held, timed(held, 30, 40), models, 30, is_native=True)
+
+    cells = run_in_virtual_time(story)
+
+    assert [(cell.left_out, cell.why) for cell in cells] == [(0, "")] * len(models)
+    assert all(cell.ratio is not None and cell.ratio <= LIMIT for cell in cells)
+    assert min(cell.ratio or 1.0 for cell in cells) < 0.8
+
+
+def _memory(number: int) -> str:
+    return f"\nYour memory is at `/home/user{number}/project/memory/`.\n"
+
+
+def _coding_sessions(count: int, turns: int) -> list[Session]:
+    """Sessions of a coding agent as Claude Code sends them, each in a folder of its own."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    rules = "You never guess, and you cite the file and the line of all you say. " * 60
+    found = []
+    for number in range(count):
+        system = [
+            {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{number:03x};"},
+            {"type": "text", "text": "You are a Claude agent, built on the Agent SDK.", **mark},
+            {
+                "type": "text",
+                "text": rules + _memory(number) + rules,
+                **mark,
+            },
+        ]
+        messages: list[Json] = [{"role": "system", "content": system}]
+        bodies = []
+        for turn in range(turns):
+            words = f"Session {number}, step {turn}: look at file {number * turn}. " * 12
+            said = {"type": "text", "text": words}
+            bodies.append([*messages, {"role": "user", "content": [{**said, **mark}]}])
+            answer = {"role": "assistant", "content": f"File {number * turn} is fine."}
+            messages = [*messages, {"role": "user", "content": [said]}, answer]
+        tools = [
+            {
+                "type": "function",
+                "function": {
+                    "name": f"tool_{each}",
+                    "description": "Does what its name says, in every folder alike. " * 20,
+                    "parameters": {"type": "object", "properties": {}},
+                },
+            }
+            for each in range(12)
+        ]
+        each = tuple(Turn(body={"messages": body, "tools": tools}) for body in bodies)
+        found.append(Session(name=f"s{number}", turns=each))
+    return found
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, LIMIT), (12, 0.8)], ids=["one alone", "twelve"])
+def test_sessions_of_a_coding_agent_share_what_they_have_in_common_and_are_never_dearer(
+    tmp_path: Path, count: int, most: float
+):
+    held = Workload(name="coding", sessions=_coding_sessions(count, 3), pace=ONE_BY_ONE)
+    model = "claude-sonnet-5-5"
+
+    async def story() -> list[Cell]:
+        async with beside(tmp_path, control_share=0.0) as both:
+            return await both.cells(held, timed(held, 30, count * 3), [model], 30, is_native=True)
+
+    (cell,) = run_in_virtual_time(story)
+
+    assert (cell.left_out, cell.why) == (0, "")
+    assert cell.ratio is not None
+    assert cell.ratio <= most

@@ -47,7 +47,7 @@ def seconds(look, text, enough=0.0):
 
 
 def slow(them, length=LENGTH):
-    """Which of these looks take more than so many times what it takes to read a text once."""
+    """Names and texts of looks that take ``SLOWEST`` times as long as reading the text once."""
     texts = {unit: (unit * length)[:length] for unit in MADE_OF}
     most = SLOWEST * seconds(LINEAR, texts["a"])
     return [

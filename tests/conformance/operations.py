@@ -1,10 +1,10 @@
-"""The operations of the OpenAI API, read from the resource classes of the installed SDK."""
+"""The operations of a provider's API, read from the resource classes of its installed SDK."""
 
 import ast
 import importlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import (
@@ -12,15 +12,16 @@ from typing import (
     Any,
     NotRequired,
     Required,
+    TypedDict,
     Union,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-import openai
-from openai import Stream
 from openai._utils import PropertyInfo
+
+from tests.conformance.sdks import OPENAI, Sdk
 
 _METHODS = {
     "_get": "GET",
@@ -30,8 +31,10 @@ _METHODS = {
     "_delete": "DELETE",
     "_get_api_list": "GET",
 }
-#: How the SDK names the type of an answer that is bytes.
-_BINARY = "HttpxBinaryResponseContent"
+#: How the SDKs name the type of an answer that is bytes.
+_BINARY = frozenset({"HttpxBinaryResponseContent", "BinaryAPIResponse"})
+#: The same of an answer of JSON lines.
+_LINES = "JSONLDecoder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,13 @@ class Operation:
     @property
     def is_binary(self) -> bool:
         """The answer is bytes, not JSON."""
-        return getattr(self.answer, "__name__", "") == _BINARY
+        return getattr(self.answer, "__name__", "") in _BINARY
+
+    @property
+    def line(self) -> Any:
+        """The type of a line of an answer of JSON lines; None for any other answer."""
+        origin = get_origin(self.answer)
+        return get_args(self.answer)[0] if getattr(origin, "__name__", "") == _LINES else None
 
     def matches(self, method: str, path: str, query: str) -> bool:
         """The request is for this operation."""
@@ -71,14 +80,19 @@ class Operation:
         return "" if not problems or "" in problems else problems[0]
 
 
-def operations() -> list[Operation]:
+def operations(sdk: Sdk = OPENAI) -> list[Operation]:
     """All operations, those with a query of their own and with fixed paths first."""
-    root = Path(str(openai.__file__)).parent
+    root = Path(str(importlib.import_module(sdk.name).__file__)).parent / "resources"
+    beta = root / (sdk.beta_folder or "none")
     found: dict[tuple[str, str, str], Operation] = {}
-    for file in sorted((root / "resources").rglob("*.py")):
-        module = ".".join(("openai", *file.relative_to(root).with_suffix("").parts))
-        for each in _operations_in(file, importlib.import_module(module.removesuffix(".__init__"))):
+    for file in sorted(root.rglob("*.py"), key=lambda each: (each.is_relative_to(beta), each)):
+        module = ".".join((sdk.name, "resources", *file.relative_to(root).with_suffix("").parts))
+        imported = importlib.import_module(module.removesuffix(".__init__"))
+        for each in _operations_in(file, imported, sdk):
             found.setdefault((each.method, each.path, each.query), each)
+            if file.is_relative_to(beta):
+                asked = replace(each, query=each.query or sdk.beta_query)
+                found.setdefault((asked.method, asked.path, asked.query), asked)
     return sorted(found.values(), key=lambda each: (not each.query, each.path.count("{")))
 
 
@@ -109,15 +123,15 @@ def _field_problem(params: type, names: frozenset[str], steps: frozenset[str]) -
     return f"{params.__name__} requires {missing[0]}" if missing else ""
 
 
-def _operations_in(file: Path, module: ModuleType) -> Iterator[Operation]:
+def _operations_in(file: Path, module: ModuleType, sdk: Sdk) -> Iterator[Operation]:
     for part in ast.parse(file.read_text(encoding="utf8")).body:
         if isinstance(part, ast.ClassDef) and not part.name.startswith("Async"):
             for function in part.body:
                 if isinstance(function, ast.FunctionDef):
-                    yield from _operations_of(function, module)
+                    yield from _operations_of(function, module, sdk)
 
 
-def _operations_of(function: ast.FunctionDef, module: ModuleType) -> Iterator[Operation]:
+def _operations_of(function: ast.FunctionDef, module: ModuleType, sdk: Sdk) -> Iterator[Operation]:
     """The operations that a method of a resource asks for."""
     for call in ast.walk(function):
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
@@ -130,16 +144,16 @@ def _operations_of(function: ast.FunctionDef, module: ModuleType) -> Iterator[Op
             answer = _returned(function, module)
         events = _value(given.get("stream_cls"), module)
         named = given.get("method")
-        path, _, query = _path(call.args[0]).partition("?")
+        path, _, query = _path(call.args[0], dict(sdk.known_paths)).partition("?")
         yield Operation(
             method=str(named.value).upper()
             if isinstance(named, ast.Constant)
             else _METHODS[call.func.attr],
-            path=path,
+            path=path.removeprefix("/v1"),
             query=query,
             answer=answer,
             events=_event(events),
-            params=_params(function, module) if "body" in given else (),
+            params=_params(function, module, given.get("body")),
         )
 
 
@@ -148,12 +162,15 @@ def _event(stream: Any) -> Any:
     if stream is None:
         return None
     bases = getattr(stream, "__orig_bases__", ()) if isinstance(stream, type) else (stream,)
-    return next(get_args(base)[0] for base in bases if get_origin(base) is Stream)
+    origins = [(getattr(get_origin(base), "__name__", ""), base) for base in bases]
+    return next(get_args(base)[0] for name, base in origins if name == "Stream")
 
 
-def _path(node: ast.expr) -> str:
+def _path(node: ast.expr, known: dict[str, str]) -> str:
     if isinstance(node, ast.Call):
         node = node.args[0]
+    if (expression := ast.unparse(node)) in known:
+        return known[expression]
     assert isinstance(node, ast.Constant), ast.dump(node)
     return str(node.value)
 
@@ -164,8 +181,14 @@ def _returned(function: ast.FunctionDef, module: ModuleType) -> Any:
     return get_args(found)[0] if get_origin(found) in {Union, UnionType} else found
 
 
-def _params(function: ast.FunctionDef, module: ModuleType) -> tuple[type, ...]:
+def _params(
+    function: ast.FunctionDef, module: ModuleType, body: ast.expr | None
+) -> tuple[type, ...]:
     """The types of a body, from the transformation that the method makes of it."""
+    if body is None:
+        return ()
+    if "maybe_transform" not in ast.unparse(function):
+        return _written_params(function, body)
     for call in ast.walk(function):
         if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "maybe_transform"):
             continue
@@ -177,6 +200,23 @@ def _params(function: ast.FunctionDef, module: ModuleType) -> tuple[type, ...]:
         flat = [one for kind in found for one in (get_args(kind) or (kind,))]
         return tuple(one for one in flat if hasattr(one, "__required_keys__"))
     return ()
+
+
+def _written_params(function: ast.FunctionDef, body: ast.expr) -> tuple[type, ...]:
+    """The type of a body that the method writes out as a dictionary of its own arguments."""
+    if isinstance(body, ast.Name):
+        assigned = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+        body = next((a.value for a in assigned if ast.unparse(a.targets[0]) == body.id), body)
+    if isinstance(body, ast.Call):
+        body = body.args[0]
+    if not isinstance(body, ast.Dict):
+        return ()
+    given = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    required = {argument.arg for argument, default in given if default is None}
+    pairs = [(k, v) for k, v in zip(body.keys, body.values, strict=True) if k is not None]
+    named = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs}
+    hints = {name: Any if said in required else NotRequired[Any] for name, said in named.items()}
+    return (TypedDict(function.name, hints),)  # type: ignore[operator]
 
 
 def _value(node: ast.expr | None, module: ModuleType) -> Any:

@@ -1,4 +1,4 @@
-"""What became of the SDK's tests: outcomes by test, and a table of both runs."""
+"""Outcomes of the SDK's tests, by test, and a table of both runs."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ class Comparison:
 
     @property
     def lost(self) -> dict[str, str]:
-        """What fails only through the gateway, and how."""
+        """Tests that fail only through the gateway, and their outcomes."""
         return {
             test: self.through.get(test, "did not run")
             for test, outcome in self.direct.items()

@@ -1,6 +1,7 @@
-"""openai-python's own tests, run against a mock upstream and then through the gateway.
+"""The SDKs' own tests, run against a mock upstream and then through the gateway.
 
-Usage: python -m tests.conformance.run [--least PERCENT] [pytest arguments, such as -k chat]
+Usage: python -m tests.conformance.run [--sdk openai | anthropic] [--least PERCENT]
+       [pytest arguments, such as -k chat]
 """
 
 import argparse
@@ -22,6 +23,7 @@ from tests.bench.gateway import (
     process,
 )
 from tests.conformance.results import Comparison, changed_requests, outcomes
+from tests.conformance.sdks import SDKS, Sdk
 from tests.conformance.upstream import KEY
 from tests.fakes.free_port import free_port
 
@@ -30,106 +32,115 @@ CACHE: Final = ROOT / "var" / "conformance"
 PLUGINS: Final = Path(__file__).with_name("plugin")
 #: Percent of what passes without the gateway that has to pass through it.
 LEAST: Final = 99.5
-CATALOG: Final = """
-default = "openai"
-
-[upstreams.openai]
-base_url = "{url}"
-"""
 
 
 def main() -> None:
     """Run both, print the table, and exit with 1 if too few tests pass through the gateway."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--least", type=float, default=LEAST)
+    asked.add_argument("--sdk", choices=SDKS, help="One alone; otherwise all, one after the other.")
     given, rest = asked.parse_known_args()
+    end_children_when_terminated()
+    shares = [share(sdk, rest) for name, sdk in SDKS.items() if given.sdk in {None, name}]
+    sys.exit(0 if all(each is None or each >= given.least for each in shares) else 1)
+
+
+def share(sdk: Sdk, rest: list[str]) -> float | None:
+    """Print an SDK's table; return the percent that passes through, None where it was skipped."""
     try:
-        suite = fetch(CACHE)
+        suite = fetch(CACHE, sdk)
     except subprocess.CalledProcessError as error:
         last = (error.stderr or "no message").strip().splitlines()[-1]
-        print(f"SKIPPED: the SDK's source distribution cannot be downloaded: {last}")  # noqa: T201
-        return
-    end_children_when_terminated()
+        print(f"SKIPPED: the source distribution of {sdk.name} cannot be downloaded: {last}")  # noqa: T201
+        return None
     with tempfile.TemporaryDirectory() as scratch:
-        found = compared(suite, Path(scratch), rest)
-    print(found.table())  # noqa: T201
-    sys.exit(0 if found.share >= given.least else 1)
+        found = compared(sdk, suite, Path(scratch), rest)
+    print(f"{sdk.name} {importlib.metadata.version(sdk.name)}\n{found.table()}\n", flush=True)  # noqa: T201
+    return found.share
 
 
-def fetch(cache: Path) -> Path:
-    """The folder of the SDK's source distribution, and beside it what its tests need.
+def fetch(cache: Path, sdk: Sdk) -> Path:
+    """The folder of an SDK's source distribution, and beside it what its tests need.
 
     Raises:
         CalledProcessError: If it cannot be downloaded.
     """
-    version = importlib.metadata.version("openai")
-    folder = cache / f"openai-{version}"
+    named = f"{sdk.name}-{importlib.metadata.version(sdk.name)}"
+    folder = cache / named
     if not folder.exists():
-        _pip(
-            "download", "--no-binary", "openai", "--no-deps", "--dest", cache, f"openai=={version}"
-        )
-        with tarfile.open(cache / f"openai-{version}.tar.gz") as packed:
+        asked = named.replace("-", "==")
+        _pip("download", "--no-binary", sdk.name, "--no-deps", "--dest", cache, asked)
+        with tarfile.open(cache / f"{named}.tar.gz") as packed:
             packed.extractall(cache, filter="data")
-    if not (cache / "site" / "pytest_asyncio").exists():
+    site = site_of(sdk)
+    missing = [name for name, module in sdk.packages if not (site / module).exists()]
+    if missing:
         pins = ROOT / "constraints.txt"
-        site = cache / "site"
-        _pip("install", "--no-deps", "--target", site, "--constraint", pins, "pytest-asyncio")
+        _pip("install", "--no-deps", "--target", site, "--constraint", pins, *missing)
     return folder
 
 
-def compared(suite: Path, scratch: Path, rest: list[str]) -> Comparison:
-    """The outcomes of the SDK's tests without the gateway and through it."""
-    with upstream(scratch / "direct.log") as url:
-        direct = tested(suite, scratch / "direct.xml", url, KEY, rest)
-    with upstream(scratch / "through.log") as url, gateway(scratch, url) as (own_url, key):
-        through = tested(suite, scratch / "through.xml", own_url, key, rest)
+def site_of(sdk: Sdk) -> Path:
+    """The folder with what an SDK's tests need, which other tests must not see."""
+    return CACHE / f"site-{sdk.name}"
+
+
+def compared(sdk: Sdk, suite: Path, scratch: Path, rest: list[str]) -> Comparison:
+    """The outcomes of an SDK's tests without the gateway and through it."""
+    with upstream(sdk, scratch / "direct.log") as url:
+        direct = tested(sdk, suite, scratch / "direct.xml", (url, KEY), rest)
+    with upstream(sdk, scratch / "through.log") as url, gateway(sdk, scratch, url) as own:
+        through = tested(sdk, suite, scratch / "through.xml", own, rest)
     changed = changed_requests(scratch / "direct.log", scratch / "through.log")
     return Comparison(direct, through, changed)
 
 
 @contextmanager
-def upstream(log: Path) -> Iterator[str]:
+def upstream(sdk: Sdk, log: Path) -> Iterator[str]:
     """The base URL of a mock upstream, for the block."""
     port = free_port()
-    named = ["--port", str(port), "--log", str(log)]
+    named = ["--port", str(port), "--log", str(log), "--sdk", sdk.name]
     me = [sys.executable, "-m", "tests.conformance.upstream"]
     with log.with_suffix(".err").open("wb") as err, process([*me, *named], None, port, err):
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{port}{sdk.base_path}"
 
 
 @contextmanager
-def gateway(folder: Path, url: str) -> Iterator[tuple[str, str]]:
+def gateway(sdk: Sdk, folder: Path, url: str) -> Iterator[tuple[str, str]]:
     """The base URL of a gateway of one team before this upstream, and the team's key."""
     port, catalog = free_port(), folder / "catalog.toml"
-    catalog.write_text(CATALOG.format(url=url))
+    catalog.write_text(sdk.catalog.format(url=url))
     environment = {
         "THRIFTGATE_FOLDER": str(folder / "gateway"),
         "THRIFTGATE_CATALOG": str(catalog),
         "THRIFTGATE_PORT": str(port),
         "THRIFTGATE_SHARED_PROVIDER_STATE": "true",
-        "OPENAI_API_KEY": KEY,
+        sdk.key_variable: KEY,
     }
     key = gateway_key(environment)
     with (
         (folder / "gateway.log").open("wb") as log,
         process([command(), "serve"], None, port, log, **environment),
     ):
-        yield f"http://127.0.0.1:{port}/v1", key
+        yield f"http://127.0.0.1:{port}{sdk.base_path}", key
 
 
-def tested(suite: Path, report: Path, url: str, key: str, rest: list[str]) -> dict[str, str]:
-    """The outcome of each test of the suite against this address."""
+def tested(
+    sdk: Sdk, suite: Path, report: Path, place: tuple[str, str], rest: list[str]
+) -> dict[str, str]:
+    """The outcome of each test of the suite against this address, with this key."""
     ours = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "sdk_plugin", "-n", "2"]
-    where = [f"--junitxml={report}", "tests/api_resources", "--tb=line", "--no-header", *rest]
+    where = [f"--junitxml={report}", "tests/api_resources", "--tb=line", "--no-header"]
     environment = {
         **os.environ,  # noqa: TID251 - a child needs ours
-        "TEST_API_BASE_URL": url,
-        "CONFORMANCE_API_KEY": key,
-        "PYTHONPATH": os.pathsep.join([str(PLUGINS), str(CACHE / "site")]),
+        "TEST_API_BASE_URL": place[0],
+        "CONFORMANCE_API_KEY": place[1],
+        "PYTHONPATH": os.pathsep.join([str(PLUGINS), str(site_of(sdk))]),
     }
+    given = [*ours, *sdk.arguments, *where, *rest]
     log = report.with_suffix(".txt")
     with log.open("wb") as out:
-        done = subprocess.run([*ours, *where], cwd=suite, env=environment, stdout=out, check=False)  # noqa: S603 - our own command
+        done = subprocess.run(given, cwd=suite, env=environment, stdout=out, check=False)  # noqa: S603 - our own command
     if not report.exists():
         raise SystemExit(f"pytest ended with {done.returncode}:\n{log.read_text()[-2000:]}")
     return outcomes(report)

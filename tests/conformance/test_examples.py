@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from tests.conformance.examples import example
 from tests.conformance.operations import operations
+from tests.conformance.sdks import SDKS, Sdk
 
 
 class Leaf(BaseModel):
@@ -54,8 +55,9 @@ def test_a_page_holds_one_item():
     assert isinstance(page.data[0], FileObject)
 
 
-def test_the_example_of_every_answer_is_valid():
-    answers = [each for each in operations() if not each.is_binary]
-    for kind in [each.answer for each in answers] + [each.events for each in answers]:
+@pytest.mark.parametrize("sdk", SDKS.values(), ids=SDKS)
+def test_the_example_of_every_answer_is_valid(sdk: Sdk):
+    answers = [each for each in operations(sdk) if not each.is_binary]
+    for kind in [each.line or each.answer for each in answers] + [each.events for each in answers]:
         if kind is not None:
             TypeAdapter(kind).validate_python(json.loads(json.dumps(example(kind))))

@@ -1,17 +1,26 @@
-"""The SDK's operations are found whole, and their bodies are checked by its own types."""
+"""The SDKs' operations are found whole, and their bodies are checked by their own types."""
 
 from types import NoneType
 
 import pytest
+from anthropic.types import Message, RawMessageStreamEvent
+from anthropic.types.beta import BetaMessage
+from anthropic.types.messages import MessageBatchIndividualResponse
 from openai.types import FileObject
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.conformance.operations import Operation, fields, operations
+from tests.conformance.sdks import ANTHROPIC
 
 
 @pytest.fixture(scope="module")
 def known() -> list[Operation]:
     return operations()
+
+
+@pytest.fixture(scope="module")
+def claudes() -> list[Operation]:
+    return operations(ANTHROPIC)
 
 
 def one(known: list[Operation], method: str, path: str, query: str = "") -> Operation:
@@ -59,3 +68,34 @@ def test_every_type_of_a_body_can_be_read(known):
 
     assert len(params) > 100
     assert all(fields(kind) for kind in params)
+
+
+def test_every_operation_of_anthropics_sdk_has_an_answer(claudes):
+    assert len({(each.method, each.path) for each in claudes}) > 250
+    assert [each.path for each in claudes if each.answer is None] == []
+    assert sum(len(each.params) for each in claudes) > 150
+
+
+def test_the_beta_version_of_an_operation_answers_where_its_query_asks_for_it(claudes):
+    plain, beta = (one(claudes, "POST", "/messages", query) for query in ("", "beta=true"))
+
+    assert (plain.answer, beta.answer) == (Message, BetaMessage)
+    assert plain.events is RawMessageStreamEvent
+    assert one(claudes, "POST", "/sessions", "").answer is not None  # there is but the beta one
+
+
+def test_a_body_that_a_method_writes_out_is_checked_by_the_methods_arguments(claudes):
+    message = one(claudes, "POST", "/messages")
+
+    assert message.problem(frozenset({"model", "messages", "max_tokens", "tools"})) == ""
+    assert "requires max_tokens" in message.problem(frozenset({"model", "messages"}))
+    sent = frozenset({"model", "messages", "max_tokens", "n"})
+    assert "has no field n" in message.problem(sent)
+    assert "requires file" in one(claudes, "POST", "/files", "beta=true").problem(frozenset())
+
+
+def test_results_of_a_batch_are_lines_though_no_method_names_their_path(claudes):
+    results = one(claudes, "GET", "/messages/batches/b1/results")
+
+    assert results.line is MessageBatchIndividualResponse
+    assert one(claudes, "POST", "/messages").line is None

@@ -1,6 +1,6 @@
-"""A mock upstream with the whole OpenAI API: checks each request, and answers with an example.
+"""A mock upstream with a provider's whole API: checks each request, and answers with an example.
 
-Usage: python -m tests.conformance.upstream --port PORT --log FILE
+Usage: python -m tests.conformance.upstream --port PORT --log FILE [--sdk anthropic]
 """
 
 import argparse
@@ -18,16 +18,24 @@ from starlette.routing import Route
 
 from tests.conformance.examples import example
 from tests.conformance.operations import Operation, operations
+from tests.conformance.sdks import OPENAI, SDKS, Sdk
 
 #: What opens the mock; callers of the gateway have another key.
 KEY: Final = "sk-mock-upstream"
 #: What all paths of bytes answer, as the SDK's tests expect.
 CONTENT: Final = b'{"foo": "bar"}'
+_TRUE: Final = (True, "true")
 _METHODS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _BOUNDARY: Final = re.compile(r"boundary=\"?([^\";]+)")
-#: The last event of a stream of responses, without which it counts as cut off.
-_LAST: Final = "response.completed"
-_WRONG: Final = "error"
+#: Headers that carry the upstream's key.
+_KEYS: Final = {"authorization": f"Bearer {KEY}", "x-api-key": KEY}
+#: Events that a stream has at certain places, in their order; all others precede them.
+_IN_ORDER: Final = (
+    "message_start", "content_block_start", "content_block_delta", "content_block_stop",
+    "message_delta", "message_stop", "error", "response.completed",
+)  # fmt: skip
+#: A field whose value is the address of another operation.
+_RESULTS: Final = "results_url"
 
 
 class Invalid(Exception):
@@ -38,12 +46,13 @@ class Mock:
     """Answers each request as the operation it is for.
 
     Args:
-        known: All operations.
+        sdk: The SDK whose API this is.
         log: Where each request's method, path, query and body go, a JSON array each.
     """
 
-    def __init__(self, known: list[Operation], log: Path) -> None:
-        self._known = known
+    def __init__(self, sdk: Sdk, log: Path) -> None:
+        self._sdk = sdk
+        self._known = operations(sdk)
         self._log = log
 
     async def answer(self, request: Request) -> Response:
@@ -53,7 +62,7 @@ class Mock:
         with self._log.open("a", encoding="utf8") as log:
             seen = body.replace(boundary, b"BOUNDARY") if boundary else body
             log.write(json.dumps([request.method, path, query, seen.decode("latin-1")]) + "\n")
-        if request.headers.get("authorization") != f"Bearer {KEY}":
+        if not any(request.headers.get(name) == value for name, value in _KEYS.items()):
             return _refusal(401, "The key is not the upstream's.")
         one = next((o for o in self._known if o.matches(request.method, path, query)), None)
         if one is None:
@@ -64,23 +73,27 @@ class Mock:
             return _refusal(422, f"{request.method} {path}: {error}")
         if sent is not None and (problem := one.problem(frozenset(sent))):
             return _refusal(422, f"{request.method} {path}: {problem}")
-        return _answer(request, one, sent or {})
+        return self._answer(request, one, sent or {})
+
+    def _answer(self, request: Request, one: Operation, sent: dict[str, Any]) -> Response:
+        if one.events is not None and _wants_events(request, sent):
+            events = stream(one.events, self._sdk.ends_streams)
+            return Response(events, media_type="text/event-stream")
+        return _whole(request, one)
 
 
-def _answer(request: Request, one: Operation, sent: dict[str, Any]) -> Response:
+def _wants_events(request: Request, sent: dict[str, Any]) -> bool:
     accepts_events = request.headers.get("accept") == "text/event-stream"
-    is_stream = "stream=true" in request.url.query or sent.get("stream") in {True, "true"}
-    if one.events is not None and (is_stream or accepts_events):
-        return Response(stream(one.events), media_type="text/event-stream")
-    return _whole(one)
+    return accepts_events or "stream=true" in request.url.query or sent.get("stream") in _TRUE
 
 
-def stream(kind: Any) -> bytes:
-    """A stream of events: each member of a union, with errors and what ends a stream last."""
+def stream(kind: Any, end: bytes = OPENAI.ends_streams) -> bytes:
+    """A stream of events: each member of a union once, in the order that the API has."""
     members = get_args(get_args(kind)[0]) if get_origin(kind) is not None else (kind,)
     events = [example(member) for member in members or (kind,)]
-    events.sort(key=lambda event: (event.get("type") == _LAST, event.get("type") == _WRONG))
-    return b"".join(_event(event) for event in events) + b"data: [DONE]\n\n"
+    place = {name: number for number, name in enumerate(_IN_ORDER)}
+    events.sort(key=lambda event: place.get(event.get("type", ""), -1))
+    return b"".join(_event(event) for event in events) + end
 
 
 def _event(event: dict[str, Any]) -> bytes:
@@ -90,13 +103,24 @@ def _event(event: dict[str, Any]) -> bytes:
     return f"{head}data: {json.dumps(data)}\n\n".encode()
 
 
-def _whole(one: Operation) -> Response:
+def _whole(request: Request, one: Operation) -> Response:
+    if one.line is not None:
+        lines = json.dumps(example(one.line)) + "\n"
+        return Response(lines, media_type="application/x-jsonl")
     if one.is_binary:
         return Response(CONTENT, media_type="application/octet-stream")
     if not (get_origin(one.answer) or hasattr(one.answer, "model_fields")):
         is_text = one.answer is str
         return Response("string" if is_text else None, 200, media_type="text/plain")
-    return JSONResponse(example(one.answer))
+    return JSONResponse(_with_results(example(one.answer), request))
+
+
+def _with_results(answer: Any, request: Request) -> Any:
+    """The answer with the address at which the results of a batch really are."""
+    if isinstance(answer, dict) and _RESULTS in answer:
+        results = f"{request.base_url}v1/messages/batches/{answer['id']}/results"
+        return answer | {_RESULTS: results}
+    return answer
 
 
 def _fields(request: Request, body: bytes, boundary: bytes) -> dict[str, Any] | None:
@@ -142,9 +166,9 @@ def _refusal(status: int, message: str) -> JSONResponse:
     return JSONResponse({"error": error}, status)
 
 
-def app(log: Path) -> Starlette:
+def app(log: Path, sdk: Sdk = OPENAI) -> Starlette:
     """The mock as an ASGI app."""
-    mock = Mock(operations(), log)
+    mock = Mock(sdk, log)
     return Starlette(routes=[Route("/{path:path}", mock.answer, methods=_METHODS)])
 
 
@@ -153,8 +177,11 @@ def main() -> None:
     asked = argparse.ArgumentParser()
     asked.add_argument("--port", type=int, required=True)
     asked.add_argument("--log", type=Path, required=True)
+    asked.add_argument("--sdk", choices=SDKS, default=OPENAI.name)
     given = asked.parse_args()
-    uvicorn.run(app(given.log), host="127.0.0.1", port=given.port, log_level="warning")
+    uvicorn.run(
+        app(given.log, SDKS[given.sdk]), host="127.0.0.1", port=given.port, log_level="warning"
+    )
 
 
 if __name__ == "__main__":

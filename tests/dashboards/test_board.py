@@ -6,7 +6,6 @@ import pytest
 from dashboards.board import AdminBoard
 from tests.fakes.board import (
     FakeBoard,
-    a_call,
     a_counter,
     a_pin,
     a_reroute,
@@ -15,7 +14,7 @@ from tests.fakes.board import (
     an_open_alert,
 )
 
-ROWS = (a_counter, a_rerouted_call, an_open_alert, a_pin, an_objective, a_reroute, a_call)
+ROWS = (a_counter, a_rerouted_call, an_open_alert, a_pin, an_objective, a_reroute)
 
 
 @pytest.mark.parametrize("made", ROWS)

@@ -94,3 +94,53 @@ def test_a_healthy_objective_says_whether_it_keeps_its_error_budget(fields, said
     healthy = {"state": "healthy", "level": 0, "why": ""}
 
     assert formatting.objective_reason(an_objective(**(healthy | fields))) == said
+
+
+@pytest.mark.parametrize(
+    ("nanos", "shown"),
+    [
+        (None, "?"),
+        (0, "$0.00"),
+        (1_234_560_000_000, "$1,234.56"),
+        (12_300_000, "$0.0123"),
+        (999_600_000, "$1.00"),
+        (-2_500_000_000, "-$2.50"),
+        (7, "$0.00000000700"),
+    ],
+)
+def test_dollars_are_read_at_a_glance(nanos: int | None, shown: str) -> None:
+    assert formatting.usd(nanos) == shown
+
+
+@pytest.mark.parametrize(
+    ("amounts", "shown"),
+    [
+        ((150, 100), "+50 %"),
+        ((50, 100), "-50 %"),
+        ((5, 0), "new"),
+        ((0, 0), "0 %"),
+        ((None, 5), "?"),
+    ],
+)
+def test_a_change_has_its_sign(amounts: tuple[int | None, int | None], shown: str) -> None:
+    assert formatting.change(amounts) == shown
+
+
+def test_buckets_are_named_in_their_time_zone() -> None:
+    start = 1_790_028_000  # 2026-09-21 22:00 UTC
+    assert formatting.bucket_name(start, "Europe/Berlin", "day") == "2026-09-22"
+    assert formatting.bucket_name(start, "UTC", "hour") == "2026-09-21 22:00"
+    assert formatting.local_iso(start, "Europe/Berlin") == "2026-09-22T00:00:00"
+
+
+def test_a_parameter_is_changed_added_or_left_out() -> None:
+    params = {"by": "team", "tz": "UTC"}
+    assert formatting.with_params(params, by="model", team="a b") == "by=model&tz=UTC&team=a+b"
+    assert formatting.with_params(params, tz="") == "by=team"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(None, "?"), (950, "950"), (12_345, "12.3 k"), (4_500_000, "4.5 M")]
+)
+def test_tokens_are_read_at_a_glance(count: int | None, shown: str) -> None:
+    assert formatting.tokens(count) == shown

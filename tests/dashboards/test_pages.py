@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from dashboards import pages
+from dashboards.access import Role, Viewer
+from dashboards.pages import SignInForm
 from slo.budget import BudgetUnit
 from tests.fakes.board import (
     CALL,
     NOW,
-    a_call,
+    Overview,
+    a_ceiling,
     a_counter,
     a_pin,
     a_reroute,
@@ -56,8 +59,36 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+ADMIN = Viewer(name="ann", role=Role.ADMIN)
+STYLESHEET = Path(pages.__file__).parent / "static" / "admin.css"
+
+
+def policies_page(shown: Overview) -> str:
+    """The two pages of policies, one after the other."""
+    common = {"viewer": ADMIN, "now": NOW, "may_pin": True}
+    first = pages.render(
+        "objectives.html",
+        {**common, "section": "objectives", "shown": shown, "rerouted_calls": shown.rerouted_calls},
+    )
+    second = pages.render(
+        "budgets.html",
+        {
+            **common,
+            "section": "budgets",
+            "counters": shown.counters,
+            "open_alerts": shown.open_alerts,
+            "stored": [],
+            "are_kept": True,
+            "may_set": True,
+            "teams": [],
+            "choices": {"scopes": ["team"], "units": ["usd"], "windows": ["month"]},
+        },
+    )
+    return first + second
+
+
 def shown(**parts: Any) -> Outline:
-    return Outline(pages.overview(overview(**parts), NOW))
+    return Outline(policies_page(overview(**parts)))
 
 
 def test_an_objective_says_what_is_promised_and_where_it_stands():
@@ -91,7 +122,7 @@ def test_every_state_is_told_in_words_and_has_a_look(state):
     page = shown(objectives=[an_objective(state=state)], reroutes=[])
 
     assert {"class": f"state {state}"} in page.all("span")
-    assert re.search(rf"\.{state}\b", pages.stylesheet().decode())
+    assert re.search(rf"\.{state}\b", STYLESHEET.read_text())
 
 
 def test_a_healthy_objective_with_bad_calls_says_what_that_means():
@@ -106,11 +137,29 @@ def test_an_objective_without_events_is_shown_as_asked():
         objectives=[an_objective(state="healthy", level=0, since=None, burn=None, counted=0)]
     ).text
 
-    assert "as asked the start \N{EN DASH} no calls \N{EN DASH}" in text
+    assert "as asked the start \N{EN DASH} no calls \N{EN DASH} \N{EN DASH}" in text
 
 
 def test_an_objective_that_only_counts_says_its_would_be_level():
     assert "would be level 2 small" in shown(objectives=[an_objective(acts=False)]).text
+
+
+def test_an_objective_that_is_not_enforced_shows_its_dry_run():
+    fell_back = (("elsewhere", 1_200), ("small", 34))
+    dry = an_objective(acts=False, enforce="observe", fell_back=fell_back)
+
+    assert "1,234 would have dry run: observe elsewhere: 1,200 small: 34" in (
+        shown(objectives=[dry]).text
+    )
+    assert "1,234 elsewhere: 1,200" in shown(objectives=[an_objective(fell_back=fell_back)]).text
+
+
+def test_a_ceiling_that_only_measures_shows_its_dry_run():
+    assert "cent everyone chat $0.0100 only measures 9 0 0 0 4" in (
+        shown(ceilings=[a_ceiling()]).text
+    )
+    acting = shown(ceilings=[a_ceiling(steps=("clamp", "refuse"))]).text
+    assert "clamp → refuse" in acting
 
 
 def test_a_level_that_the_ladder_no_longer_has_is_shown():
@@ -211,7 +260,7 @@ EVIL_ROWS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("part", SECTIONS)
 def test_names_given_by_callers_are_escaped(part):
     plain = shown(**{part: [_tamed(EVIL_ROWS[part][0])]})
-    html = pages.overview(overview(**{part: EVIL_ROWS[part]}), NOW)
+    html = policies_page(overview(**{part: EVIL_ROWS[part]}))
     page = Outline(html)
 
     assert "<script" not in html
@@ -235,50 +284,32 @@ def _tamed(row: Any) -> Any:
 
 
 def test_an_evil_id_leads_nowhere_else():
-    page = Outline(
-        pages.overview(overview(rerouted_calls=[a_rerouted_call(call_id='"/../x?<y>')]), NOW)
-    )
+    page = Outline(policies_page(overview(rerouted_calls=[a_rerouted_call(call_id='"/../x?<y>')])))
     (link,) = [each for each in page.all("a") if each.get("class") == "id"]
 
     assert link["href"] == "/admin/calls/%22/../x%3F%3Cy%3E"
 
 
-def test_a_call_shows_every_attempts_receipt():
-    page = Outline(pages.call(a_call([("model", "big")], [("route", EVIL)]), NOW))
-
-    assert "Team acme, 2 attempts, $0.001235 in all." in page.text
-    assert "Attempt 1" in page.text
-    assert EVIL.partition("{{")[0].strip() in page.text
-    assert page.all("script") == page.all("img") == []
-
-
-def test_a_call_of_unknown_price_says_so():
-    assert "1 attempt, at no known price" in Outline(pages.call(a_call(cost_nanos=None), NOW)).text
-
-
-def test_a_call_that_is_not_there_is_told_from_one_that_nobody_can_find_now():
-    assert "No such call" in Outline(pages.call(None, NOW)).text
-    assert "Not available just now" in Outline(pages.call(None, NOW, is_late=True)).text
-
-
 def test_the_sign_in_page_has_a_form_that_works_without_anything_else():
-    page = Outline(pages.sign_in(EVIL))
+    page = Outline(pages.sign_in(SignInForm(problem=EVIL, takes_token=True)))
 
     assert {"class": "sign-in", "method": "post", "action": "/admin/sign-in"} in page.all("form")
-    (field,) = page.all("input")
-    assert (field["type"], field["name"], field["id"]) == ("password", "token", "token")
-    assert page.all("label") == [{"for": "token"}]
+    fields = [(each["type"], each["name"]) for each in page.all("input") if "type" in each]
+    assert fields == [("password", "password"), ("password", "token")]
+    assert [each["for"] for each in page.all("label")] == ["name", "password", "token"]
     assert EVIL in page.text
     assert page.all("script") == []
 
 
 def test_pages_are_made_of_nothing_that_their_policy_forbids():
-    for html in (pages.overview(overview(), NOW), pages.call(a_call(), NOW), pages.sign_in()):
+    for html in (policies_page(overview()), pages.sign_in(SignInForm())):
         page = Outline(html)
         names = {tag for tag, _ in page.elements}
-        assert not names & {"script", "style", "img", "iframe", "object", "base"}
+        assert not names & {"style", "iframe", "object", "base"}
         assert not any("style" in found for _, found in page.elements)
-        assert page.all("link") == [{"rel": "stylesheet", "href": "/admin/admin.css"}]
+        loaded = [found["href"] for found in page.all("link")]
+        loaded += [found["src"] for found in page.all("script")]
+        assert all(str(each).startswith("/admin/static/") for each in loaded)
 
 
 def test_tables_can_be_read_without_seeing_them():
@@ -286,14 +317,14 @@ def test_tables_can_be_read_without_seeing_them():
 
     assert len(page.all("caption")) == len(page.all("table")) == 5
     assert all(found.get("scope") in {"col", "row"} for found in page.all("th"))
-    names = [found["id"] for _, found in page.elements if "id" in found]
+    names = [found["id"] for _, found in page.elements if "id" in found and found["id"] != "main"]
     assert len(names) == len(set(names))
     labels = [found["aria-labelledby"] for _, found in page.elements if "aria-labelledby" in found]
     assert set(labels) <= set(names)
 
 
 def test_on_a_phone_every_cell_says_what_it_is():
-    html = pages.overview(overview(), NOW)
+    html = policies_page(overview())
     for table in re.findall(r"<table>.*?</table>", html, re.DOTALL):
         columns = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
         told_of = re.findall(r'<td data-name="([^"]*)"', table)
@@ -308,7 +339,7 @@ def test_no_template_marks_a_text_as_safe():
 
 
 def test_the_stylesheet_knows_the_dark():
-    text = pages.stylesheet().decode()
+    text = STYLESHEET.read_text()
 
     assert "prefers-color-scheme: dark" in text
     assert "url(" not in text

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome, Pseudonymizer, build_receipt
+from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission import Admission

@@ -26,7 +26,7 @@ Tail = Callable[[str, int], Sequence[Json]]
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """How an agent's sessions are made.
+    """Describes the sessions of an agent.
 
     Attributes:
         system: Sections of its system text, of some 115 tokens each.

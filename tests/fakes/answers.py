@@ -1,8 +1,10 @@
-"""What upstreams answer in tests, as bytes on the wire."""
+"""Answers of upstreams in tests, as bytes on the wire."""
 
 import json
 from typing import Any
 
+from proxy.calls.metering import Meter
+from proxy.providers.usage import openai_usage
 from tests.fakes.upstream import EVENTS, Piece, Scripted
 
 ASKED = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
@@ -55,3 +57,10 @@ def failing(status: int, headers: dict[str, str] | None = None, said: str = "bus
     """An upstream that refuses, with a secret in its words."""
     error = {"message": f"{said} for sk-verysecretkey123 at http://inner.host", "code": None}
     return Scripted([json.dumps({"error": error}).encode()], status=status, headers=headers or {})
+
+
+def metered_answer(body: bytes) -> Meter:
+    """A meter that has read a whole answer."""
+    meter = Meter(openai_usage, streamed=False)
+    meter.feed(body)
+    return meter

@@ -16,7 +16,7 @@ from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, catalog
 
 @dataclass
 class AppContextCalls:
-    """What rooms told those around them."""
+    """Records calls of the app context."""
 
     published: list[Collector] = field(default_factory=list)
     said: list[Alert] = field(default_factory=list)
@@ -33,7 +33,7 @@ def fake_app_context(
     return AppContext(
         **{
             "settings": settings,
-            "promises": read_policies(settings),
+            "policies": read_policies(settings),
             "catalog": catalog(),
             "opened": opened,
             "estimator": FakeEstimator(),

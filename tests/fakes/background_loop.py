@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @contextmanager
 def running_in_thread(make: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
-    """What was made, until the test is done with it."""
+    """Yields what ``make`` returns, running in a thread until the test is done with it."""
     ready: list[T] = []
     failed: list[BaseException] = []
     began, end = threading.Event(), threading.Event()

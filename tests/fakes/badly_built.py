@@ -44,7 +44,7 @@ def raw_bodies(one: Recorded, seed: str = "") -> Iterator[bytes]:
 
 
 def times(one: Recorded, roll: Random) -> Iterator[float]:
-    """When each call is made: as recorded, or 2 to 20 seconds after the one before."""
+    """The times of calls: as recorded, or 2 to 20 seconds after the one before."""
     at = one.began
     waits = iter(one.waits)
     while True:

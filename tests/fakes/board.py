@@ -6,18 +6,31 @@ from typing import Any
 
 from dashboards.board import (
     BudgetCounter,
-    CallDetail,
+    CeilingStatus,
     ObjectiveStatus,
     OpenAlert,
     Pin,
     Reroute,
     ReroutedCall,
 )
-from dashboards.pages import Overview
 from slo.alert import Severity
 from slo.budget import BudgetUnit
 
 NOW = 1_790_000_000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """All that a board tells of; a part is None where it is not known just now."""
+
+    objectives: Sequence[ObjectiveStatus] | None
+    reroutes: Sequence[Reroute] | None
+    rerouted_calls: Sequence[ReroutedCall] | None
+    counters: Sequence[BudgetCounter] | None
+    open_alerts: Sequence[OpenAlert] | None
+    ceilings: Sequence[CeilingStatus] = ()
+
+
 CALL = f"call_{32 * 'a'}"
 
 
@@ -90,6 +103,18 @@ def a_counter(**fields: Any) -> BudgetCounter:
     return BudgetCounter(**(said | fields))
 
 
+def a_ceiling(**fields: Any) -> CeilingStatus:
+    said: dict[str, Any] = {
+        "name": "cent",
+        "team": "*",
+        "feature": "chat",
+        "limit_nanos": 10_000_000,
+        "steps": (),
+        "decisions": (("fits", 9), ("clamped", 0), ("cheaper", 0), ("refused", 0), ("exceeds", 4)),
+    }
+    return CeilingStatus(**(said | fields))
+
+
 def an_open_alert(**fields: Any) -> OpenAlert:
     said: dict[str, Any] = {
         "severity": Severity.PAGE,
@@ -100,16 +125,6 @@ def an_open_alert(**fields: Any) -> OpenAlert:
         "fix": "Pin it",
     }
     return OpenAlert(**(said | fields))
-
-
-def a_call(*attempts: Sequence[tuple[str, str]], **fields: Any) -> CallDetail:
-    said: dict[str, Any] = {
-        "call_id": CALL,
-        "team": "acme",
-        "cost_nanos": 1_234_567,
-        "attempts": attempts or ((("model", "big"), ("moved", "chat-ttft: fallback level 2")),),
-    }
-    return CallDetail(**(said | fields))
 
 
 def overview(**fields: Any) -> Overview:
@@ -126,15 +141,15 @@ def overview(**fields: Any) -> Overview:
 
 @dataclass
 class FakeBoard:
-    """Tells of one page and one call, and remembers which calls it was asked for."""
+    """Tells of one page."""
 
     page: Overview = field(default_factory=overview)
-    one: CallDetail | None = field(default_factory=a_call)
-    is_late: bool = False
-    asked: list[str] = field(default_factory=list)
 
     async def objectives(self) -> Sequence[ObjectiveStatus] | None:
         return self.page.objectives
+
+    async def ceilings(self) -> Sequence[CeilingStatus]:
+        return self.page.ceilings
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         return self.page.reroutes
@@ -147,9 +162,3 @@ class FakeBoard:
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         return self.page.open_alerts
-
-    async def call(self, call_id: str) -> CallDetail | None:
-        self.asked.append(call_id)
-        if self.is_late:
-            raise TimeoutError
-        return self.one

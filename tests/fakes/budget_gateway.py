@@ -66,7 +66,7 @@ _CREATED = 1_790_000_000.0
 
 @dataclass(frozen=True)
 class BudgetGateway:
-    """What a test needs of it.
+    """A running gateway with budgets, for one test.
 
     Attributes:
         keys: A key of each team, by its name.
@@ -147,8 +147,8 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
 
 
 @contextmanager
-def budget_gateway(folder: Path, promises: str, **settings: Any) -> Iterator[BudgetGateway]:
+def budget_gateway(folder: Path, policies: str, **settings: Any) -> Iterator[BudgetGateway]:
     """A running gateway; its settings are the gateway's, as keyword arguments."""
-    (folder / "policies.toml").write_text(promises)
+    (folder / "policies.toml").write_text(policies)
     with running_in_thread(lambda: _budgeted(folder, settings)) as made:
         yield made

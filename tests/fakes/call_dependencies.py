@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.metering import Meter
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Caller, Dependencies
 from proxy.calls.retry_policy import RetryPolicy
-from proxy.calls.settlement import AttemptInfo, Pseudonymizer
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Model, Route, Upstream
+from proxy.catalog.entries import Kind, Model, Route, Upstream
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Receipt
@@ -35,7 +36,7 @@ def route(
     """A route to an upstream that stops when it is left, unless told otherwise."""
     upstream = Upstream(
         name=name,
-        kind="anthropic" if kind == "anthropic" else "openai",
+        kind=cast("Kind", kind),
         base_url=f"http://{name}/v1",
         provider=name,
         bills_abandoned=bills_abandoned,

@@ -11,13 +11,14 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.prediction import Predictor
-from slo.ceiling import Ceiling
+from slo.ceiling import Ceiling, CeilingStep
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, NOW
 from tests.fakes.call_dependencies import FakeEstimator, call, route
 from tests.fakes.receipts import a_receipt
 
+CLAMP, CHEAPER, REFUSE = CeilingStep
 #: 11 tokens once it is counted, of $1 a million; 1,000 to generate, of $4.
 DEAR = replace(route("one", max_output=4096), name="one/m")
 #: What a call on that route may cost at most.
@@ -79,3 +80,9 @@ class CeilingHarness:
             for sample in metric.samples
             if sample.value
         }
+
+
+def admitted(found: Admitted | CheaperRoute) -> Admitted:
+    """The result of a call that its ceilings let pass."""
+    assert isinstance(found, Admitted)
+    return found

@@ -9,11 +9,12 @@ from typing import Any
 from proxy.calls.ports import Admitted, CheaperRoute, Dependencies
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.settlement import AttemptInfo, Pseudonymizer
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
 from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
@@ -57,7 +58,7 @@ PLAYS = (*ANSWERS, NEVER, UNREACHABLE)
 
 @dataclass(frozen=True)
 class ScriptedAttempt:
-    """What one attempt meets, with the seconds that each step of it takes.
+    """The fate of one attempt, with the seconds that each step of it takes.
 
     Attributes:
         play: What its upstream does, of ``PLAYS``.
@@ -171,7 +172,7 @@ class ChaosHarness(HoldsNothing):
 
     @property
     def plans_left(self) -> list[str]:
-        """What was planned and not ended once."""
+        """Reasons of the plans that did not end exactly once."""
         return [each.why for each in self._plans if self.planned_ended[id(each)] != 1]
 
     async def admit(

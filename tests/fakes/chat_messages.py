@@ -56,7 +56,7 @@ def _result(id_: str, name: str, result: object) -> bytes:
 
 
 def client_requests(messages: list[bytes]) -> list[list[bytes]]:
-    """What a client sends of a conversation, call by call: all that was said before each answer."""
+    """The requests of a conversation, call by call: each holds all messages before an answer."""
     found = []
     for at, raw in enumerate(messages):
         if orjson.loads(raw)["role"] == "assistant" and at:

@@ -40,7 +40,7 @@ class Dialogue:
 
     @property
     def turns(self) -> list[int]:
-        """Where each message of a user stands."""
+        """The indexes of the messages of a user."""
         return [
             at
             for at, message in enumerate(self.messages)

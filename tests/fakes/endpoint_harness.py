@@ -15,14 +15,18 @@ from tests.fakes.answers import ASKED, COMPLETION
 from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
 from tests.fakes.call_dependencies import KEY, fake_dependencies
 from tests.fakes.clock import played
-from tests.fakes.upstream import FakeTransport, Piece, Scripted
+from tests.fakes.upstream import JSON, FakeTransport, Piece, Scripted
 
 KEYS = {
     "tg-1": KEY,
     "tg-3": msgspec.structs.replace(KEY, id="key_3", team="team_3"),
+    "tg-expired": msgspec.structs.replace(KEY, expires=1_790_000_000.0),
+    "tg-limited": msgspec.structs.replace(KEY, models=frozenset({"other"})),
     "tg-revoked": msgspec.structs.replace(KEY, revoked=True),
 }
 SECRETS = {"tg-2": msgspec.structs.replace(KEY, id="key_2", feature="")}
+#: The answer of an upstream that has deleted or changed something.
+GONE = Scripted([b"{}"], headers=JSON)
 
 
 @dataclass

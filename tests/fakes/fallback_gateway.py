@@ -86,7 +86,7 @@ LONG = "Tell me of it, word by word, and of all that came before. " * 20
 
 @dataclass(frozen=True)
 class FallbackGateway:
-    """What a test needs of it."""
+    """A running gateway with fallback routes, for one test."""
 
     url: str
     sdk: openai.OpenAI
@@ -109,10 +109,10 @@ class FallbackGateway:
 
 @asynccontextmanager
 async def _second(
-    folder: Path, promises: str, settings: dict[str, Any]
+    folder: Path, policies: str, settings: dict[str, Any]
 ) -> AsyncIterator[FallbackGateway]:
     lab = Simulator(SimulatorSettings(models=MODELS), clock=time.monotonic, sleep=asyncio.sleep)
-    (folder / "policies.toml").write_text(promises)
+    (folder / "policies.toml").write_text(policies)
     async with serving(app(lab)) as upstream:
         (folder / "catalog.toml").write_text(_CATALOG.format(url=upstream))
         chosen = Settings(
@@ -132,8 +132,8 @@ async def _second(
 
 @contextmanager
 def fallback_gateway(
-    folder: Path, promises: str = "", **settings: Any
+    folder: Path, policies: str = "", **settings: Any
 ) -> Iterator[FallbackGateway]:
     """A running one; its settings are the gateway's, as keyword arguments."""
-    with running_in_thread(lambda: _second(folder, promises, settings)) as made:
+    with running_in_thread(lambda: _second(folder, policies, settings)) as made:
         yield made

@@ -39,12 +39,12 @@ default = "lab"
 [upstreams.lab]
 kind = "openai"
 base_url = "{url}"
-key_env = "LAB_KEY"
+key_env = "SIMULATOR_KEY"
 
 [upstreams.lab-anthropic]
 kind = "anthropic"
 base_url = "{url}"
-key_env = "LAB_KEY"
+key_env = "SIMULATOR_KEY"
 
 [[models]]
 id = "gpt-lab"
@@ -68,7 +68,7 @@ price = {{ input = "0.02" }}
 
 @dataclass(frozen=True)
 class GatewayFixture:
-    """What a test needs of it.
+    """A running gateway, for one test.
 
     Attributes:
         url: The gateway's base URL, up to and including ``/v1``.
@@ -130,7 +130,9 @@ async def _town(
     folder: Path, settings: Mapping[str, Any], more_catalog: str = ""
 ) -> AsyncIterator[GatewayFixture]:
     async with running_simulator(folder) as (lab, catalog):
-        catalog.write_text(catalog.read_text() + more_catalog)
+        written = catalog.read_text()
+        url = written.partition('base_url = "')[2].partition('"')[0]
+        catalog.write_text(written + more_catalog.replace("{url}", url))
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
         if not chosen.database_url:
             migrated_sqlite(chosen.folder / "thriftgate.db")
@@ -144,6 +146,12 @@ async def _town(
 def running_gateway(
     folder: Path, *, more_catalog: str = "", **settings: Any
 ) -> Iterator[GatewayFixture]:
-    """A running gateway; its settings are the gateway's, as keyword arguments."""
+    """A running gateway; its settings are the gateway's, as keyword arguments.
+
+    Args:
+        folder: Its own.
+        more_catalog: Further tables, in which ``{url}`` is the simulator's.
+        settings: The gateway's.
+    """
     with running_in_thread(lambda: _town(folder, settings, more_catalog)) as made:
         yield made

@@ -35,7 +35,7 @@ class HttpAnswer:
 
     @property
     def moved(self) -> str:
-        """Why it is another model's; "" where it is not."""
+        """The reason why another model answered; "" where none did."""
         return self.headers.get("x-thriftgate-fallback", "")
 
     @property
@@ -45,7 +45,7 @@ class HttpAnswer:
 
     @property
     def error(self) -> dict[str, Any]:
-        """What the error says; {} for an answer."""
+        """The error's fields; {} for an answer."""
         found: dict[str, Any] = orjson.loads(self.body)["error"] if self.status >= 400 else {}
         return found
 

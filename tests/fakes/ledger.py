@@ -1,12 +1,27 @@
-"""What a database holds, read back whole."""
+"""Books receipts into a database, and reads back whole tables of it."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from sqlalchemy import Engine, select
 
 from proxy.records.receipt import Receipt
 from proxy.store.sql import rows, schema
 from proxy.store.sql.database import read_transaction
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.pending_sums import PendingSums
+
+#: Parts of a test's receipts that sums of days and histograms have: none, some, and all.
+MERGED_PARTS: Final = (0.0, 0.6, 1.0)
+
+
+def book(engine: Engine, receipts: Sequence[Receipt], merged_part: float) -> None:
+    """Put receipts into a database, and move sums of the first of them to their days."""
+    count = round(len(receipts) * merged_part)
+    insert = inserter(engine)
+    insert(receipts[:count])
+    PendingSums(engine).merge(60.0)
+    insert(receipts[count:])
 
 
 def ledger_of(engine: Engine) -> list[Receipt]:

@@ -19,7 +19,7 @@ _EVER = ReportPeriod(first=date(2020, 1, 1), end=date(2100, 1, 1), zone="UTC")
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCheck:
-    """What the ledger holds of the calls that were delivered.
+    """Compares the ledger with the calls that were delivered.
 
     Attributes:
         delivered: Calls whose answers arrived whole.

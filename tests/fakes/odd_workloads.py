@@ -105,7 +105,7 @@ def _single(name: str, sections: int) -> Session:
 
 
 def changing(count: int = 60) -> Iterator[Workload]:
-    """What stays the same elsewhere changes here: tools, history, features, systems."""
+    """Workloads whose usually constant parts change: tools, history, features, systems."""
     agents = sessions(Agent(), count, "changing")
     yield Workload(name="tools shuffled", sessions=altered(agents, _shuffled))
     yield Workload(name="tools grow", sessions=altered(agents, _growing))

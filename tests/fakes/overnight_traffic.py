@@ -18,7 +18,7 @@ _MEDIAN, _SIGMA = 250, math.log(941 / 250) / 1.6449
 
 @dataclass(frozen=True)
 class OvernightResult:
-    """How it went, in parts of the limit.
+    """Spending overnight, in parts of the limit.
 
     Attributes:
         spent: At the end.

@@ -10,7 +10,7 @@ PROMTOOL = shutil.which("promtool")
 
 
 def promtool(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """What it answers to these arguments and this input; skips the test where it is absent."""
+    """The output of promtool for these arguments and input; skips the test where it is absent."""
     if PROMTOOL is None:
         pytest.skip("promtool is not on the PATH; Debian's package prometheus holds it")
     return subprocess.run(  # noqa: S603 - ours

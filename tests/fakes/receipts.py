@@ -11,6 +11,13 @@ from slo.usage import Usage
 
 START = 1_790_000_000.0
 _PHASES = ("queue", "prefill", "decode", "transfer")
+_SUMMED_FIELDS = (
+    "read_saved_nanos",
+    "write_extra_nanos",
+    "expected_read",
+    "miss_tokens",
+    "miss_nanos",
+)
 _ERRORS = {Outcome.REFUSED, Outcome.FAILED, Outcome.BROKEN}
 
 
@@ -51,7 +58,7 @@ def an_engine_receipt(n: int = 0, **changes: Any) -> Receipt:
 
 
 def rolled_up(receipts: Iterable[Receipt]) -> dict[tuple[Any, ...], dict[str, int | None]]:
-    """What the rollups must hold: for each key the sums over its receipts, by plain arithmetic."""
+    """The rollups that belong to receipts: for each key the sums over them, by plain arithmetic."""
     groups: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
     for each in receipts:
         second = int(each.started)
@@ -87,6 +94,23 @@ def _sums(group: list[Receipt]) -> dict[str, int | None]:
         "draft_tokens": _known([each.draft_tokens for each in group]),
         "accepted_tokens": _known([each.accepted_tokens for each in group]),
         "gpu_seconds": _micros(group, "gpu_seconds"),
+        **_savings(group),
+    }
+
+
+def _savings(group: list[Receipt]) -> dict[str, int | None]:
+    """Sums of what was saved, and of what caches missed."""
+    planned = [r for r in group if r.planning_nanos is not None and r.cost_nanos is not None]
+    compacted = [r for r in group if r.compaction and r.outcome is not Outcome.FAILED]
+    notes = [r for r in group if not r.compaction and r.compaction_why == "notes"]
+    return {
+        **{name: _known([getattr(r, name) for r in group]) for name in _SUMMED_FIELDS},
+        "planned": len(planned) or None,
+        "planning_nanos": _known([r.planning_nanos for r in planned]),
+        "planned_cost_nanos": _known([r.cost_nanos for r in planned]),
+        "compaction_nanos": _known([r.compaction_nanos for r in compacted]),
+        "notes_nanos": _known([r.cost_nanos for r in notes]),
+        "missed": sum(bool(r.miss) for r in group) or None,
     }
 
 

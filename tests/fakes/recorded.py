@@ -42,7 +42,7 @@ class Recorded:
     waits: Sequence[float] = ()
 
     def calls(self) -> Iterator[tuple[Sequence[Message], Message]]:
-        """What was said before each answer, and the answer."""
+        """Each of the assistant's answers, with the messages before it."""
         for at, message in enumerate(self.messages):
             if message["role"] == "assistant" and at:
                 yield self.messages[:at], message
@@ -153,7 +153,7 @@ def _tools(path: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _user(rules: str) -> str:
-    """Whom AgentDojo's system text names."""
+    """The user that AgentDojo's system text names."""
     name = rules.partition("user's name is ")[2].partition(",")[0]
     return name if 0 < len(name) < 60 else "unknown"
 

@@ -53,7 +53,7 @@ class RecordedCall:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What was asked, read."""
+        """The request's body, decoded."""
         read: dict[str, Any] = orjson.loads(self.asked)
         return read
 

@@ -12,7 +12,7 @@ SERVER = os.environ.get("THRIFTGATE_TEST_REDIS", "redis://127.0.0.1:6379/9")  # 
 
 @contextmanager
 def prefix() -> Iterator[str]:
-    """What the keys of one test begin with; they are deleted afterwards, and no others.
+    """Yields a prefix for the keys of one test; only these keys are deleted afterwards.
 
     Raises:
         redis.RedisError: If there is no server, or one that does not answer.

@@ -1,4 +1,4 @@
-"""What an SDK is asked in tests, and what is known of its calls afterwards."""
+"""Calls that tests make through an SDK, and what is known of them afterwards."""
 
 import base64
 from collections.abc import Callable

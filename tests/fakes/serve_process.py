@@ -62,7 +62,7 @@ class ServeProcess:
             "THRIFTGATE_CATALOG": str(self._catalog),
             "THRIFTGATE_PORT": str(self.port),
             "THRIFTGATE_DATABASE_URL": self.database_url,
-            "LAB_KEY": "lab-key",
+            "SIMULATOR_KEY": "simulator-key",
             **settings,
         }
 

@@ -4,7 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from dashboards.reports import BY_TEAM, Part, ReportPeriod, Spend, Times
+from dashboards.reports import (
+    ALL_CALLS,
+    BY_TEAM,
+    Part,
+    ReportPeriod,
+    Spend,
+    SpendFilter,
+    Times,
+)
 from slo.usage import Usage
 
 _COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
@@ -34,14 +42,16 @@ class SpendReports:
         self._max_users = max_users
         self.periods: list[ReportPeriod] = []
 
-    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> Sequence[Spend]:
+    def spend(
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM, only: SpendFilter = ALL_CALLS
+    ) -> Sequence[Spend]:
         """See ``Reports.spend``."""
         self.periods.append(period)
         start, end = period.bounds
         blank: dict[str, Any] = {part: None for part in get_args(Part) if part not in by}
         found: dict[tuple[str, ...], Spend] = {}
         for at, each in self._spends:
-            if start <= at < end:
+            if start <= at < end and _counts(each, only):
                 key = each.values(by)
                 one = replace(each, **blank)
                 found[key] = _sum(found[key], one) if key in found else one
@@ -53,9 +63,12 @@ class SpendReports:
         """See ``Reports.times``; nothing was timed."""
         return {}
 
-    def unpriced_spend(self, period: ReportPeriod) -> Sequence[Spend]:
-        """See ``Reports.unpriced_spend``."""
-        return [each for each in self.spend(period) if each.unpriced]
+
+def _counts(spend: Spend, only: SpendFilter) -> bool:
+    teams = only.counted_teams
+    if teams is not None and spend.team not in teams:
+        return False
+    return all(getattr(spend, part) in values for part, values in only.values.items())
 
 
 def _sum(one: Spend, other: Spend) -> Spend:

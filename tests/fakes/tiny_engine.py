@@ -14,6 +14,7 @@ from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.profiles import Engine, EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.supervised_replica import SupervisionSettings
 from proxy.engines.supervisor import EngineSupervisor
+from proxy.errors import how_to_install
 from proxy.tools.engine_demo.profiles import model_file
 from tests.fakes.engines import QUICK, real_ports
 from tests.fakes.free_port import free_port
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 needs_wheel = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
+    reason=f"the extra [local] is not installed: {how_to_install('local')}",
 )
 DRAFT = Speculation(
     method=SpeculativeMethod.DRAFT_MODEL, draft=str(model_file("draft.gguf")), tokens=4

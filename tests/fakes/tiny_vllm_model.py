@@ -6,13 +6,14 @@ nothing, and as its own draft model it accepts nearly every token.
 
 import json
 from pathlib import Path
+from typing import Any
 
 _END = 256
 _SPECIAL = ("<|end|>", "<|user|>", "<|assistant|>")
-_CONFIG = {
+_CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
-    "vocab_size": 320,
+    "vocab_size": 8192,
     "hidden_size": 128,
     "intermediate_size": 256,
     "num_hidden_layers": 2,
@@ -32,17 +33,23 @@ _TEMPLATE = (
 )
 
 
-def write_tiny_vllm_model(folder: Path) -> Path:
-    """Write the files of the model; returns the folder."""
+def write_tiny_vllm_model(folder: Path, **shape: int | bool) -> Path:
+    """Write the files of the model; returns the folder.
+
+    Args:
+        folder: Where they go; it is made.
+        shape: Fields of its configuration that differ, such as ``hidden_size``.
+    """
     folder.mkdir()
+    config = {**_CONFIG, **shape}
     files = {
-        "config.json": _CONFIG,
+        "config.json": config,
         "generation_config.json": {"eos_token_id": _END},
-        "tokenizer.json": _tokenizer(),
+        "tokenizer.json": _tokenizer(int(config["vocab_size"])),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "eos_token": _SPECIAL[0],
-            "model_max_length": 8192,
+            "model_max_length": config["max_position_embeddings"],
             "chat_template": _TEMPLATE,
         },
     }
@@ -51,8 +58,8 @@ def write_tiny_vllm_model(folder: Path) -> Path:
     return folder
 
 
-def _tokenizer() -> dict[str, object]:
-    """A token for each byte, and the special ones."""
+def _tokenizer(size: int) -> dict[str, object]:
+    """A token for each byte, the special ones, and words that only a model writes."""
     byte_level = {
         "type": "ByteLevel",
         "add_prefix_space": False,
@@ -79,7 +86,10 @@ def _tokenizer() -> dict[str, object]:
         "decoder": byte_level,
         "model": {
             "type": "BPE",
-            "vocab": {character: n for n, character in enumerate(_byte_characters())},
+            "vocab": {
+                **{character: n for n, character in enumerate(_byte_characters())},
+                **{f"Ġ{n:x}": n for n in range(_END + len(_SPECIAL), size)},
+            },
             "merges": [],
         },
     }

@@ -60,6 +60,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._answered)
         return future
 
+    async def shutdown_default_executor(self, _timeout: float | None = None) -> None:
+        """As any loop, but without a timeout, which would be over at once in its time."""
+        await super().shutdown_default_executor()
+
     def _answered(self, _: object) -> None:
         self._leaps.threads -= 1
 

@@ -70,7 +70,7 @@ price = {{ input = "0.2", output = "1" }}
 
 
 class LogRecorder(logging.Handler):
-    """What the gateway's log says, and when.
+    """Collects what the gateway logs, and when.
 
     Attributes:
         lines: The time, who said it, and what.
@@ -91,7 +91,7 @@ class LogRecorder(logging.Handler):
 
 @dataclass(frozen=True)
 class VirtualGateway:
-    """What a story needs of it.
+    """A gateway in virtual time, for one story.
 
     Attributes:
         key: A key of its one team.
@@ -192,7 +192,7 @@ class WallClock:
 @asynccontextmanager
 async def virtual_gateway(
     folder: Path,
-    promises: str,
+    policies: str,
     *,
     more: str = "",
     routes: str = 'upstream = "lab"',
@@ -202,7 +202,7 @@ async def virtual_gateway(
 
     Args:
         folder: Where it keeps what is its own.
-        promises: The policies file.
+        policies: The policies file.
         more: What the catalog says of ``big`` besides.
         routes: What it says of the way there.
         settings: The gateway's.
@@ -213,7 +213,7 @@ async def virtual_gateway(
         clock=loop.time,
         sleep=asyncio.sleep,
     )
-    (folder / "policies.toml").write_text(promises)
+    (folder / "policies.toml").write_text(policies)
     async with serving(app(lab)) as upstream:
         catalog = CATALOG.format(url=upstream, more=more).replace('upstream = "lab"', routes, 1)
         (folder / "catalog.toml").write_text(catalog)

@@ -21,7 +21,7 @@ from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
 from proxy.tools.simulator.bodies import parse_body
 from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.messages import MESSAGES
-from proxy.tools.simulator.models import SimulatedModel
+from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.call_dependencies import call
@@ -33,7 +33,7 @@ _TRAITS = frozenset(TRAITS) - {"always_thinking"}
 
 @dataclass(frozen=True)
 class Sent:
-    """What a planner makes of a body; ``tail`` messages at its end vary per call."""
+    """The planner's request for a body; ``tail`` messages at its end vary per call."""
 
     body: bytes
     tail: int = 0
@@ -87,8 +87,10 @@ class WireReader:
             Refusal: If the upstream would refuse it.
         """
         prepared = prepare(call(body), by)
-        model = SimulatedModel(wire=by.upstream.kind, regime=by.regime, traits=by.traits)
-        speech = MESSAGES if by.upstream.kind == "anthropic" else CHAT
+        is_claude = by.upstream.kind == "anthropic"
+        wire: WireName = "anthropic" if is_claude else "openai"
+        model = SimulatedModel(wire=wire, regime=by.regime, traits=by.traits)
+        speech = MESSAGES if is_claude else CHAT
         return speech.asked(
             parse_body(prepared.body), ReadingContext(self._vocabulary, model, "key")
         ).prompt

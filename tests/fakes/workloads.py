@@ -83,7 +83,7 @@ def altered(them: Sequence[Session], change: Callable[[Session], Session]) -> Se
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How sessions share a workload's calls.
+    """Spreads a workload's calls over its sessions.
 
     Attributes:
         at_once: Sessions open at once; 0 for as many as give each the usual gap, 1 for as few as
@@ -111,7 +111,7 @@ OVERLAPPING = Pace()
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What is sent.
+    """A list of sessions to send.
 
     Attributes:
         name: Unlike any other workload's.

@@ -1,4 +1,4 @@
-"""What a caller reads of an answer: its text, its tokens, what it cost, when it began."""
+"""Reads an answer as a caller does: its text, its tokens, what it cost, when it began."""
 
 import json
 from collections.abc import Callable, Iterable

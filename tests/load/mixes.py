@@ -1,4 +1,4 @@
-"""What the load's callers ask for, as bodies that are made without a network.
+"""Bodies that the load's callers send, made without a network.
 
 A scene yields one call after the other, and is sent the text of each answer.
 """

@@ -12,7 +12,7 @@ _HEAD: Final = (
 
 
 class Row(NamedTuple):
-    """What became of one kind of figure in one mix.
+    """The figures of one kind in one mix.
 
     Attributes:
         kind: POST for calls, else the kind of figure.

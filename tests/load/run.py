@@ -30,7 +30,7 @@ from tests.load.report import Row, failures, table
 LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: Budgets and objectives that are counted with every call and that this load keeps.
-PROMISES: Final = """
+POLICIES: Final = """
 [[budgets]]
 name = "load-day"
 scope = "team"
@@ -117,14 +117,14 @@ def gateway(folder: Path) -> Iterator[tuple[str, str]]:
     """A gateway before a simulator of its own: its address and a key, for the block."""
     behind, port = free_port(), free_port()
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
-    catalog, promises = folder / "catalog.toml", folder / "policies.toml"
+    catalog, policies = folder / "catalog.toml", folder / "policies.toml"
     catalog.write_text(redirected_catalog(load(shipped, None), f"http://127.0.0.1:{behind}/v1"))
-    promises.write_text(PROMISES)
+    policies.write_text(POLICIES)
     environment = {
         "THRIFTGATE_FOLDER": str(folder / "gateway"),
         "THRIFTGATE_CATALOG": str(catalog),
         "THRIFTGATE_PORT": str(port),
-        "THRIFTGATE_POLICIES": str(promises),
+        "THRIFTGATE_POLICIES": str(policies),
         "THRIFTGATE_PLANNING": "auto",
         "THRIFTGATE_COMPACTION": "facts",
     }

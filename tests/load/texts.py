@@ -1,4 +1,4 @@
-"""What the load's callers say: short texts about a made-up shop and its code."""
+"""Texts that the load's callers send, about a made-up shop and its code."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What tests of planning share: a store of their own."""
+"""A store of a test's own; and what FastAPI makes for each gateway is made once."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,9 @@ import pytest
 
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
+from tests.fakes.type_adapters import share_type_adapters
+
+share_type_adapters()
 
 
 @pytest.fixture

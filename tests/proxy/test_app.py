@@ -1,25 +1,16 @@
 """The composition root: what it builds, in which order it closes, and what its pages answer."""
 
 import asyncio
-import errno
-import gc
 import json
-import logging
-import resource
-import socket
-import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proxy.api.connection_limit import descriptor_limit, raise_descriptor_limit
-from proxy.api.serving import listener, server, tune_garbage_collector
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_catalog
 from proxy.settings import Settings
@@ -27,6 +18,7 @@ from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
 from slo.toml.problems import InvalidFile
 from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import a_receipt
 
 AnyStore = TypeVar("AnyStore", bound=Store)
@@ -49,6 +41,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     mine = tmp_path / "mine.toml"
     mine.write_text(UPSTREAM)
     monkeypatch.delenv("NOWHERE_KEY", raising=False)
+    migrated_sqlite(tmp_path / "gateway" / "thriftgate.db")
     return Settings(folder=tmp_path / "gateway", catalog=mine, retries=0, drain_grace=5.0)
 
 
@@ -118,14 +111,15 @@ def test_the_users_catalog_lies_over_the_shipped_one(settings):
 
 def test_a_bad_catalog_starts_nothing(settings, tmp_path):
     (tmp_path / "mine.toml").write_text("[upstreams.mine]\n")
+    new = settings.model_copy(update={"folder": tmp_path / "new"})
 
     async def work() -> None:
-        async with gateway(settings):
+        async with gateway(new):
             raise AssertionError
 
     with pytest.raises(InvalidFile):
         asyncio.run(work())
-    assert not settings.folder.exists()
+    assert not new.folder.exists()
 
 
 def test_leaving_drains_the_journal_and_ends_every_thread(settings):
@@ -211,7 +205,8 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/", "GET", 404),
+        ("/", "GET", 405),
+        ("/nowhere", "GET", 404),
         ("/docs", "GET", 404),
         ("/redoc", "GET", 404),
         ("/openapi.json", "GET", 404),
@@ -297,7 +292,9 @@ def test_other_origins_are_let_in_by_the_setting_alone(settings):
     within(settings.model_copy(update=other), opened)
 
 
-def test_probes_need_no_key_and_say_what_is_wrong(settings):
+def test_probes_need_no_key_and_say_what_is_wrong(settings, monkeypatch):
+    monkeypatch.setenv("NOWHERE_KEY", "sk-test")
+
     async def work(running: Gateway, key: str) -> None:
         assert (await got(running, "/healthz")).status == 200
         assert json.loads((await got(running, "/readyz")).body) == {
@@ -310,7 +307,9 @@ def test_probes_need_no_key_and_say_what_is_wrong(settings):
     within(settings, work)
 
 
-def test_a_gateway_that_is_not_ready_says_why(settings):
+def test_a_gateway_that_is_not_ready_says_why(settings, monkeypatch):
+    monkeypatch.setenv("NOWHERE_KEY", "sk-test")
+
     class BrokenJournal(Journal):
         @property
         def trouble(self) -> str:
@@ -345,79 +344,6 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):
         assert (await got(running, "/v1/models", key)).status == 200
 
     within(settings, work, store)
-
-
-@pytest.fixture
-def as_it_was() -> Iterator[None]:
-    """The interpreter, as the other tests know it."""
-    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    yield
-    sys.setswitchinterval(interval)
-    gc.set_threshold(*thresholds)
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("as_it_was")
-def test_tuning_leaves_what_is_loaded_out_of_collections():
-    tune_garbage_collector()
-
-    assert gc.get_freeze_count() > 1000
-    assert sys.getswitchinterval() == pytest.approx(0.001)
-
-
-def test_a_listener_is_bound_and_waits_until_it_is_told_to_listen():
-    with listener(Settings(port=0)) as bound:
-        port = bound.getsockname()[1]
-        with socket.socket() as caller:
-            assert caller.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
-        bound.listen()
-        with pytest.raises(OSError, match="in use"):
-            listener(Settings(port=port))
-
-
-def test_a_listener_takes_an_address_of_either_family():
-    try:
-        with listener(Settings(host="::1", port=0)) as bound:
-            assert bound.family == socket.AF_INET6
-    except OSError as missing:
-        pytest.skip(f"no IPv6 on this machine: {missing}")
-
-
-def test_the_server_says_nothing_of_itself(settings):
-    made = server(_nothing, settings)
-
-    assert made.config.server_header is False
-    assert made.config.access_log is False
-    assert logging.getLogger("uvicorn.error").level == logging.WARNING
-
-
-@pytest.fixture
-def soft_limit() -> Iterator[int]:
-    """A soft limit of open files that is low for the test."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
-    yield min(soft, 512)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(soft_limit):
-    assert raise_descriptor_limit() == descriptor_limit() > soft_limit
-
-
-def test_the_server_limits_connections_by_the_settings_and_the_soft_limit(settings, soft_limit):
-    made = server(_nothing, settings.model_copy(update={"connections_per_address": 3}))
-    guard = cast("partial[Any]", made.config.http).keywords["guard"]
-    for _ in range(3):
-        guard.limit.acquire("192.0.2.1")
-
-    assert "PER_ADDRESS" in guard.limit.refusal("192.0.2.1")
-    for number in range(soft_limit // 2 - 3):
-        guard.limit.acquire(f"192.0.3.{number}")
-    assert "open files" in guard.limit.refusal("192.0.2.2")
-
-
-async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:
-    """An app that answers nobody."""
 
 
 def test_unlisted_models_pass_only_where_a_key_is_set_and_where_the_setting_lets_them(monkeypatch):

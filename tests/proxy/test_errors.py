@@ -1,9 +1,20 @@
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from proxy import errors
-from proxy.errors import CallerError, ProxyError, UpstreamError, envelope
+from proxy.errors import (
+    CallerError,
+    ProxyError,
+    UpstreamError,
+    envelope,
+    how_to_install,
+    messages_envelope,
+    messages_status,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +76,56 @@ def test_an_envelope_holds_what_openai_clients_read():
             "code": "missing_model",
         }
     }
+
+
+def test_messages_name_extras_that_the_project_has():
+    root = Path(errors.__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    sources = "".join(path.read_text() for path in (root / "proxy").rglob("*.py"))
+    named = set(re.findall(r"how_to_install\([\"'](.+?)[\"']\)", sources))
+
+    assert named
+    assert named <= extras.keys()
+    assert how_to_install("local").endswith("pip install -c constraints.txt '.[local]'")
+    assert (root / "constraints.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (CallerError("M.", code="bad"), 400, "invalid_request_error"),
+        (CallerError("M.", code="c", status=401), 401, "authentication_error"),
+        (CallerError("M.", code="c", status=403), 403, "permission_error"),
+        (CallerError("M.", code="c", status=404), 404, "not_found_error"),
+        (CallerError("M.", code="c", status=413), 413, "request_too_large"),
+        (CallerError("M.", code="c", status=415), 415, "invalid_request_error"),
+        (CallerError("M.", code="budget_exceeded", status=429), 429, "rate_limit_error"),
+        (errors.Unready("M.", code="too_many_calls"), 529, "overloaded_error"),
+        (errors.Unready("M.", code="database_unavailable"), 503, "api_error"),
+        (ProxyError("M.", code="internal_error"), 500, "api_error"),
+        (
+            UpstreamError("M.", status=503, code="upstream_overloaded", retryable=True),
+            529,
+            "overloaded_error",
+        ),
+        (UpstreamError("M.", status=504, code="u", retryable=True), 504, "timeout_error"),
+    ],
+)
+def test_an_error_has_anthropics_type_and_status_in_its_envelope(error, status, kind):
+    error.details = {"budget": "b", "type": "never this"}
+    told = json.loads(messages_envelope(error, "call_1"))
+
+    assert messages_status(error) == status
+    assert told == {
+        "type": "error",
+        "error": {"budget": "b", "type": kind, "message": "M.", "code": error.code},
+        "request_id": "call_1",
+    }
+
+
+def test_anthropics_envelope_names_the_parameter_where_there_is_one():
+    error = CallerError("M.", code="bad", param="model")
+
+    assert json.loads(messages_envelope(error))["error"]["param"] == "model"
+    assert "request_id" not in json.loads(messages_envelope(error))

@@ -52,6 +52,7 @@ def test_a_budget_alert_says_what_whose_and_what_happens_next():
     )
     assert "will be refused" in alert.action
     assert "`assistants-month`" in alert.fix
+    assert "in the policies file or on the page of budgets" in alert.fix
     assert (alert.expires, alert.ended, alert.is_open) == (ENDS, None, True)
 
 

@@ -49,12 +49,12 @@ def test_a_level_that_declares_only_its_window_fits_a_plain_call():
         (
             CallRequirements(tools=True),
             Capabilities(window=9),
-            "Nobody said whether it can use tools.",
+            "It is not known whether it can use tools.",
         ),
         (
             CallRequirements(vision=True),
             Capabilities(window=9),
-            "Nobody said whether it can read images.",
+            "It is not known whether it can read images.",
         ),
         (
             CallRequirements(tokens=10),
@@ -66,7 +66,7 @@ def test_a_level_that_declares_only_its_window_fits_a_plain_call():
             Capabilities(window=9, max_output=9),
             "Its window of 9 tokens is too small.",
         ),
-        (CallRequirements(tokens=1), Capabilities(), "Nobody said how long its window is."),
+        (CallRequirements(tokens=1), Capabilities(), "The length of its window is not known."),
         (
             CallRequirements(tokens=1, output=5),
             Capabilities(window=9, max_output=4),
@@ -75,7 +75,7 @@ def test_a_level_that_declares_only_its_window_fits_a_plain_call():
         (
             CallRequirements(output=5),
             Capabilities(window=9),
-            "Nobody said how long its answers may be.",
+            "The length of its answers is not known.",
         ),
         (
             CallRequirements(region="eu"),

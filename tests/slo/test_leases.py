@@ -20,6 +20,7 @@ from slo.reservations import CounterClaim, CounterLevel
 NOW = 1000.0
 SECOND = 1_790_000_000
 LIMIT = 100_000
+DAY = 86_400
 
 
 def claim(amount: int = 10, limit: int = LIMIT, *, hard: bool = True) -> CounterClaim:
@@ -30,7 +31,7 @@ def renewed(
     lease: Lease, amount: int | None = None, now: float = NOW, **changes: object
 ) -> LeaseReport:
     """The report that the lease makes, once it was answered."""
-    report = lease.report("team", int(now), now, SECOND)
+    report = lease.report("team", int(now), now)
     holds = report.want if amount is None else amount
     fields = {"is_valid": True, "amount": holds, "level": CounterLevel(0, holds), "running": 0}
     lease.renew(report, LeaseRenewal(**(fields | changes)), now)  # type: ignore[arg-type]
@@ -51,7 +52,7 @@ def test_a_lease_covers_calls_up_to_what_it_holds(lease):
         lease.add_hold(10)
     assert not lease.fits(claim(1), NOW)
 
-    lease.settle(10, 4, SECOND)
+    lease.settle(10, 4, NOW, SECOND)
     assert lease.fits(claim(6), NOW)
     assert not lease.fits(claim(7), NOW)
     assert lease.level == CounterLevel(4, 90)
@@ -71,14 +72,14 @@ def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lea
     report = renewed(lease, 10, is_valid=False)
     assert report.floor == 10
     assert not lease.fits(claim(), NOW)
-    assert lease.report("team", 9, NOW, SECOND).is_new
+    assert lease.report("team", 9, NOW).is_new
 
 
 def test_reported_usage_leaves_the_lease_and_only_the_rest_is_used_meanwhile(lease):
     lease.add_hold(10)
-    lease.settle(10, 8, SECOND)
+    lease.settle(10, 8, NOW, SECOND)
     lease.add_hold(10)
-    report = lease.report("team", 5, NOW, SECOND)
+    report = lease.report("team", 5, NOW)
 
     assert report.spent == {SECOND: 8}
     assert report.floor == 10
@@ -89,10 +90,10 @@ def test_reported_usage_leaves_the_lease_and_only_the_rest_is_used_meanwhile(lea
 
 def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits(lease):
     lease.add_hold(30)
-    lease.settle(10, 8, SECOND)
-    first = lease.report("team", 5, NOW, SECOND)
-    lease.settle(10, 7, SECOND + 1)
-    again = lease.report("team", 6, NOW + 1, SECOND + 1)
+    lease.settle(10, 8, NOW, SECOND)
+    first = lease.report("team", 5, NOW)
+    lease.settle(10, 7, NOW + 1, SECOND + 1)
+    again = lease.report("team", 6, NOW + 1)
 
     assert (again.number, again.spent) == (first.number, first.spent) == (5, {SECOND: 8})
     assert again.floor == 10 + 7
@@ -101,37 +102,50 @@ def test_a_report_without_an_answer_says_the_same_again_and_later_spending_waits
         again, LeaseRenewal(is_valid=True, amount=60, level=CounterLevel(8, 60), running=1), NOW + 1
     )
     assert lease.level == CounterLevel(15, 10)
-    assert lease.report("team", 7, NOW + 1, SECOND + 1).spent == {SECOND + 1: 7}
+    assert lease.report("team", 7, NOW + 1).spent == {SECOND + 1: 7}
 
 
 def test_usage_that_cannot_be_reported_in_time_is_given_up(lease):
     lease.add_hold(20)
-    lease.settle(10, 8, SECOND)
-    lease.report("team", 5, NOW, SECOND)
-    lease.settle(10, 7, SECOND + 5)
-    later = SECOND + int(REPORT_DEADLINE_S) + 1
+    lease.settle(10, 8, NOW, SECOND)
+    lease.report("team", 5, NOW)
+    lease.settle(10, 7, NOW + 5, SECOND + 5)
+    later = NOW + REPORT_DEADLINE_S + 1
 
-    assert lease.report("team", 6, NOW, later).spent == {}
+    assert lease.report("team", 6, later).spent == {}
     assert lease.level == CounterLevel(7, 0)
-    assert lease.report("team", 7, NOW, later + 5).floor == 0
+    assert lease.report("team", 7, later + 5).floor == 0
     assert lease.level == CounterLevel(0, 0)
+
+
+def test_usage_is_reported_wherever_the_time_since_1970_leapt(lease):
+    for number, leap in enumerate((-DAY, 0, DAY)):
+        lease.add_hold(10)
+        lease.settle(10, 3 + number, NOW + number, SECOND + leap)
+        lease.add_hold(10)
+        lease.settle(10, 1, NOW + number + 1, SECOND + leap)
+
+    report = lease.report("team", 5, NOW + 3)
+
+    assert report.spent == {SECOND - DAY: 4, SECOND: 5, SECOND + DAY: 6}
+    assert lease.level == CounterLevel(15, 0)
 
 
 def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
     for _ in range(9):
         assert lease.fits(claim(), NOW)
         lease.add_hold(10)
-    little = lease.report("team", 5, NOW, SECOND)
+    little = lease.report("team", 5, NOW)
     assert MIN_LEASED_CALLS * 10 < 2 * 90 <= little.want <= LIMIT // MAX_LEASE_DIVISOR
 
     lease.add_hold(10**6)
-    assert lease.report("team", 6, NOW, SECOND).want == LIMIT // MAX_LEASE_DIVISOR
+    assert lease.report("team", 6, NOW).want == LIMIT // MAX_LEASE_DIVISOR
 
 
 def test_where_a_share_would_cover_few_calls_nothing_is_wanted():
     taken = LIMIT - MAX_LEASE_DIVISOR * MIN_LEASED_CALLS * 10
     for spent, wants in ((taken, True), (taken + MAX_LEASE_DIVISOR, False)):
-        report = Lease(claim(), CounterLevel(spent, 0), NOW).report("team", 1, NOW, SECOND)
+        report = Lease(claim(), CounterLevel(spent, 0), NOW).report("team", 1, NOW)
         assert (report.want > 0) is wants
         assert report.least == MIN_LEASED_CALLS * 10
 
@@ -157,19 +171,19 @@ def test_a_lease_without_calls_is_released_and_then_over(lease):
     assert (released.want, released.keep) == (0, 10)
     assert not lease.is_over(NOW + IDLE_S)
 
-    lease.settle(10, 3, SECOND)
+    lease.settle(10, 3, NOW, SECOND)
     renewed(lease, 0, NOW + IDLE_S + 1)
     assert lease.is_over(NOW + IDLE_S + 1)
 
 
 def test_a_lease_is_not_over_while_its_last_report_has_no_answer(lease):
-    lease.report("team", 5, NOW + IDLE_S, SECOND)
+    lease.report("team", 5, NOW + IDLE_S)
     assert lease.amount == 0
     assert not lease.is_over(NOW + IDLE_S)
 
 
 def test_a_last_report_keeps_what_calls_hold_and_nothing_else(lease):
     lease.add_hold(10)
-    report = lease.report("team", 5, NOW, SECOND, is_last=True)
+    report = lease.report("team", 5, NOW, is_last=True)
 
     assert (report.want, report.keep, report.floor) == (0, 10, 10)

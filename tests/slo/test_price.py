@@ -17,6 +17,7 @@ from slo.price import (
     PriceStep,
     Tariff,
     TokenRates,
+    cache_effect,
     call_cost,
     call_pricing,
 )
@@ -328,3 +329,29 @@ def test_the_cost_of_prompt_and_output_is_unknown_where_a_price_is(missing: str)
     assert prices.effective_nanos(prompt, [0, 1]) is None
     free = prices.effective_nanos(Usage(), [0, 0])
     assert free == [0, 0]
+
+
+@given(
+    usage=st.builds(Usage, **{name: st.integers(0, 10**6) for name in (*BUCKETS, "reasoning")}),
+    fast=st.booleans(),
+)
+def test_without_its_cache_a_call_would_cost_what_plain_input_does(
+    *, usage: Usage, fast: bool
+) -> None:
+    tariff, terms = plain(fast=Fraction("1.5"), discount="0.1"), BillingTerms(fast=fast)
+    effect = cache_effect(usage, tariff, 0.0, terms)
+    uncached = Usage(input=usage.prompt_tokens, output=usage.output, reasoning=usage.reasoning)
+
+    assert effect is not None
+    assert effect.read_saved_nanos >= 0
+    with_cache, without = (known(call_cost(u, tariff, 0.0, terms)) for u in (usage, uncached))
+    difference = without.list_nanos - with_cache.list_nanos
+    assert abs(effect.read_saved_nanos - effect.write_extra_nanos - difference) <= 2
+
+
+def test_the_effect_of_a_cache_of_unknown_price_is_unknown() -> None:
+    tariff = plain(replace(FULL, cache_read=None))
+
+    assert cache_effect(Usage(input=5, cache_read=5), tariff, 0.0) is None
+    assert cache_effect(Usage(input=5), tariff, 0.0) is not None
+    assert cache_effect(Usage(input=5), Tariff(periods=()), 0.0) is None

@@ -1,18 +1,12 @@
-import heapq
-import math
-import random
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budget import Budget, BudgetUnit, HoldPolicy
-from slo.output_length_model import OutputLengthModel
-from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates, call_cost
+from slo.budget import BudgetUnit, HoldPolicy
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.quantile_sketch import QuantileSketch
 from slo.reservation_sizing import (
     CounterView,
@@ -25,58 +19,10 @@ from slo.reservation_sizing import (
     size_reservation,
     usage_bounds,
 )
-from slo.reservations import CounterClaim, ReservationGranted, Reservations
 from slo.usage import Usage
-from slo.window import Window
-from tests.fakes import overnight_traffic
-from tests.fakes.overnight_traffic import OvernightResult
+from tests.slo.sized_calls import QUOTE, TARIFF, budget, held, learned
 
-TARIFF = Tariff(
-    periods=(
-        PricePeriod(
-            sheets={
-                "": PriceSheet(
-                    rates=TokenRates(
-                        input=2_000_000_000,
-                        cache_read=200_000_000,
-                        write_5m=2_500_000_000,
-                        output=10_000_000_000,
-                    )
-                )
-            }
-        ),
-    ),
-)
-QUOTE = PriceQuote(tariff=TARIFF, at=0.0)
 OUTPUT = OutputBounds(typical=300, likely=900, worst=4_000)
-Length = Callable[[random.Random], int]
-
-
-def budget(**more: object) -> Budget:
-    given = {
-        "unit": BudgetUnit.USD,
-        "window": Window.MONTH,
-        "limit": overnight_traffic.LIMIT,
-        **more,
-    }
-    return Budget(name="b", scope="team", **given)  # type: ignore[arg-type]
-
-
-def learned(length: Length = overnight_traffic.length, answers: int = 2_000) -> QuantileSketch:
-    dice = random.Random(7)  # noqa: S311 - repeatable, not secret
-    lengths = QuantileSketch()
-    for _ in range(answers):
-        lengths.add(length(dice))
-    return lengths
-
-
-def needed(length: Length = overnight_traffic.length) -> UsageBounds:
-    usage = Usage(input=overnight_traffic.PROMPT)
-    found = usage_bounds(
-        BudgetUnit.USD, usage, output_bounds(learned(length), overnight_traffic.OUTPUT_LIMIT), QUOTE
-    )
-    assert found is not None
-    return found
 
 
 class TestWhatACallMayUse:
@@ -146,13 +92,6 @@ class TestLearnedLengths:
 
     def test_nothing_longer_than_the_limit_is_expected(self) -> None:
         assert output_bounds(learned(), 200) == OutputBounds(typical=200, likely=200, worst=200)
-
-
-def held(budget: Budget, need: UsageBounds, seen: CounterView) -> int | None:
-    """Return what is held for the call; None where it is refused."""
-    found = size_reservation(budget, need, seen)
-    is_admitted = not budget.hard or seen.spent + seen.held + found.amount <= found.limit
-    return found.amount if is_admitted else None
 
 
 USES = st.tuples(*[st.integers(0, 1_000)] * 4).map(sorted)
@@ -271,190 +210,3 @@ class TestHowMuchIsHeld:
         requests = budget(unit=BudgetUnit.REQUESTS, limit=100)
         seen = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
         assert [held(requests, one, each) for each in seen] == [1, 1, 1]
-
-
-#: Nights with each way of holding; the same seeds for all.
-POLICIES: dict[str, Callable[[UsageBounds, CounterView], int | None]] = {
-    "none": lambda _need, _seen: 0,
-    "mean": lambda need, _seen: need.typical,
-    "p95": lambda need, _seen: need.likely,
-    "p99": lambda _need, _seen: overnight_traffic.cost(1_575),
-    "worst": lambda need, _seen: need.worst,
-    "rule": lambda need, seen: held(budget(), need, seen),
-}
-NIGHTS = 8
-
-
-@cache
-def nights(
-    policy: str, callers: int, length: Length = overnight_traffic.length
-) -> list[OvernightResult]:
-    wanted = needed(length)
-
-    def hold(spent: int, held: int, running: int) -> int | None:
-        return POLICIES[policy](wanted, CounterView(spent=spent, held=held, running=running))
-
-    return [
-        overnight_traffic.simulate_overnight(callers, seed, hold, length) for seed in range(NIGHTS)
-    ]
-
-
-def mean(policy: str, callers: int, what: str) -> float:
-    found: list[float] = [getattr(each, what) for each in nights(policy, callers)]
-    return sum(found) / NIGHTS
-
-
-class TestANight:
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("policy", "callers", "spent", "spent_first"),
-        [
-            ("none", 16, 1.02, 1.00),
-            ("mean", 16, 1.00, 0.98),
-            ("p95", 16, 1.00, 0.96),
-            ("p99", 16, 1.00, 0.94),
-            ("worst", 16, 0.99, 0.86),
-            ("none", 200, 1.22, 1.00),
-            ("mean", 200, 1.01, 0.78),
-            ("p95", 200, 1.00, 0.54),
-            ("p99", 200, 1.00, 0.29),
-            ("worst", 200, 0.99, 0.00),
-        ],
-    )
-    def test_the_plain_ways_of_holding_pass_the_limit_or_refuse_early(
-        self, policy: str, callers: int, spent: float, spent_first: float
-    ) -> None:
-        assert mean(policy, callers, "spent") == pytest.approx(spent, abs=0.02)
-        assert mean(policy, callers, "spent_first") == pytest.approx(spent_first, abs=0.03)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("callers", [1, 4, 16, 200])
-    def test_the_rule_never_passes_the_limit_and_refuses_nothing_while_half_is_unspent(
-        self, callers: int
-    ) -> None:
-        assert max(each.spent for each in nights("rule", callers)) <= 1
-        assert min(each.spent for each in nights("rule", callers)) > 0.98
-        assert sum(each.refused_early for each in nights("rule", callers)) == 0
-
-    def test_holding_the_likely_alone_would_pass_it(self) -> None:
-        assert any(each.spent > 1 for n in (4, 16, 200) for each in nights("p95", n))
-
-    def test_near_the_end_the_rule_refuses_hardly_earlier_than_the_likely_alone(self) -> None:
-        for callers, part in ((16, 0.02), (200, 0.001)):
-            rule, plain = (mean(policy, callers, "spent_first") for policy in ("rule", "p95"))
-            assert plain - rule <= part
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("callers", [4, 16, 200])
-    def test_the_rule_holds_where_few_answers_are_short_of_the_limit_or_at_it(
-        self, callers: int
-    ) -> None:
-        assert max(each.spent for each in nights("rule", callers, short_or_longest)) <= 1
-
-
-def short_or_longest(dice: random.Random) -> int:
-    """The hardest case: one answer in 25 is as long as can be, so that the mean is over the p95."""
-    return overnight_traffic.OUTPUT_LIMIT if dice.random() < 0.04 else 100
-
-
-#: Calls that name no limit of a model that generates up to 128,000 tokens at $4.50 a million.
-UNLIMITED = 128_000
-CHEAP = PriceQuote(
-    tariff=Tariff(
-        periods=(
-            PricePeriod(
-                sheets={"": PriceSheet(rates=TokenRates(input=750_000_000, output=4_500_000_000))}
-            ),
-        ),
-    ),
-    at=0.0,
-)
-
-
-class SimulatedCallers:
-    """Callers of several processes against one budget, each with what it heard last.
-
-    Attributes:
-        early: How many calls were refused while half of the limit was unspent.
-        most: The most that was held for one call.
-    """
-
-    def __init__(self, processes: int, seed: int) -> None:
-        self.counters = Reservations()
-        self.lengths = OutputLengthModel()
-        self.early = self.most = self.spent = 0
-        self._heard = [CounterView()] * processes
-        self._dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
-
-    def learn_lengths(self) -> None:
-        """One caller after the other, until something is learned."""
-        for number in range(20):
-            assert self._is_admitted(f"first-{number}", 0, 0.0)
-            self._settle(f"first-{number}", 0.0)
-
-    def call_until_refused(self, callers: int) -> None:
-        """Each caller calls again at once, until all are refused."""
-        agenda = [(self._dice.random(), caller, "") for caller in range(callers)]
-        heapq.heapify(agenda)
-        refused: set[int] = set()
-        number = 0
-        while len(refused) < callers:
-            now, caller, name = heapq.heappop(agenda)
-            if name:
-                self._settle(name, now)
-                refused.clear()
-            name = f"call-{(number := number + 1)}"
-            if not self._is_admitted(name, caller, now):
-                self.early += self.spent * 2 < overnight_traffic.LIMIT
-                refused.add(caller)
-                name = ""
-            heapq.heappush(agenda, (now + self._dice.uniform(0.5, 2.0), caller, name))
-
-    def _is_admitted(self, name: str, caller: int, now: float) -> bool:
-        wanted = usage_bounds(
-            BudgetUnit.USD, Usage(input=10), self.lengths.output_bounds("a", UNLIMITED), CHEAP
-        )
-        assert wanted is not None
-        at = caller % len(self._heard)
-        for _ in range(3):
-            found = size_reservation(budget(), wanted, self._heard[at])
-            claim = CounterClaim("c", found.amount, found.limit, hard=True, ends=1e9)
-            said = self.counters.reserve(name, [claim], now, now + 60)
-            is_granted = isinstance(said, ReservationGranted)
-            level = said.levels[0] if isinstance(said, ReservationGranted) else said.level
-            running = said.running[0] if isinstance(said, ReservationGranted) else said.running
-            self._heard[at] = CounterView(spent=level.spent, held=level.held, running=running)
-            if is_granted:
-                self.most = max(self.most, found.amount)
-                return True
-        return False
-
-    def _settle(self, name: str, now: float) -> None:
-        length = min(max(1, round(self._dice.lognormvariate(math.log(50), 0.78))), UNLIMITED)
-        self.lengths.add("a", length)
-        used = usage_bounds(BudgetUnit.USD, Usage(input=10), output_bounds(None, length), CHEAP)
-        assert used is not None
-        self.counters.settle(name, {"c": used.worst}, now)
-        self.spent += used.worst
-
-
-class TestAnswersThatMayBeAThousandTimesAsLong:
-    @pytest.mark.slow
-    @pytest.mark.parametrize(("callers", "processes"), [(8, 1), (64, 4), (200, 2)])
-    def test_nothing_is_refused_while_half_is_unspent_once_twenty_answers_are_learned(
-        self, callers: int, processes: int
-    ) -> None:
-        simulated = SimulatedCallers(processes, seed=callers)
-        simulated.learn_lengths()
-        simulated.call_until_refused(callers)
-        expected = simulated.lengths.output_bounds("a", UNLIMITED)
-        assert expected.worst > 1_000 * expected.typical
-        assert simulated.early == 0
-        assert 0.75 * overnight_traffic.LIMIT < simulated.spent <= overnight_traffic.LIMIT
-        assert simulated.most <= 576_007_500
-
-
-def test_the_night_costs_what_the_tariff_says() -> None:
-    paid = call_cost(Usage(input=overnight_traffic.PROMPT, output=123), TARIFF, 0.0)
-    assert paid is not None
-    assert paid.effective_nanos == overnight_traffic.cost(123)

@@ -1,4 +1,4 @@
-"""What only the counters of one process do: they are bounded. The rest is promised by every store.
+"""The counters of one process are bounded. The rest of the contract is tested for every store.
 
 See ``tests/proxy/store/redis/test_local_budget_store.py``.
 """

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
+from tests.fakes.messages_sdk import MESSAGES_KINDS
 from tests.fakes.sdk import KINDS, Dial, Sdk
 from tests.fakes.sdk_calls import MODELS
 
@@ -17,7 +18,7 @@ def start_gateway(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., GatewayFixture]]:
     """Starts a gateway; its settings are the gateway's, as keyword arguments."""
-    monkeypatch.setenv("LAB_KEY", "lab-key")
+    monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
     with ExitStack() as standing:
         yield lambda **settings: standing.enter_context(running_gateway(tmp_path, **settings))
 
@@ -26,7 +27,7 @@ def start_gateway(
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     """One gateway for all tests of a module, with the settings as they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAB_KEY", "lab-key")
+        patch.setenv("SIMULATOR_KEY", "simulator-key")
         with running_gateway(tmp_path_factory.mktemp("gateway")) as standing:
             yield standing
 
@@ -52,6 +53,28 @@ def make_client(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iter
 
     def make(key: str = gateway.key, **options: Any) -> Sdk:
         made.append(KINDS[request.param](gateway.url, key, **{"max_retries": 0, **options}))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture(params=MESSAGES_KINDS, scope="module")
+def claude(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Sdk]:
+    """Anthropic's SDK, of each kind in turn; it does not retry."""
+    client = MESSAGES_KINDS[request.param](gateway.url, gateway.key, max_retries=0)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=MESSAGES_KINDS)
+def make_claude(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Dial]:
+    """Makes clients of each kind in turn."""
+    made: list[Sdk] = []
+
+    def make(key: str = gateway.key, **options: Any) -> Sdk:
+        made.append(MESSAGES_KINDS[request.param](gateway.url, key, **options))
         return made[-1]
 
     yield make

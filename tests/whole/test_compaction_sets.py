@@ -16,6 +16,8 @@ from tests.bench.compaction_sets import SETS, TABLES, chained, dialogues
 
 #: Every so manieth dialogue is probed, so that all of it takes half a minute.
 EVERY = {"tau": 16, "sgd x4": 8, "swe-agent": 4, "mini-swe": 4, "agentdojo": 240}
+#: The same of the dialogues that are scored, where it is not each.
+SCORED_EVERY = {"sgd": 2, "sgd x4": 3, "agentdojo": 3}
 #: Parts of fewer tokens are left out; no policy compacts them unless it is told to.
 LEAST = 1_000
 
@@ -37,7 +39,9 @@ def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
     require_set(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
-    return Scale(count).weighed(taken(table, 1, least, count), at_detail_level(level, count))
+    return Scale(count).weighed(
+        taken(table, SCORED_EVERY.get(name, 1), least, count), at_detail_level(level, count)
+    )
 
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")

@@ -1,7 +1,6 @@
 """Faults of a real llama.cpp server behind a gateway that leave its process running."""
 
 import asyncio
-import importlib.util
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,16 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-import pytest
 
 from proxy.services.engines.replica_monitor import DEADLINE_S
 from tests.fakes.engine_fleet import EngineFleet, engine_fleet
 from tests.fakes.real_replicas import RealReplicas
+from tests.fakes.tiny_engine import needs_wheel
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
+pytestmark = needs_wheel
 #: Tokens of a slot's context; the tiny model has about one for three letters.
 CONTEXT = 4_096
 
@@ -128,7 +124,7 @@ def test_an_answer_that_fills_the_kv_memory_ends_there_and_the_engine_goes_on(
     tmp_path: Path,
 ) -> None:
     async def story(fleet: EngineFleet, _: list[MetricsRelay]) -> None:
-        full = await post(fleet, "word " * 700, max_tokens=2 * CONTEXT, ignore_eos=True)
+        full = await post(fleet, "word " * 1_100, max_tokens=2 * CONTEXT, ignore_eos=True)
         short = await post(fleet, "Tell me a story.", max_tokens=8)
         usage = full.json()["usage"]
 

@@ -1,6 +1,5 @@
 """Calls through the gateway to a real llama.cpp server with a draft model, and their receipts."""
 
-import importlib.util
 import subprocess
 import sys
 import time
@@ -21,11 +20,9 @@ from proxy.records.receipt import PhasesFrom, Receipt
 from tests.fakes.engine_profiles import tiny_models
 from tests.fakes.free_port import free_port
 from tests.fakes.gateway_fixture import GatewayFixture
+from tests.fakes.tiny_engine import needs_wheel
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
+pytestmark = needs_wheel
 CATALOG = """
 [upstreams.tiny]
 base_url = "{url}"

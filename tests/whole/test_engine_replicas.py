@@ -1,7 +1,6 @@
 """Two gateways before two real engines, which share nothing: they agree on homes of prefixes."""
 
 import asyncio
-import importlib.util
 import json
 import os
 import signal
@@ -12,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.fakes.engine_fleet import EngineFleet, engine_fleet
 from tests.fakes.real_replicas import RealReplicas
+from tests.fakes.tiny_engine import needs_wheel
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
+pytestmark = needs_wheel
 _PATIENCE_S = 60.0
 _TEXT = "The clerk wrote down what was agreed, and read it aloud once more. " * 8
 

@@ -1,7 +1,6 @@
 """Warming of a real engine: what its cache holds when the call comes, and what that saves."""
 
 import asyncio
-import importlib.util
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -13,13 +12,11 @@ import pytest
 from proxy.tools.engine_demo.measure import long_system
 from tests.fakes.engine_fleet import EngineFleet, engine_fleet
 from tests.fakes.real_replicas import RealReplicas
+from tests.fakes.tiny_engine import needs_wheel
 
 T = TypeVar("T")
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
+pytestmark = needs_wheel
 _PATIENCE_S = 60.0
 _METRIC = "thriftgate_engine_warming"
 #: As templates of reasoning models do it: an answer is opened with empty reasoning, which earlier
@@ -31,7 +28,7 @@ _TEMPLATE = (
 
 
 class StreamReport(NamedTuple):
-    """What an engine says of a call: its text, the tokens of its prompt, and its reading of it."""
+    """An engine's report of a call: its text, the tokens of its prompt, and its reading of it."""
 
     text: str
     prompt: int
@@ -194,3 +191,82 @@ def test_a_call_that_comes_while_a_prompt_is_warmed_does_not_wait_for_it(tmp_pat
 
     assert cancelled > 0
     assert failed == 0
+
+
+class ApiTurn(NamedTuple):
+    """A call of an API: its answer as its caller sends it back, and the engine's tokens."""
+
+    answer: list[Any]
+    prompt: int
+    cached: int
+
+
+async def ask_by_api(
+    fleet: EngineFleet, endpoint: str, turns: list[Any], system: str, max_tokens: int = 2
+) -> ApiTurn:
+    """Ask for the answer to a conversation, by Responses or Messages."""
+    shape = {"temperature": 0, "model": "house-llm", "ignore_eos": True}
+    if endpoint == "responses":
+        body = shape | {"instructions": system, "input": turns, "max_output_tokens": max_tokens}
+    else:
+        body = shape | {"system": system, "messages": turns, "max_tokens": max_tokens}
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    url = f"{fleet.url}/{endpoint}"
+    answer = await fleet.client.post(url, json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    usage = told["usage"]
+    if endpoint == "responses":
+        cached = usage["input_tokens_details"]["cached_tokens"]
+        return ApiTurn(told["output"], usage["input_tokens"], cached)
+    cached = usage["cache_read_input_tokens"]
+    said = [{"role": "assistant", "content": told["content"]}]
+    return ApiTurn(said, usage["input_tokens"] + cached, cached)
+
+
+@pytest.mark.parametrize("endpoint", ["responses", "messages"])
+def test_the_next_turn_of_a_conversation_by_another_api_is_warm_when_it_comes(
+    tmp_path: Path, endpoint: str
+):
+    def talk(table: str) -> ApiTurn:
+        async def story(fleet: EngineFleet, _: RealReplicas) -> ApiTurn:
+            turns: list[Any] = [{"role": "user", "content": "Which plans are there?"}]
+            answer = (await ask_by_api(fleet, endpoint, turns, "Be kind.", 600)).answer
+            if table:
+                await wait_for(lambda: _is_above(warmed(fleet, "next_turn"), 0))
+            turns += [*answer, {"role": "user", "content": "And now?"}]
+            return await ask_by_api(fleet, endpoint, turns, "Be kind.")
+
+        return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
+
+    cold, warm = talk(""), talk("warming = true")
+
+    # Messages has no field to go on after the model's end, so its answer is short.
+    assert cold.prompt == warm.prompt > (500 if endpoint == "responses" else 80)
+    unread_cold, unread_warm = cold.prompt - cold.cached, warm.prompt - warm.cached
+    assert unread_warm < 0.7 * unread_cold, (cold, warm)
+
+
+@pytest.mark.parametrize("endpoint", ["responses", "messages"])
+def test_system_prompts_of_other_apis_are_warm_again_after_an_engine_was_restarted(
+    tmp_path: Path, endpoint: str
+):
+    async def story(fleet: EngineFleet, replicas: RealReplicas) -> ApiTurn:
+        system = long_system("of this test")
+        for number in range(3):
+            await ask_by_api(fleet, endpoint, [_question(number)], system)
+        await asyncio.sleep(1.1)  # the page of the engine is read each second
+        await replicas.restart(0)
+        await asyncio.sleep(1.1)
+        await wait_for(lambda: _is_healthy(fleet))
+        await wait_for(lambda: _is_above(warmed(fleet, "system_prompt"), 0))
+        return await ask_by_api(fleet, endpoint, [_question(9)], system)
+
+    again = with_fleet(tmp_path / "warm", story, "warming = { next_turn = false }")
+
+    assert again.prompt > 1_000
+    assert again.cached > 0.9 * again.prompt
+
+
+def _question(number: int) -> dict[str, str]:
+    return {"role": "user", "content": f"Question {number}"}

@@ -122,7 +122,7 @@ RIGHT = {**dict(rows(CHAT, "chat/completions")), **responses()}
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAB_KEY", "lab-key")
+        patch.setenv("SIMULATOR_KEY", "simulator-key")
         with running_gateway(tmp_path_factory.mktemp("faults"), **PATIENCE) as standing:
             yield standing
 

@@ -9,7 +9,7 @@ from tests.fakes.promtool import promtool
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import question, virtual_gateway
 
-PROMISES = """
+POLICIES = """
 [[objectives]]
 name = "chat-ttft"
 metric = "ttft"
@@ -34,7 +34,7 @@ on_exceed = ["clamp"]
 
 async def _page(folder: Path) -> bytes:
     """The metrics after calls that were answered, failed and moved."""
-    async with virtual_gateway(folder, PROMISES) as world:
+    async with virtual_gateway(folder, POLICIES) as world:
         for number, cue in enumerate(["", "", "503", "slow=9", "400"]):
             await world.http_caller.ask(question(number, cue=cue))
         async with httpx.AsyncClient(trust_env=False, timeout=60, verify=PLAIN) as client:

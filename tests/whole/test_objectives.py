@@ -7,19 +7,19 @@ import asyncio
 import hmac
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import openai
 import pytest
 
-from tests.bench.incident_http import LEVEL, PROMISE, IncidentPlan, Outcome, outcome
+from tests.bench.incident_http import LEVEL, PROMISE, IncidentPlan, Outcome, play
 from tests.fakes.alerts import posted
 from tests.fakes.fallback_gateway import LONG, FallbackGateway, fallback_gateway
 from tests.fakes.http_caller import HttpAnswer
 from tests.fakes.server import ReceivedAnswer, head
 from tests.fakes.server import serving as receiving
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.fakes.virtual_gateway import START, VirtualGateway, question, virtual_gateway
+from tests.fakes.virtual_gateway import START, question, virtual_gateway
 
 CEILINGS = """
 [[ceilings]]
@@ -55,14 +55,36 @@ secret_env = "ALERTS_SECRET"
 SECRET = "s3cret"
 
 
+class ToldIncident(NamedTuple):
+    """An incident's outcome, and the requests that a webhook got meanwhile."""
+
+    outcome: Outcome
+    requests: list[ReceivedAnswer]
+
+
 @pytest.fixture(scope="module")
-def came() -> Outcome:
-    """Results of an incident of two and a half minutes, once for all tests.
+def told_incident(tmp_path_factory: pytest.TempPathFactory) -> ToldIncident:
+    """An incident of two and a half minutes, played once for all tests.
 
     Delays scatter less than in the whole hour: chance is to decide nothing here.
     """
     plan = IncidentPlan(rate=12.0, later_rate=4.0, scatter=0.3, begins=60.0, ends=210.0, over=630.0)
-    return outcome(plan)
+    folder = tmp_path_factory.mktemp("incident")
+
+    async def story() -> ToldIncident:
+        async with receiving([head(200, "content-length: 0")]) as server:
+            with pytest.MonkeyPatch.context() as environment:
+                environment.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
+                environment.setenv("ALERTS_SECRET", SECRET)
+                return ToldIncident(await play(folder, plan, SINK), server.got)
+
+    return run_in_virtual_time(story)
+
+
+@pytest.fixture(scope="module")
+def came(told_incident: ToldIncident) -> Outcome:
+    """The incident's outcome."""
+    return told_incident.outcome
 
 
 @pytest.fixture(scope="module")
@@ -209,10 +231,10 @@ def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(g
     assert len(gateway.lab.exchanges) == seen
 
 
-def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, monkeypatch):
-    got = run_in_virtual_time(lambda: _told(tmp_path, monkeypatch))
-
-    told = [posted(each) for each in got]
+def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(told_incident):
+    for each in told_incident.requests:
+        _check_signature(each)
+    told = [posted(each) for each in told_incident.requests]
     (moved, over) = [
         (each["type"], alert)
         for each in told
@@ -226,22 +248,6 @@ def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(tmp_path, m
     assert moved[1]["title"] == "chat-ttft is degraded, on fallback level 1: small"
     assert over[1]["seconds"] > 60
     assert len({each["id"] for each in told}) == len(told)
-
-
-async def _told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[ReceivedAnswer]:
-    """Return what a webhook got of an incident of one minute."""
-    async with receiving([head(200, "content-length: 0")]) as server:
-        monkeypatch.setenv("ALERTS_URL", f"http://127.0.0.1:{server.port}/hook")
-        monkeypatch.setenv("ALERTS_SECRET", SECRET)
-        async with virtual_gateway(folder, PROMISE + SINK) as world:
-            loop = asyncio.get_running_loop()
-            loop.call_at(30.0, world.lab.inject_fault, "big", "slow=3")
-            loop.call_at(90.0, world.lab.inject_fault, "big", "")
-            await _called(world, 650.0)
-            await asyncio.sleep(60)
-        for each in server.got:
-            _check_signature(each)
-        return server.got
 
 
 @pytest.mark.parametrize("rate", [1, 6])
@@ -272,18 +278,6 @@ async def _both_routes_slow(
                 asked.append(group.create_task(world.http_caller.ask(question(number))))
                 await asyncio.sleep(1 / rate)
         return world.moves(), [each.result() for each in asked]
-
-
-async def _called(world: VirtualGateway, seconds: float) -> None:
-    """Two calls a second, a third of which are late while the model is slow.
-
-    Were they all, its route would be left alone, and there would be nothing to move.
-    """
-    async with asyncio.TaskGroup() as group:
-        for number in range(round(seconds * 2)):
-            cue = "slow=0.5" if number % 3 else ""
-            group.create_task(world.http_caller.ask(question(number, cue=cue)))
-            await asyncio.sleep(0.5)
 
 
 def _check_signature(got: ReceivedAnswer) -> None:

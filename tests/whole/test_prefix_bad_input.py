@@ -1,4 +1,4 @@
-"""What planning does with prompts that nobody should send: it is quick, and loses nothing."""
+"""Planning of prompts that nobody should send: it is quick, and loses nothing."""
 
 from collections.abc import Iterator, Mapping
 from time import thread_time

@@ -1,4 +1,4 @@
-"""What real providers answered real agents passes the gateway unchanged and is counted right."""
+"""Recorded answers of real providers to agents pass the gateway unchanged and are counted right."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at 
 
 @dataclass(frozen=True)
 class ReplayedRecording:
-    """What came of a recording: the caller's answer, the upstream's request, and the receipt."""
+    """The results of a recording: the caller's answer, the upstream's request, and the receipt."""
 
     recording: RecordedCall
     answer: httpx.Response
@@ -161,7 +161,7 @@ def test_usage_that_the_provider_did_not_report_is_estimated(
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What the caller gets of a stream, and what is kept of it."""
+    """The caller's side of a stream, and the stored receipt."""
 
     body: bytes
     told: bytes
@@ -210,6 +210,7 @@ class Streamed:
         return [each for each in _BETWEEN.split(self.sent) if each]
 
 
+_NAMES = re.compile(rb'"(\w+)":')
 _BETWEEN = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 _NO = {"message": "no credit on sk-verysecretkey123", "code": "server_error"}
 _OPENAI_USAGE = {"prompt_tokens": 50, "completion_tokens": 10}
@@ -291,8 +292,16 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
     assert stream.delivered(pieces(stream.sent, cuts)) == stream.delivered([stream.sent])
 
 
+def shape(stream: Streamed) -> tuple[str, str, bytes, bool, frozenset[bytes]]:
+    """The request, ends of lines, and names of members; streams of one shape are read alike."""
+    names = frozenset(_NAMES.findall(stream.sent))
+    return (stream.kind, stream.endpoint, stream.asked, b"\r\n" in stream.sent, names)
+
+
 def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(streams: list[Streamed]) -> None:
-    for stream in streams:
+    shortest = {shape(each): each for each in sorted(streams, key=lambda each: -len(each.sent))}
+    assert len(shortest) >= 16
+    for stream in shortest.values():
         single = [stream.sent[at : at + 1] for at in range(len(stream.sent))]
         came = stream.delivered(single)
 

@@ -23,7 +23,7 @@ under = "{}"
 
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BudgetGateway]:
-    monkeypatch.setenv("LAB_KEY", "lab-key")
+    monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
     with budget_gateway(tmp_path, FIVE + OBJECTIVE.format("60s")) as made:
         yield made
 

@@ -294,10 +294,10 @@ limit = 2
 def test_budgets_that_only_the_process_counts_keep_it_waiting(
     installation: Installation, tmp_path: Path
 ) -> None:
-    promises = tmp_path / "policies.toml"
-    promises.write_text(BUDGET)
-    installation.run_once(THRIFTGATE_POLICIES=str(promises))
-    installation.start(THRIFTGATE_POLICIES=str(promises))
+    policies = tmp_path / "policies.toml"
+    policies.write_text(BUDGET)
+    installation.run_once(THRIFTGATE_POLICIES=str(policies))
+    installation.start(THRIFTGATE_POLICIES=str(policies))
 
     assert installation.waits_because("Set THRIFTGATE_REDIS_URL")
 
@@ -315,9 +315,9 @@ def counters() -> Iterator[redis.Redis]:
 
 def with_budget(folder: Path, on_loss: str) -> dict[str, str]:
     """Settings of a gateway whose one budget is counted in Redis."""
-    promises = folder / "policies.toml"
-    promises.write_text(f'{BUDGET}on_loss = "{on_loss}"\n')
-    return {"THRIFTGATE_POLICIES": str(promises), "THRIFTGATE_REDIS_URL": REDIS}
+    policies = folder / "policies.toml"
+    policies.write_text(f'{BUDGET}on_loss = "{on_loss}"\n')
+    return {"THRIFTGATE_POLICIES": str(policies), "THRIFTGATE_REDIS_URL": REDIS}
 
 
 @pytest.mark.usefixtures("counters")

@@ -169,7 +169,7 @@ class EngineAdapter:
         return () if self.finishes_streams else (*names.running, *names.waiting)
 
     def urls(self, profile: EngineProfile, replica: int = 0) -> EngineUrls:
-        """Where a replica answers, whether it is started here or attached."""
+        """The URLs of a replica, whether it is started here or attached."""
         if profile.is_attached:
             base_url = profile.attached_urls[replica]
             origin = base_url.removesuffix("/v1")

@@ -1,19 +1,28 @@
 """The part of a call's body that an engine's prefix cache goes by, in the order of its prompt.
 
 Chat templates put tools first, so tools come before messages here. What stands elsewhere in a
-body, such as a temperature, is left out: it changes no prefix.
+body, such as a temperature, is left out: it changes no prefix. So are the cache marks and the
+attribution line of a Messages call, which no engine gets.
 """
 
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 
+from proxy.prefix.layouts.agent_shapes import without_attribution
+from proxy.records.call import MESSAGES
+
 _ABSENT: Final = msgspec.Raw(b"")
 _NAME_BYTES: Final = 16
 #: Messages among which the first of a user is looked for.
 _MAX_OPENING: Final = 8
+#: A cache mark with the comma before it; in a text its quotes would be escaped.
+_CACHE_MARK: Final = re.compile(
+    rb',\s*"cache_control"\s*:\s*(?:\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\}|null)'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,12 @@ class _ResponsesPrompt(msgspec.Struct, frozen=True):
     input: msgspec.Raw = _ABSENT
 
 
+class _MessagesPrompt(msgspec.Struct, frozen=True):
+    tools: msgspec.Raw = _ABSENT
+    system: msgspec.Raw = _ABSENT
+    messages: msgspec.Raw = _ABSENT
+
+
 class _TextPrompt(msgspec.Struct, frozen=True):
     prompt: msgspec.Raw = _ABSENT
 
@@ -49,10 +64,11 @@ class _Message(msgspec.Struct, frozen=True):
     role: Any = None
 
 
-_Prompt = _ChatPrompt | _ResponsesPrompt | _TextPrompt
+_Prompt = _ChatPrompt | _ResponsesPrompt | _MessagesPrompt | _TextPrompt
 _DECODERS: Final[dict[str, msgspec.json.Decoder[_Prompt]]] = {
     "chat/completions": msgspec.json.Decoder(_ChatPrompt),
     "responses": msgspec.json.Decoder(_ResponsesPrompt),
+    MESSAGES: msgspec.json.Decoder(_MessagesPrompt),
     "completions": msgspec.json.Decoder(_TextPrompt),
 }
 _decode_messages: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -65,6 +81,9 @@ def call_prompt(body: bytes, endpoint: str) -> CallPrompt | None:
     decoder = _DECODERS.get(endpoint)
     if decoder is None:
         return None
+    if endpoint == MESSAGES:
+        body = without_attribution(body)
+        body = _CACHE_MARK.sub(b"", body) if b'"cache_control"' in body else body
     try:
         found = decoder.decode(body)
     except _ERRORS:

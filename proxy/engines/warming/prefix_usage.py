@@ -17,8 +17,18 @@ MIN_USES: Final = 2
 _HALF_LIFE_S: Final = 3600.0
 
 
-@dataclass(slots=True)
-class _Use(Generic[T]):
+@dataclass(frozen=True, slots=True)
+class PromptUse(Generic[T]):
+    """The uses of a prompt.
+
+    Attributes:
+        prompt: Value kept of it.
+        size: Its bytes.
+        calls: Calls that used it.
+        weight: The same, of which one counts half after an hour; as of the last use.
+        at: Time of the last use, in seconds of a clock that goes forward.
+    """
+
     prompt: T
     size: int
     calls: int
@@ -30,7 +40,7 @@ class PrefixUsage(Generic[T]):
     """Counts the uses of prompts; those used least go first where there is no more room."""
 
     def __init__(self) -> None:
-        self._uses: dict[bytes, _Use[T]] = {}
+        self._uses: dict[bytes, PromptUse[T]] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -45,23 +55,38 @@ class PrefixUsage(Generic[T]):
             size: Its bytes.
             now: Seconds of a clock that goes forward.
         """
-        had = self._uses.pop(key, None)
+        had = self._uses.get(key)
         calls, weight = 1, 1.0
         if had is not None:
-            self._bytes -= had.size
             calls, weight = had.calls + 1, 1.0 + _current_weight(had, now)
-        self._uses[key] = _Use(prompt, size, calls, weight, now)
-        self._bytes += size
+        self._put(key, PromptUse(prompt, size, calls, weight, now), now)
+
+    def restore(self, key: bytes, use: PromptUse[T], now: float) -> None:
+        """Take over the uses of a prompt that was counted before; none where it is known."""
+        if key not in self._uses:
+            self._put(key, use, now)
+
+    def shared_uses(self, now: float) -> list[PromptUse[T]]:
+        """The uses of prompts that several calls had, the most used one of late first."""
+        return [use for _, use in self._shared_uses(now)]
+
+    def most_used(self, count: int, now: float) -> list[tuple[bytes, T]]:
+        """The prompts that are used most of late, with their keys, the most used one first."""
+        return [(key, use.prompt) for key, use in self._shared_uses(now)[:count]]
+
+    def _shared_uses(self, now: float) -> list[tuple[bytes, PromptUse[T]]]:
+        found = [(key, use) for key, use in self._uses.items() if use.calls >= MIN_USES]
+        return sorted(found, key=lambda each: -_current_weight(each[1], now))
+
+    def _put(self, key: bytes, use: PromptUse[T], now: float) -> None:
+        if (had := self._uses.pop(key, None)) is not None:
+            self._bytes -= had.size
+        self._uses[key] = use
+        self._bytes += use.size
         while len(self._uses) > MAX_PROMPTS or self._bytes > MAX_BYTES:
             least = min(self._uses, key=lambda each: _current_weight(self._uses[each], now))
             self._bytes -= self._uses.pop(least).size
 
-    def most_used(self, count: int, now: float) -> list[tuple[bytes, T]]:
-        """The prompts that are used most of late, with their keys, the most used one first."""
-        shared = [(key, use) for key, use in self._uses.items() if use.calls >= MIN_USES]
-        shared.sort(key=lambda each: -_current_weight(each[1], now))
-        return [(key, use.prompt) for key, use in shared[:count]]
 
-
-def _current_weight(use: _Use[T], now: float) -> float:
+def _current_weight(use: PromptUse[T], now: float) -> float:
     return use.weight * exp2(-max(0.0, now - use.at) / _HALF_LIFE_S)

@@ -4,11 +4,15 @@ A short message of a user, or an empty result of each tool that was called, stan
 known yet: chat templates write the messages before it as they will in the call itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from proxy.prefix.layouts.agent_shapes import without_attribution
+from proxy.records.call import MESSAGES
 
 #: Larger bodies are not read ahead.
 MAX_BODY_BYTES: Final = 1024 * 1024
@@ -21,7 +25,10 @@ _LEADING_ROLES: Final = frozenset({"system", "developer"})
 _UNKNOWN_QUESTION: Final = b'{"role":"user","content":"."}'
 #: Fields of a body that are about this one call's place in a queue, not about its prompt.
 _ABOUT_QUEUES: Final = ("priority", "nvext")
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: Fields of a Responses body whose conversation is kept elsewhere, so that it is not all here.
+_KEPT_ELSEWHERE: Final = ("previous_response_id", "conversation", "prompt")
+_UNSAID: Final = frozenset({b"", b"null", b'""', b"[]"})
+_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError)
 
 
 class _ToolCall(msgspec.Struct):
@@ -33,9 +40,16 @@ class _Message(msgspec.Struct):
     tool_calls: list[_ToolCall] | None = None
 
 
+class _Item(msgspec.Struct):
+    type: Any = None
+    call_id: str = ""
+
+
+_Fields = Mapping[str, msgspec.Raw]
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_messages: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_raw_list: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _message: Final = msgspec.json.Decoder(_Message).decode
+_items: Final = msgspec.json.Decoder(list[_Item]).decode
 
 
 class SystemPrompt(NamedTuple):
@@ -50,53 +64,128 @@ class SystemPrompt(NamedTuple):
     body: bytes
 
 
-def system_prompt(body: bytes) -> SystemPrompt | None:
-    """The tools and leading system messages of a chat body; None where it has none."""
-    try:
-        fields = _fields(body) if len(body) <= _MAX_SEARCHED_BYTES else {}
-        leading = _leading(_messages(fields["messages"])) if "messages" in fields else []
-    except _ERRORS:
-        return None
-    if not leading:
-        return None
-    named = blake2b(bytes(fields.get("tools", b"")), digest_size=_DIGEST_BYTES)
-    for each in leading:
-        named.update(each)
-    return SystemPrompt(named.digest(), _with_messages(fields, [*leading, _UNKNOWN_QUESTION]))
+class _Form(NamedTuple):
+    """The form of a conversation in one API.
+
+    Attributes:
+        turns: Field of its turns.
+        before: Fields that stand before them in the prompt.
+        instructions: The one of these that is a system prompt by itself; "" for none.
+        answered: Turns that an answer becomes, and those that are to follow it.
+    """
+
+    turns: str
+    before: tuple[str, ...]
+    instructions: str
+    answered: Callable[[bytes], list[bytes]]
 
 
-def next_turn(body: bytes, answer: bytes) -> bytes | None:
-    """The body of the turn that follows an answer, as far as it is known; None if it is too large.
+def system_prompt(body: bytes, endpoint: str) -> SystemPrompt | None:
+    """The tools, instructions and leading system messages of a body; None where it has none.
 
     Args:
-        body: Body of the turn that was answered.
-        answer: The assistant's message.
+        body: Of a chat, Responses or Messages call.
+        endpoint: Its path below ``/v1/``.
     """
-    if len(body) + len(answer) > MAX_BODY_BYTES:
+    form = _FORMS.get(endpoint)
+    if form is None or len(body) > _MAX_SEARCHED_BYTES:
+        return None
+    if endpoint == MESSAGES:
+        body = without_attribution(body)  # it differs from call to call, and no engine gets it
+    try:
+        fields = _fields(body)
+        leading = _leading(_turns(fields, form))
+    except _ERRORS:
+        return None
+    if not leading and bytes(fields.get(form.instructions, b"")) in _UNSAID:
+        return None
+    named = blake2b(digest_size=_DIGEST_BYTES)
+    for each in (*(fields.get(name, b"") for name in form.before), *leading):
+        named.update(len(each := bytes(each)).to_bytes(8, "big") + each)
+    return SystemPrompt(named.digest(), _with_turns(fields, form, [*leading, _UNKNOWN_QUESTION]))
+
+
+def next_turn(body: bytes, answer: bytes, endpoint: str) -> bytes | None:
+    """The body of the turn that follows an answer, as far as it is known; None where it is not.
+
+    Args:
+        body: Body of the turn that was answered, at most 1 MiB with its answer.
+        answer: The assistant's message in chat; the list of output items in Responses.
+        endpoint: Path of the call below ``/v1/``.
+    """
+    form = _FORMS.get(endpoint)
+    if form is None or len(body) + len(answer) > MAX_BODY_BYTES:
         return None
     try:
         fields = _fields(body)
-        messages = [bytes(each) for each in _messages(fields["messages"])]
-        called = _message(answer).tool_calls or ()
-    except (*_ERRORS, KeyError):
+        turns = [bytes(each) for each in _turns(fields, form)]
+        return _with_turns(fields, form, [*turns, *form.answered(answer)])
+    except _ERRORS:
         return None
-    unknown = [_tool_result(each.id) for each in called] or [_UNKNOWN_QUESTION]
-    return _with_messages(fields, [*messages, answer, *unknown])
 
 
-def _leading(messages: Sequence[msgspec.Raw]) -> list[bytes]:
+def _turns(fields: _Fields, form: _Form) -> list[msgspec.Raw]:
+    """The turns of a conversation, all of which are in its body.
+
+    Raises:
+        KeyError: If some are kept elsewhere.
+    """
+    for name in _KEPT_ELSEWHERE if form.turns == "input" else ():
+        if bytes(fields.get(name, b"")) not in _UNSAID:
+            raise KeyError(name)
+    found = fields[form.turns]
+    if form.turns == "input" and bytes(found).startswith(b'"'):
+        return [msgspec.Raw(b'{"role":"user","content":' + bytes(found) + b"}")]
+    return _raw_list(found)
+
+
+def _leading(turns: Sequence[msgspec.Raw]) -> list[bytes]:
     found: list[bytes] = []
-    for each in messages[:_MAX_LEADING]:
+    for each in turns[:_MAX_LEADING]:
         if _message(each).role not in _LEADING_ROLES:
             break
         found.append(bytes(each))
     return found
 
 
-def _tool_result(call_id: str) -> bytes:
-    return msgspec.json.encode({"role": "tool", "tool_call_id": call_id, "content": ""})
+def _after_message(answer: bytes) -> list[bytes]:
+    """The assistant's message, and empty results of its tool calls or an unknown question."""
+    results = [
+        msgspec.json.encode({"role": "tool", "tool_call_id": each.id, "content": ""})
+        for each in _message(answer).tool_calls or ()
+    ]
+    return [answer, *(results or [_UNKNOWN_QUESTION])]
 
 
-def _with_messages(fields: dict[str, msgspec.Raw], messages: Iterable[bytes]) -> bytes:
+def _after_items(answer: bytes) -> list[bytes]:
+    """The items of an answer, and empty outputs of its calls or an unknown question."""
+    outputs = [
+        msgspec.json.encode({"type": f"{each.type}_output", "call_id": each.call_id, "output": ""})
+        for each in _items(answer)
+        if each.call_id
+    ]
+    items = [bytes(each) for each in _raw_list(answer)]
+    return [*items, *(outputs or [_UNKNOWN_QUESTION])]
+
+
+def _with_turns(fields: _Fields, form: _Form, turns: Iterable[bytes]) -> bytes:
     kept = {name: raw for name, raw in fields.items() if name not in _ABOUT_QUEUES}
-    return msgspec.json.encode({**kept, "messages": [msgspec.Raw(each) for each in messages]})
+    return msgspec.json.encode({**kept, form.turns: [msgspec.Raw(each) for each in turns]})
+
+
+def _unknown_answer(_: bytes) -> list[bytes]:
+    """Nothing: engines get Messages calls in chat, and their answers are of chat.
+
+    Raises:
+        KeyError: Always.
+    """
+    raise KeyError("messages")
+
+
+_FORMS: Final[Mapping[str, _Form]] = MappingProxyType(
+    {
+        "chat/completions": _Form("messages", ("tools",), "", _after_message),
+        "responses": _Form("input", ("tools", "instructions"), "instructions", _after_items),
+        MESSAGES: _Form("messages", ("tools", "system"), "system", _unknown_answer),
+    }
+)

@@ -65,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             begins again, now with a newer layout.
         onward: Its first continuation, in hex: the chain of that call, and its last answer's key.
             () until it did. Another call that begins as it did belongs to it if it went on so, too.
+        shape: The version of the agents' shapes by which its instructions are parted; 0 for none.
         conversation: In the place of a plan, the conversation (hex) whose first call was this but
             for its last messages, or ``SEVERAL``; "" for a plan.
     """
@@ -77,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     joined: bool = False
     anew: bool = False
     onward: tuple[str, ...] = ()
+    shape: int = 0
     conversation: str = ""
 
 
@@ -117,7 +119,8 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     inherited = msgspec.structs.replace(plan, anew=False, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
-    has_moved = plan.layout > 0 or held != sorted(held) or bool(held and not plan.as_came)
+    tools_moved = held != sorted(held) or bool(held and not plan.as_came)
+    has_moved = plan.layout > 0 or plan.shape > 0 or tools_moved
     if plan.arm is arm or has_moved:
         return inherited
     return Plan(arm=arm, joined=True)

@@ -8,7 +8,7 @@ A text is split into pieces, each in a slot. Where words went from between other
 stays, and they arrive under its label.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from proxy.prefix.prompts.objects import (
 )
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
+    AUTHORITY,
     RANK,
     Prompt,
     PromptSlot,
@@ -209,7 +210,8 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
         spoken[number - first] = _reordered_message(prompt, number, wish)
-    tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), late=late)
+    ends = {_ASKS, *AUTHORITY} if prompt.is_native else {_ASKS}
+    tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), ends, late=late)
     messages = (*head.messages, *spoken)
     found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
     return PlacedPrompt(found, notes)
@@ -342,19 +344,32 @@ def _reordered_message(prompt: Prompt, number: int, wish: PieceMoves) -> bytes:
 
 
 def _tail_length(
-    spoken: list[bytes], varying: Mapping[str, Sequence[TextPiece]], *, late: bool
+    spoken: list[bytes],
+    varying: Mapping[str, Sequence[TextPiece]],
+    ends: Collection[str],
+    *,
+    late: bool,
 ) -> int:
-    """Number of messages at the end that vary, once the variable pieces stand there."""
+    """Number of messages at the end that vary, once the variable pieces stand there.
+
+    Args:
+        spoken: The conversation; what varies is added to it.
+        varying: The pieces, by role.
+        ends: Roles whose last message takes the pieces, where none may follow it.
+        late: True if a system message may follow the conversation. In the Messages API it follows
+            a user's alone.
+    """
     if not varying:
         return 0
-    if late:
+    last = parse_message(spoken[-1]).role
+    if late and not (last in AUTHORITY and last in ends):
         spoken += [
             text_message(role, INTRODUCTION + labelled_text(found))
             for role, found in varying.items()
         ]
         return len(varying)
     words = INTRODUCTION + labelled_text([piece for found in varying.values() for piece in found])
-    if parse_message(spoken[-1]).role == _ASKS:
+    if last in ends:
         said_before = content_parts(parse_message(spoken[-1]).content)
         spoken[-1] = replace_parts(spoken[-1], [*said_before, text_part(_BREAK + words)])
     else:

@@ -22,9 +22,9 @@ from proxy.prefix.prediction.sent_call import (
     SentCall,
     split_fingerprints,
 )
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
+from proxy.records.lru_cache import LruCache
 
 #: Fields that choose which cache is asked rather than what it holds.
 CACHE_KEY_FIELDS: Final = frozenset({"prompt_cache_key", "cache_salt"})
@@ -48,7 +48,13 @@ _ENGINE_FIELDS: Final = (
 )
 _PREFIX_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "anthropic-breakpoint": ("reasoning_effort", "response_format", "speed"),
+        "anthropic-breakpoint": (
+            "output_config.effort",
+            "output_config.format",
+            "reasoning_effort",
+            "response_format",
+            "speed",
+        ),
         "openai-breakpoint": _OPENAI_FIELDS,
         "openai-interval": _OPENAI_FIELDS,
     }

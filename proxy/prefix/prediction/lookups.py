@@ -23,8 +23,8 @@ from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
+from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
 #: The cache in which nothing but what is marked is stored.

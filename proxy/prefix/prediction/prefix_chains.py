@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.caches.bills import WRITE_PREFIX, charged_writes
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
 from proxy.caches.openai_interval import MinuteCalls
@@ -32,7 +33,7 @@ from proxy.prefix.prediction.lookups import (
     written_life,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
-from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
 
@@ -77,6 +78,34 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
             for name in ("tokens", "found", "stored", "known")
         }
         return msgspec.structs.replace(self, **changed, scale=scale)
+
+
+def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
+    """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.
+
+    Args:
+        sent: The prompt.
+        expected: Expected contents of its cache.
+        total: Its tokens.
+    """
+    regime, expected = sent.regime, expected.rescale(total)
+    read = min(expected.tokens, total)
+    writes = _written_tokens(sent, expected, total) if regime.writes else ()
+    spans = {ttl: regime.lifetimes.get(ttl, 0.0) for ttl in regime.writes}
+    written = charged_writes(read, writes, spans)
+    fields = {WRITE_PREFIX + ttl: tokens for ttl, tokens in written.items()}
+    return Usage(input=total - read - sum(written.values()), cache_read=read, **fields)
+
+
+def _written_tokens(
+    sent: SentCall, expected: ExpectedRead, total: int
+) -> Iterator[tuple[int, str]]:
+    """Tokens up to each breakpoint that is written, and its lifetime; too short ones left out."""
+    regime, scale = sent.regime, expected.scale
+    for at, ttl, _ in written_breakpoints(sent, expected.same, scale):
+        tokens = min(scale.tokens_of(sent.ends[at]), total)
+        if tokens >= regime.least:
+            yield tokens, ttl if ttl in regime.writes else regime.usual_ttl
 
 
 def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:

@@ -1,4 +1,4 @@
-"""Whose conversation a call belongs to, and the chain of what was said in it; from the call alone.
+"""The conversation that a call belongs to, and the chain of its messages; from the call alone.
 
 ::
 
@@ -36,6 +36,7 @@ _THOUGHTS: Final = frozenset(
 )
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 _REASONING: Final = b'"reasoning"'
+_USUAL_MEMBERS: Final = ["role", "content"]
 _DIGEST_BYTES: Final = 16
 #: Messages at the end of a call that the next one may leave out or replace.
 TAIL: Final = 3
@@ -172,9 +173,12 @@ def message_digest(
     """
     if "item" in found:  # an item of the Responses API, which clients send again as they got it
         return b"" if found.get("type") == _REASONING else None
+    content = found.get("content", b"")
     names = list(found)
+    if names == _USUAL_MEMBERS and content != b"null" and b'thinking"' not in content:
+        return None
     is_plain = names == _member_order(names) and b"null" not in found.values()
-    if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in found.get("content", b""):
+    if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in content:
         return None
     said = msgspec.json.decode(bare_json(message))
     kept = {name: said[name] for name in _member_order(said) if name not in _THOUGHTS}

@@ -48,6 +48,8 @@ _ELSEWHERE: Final = "it goes on from what its provider keeps"
 _SPEAKERS: Final = frozenset({b'"user"', b'"system"', b'"developer"', b'"assistant"'})
 _MESSAGES: Final = frozenset({b'"message"', _NULL})
 _RESULT: Final = b'"function_call_output"'
+#: Tools in the input, which Codex sends from GPT-5.6 on; they have a role and are no message.
+_TOOLS_ITEM: Final = b'"additional_tools"'
 _KINDS: Final = (b"function", b"custom")
 #: Stands in for ``input`` where that was a text.
 _TEXT: Final = b'"'
@@ -55,12 +57,13 @@ _TEXT: Final = b'"'
 #: Frame around each; no text of a caller may begin like it.
 _ITEM: Final = b'{"role":"assistant","item":true,'
 _ANSWER: Final = b'{"role":"tool","item":true,'
+_WRAPPED: Final = b'{"role":"assistant","item":"wrapped","wrapped":'
 _MOVABLE: Final = b'{"role":"developer","instructions":true,"content":'
 _FIXED: Final = b'{"role":"developer","content":[{"type":"instructions","text":'
 _FIXED_END: Final = b"}]}"
 _USER: Final = b'{"role":"user","content":'
 _TOOL: Final = {kind: b'{"type":"%b","%b":' % (kind, kind) for kind in _KINDS}
-_OURS: Final = (_ITEM, _ANSWER, _MOVABLE, _FIXED)
+_OURS: Final = (_ITEM, _ANSWER, _WRAPPED, _MOVABLE, _FIXED)
 
 _THERE: Final = {b"input_text": b"text", b"input_image": b"image_url", b"input_file": b"file"}
 _BACK: Final = {ours: theirs for theirs, ours in _THERE.items()}
@@ -248,6 +251,13 @@ def _message_of_item(item: bytes, *, goes_on: bool = False) -> bytes:
         return item if found["role"] == b'"assistant"' else _rename_part_types(item, _THERE)
     if kind in (_NULL, b'"item_reference"') and not (goes_on and found):
         raise Unplannable(_ELSEWHERE)
+    return _wrapped_item(item, found, kind)
+
+
+def _wrapped_item(item: bytes, found: Mapping[str, bytes], kind: bytes) -> bytes:
+    """The message of an item that is none itself."""
+    if "role" in found and kind == _TOOLS_ITEM:
+        return _WRAPPED + item + b"}"
     if "role" in found:
         raise Unplannable("an item of an unknown kind has a role")
     if kind == _RESULT and _may_mark(item, found.get("output", _NULL)):
@@ -265,6 +275,8 @@ def _item_of_message(message: bytes) -> bytes:
     """The item for a message; the other way round."""
     if message.startswith(_ITEM):
         return b"{" + message[len(_ITEM) :]
+    if message.startswith(_WRAPPED):
+        return message[len(_WRAPPED) : -1]
     if message.startswith(_ANSWER):
         found = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
         return b"{" + _rename_part_types(found, _BACK)

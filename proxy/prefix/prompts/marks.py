@@ -64,12 +64,17 @@ class _Form(msgspec.Struct, frozen=True):
         return self.opening + said + b"}"
 
 
+#: Blocks of the Messages API that take a mark besides texts.
+#: Source: Anthropic, prompt caching, what can be cached (2026-08); anthropic 2.11.
+_NATIVE_PARTS: Final = frozenset(
+    {"document", "image", "search_result", "server_tool_use", "tool_result", "tool_use"}
+)
 _FORMS: Final = {
     "anthropic-breakpoint": _Form(
         "cache_control",
         b'{"type":"ephemeral"',
         "5m",
-        frozenset({"text", "refusal", "image_url", "file"}),
+        frozenset({"text", "refusal", "image_url", "file"} | _NATIVE_PARTS),
         everywhere=True,
         others={"12h": "1h"},
     ),
@@ -317,7 +322,7 @@ def _mark_lifetimes(message: bytes) -> list[str | None]:
         return []
     found = members(message)
     lives = [
-        _life_on(piece)
+        _life_on(piece) if (inner := _inner_lives(piece)) == [] else _life_on(piece) or inner[-1]
         for piece in (*content_parts(parse_message(message).content), *_tool_calls(found))
     ]
     lives = lives or [None]
@@ -327,7 +332,23 @@ def _mark_lifetimes(message: bytes) -> list[str | None]:
 
 
 def _count_marks(message: bytes) -> int:
-    return sum(life is not None for life in _mark_lifetimes(message))
+    """Number of marks in a message; each within a tool's result counts besides its own."""
+    found = sum(life is not None for life in _mark_lifetimes(message))
+    for piece in content_parts(parse_message(message).content):
+        inner = _inner_lives(piece)
+        found += len(inner) - (bool(inner) and _life_on(piece) is None)
+    return found
+
+
+def _inner_lives(piece: bytes) -> list[str]:
+    """The lifetimes of the marks on the parts of a tool's result, in the Messages API."""
+    content = members(piece).get(_CONTENT, _NULL) if _may_nest_marks(piece) else _NULL
+    lives = map(_life_on, elements(content)) if content[:1] == b"[" else ()
+    return [life for life in lives if life is not None]
+
+
+def _may_nest_marks(piece: bytes) -> bool:
+    return piece[:1] == b"{" and may_mark(piece) and b'"tool_result"' in piece
 
 
 def _lives_of_tool(tool: bytes) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ class Unplannable(ValueError):
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+#: Names of members that need no look; those of any other object are looked at.
+_USUAL_NAMES: Final = frozenset({"role", _CONTENT, "type", _TEXT, "name", "tool_calls"})
+_plain_name = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _gap = re.compile(rb"[ \t\n\r]*").match
 
 
@@ -61,12 +64,30 @@ def write_list(found: Iterable[bytes]) -> bytes:
 
 
 def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
-    """True if an object holds these members and nothing more; no key stands twice or is escaped."""
-    return raw == write_object(found) or _is_exact(raw, found)
+    """True if an object holds these members and nothing more; no key stands twice or is escaped.
+
+    Args:
+        raw: The object.
+        found: Its members, as ``members`` reads them.
+    """
+    if not all(name in _USUAL_NAMES or _plain_name(name) for name in found):
+        return raw == write_object(found) or _is_exact(raw, found)
+    # One that is as short as its members allow has no room for anything else.
+    least = 1 + sum([len(name) + len(value) + 4 for name, value in found.items()]) + (not found)
+    if len(raw) == least:
+        return True
+    if len(raw) == least + 2 * len(found) - 1 and raw == _write_spaced(found):
+        return True
+    return _is_exact(raw, found)
+
+
+def _write_spaced(found: Mapping[str, bytes]) -> bytes:
+    """The object with these members, spaced as Python's ``json.dumps`` does it; for plain names."""
+    return b"{" + b", ".join([b'"%b": %b' % (name.encode(), v) for name, v in found.items()]) + b"}"
 
 
 def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
-    """The same for one that may be written with white space."""
+    """The same for one that may be written with any white space."""
     at = raw.find(b"{") + 1
     ends = b"," if found else raw[_skip_white_space(raw, at) :][:1]
     for name, value in found.items():

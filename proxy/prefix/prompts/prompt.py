@@ -15,8 +15,14 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.prompts import items
-from proxy.prefix.prompts.objects import Unplannable, elements, is_exact, members
+from proxy.prefix.prompts import items, native
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    is_exact,
+    members,
+    write_object,
+)
 
 #: A keyed hash of a text: equal texts of one team are seen to be equal, nothing else is.
 Fingerprint = Callable[[bytes], bytes]
@@ -49,7 +55,8 @@ RANK: Final = {slot: rank for rank, slot in enumerate(PromptSlot)}
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """A chat body in its pieces; each piece is JSON as the caller wrote it, or as it was planned.
 
-    One of the Responses API is held in chat's shape; see ``proxy.prefix.prompts.items``.
+    One of the Responses API is held in chat's shape; see ``proxy.prefix.prompts.items``. So is one
+    of the Messages API; see ``proxy.prefix.prompts.native``.
 
     Attributes:
         fields: Every top-level field in the caller's order; those of messages and tools are empty.
@@ -58,6 +65,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         semi: Start of the semi-stable slot in the leading system messages, as (message, part); None
             where it is empty.
         tail: Number of messages at the end that vary per call; no later call repeats them.
+        is_native: True if it is a body of the Messages API.
     """
 
     fields: Mapping[str, bytes]
@@ -65,9 +73,12 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[bytes, ...] = ()
     semi: tuple[int, int] | None = None
     tail: int = 0
+    is_native: bool = False
 
     def render(self) -> bytes:
         """The body."""
+        if self.is_native:
+            return write_object(native.native_fields(self.fields, self.messages, self.tools))
         if items.is_items(self.fields):
             return items.items_body(self.fields, self.messages, self.tools)
         arrays = {_MESSAGES: self.messages, _TOOLS: self.tools}
@@ -142,20 +153,21 @@ _message = msgspec.json.Decoder(PromptMessage).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def parse_prompt(body: bytes, *, goes_on: bool = False) -> Prompt:
+def parse_prompt(body: bytes, *, goes_on: bool = False, is_native: bool = False) -> Prompt:
     """The body in its pieces.
 
     Args:
         body: A chat body, or one of the Responses API.
         goes_on: True if one that goes on from what its provider keeps is read, too.
+        is_native: True if it is a body of the Messages API.
 
     Raises:
-        Unplannable: If it is no chat body, has too many pieces, or cannot be written again as
+        Unplannable: If it is no such body, has too many pieces, or cannot be written again as
             it is.
     """
     try:
         found = members(body)
-        taken = _split_fields(found)
+        taken = _split_native_fields(found) if is_native else _split_fields(found)
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
     fields, messages, tools = taken or (
@@ -166,7 +178,15 @@ def parse_prompt(body: bytes, *, goes_on: bool = False) -> Prompt:
         raise Unplannable(f"more than {MAX_PIECES:,} messages and tools")
     if not is_exact(body, found):
         raise Unplannable("a key of the body stands twice or is escaped")
-    return Prompt(fields=fields, messages=messages, tools=tools)
+    return Prompt(fields=fields, messages=messages, tools=tools, is_native=is_native)
+
+
+def _split_native_fields(
+    found: Mapping[str, bytes],
+) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]]:
+    """The fields of a Messages body without what ``_split_fields`` takes out, and that."""
+    messages, tools = native.read_native(found)
+    return native.empty_native_fields(found), messages, tools
 
 
 def _split_fields(

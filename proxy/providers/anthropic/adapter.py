@@ -1,8 +1,8 @@
 """The Anthropic wire: OpenAI chat completions and Responses in, Anthropic Messages out, and back.
 
-The API version is pinned: the later one refuses parameters that older models still take. The
-caller's beta features go along, and those that its body needs. Source: Anthropic, versioning
-(2026-11).
+Calls of Anthropic's own API pass through. Of translated ones the API version is pinned: the later
+one refuses parameters that older models still take. The caller's beta features go along, and those
+that its body needs. Source: Anthropic, versioning (2026-11).
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
+from proxy.providers.anthropic.passthrough import DEFAULT_VERSION, passthrough_request
 from proxy.providers.anthropic.request import MessagesRequest, messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.anthropic.usage import messages_usage
@@ -29,7 +30,6 @@ from proxy.records.call import MODELS_PREFIX, Call
 from slo.price import BillingTerms
 from slo.usage import Usage
 
-_VERSION: Final = "2023-06-01"
 _CHAT: Final = "chat/completions"
 _ENDPOINTS: Final = frozenset({_CHAT, "responses"})
 #: Regions to which processing may be bound; anything else that the usage names binds nothing.
@@ -50,6 +50,8 @@ class AnthropicWire:
         Raises:
             CallerError: If it cannot be said without changing its meaning.
         """
+        if call.speaks_messages:
+            return passthrough_request(call, route)
         if call.method == "GET" and call.path_model:
             return _model_request(call, route)
         if call.endpoint not in _ENDPOINTS or call.method != "POST":
@@ -91,7 +93,8 @@ def _translate_request(call: Call, route: Route) -> MessagesRequest:
     """Translate the call to Anthropic's format; notes and refusals name the caller's fields."""
     if call.endpoint == _CHAT:
         return messages_body(call.body, route)
-    asked = chat_body(call.body, compacts=True)
+    drops = route.upstream.drops_server_tools
+    asked = chat_body(call.body, compacts=True, drops_hosted=drops, takes_custom=False)
     try:
         said = messages_body(asked.body, route)
     except CallerError as error:
@@ -101,7 +104,7 @@ def _translate_request(call: Call, route: Route) -> MessagesRequest:
 
 def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:
     """The headers of a request; of the caller's own only the beta features it asks for."""
-    headers = {"content-type": "application/json", "anthropic-version": _VERSION}
+    headers = {"content-type": "application/json", "anthropic-version": DEFAULT_VERSION}
     if needed:
         return headers | {HEADER: merge_betas(route.upstream.headers, given, needed)}
     return headers | {HEADER: given[HEADER]} if HEADER in given else headers
@@ -170,11 +173,8 @@ def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
 
 
 def _unsupported_endpoint(endpoint: str) -> CallerError:
-    if endpoint.startswith("messages"):
-        words = (
-            "The gateway takes OpenAI calls and says them to Anthropic: send this to"
-            " /v1/chat/completions or /v1/responses, with the same model."
-        )
-    else:
-        words = f"Anthropic serves no {endpoint[:100]}: ask a model of another provider."
-    return CallerError(words, code="unsupported_endpoint", param="model")
+    return CallerError(
+        f"Anthropic serves no {endpoint[:100]}: ask a model of another provider.",
+        code="unsupported_endpoint",
+        param="model",
+    )

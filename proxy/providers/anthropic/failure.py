@@ -33,4 +33,8 @@ def _failure(status: int, headers: Mapping[str, str], error: Mapping[str, Any]) 
     if status == 400 and _EMPTY_ACCOUNT in words:
         return failure(402, headers)
     code = _CODES.get(kind, "") if isinstance(kind, str) else ""
-    return failure(status, headers, message=words, code=code)
+    found = failure(status, headers, message=words, code=code)
+    details = error.get("details")
+    if isinstance(details, Mapping) and found.status == status:
+        found.details = {"details": details}
+    return found

@@ -44,7 +44,7 @@ def refuse_unsupported(body: ChatBody, names: frozenset[str]) -> None:
         )
     if body.logprobs or body.top_logprobs:
         raise unsupported_parameter(
-            "logprobs", "This model tells no log probabilities: leave logprobs out."
+            "logprobs", "This model reports no log probabilities: leave logprobs out."
         )
     if body.modalities is not None and body.modalities != ["text"]:
         raise unsupported_parameter(

@@ -124,7 +124,9 @@ def _output_config(
         return output
     if form.type == "json_object":
         first.append(text(_JSON_ONLY))
-        notes.append("said response_format json_object in words: the model has no such parameter")
+        notes.append(
+            "wrote response_format json_object as an instruction: the model has no such parameter"
+        )
         return output
     if (
         form.type != "json_schema"

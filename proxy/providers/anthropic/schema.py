@@ -14,7 +14,7 @@ _BY_NAME: Final = ("properties", "$defs", "definitions")
 _IN_LIST: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
 _ITSELF: Final = "items"
 
-_NOTE: Final = "closed the objects of response_format: the model promises no others"
+_NOTE: Final = "closed the objects of response_format: the model supports no others"
 
 
 def close_objects(schema: Raw, notes: list[str]) -> Raw:

@@ -19,6 +19,7 @@ from proxy.providers.body_fields import (
     ToolDefinition,
     invalid_parameter,
     is_given,
+    tool_function,
     unsupported_parameter,
 )
 from proxy.providers.marked_blocks import Block, with_marker
@@ -108,14 +109,7 @@ def tool_result(message: ChatMessage, at: str) -> Block:
 
 
 def _tool(tool: ToolDefinition, at: str, traits: frozenset[str], notes: list[str]) -> Block:
-    function = tool.function
-    if tool.type != "function":
-        raise unsupported_parameter(
-            f"{at}.type",
-            f"Tools of type {tool.type!r}: describe it as a function with one string parameter.",
-        )
-    if function is None:
-        raise invalid_parameter(f"{at}.function", f"`{at}` has no function: add it.")
+    function = tool_function(tool, at)
     block: Block = {"name": function.name}
     if function.description:
         block["description"] = function.description

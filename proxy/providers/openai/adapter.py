@@ -16,6 +16,7 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
+from proxy.providers.anthropic.passthrough import foreign_upstream
 from proxy.providers.cache_isolation import isolate_cache
 from proxy.providers.failures import openai_failure
 from proxy.providers.multipart import is_form, with_model
@@ -26,7 +27,7 @@ from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
 from proxy.providers.tiers import price_tier
 from proxy.providers.usage import openai_usage
-from proxy.records.call import MODELS_PREFIX, Call
+from proxy.records.call import MESSAGES, MODELS_PREFIX, Call
 from proxy.records.request_fields import raw_field, replace_fields
 from slo.price import BillingTerms
 from slo.usage import Usage
@@ -63,6 +64,8 @@ class OpenAIWire:
         Raises:
             CallerError: If a Responses call cannot be said to an upstream that knows chat alone.
         """
+        if call.endpoint == MESSAGES or call.endpoint.startswith(f"{MESSAGES}/"):
+            raise foreign_upstream(call, route)
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _as_chat_request(call, route)
         fields = self._fields(call, route)
@@ -152,7 +155,7 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
 
 def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
-    asked = chat_body(call.body)
+    asked = chat_body(call.body, drops_hosted=route.upstream.drops_server_tools)
     found = _adapt_to_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
     fields = {**model, **found.fields}
@@ -163,7 +166,7 @@ def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
         headers={**call.headers, **found.headers},
         body=replace_fields(found.body, fields) if fields else found.body,
         reader=reader,
-        notes=("said in chat completions", *asked.notes, *found.notes),
+        notes=("translated to chat completions", *asked.notes, *found.notes),
     )
 
 

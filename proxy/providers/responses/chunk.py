@@ -57,12 +57,16 @@ class CustomPart(msgspec.Struct, frozen=True):
 
 
 class CallPart(msgspec.Struct, frozen=True):
-    """A call or a part of one; in a whole completion its place is its index."""
+    """A call or a part of one; in a whole completion its place is its index.
+
+    ``extra_content`` is what Google attaches to a call and wants to see again.
+    """
 
     index: int | None = None
     id: str | None = None
     function: FunctionPart | None = None
     custom: CustomPart | None = None
+    extra_content: dict[str, Any] | None = None
 
 
 class TextPart(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ import msgspec
 from proxy.errors import CallerError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
+from proxy.providers.responses.namespaces import ADDITIONAL, flat_name
 from proxy.providers.responses.parts import Content, chat_content
 from proxy.providers.responses.reasoning import OpaqueParts, unseal_parts
 
@@ -53,10 +54,12 @@ class FunctionCall(InputItem, frozen=True, tag="function_call"):
     call_id: str
     name: str
     arguments: str
+    namespace: str | None = None
 
     def chat(self) -> Json:
         """The entry of ``tool_calls``."""
-        function = {"name": self.name, "arguments": self.arguments}
+        name = flat_name(self.namespace, self.name)
+        function = {"name": name, "arguments": self.arguments}
         return {"id": self.call_id, "type": "function", "function": function}
 
 
@@ -66,10 +69,11 @@ class CustomCall(InputItem, frozen=True, tag="custom_tool_call"):
     call_id: str
     name: str
     input: str
+    namespace: str | None = None
 
     def chat(self) -> Json:
         """The entry of ``tool_calls``."""
-        custom = {"name": self.name, "input": self.input}
+        custom = {"name": flat_name(self.namespace, self.name), "input": self.input}
         return {"id": self.call_id, "type": "custom", "custom": custom}
 
 
@@ -90,6 +94,12 @@ class CallOutput(InputItem, frozen=True, tag="function_call_output"):
 
 class CustomOutput(CallOutput, frozen=True, tag="custom_tool_call_output"):
     """The result of a call with free text."""
+
+
+class AdditionalTools(InputItem, frozen=True, tag=ADDITIONAL):
+    """Tools in place of those of the body, or beside them; they make no message."""
+
+    tools: list[Any]
 
 
 class InputReasoning(InputItem, frozen=True, tag="reasoning"):
@@ -120,6 +130,7 @@ AnyItem = (
     | CustomCall
     | CallOutput
     | CustomOutput
+    | AdditionalTools
     | InputReasoning
     | InputCompaction
 )
@@ -205,6 +216,8 @@ def _answer(run: Iterable[AnyItem]) -> list[Json]:
         if isinstance(item, InputMessage):
             contents.append(chat_content(item.content))
             order.note_words(_content_text(contents[-1]))
+        elif isinstance(item, AdditionalTools):
+            continue
         elif isinstance(item, InputReasoning | InputCompaction):
             opaque.join(unseal_parts(item.encrypted_content), order)
         else:

@@ -12,17 +12,19 @@
 Source: OpenAI API reference, Responses, streaming events (2026-11).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, Protocol
 
 import msgspec
 
 from proxy.providers.responses.chunk import Citation, Token
 from proxy.providers.responses.fields import Json
+from proxy.providers.responses.namespaces import OwnName, text_of_arguments
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 
 Event = Json
 PartKind = Literal["output_text", "refusal"]
+ToolNames = Mapping[str, OwnName]
 
 
 class OutputItem(Protocol):
@@ -200,11 +202,26 @@ class OutputCall:
     _CUSTOM: Final = ("custom_tool_call", "input", "response.custom_tool_call_input", "ctc")
     _PLAIN: Final = ("function_call", "arguments", "response.function_call_arguments", "fc")
 
-    def __init__(self, name: str, place: int, call_id: str, *, custom: bool) -> None:
-        self._kind, self._field, self._event, letters = self._CUSTOM if custom else self._PLAIN
+    def __init__(
+        self, name: str, place: int, call_id: str, own: OwnName, *, custom: bool = False
+    ) -> None:
+        """Nothing of it is said yet.
+
+        Args:
+            name: Suffix of its id.
+            place: Index in the output.
+            call_id: Id of the call.
+            own: The tool as its caller knows it.
+            custom: True if the model calls it with free text, and not with arguments.
+        """
+        self._kind, self._field, self._event, letters = (
+            self._CUSTOM if custom or own.is_custom else self._PLAIN
+        )
         self._place = {"item_id": f"{letters}_{name}", "output_index": place}
         self._call_id = call_id
-        self._name = ""
+        self._own = own
+        self._holds = own.is_custom and not custom
+        self._name = own.name
         self._texts: list[str] = []
 
     def set_name(self, name: str | None) -> None:
@@ -212,24 +229,37 @@ class OutputCall:
         self._name = self._name or name or ""
 
     def gain(self, text: str) -> Iterator[Event]:
-        """It gains some of what it is called with."""
+        """It gains some of what it is called with; arguments that hold a text are held."""
         if text:
             self._texts.append(text)
-            yield {"type": f"{self._event}.delta", **self._place, "delta": text}
+            if not self._holds:
+                yield self._delta(text)
 
     def close(self) -> Iterator[Event]:
         """End the arguments of the call."""
-        text = "".join(self._texts)
+        text = self._text()
+        if self._holds and text:
+            yield self._delta(text)
         done = {"type": f"{self._event}.done", **self._place, self._field: text}
         yield done | {"name": self._name}
 
     def item(self, status: str) -> Json:
         """The item as it is now."""
+        space = {"namespace": self._own.namespace} if self._own.namespace else {}
         return {
             "id": self._place["item_id"],
             "type": self._kind,
             "call_id": self._call_id,
             "name": self._name,
-            self._field: "".join(self._texts),
+            **space,
+            self._field: self._text(),
             "status": status,
         }
+
+    def _delta(self, text: str) -> Event:
+        return {"type": f"{self._event}.delta", **self._place, "delta": text}
+
+    def _text(self) -> str:
+        """All that it is called with so far."""
+        said = "".join(self._texts)
+        return text_of_arguments(said) if self._holds and said else said

@@ -10,6 +10,7 @@ A name that stands in the caller's own body is the caller's own.
 """
 
 import re
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ _LOGPROBS: Final = "logprobs"
 _BLOCKS: Final = "thinking_blocks"
 _WORD: Final = re.compile(rf"\b(?:{'|'.join((*_NAMES, _LOGPROBS, _BLOCKS))})\b")
 _MESSAGE: Final = re.compile(r"messages\[(\d{1,9})\](.*)")
+_TOOL: Final = re.compile(r"tools\[(\d{1,9})\](.*)")
 _CALL: Final = re.compile(r"\.tool_calls\[(\d{1,9})\](.*)")
 _PART: Final = re.compile(r"\.content\[(\d{1,9})\](.*)")
 _NESTING: Final = re.compile(r"\.(?:function|file|allowed_tools)\b|(?<=\.image_url)\.url\b")
@@ -45,9 +47,15 @@ _NESTING: Final = re.compile(r"\.(?:function|file|allowed_tools)\b|(?<=\.image_u
 class ParameterNames:
     """The caller's names for what its chat body holds."""
 
-    def __init__(self, asked: Json) -> None:
-        """Of the caller's own fields, which ``chat_body`` has accepted."""
+    def __init__(self, asked: Json, tools: Sequence[str] = ()) -> None:
+        """Of the caller's own fields, which ``chat_body`` has accepted.
+
+        Args:
+            asked: The fields.
+            tools: The place of each tool in them.
+        """
         self._asked = {name: value for name, value in asked.items() if value is not None}
+        self._tools = tools
 
     def translate_error(self, error: CallerError) -> CallerError:
         """An error with the caller's names of fields."""
@@ -69,6 +77,8 @@ class ParameterNames:
 
     def _place(self, path: str) -> str:
         """The caller's name for a place in the chat body; the path itself where there is none."""
+        if (tool := _TOOL.fullmatch(path)) is not None and int(tool[1]) < len(self._tools):
+            path = self._tools[int(tool[1])] + tool[2]
         if (found := _MESSAGE.fullmatch(path)) is not None:
             try:
                 return self._message(int(found[1]), _NESTING.sub("", found[2]))

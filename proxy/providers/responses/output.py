@@ -5,6 +5,8 @@ chat may take up any of them again by its index.
 """
 
 from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -26,15 +28,20 @@ from proxy.providers.responses.items import (
     OutputItem,
     OutputMessage,
     OutputReasoning,
+    ToolNames,
 )
+from proxy.providers.responses.namespaces import OwnName
 from proxy.providers.responses.order import blocks_of
+
+_NO_NAMES: Final[ToolNames] = MappingProxyType({})
 
 
 class ResponseOutput:
     """The items of one answer; ``tail`` is what their ids have in common."""
 
-    def __init__(self, tail: str) -> None:
+    def __init__(self, tail: str, names: ToolNames = _NO_NAMES) -> None:
         self._tail = tail
+        self._names = names
         self._items: list[OutputItem] = []
         self._done: dict[int, Json] = {}
         self._calls: dict[int | str, OutputCall] = {}
@@ -106,9 +113,9 @@ class ResponseOutput:
         if call is None:
             name, place = self._next_place()
             call_id = part.id or f"call_{name}"
-            call = OutputCall(name, place, call_id, custom=part.custom is not None)
+            own = self._names.get(said.name or "") or OwnName(said.name or "", "", is_custom=False)
+            call = OutputCall(name, place, call_id, own, custom=part.custom is not None)
             self._calls[key] = call
-            call.set_name(said.name)  # before it begins, so that the first event names it
             yield from self._begin(call)
         call.set_name(said.name)
         yield from call.gain(text or "")

@@ -19,6 +19,7 @@ from proxy.providers.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
 from proxy.providers.responses.fields import Json, convert_value, fields
 from proxy.providers.responses.input import messages
 from proxy.providers.responses.names import ParameterNames
+from proxy.providers.responses.namespaces import as_function_call, flat_tools
 from proxy.providers.responses.tools import chat_tools
 
 _RESEND: Final = (
@@ -99,12 +100,16 @@ class TranslatedRequest(msgspec.Struct, frozen=True):
     names: ParameterNames
 
 
-def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
+def chat_body(
+    body: bytes, *, compacts: bool = False, drops_hosted: bool = False, takes_custom: bool = True
+) -> TranslatedRequest:
     """Translate the call to chat; the same bytes for the same body.
 
     Args:
         body: The Responses body.
         compacts: True if the model takes Anthropic's ``context_management`` and its blocks.
+        drops_hosted: True if tools that OpenAI runs are left out with a note.
+        takes_custom: False if the model has no tools of free text: functions stand for them then.
 
     Raises:
         CallerError: If it is malformed, or cannot be said without state or another meaning.
@@ -118,11 +123,29 @@ def chat_body(body: bytes, *, compacts: bool = False) -> TranslatedRequest:
         if value is not None and name not in _UNSAID:
             chat |= _SAID[name](value) if name in _SAID else {name: value}
     chat["messages"] = messages(asked.get("instructions"), asked.get("input"), compacts=compacts)
-    chat |= chat_tools(
-        asked.get("tools"), asked.get("tool_choice"), asked.get("parallel_tool_calls")
-    )
+    if asked.get("tools") is not None:
+        convert_value(asked["tools"], list[Any], "tools")
+    tools = flat_tools(asked, drops_hosted=drops_hosted, takes_custom=takes_custom)
+    choice, parallel = asked.get("tool_choice"), asked.get("parallel_tool_calls")
+    if not takes_custom:
+        chat["messages"] = [_with_functions(message) for message in chat["messages"]]
+        choice = _function_choice(choice)
+    chat |= chat_tools(tools.tools, choice, parallel)
     rendered = _render(chat | _extras(asked) | edits)
-    return TranslatedRequest(rendered, tuple(_unstored_notes(asked)), ParameterNames(asked))
+    notes = (*tools.notes, *_unstored_notes(asked))
+    return TranslatedRequest(rendered, notes, ParameterNames(asked, tools.places))
+
+
+def _with_functions(message: Json) -> Json:
+    """A chat message whose calls are all of functions."""
+    calls = message.get("tool_calls")
+    return message | {"tool_calls": list(map(as_function_call, calls))} if calls else message
+
+
+def _function_choice(choice: object) -> object:
+    """A choice of one tool of free text as that of the function that stands for it."""
+    is_custom = isinstance(choice, dict) and choice.get("type") == "custom"
+    return {**choice, "type": "function"} if isinstance(choice, dict) and is_custom else choice
 
 
 def _unstored_notes(asked: Json) -> Iterator[str]:

@@ -18,6 +18,7 @@ from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, id_suf
 from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
 from proxy.providers.responses.items import Event
+from proxy.providers.responses.namespaces import own_names
 from proxy.providers.responses.order import in_order
 from proxy.providers.responses.output import ResponseOutput
 
@@ -103,7 +104,7 @@ class ResponseStream:
         self._echo = Echo(
             asked=echo.asked, created=echo.created, tail=id_suffix(chat_id, self._body), model=named
         )
-        self._output = ResponseOutput(self._echo.tail)
+        self._output = ResponseOutput(self._echo.tail, own_names(echo.asked))
         for kind in ("created", "in_progress"):
             yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
 

@@ -3,13 +3,11 @@
 Source: OpenAI API reference, Responses and Chat Completions, tools and tool_choice (2026-11).
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from proxy.providers.responses.fields import Json, convert_value, known_kinds
-
-_FIX: Final = "Built-in tools run at OpenAI: offer a `function` tool and run it yourself."
+from proxy.providers.responses.fields import Json, convert_value
 
 
 class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
@@ -83,12 +81,15 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
 
     Without tools chat refuses the other two; there a choice of none or auto says nothing.
 
+    Args:
+        given: Functions and custom tools, in one list.
+        choice: As it came.
+        parallel: As it came.
+
     Raises:
-        CallerError: If a tool or the choice is one that only OpenAI can run.
+        CallerError: If a tool is malformed, or the choice is one that only OpenAI can run.
     """
-    tools = convert_value(given, list[Any] | None, "tools") or []  # type: ignore[arg-type]  # a union is an annotation, not a type
-    known_kinds(tools, ("function", "custom"), "tools", _FIX)
-    said = [tool.chat() for tool in convert_value(tools, list[AnyTool], "tools")]
+    said = [tool.chat() for tool in convert_value(given, list[AnyTool], "tools")]
     wanted = None if choice is None else _choice(choice)
     if said:
         return _without_nulls(

@@ -114,10 +114,11 @@ def _unusable(sink: Sink, url: str) -> str:
     if sink.kind is SinkKind.APPRISE:
         why = notices.why_not(url)
         return why and f"{sink.url_env} {why}"
-    return "" if _is_address(url) else f"{sink.url_env} holds no address of http or https"
+    return "" if is_http_address(url) else f"{sink.url_env} holds no address of http or https"
 
 
-def _is_address(url: str) -> bool:
+def is_http_address(url: str) -> bool:
+    """True if something can be posted to this URL."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - it is read to be checked

@@ -199,7 +199,8 @@ def _log_alerts(news: Sequence[Alert]) -> None:
     """Say in the log what is new, the most urgent first; of many alerts not each."""
     told = [alert for group in group_alerts(news) for alert in group.alerts]
     for alert in told[:_MAX_LOGGED]:
-        level = logging.INFO if alert.severity is Severity.NOTE else logging.WARNING
+        is_mild = alert.severity is Severity.NOTE or not alert.is_open
+        level = logging.INFO if is_mild else logging.WARNING
         phase = alert.severity.value if alert.is_open else RESOLVED
         _log.log(level, "Alert, %s: %s", phase, alert.title)
     if len(told) > _MAX_LOGGED:

@@ -1,7 +1,7 @@
 """Notices by whatever service Apprise knows: e-mail, PagerDuty, Teams and a hundred more.
 
 Apprise is a library whose calls block, so each notice is sent in a thread, with a deadline. It is
-an extra, ``thriftgate[alerts]``, loaded only where a sink needs it. A sink's URL is its secret:
+the extra ``[alerts]``, loaded only where a sink needs it. A sink's URL is its secret:
 Apprise and what it sends with log URLs, so their loggers are silent here.
 
 Source: https://github.com/caronc/apprise, Apprise.notify and AppriseAsset (2.2.0).
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from proxy.errors import how_to_install
 from slo.alert import Alert, Severity, alert_lines
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def why_not(url: str, find: Callable[[str], object | None] = find_spec) -> str:
         find: Finds a package by its name; None where it is not installed.
     """
     if find("apprise") is None:
-        return "is for the package apprise, which is missing: pip install 'thriftgate[alerts]'"
+        return f"is for the package apprise, which is missing: {how_to_install('alerts')}"
     return "" if _service(url) else "holds no URL that Apprise understands"
 
 

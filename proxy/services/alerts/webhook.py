@@ -45,14 +45,21 @@ def cloud_event(telling: Notification) -> HttpMessage:
             },
         }
     )
-    at = str(int(telling.at))
+    return signed_event(body, telling.secret, telling.at)
+
+
+def signed_event(body: bytes, secret: str, at: float) -> HttpMessage:
+    """A CloudEvent to post, signed.
+
+    Args:
+        body: The event in JSON.
+        secret: Shared with whoever checks it.
+        at: Seconds since the epoch.
+    """
+    whole = str(int(at))
     return HttpMessage(
         body,
-        {
-            "content-type": _KIND,
-            TIMESTAMP: at,
-            SIGNATURE: signature(telling.secret, at, body),
-        },
+        {"content-type": _KIND, TIMESTAMP: whole, SIGNATURE: signature(secret, whole, body)},
     )
 
 

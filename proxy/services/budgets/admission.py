@@ -21,9 +21,10 @@ import msgspec
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.settlement import AttemptInfo, Pseudonymizer
+from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.services.budgets import clamps

@@ -1,13 +1,17 @@
 """The admission gate: an attempt passes its ceilings, then its budgets, before it is sent."""
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.store.redis.local_budget_store import BudgetStore
+from slo.ceiling import Ceiling
+
+CeilingCounts: TypeAlias = tuple[Ceiling, Sequence[tuple[str, int]]]
+"""A ceiling, and decisions by name, each with its number."""
 
 
 class CeilingPort(Protocol):
@@ -45,6 +49,7 @@ class AdmissionGate:
 
     Attributes:
         counters: Store that counts budgets; None where nothing is counted.
+        decision_counts: Returns each ceiling, and how often each was decided.
     """
 
     def __init__(
@@ -52,8 +57,10 @@ class AdmissionGate:
         ceilings: CeilingPort | None,
         budgets: BudgetPort | None,
         counters: BudgetStore | None = None,
+        decision_counts: Callable[[], Sequence[CeilingCounts]] = tuple,
     ) -> None:
         self.counters = counters
+        self.decision_counts = decision_counts
         self._ceilings = ceilings
         self._budgets = budgets
 

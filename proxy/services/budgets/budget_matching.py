@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from proxy.calls.settlement import Pseudonymizer
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.call import Call
 from proxy.services.budgets.reservation_requests import CountedBudget, counted_budgets, subject
 from slo import window

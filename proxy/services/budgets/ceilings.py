@@ -151,6 +151,16 @@ class CostCeilings(Collector):
         """
         return self._honesty[ceiling]
 
+    def decision_counts(self) -> list[tuple[Ceiling, list[tuple[str, int]]]]:
+        """Each ceiling, and how often each was decided since this process started."""
+        return [
+            (
+                each,
+                [(_DECISION_LABELS[kind], self._decisions[each.name, kind]) for kind in _DECISIONS],
+            )
+            for each in self._ceilings
+        ]
+
     def collect(self) -> Iterator[Metric]:
         """Decisions on calls and the accuracy of their predictions, as Prometheus' own types."""
         decisions = CounterMetricFamily(
@@ -168,10 +178,10 @@ class CostCeilings(Collector):
             "Settled cost over predicted (what 19 calls of 20 stay at or below), of late calls",
             labels=["ceiling", "percentile"],
         )
-        for ceiling in self._ceilings:
+        for ceiling, counts in self.decision_counts():
             name, honesty = ceiling.name, self._honesty[ceiling.name]
-            for kind in _DECISIONS:
-                decisions.add_metric([name, _DECISION_LABELS[kind]], self._decisions[name, kind])
+            for label, count in counts:
+                decisions.add_metric([name, label], count)
             over = honesty.calls - honesty.within
             for label, count in zip(
                 ("yes", "no", "unknown"), (honesty.within, over, honesty.unpriced), strict=True

@@ -11,7 +11,7 @@ from proxy.records.request_fields import replace_fields
 
 def endpoint(prepared: PreparedRequest) -> str:
     """Endpoint of a request, such as ``messages``."""
-    return prepared.path.partition("?")[0].removeprefix("/")
+    return prepared.endpoint or prepared.path.partition("?")[0].removeprefix("/")
 
 
 def is_limitable(prepared: PreparedRequest) -> bool:

@@ -107,7 +107,7 @@ def most_spent(rows: list[CounterRow], limit: int) -> list[CounterRow]:
 
 
 def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]:
-    """Whose counters these are, by their names."""
+    """The subject of each counter, by the counter's name."""
     return {
         counter_key(budget, row.whose, now): row.whose
         for row in rows

@@ -35,15 +35,15 @@ from typing import Final
 
 import msgspec
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
+from proxy.services.budgets.budget_metrics import BudgetLevel, level_metrics
 from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, StoreUnavailable
 from proxy.store.store import Store
 from slo import alert
-from slo.budget import Budget, BudgetUnit, counter_key
+from slo.budget import Budget, counter_key
 from slo.reservations import CHECKPOINT_TTL_S, MAX_AMOUNT
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -54,7 +54,6 @@ _WATCH_INTERVAL_S: Final = 0.25
 #: Seconds after which what the ledger knows has been settled, or given up: more than all attempts
 #: of an admission take together.
 SETTLED_AFTER_S: Final = 12.0
-_NANOS_PER_DOLLAR: Final = 1_000_000_000
 #: Counters asked for at once.
 _COUNTERS_PER_BATCH: Final = 100
 #: Seconds between two times that the mark is renewed; it lasts for several.
@@ -102,8 +101,8 @@ class Reconciler(Collector):
         now: Seconds since the epoch.
 
     Attributes:
-        drifts: By budget, what the ledger knows and counters lack; below 0 where the ledger is
-            behind. A budget of which the ledger holds more than one look reads is left out.
+        levels: By budget, as last compared. A budget of which the ledger holds more than one look
+            reads is left out.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Reconciler(Collector):
         now: Callable[[], float],
     ) -> None:
         self._budgets: list[Budget] = []
-        self.drifts: dict[Budget, int] = {}
+        self.levels: dict[Budget, BudgetLevel] = {}
         self.update(budgets)
         self._counters = counters
         self._opened = opened
@@ -132,7 +131,7 @@ class Reconciler(Collector):
     def update(self, budgets: Collection[Budget]) -> None:
         """Compare these budgets from the next look on."""
         self._budgets = [budget for budget in budgets if is_compared(budget)]
-        self.drifts = {each: drift for each, drift in self.drifts.items() if each in self._budgets}
+        self.levels = {each: level for each, level in self.levels.items() if each in self._budgets}
 
     async def begin(self) -> None:
         """Start counters that have none yet with the ledger's amounts."""
@@ -219,13 +218,13 @@ class Reconciler(Collector):
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
         sure = known if at_once else newest.amounts if newest else {}
         for each in read:
-            drift = await self._compare_budget(each, sure)
+            level = await self._compare_budget(each, sure)
             if each.budget not in self._budgets:
                 continue  # it was changed or taken back meanwhile
             if each.is_whole:
-                self.drifts[each.budget] = drift
+                self.levels[each.budget] = level
             else:
-                self.drifts.pop(each.budget, None)
+                self.levels.pop(each.budget, None)
 
     async def restore(self) -> None:
         """Give counters what the ledger knows before the checkpoint, and what they settled since.
@@ -248,16 +247,8 @@ class Reconciler(Collector):
             self._log_restored(each.budget, given)
 
     def collect(self) -> Iterator[Metric]:
-        """The drift, as Prometheus' own types."""
-        drift = GaugeMetricFamily(
-            "thriftgate_budget_drift",
-            "What the ledger knows and the budget's counters lack, in its unit, when last compared",
-            labels=["budget", "unit"],
-        )
-        for budget, amount in self.drifts.items():
-            scale = _NANOS_PER_DOLLAR if budget.unit is BudgetUnit.USD else 1
-            drift.add_metric([budget.name, budget.unit.value], amount / scale)
-        yield drift
+        """Levels and drifts, as Prometheus' own types."""
+        return level_metrics(self.levels)
 
     async def begin_new(self, budgets: Collection[Budget]) -> None:
         """Give the counters of budgets that are new what the ledger knows of their windows.
@@ -311,22 +302,24 @@ class Reconciler(Collector):
             return None
         return self._before[0]
 
-    async def _compare_budget(self, read: _Read, sure: Mapping[str, int]) -> int:
+    async def _compare_budget(self, read: _Read, sure: Mapping[str, int]) -> BudgetLevel:
         """Compares a budget's counters with the ledger, and gives them what they surely lack.
 
         Args:
             read: Figures of the ledger.
             sure: Figures known when all that was settled is settled by now.
         """
-        drift, given = 0, 0
+        drift, given, spent, fullest = 0, 0, 0, 0
         for batch in _batches(read.by):
             least = {name: min(sure.get(name, 0), amount) for name, amount in batch.items()}
             before = await self._counters.raise_spent(least, self._now())
             for name, said in zip(batch, before, strict=True):
                 drift += batch[name] - said
                 given += max(least[name] - said, 0)
+                used = max(batch[name], said)
+                spent, fullest = spent + used, max(fullest, used)
         self._log_restored(read.budget, given)
-        return drift
+        return BudgetLevel(drift, spent, fullest)
 
     def _log_restored(self, budget: Budget, given: int) -> None:
         """Log that counters were given something."""

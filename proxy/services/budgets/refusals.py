@@ -270,7 +270,7 @@ def _amount_text(unit: BudgetUnit, amount: int) -> str:
     return f"{amount} {unit.value.removesuffix('s') if amount == 1 else unit.value}"
 
 
-def _amount_value(unit: BudgetUnit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the promises
+def _amount_value(unit: BudgetUnit, amount: int) -> Any:  # noqa: ANN401 - dollars are texts, as in the policies
     return dollars(amount) if unit is BudgetUnit.USD else amount
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.settlement import Pseudonymizer
 from proxy.catalog.entries import Route
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.tiers import leaves_tier_open
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
@@ -41,7 +41,7 @@ UNKNOWN: Final = UsageBounds(sure=1, typical=1, likely=1, worst=1)
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
 _FREE: Final = re.compile(
     r"(files|uploads|moderations|conversations)(/.+)?"
-    r"|chat/completions/.+|responses/input_tokens|[a-z_]+/[^/]+/cancel"
+    r"|chat/completions/.+|responses/input_tokens|messages/count_tokens|[a-z_]+/[^/]+/cancel"
 )
 
 
@@ -190,7 +190,7 @@ def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:
     """
     if rule is UnpricedPolicy.ALLOW or call.method != "POST" or _is_free(call.endpoint):
         return False
-    is_own = not (route.upstream.key_env or route.upstream.headers)
+    is_own = not (route.upstream.needs_credentials or route.upstream.headers)
     return not (rule is UnpricedPolicy.OWN and is_own)
 
 

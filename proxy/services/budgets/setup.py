@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.app_context import AppContext
-from proxy.calls.settlement import Pseudonymizer
 from proxy.configuration import Snapshot
 from proxy.errors import OperatorError
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -37,8 +37,8 @@ _AT_RISK: Final = (
 )
 _NOT_ALONE: Final = (
     "Another gateway on this database counts budgets by itself, so limits would hold in each and"
-    " not together. Set THRIFTGATE_REDIS_URL for both, or THRIFTGATE_PRIVATE_BUDGETS=1 if that is"
-    " meant."
+    " not together. Set THRIFTGATE_REDIS_URL for both, THRIFTGATE_FOLDER to another folder for a"
+    " gateway with a ledger of its own, or THRIFTGATE_PRIVATE_BUDGETS=1 if that is meant."
 )
 #: Seconds between two attempts to take the lock of who counts budgets.
 _LOCK_RETRY_S: Final = 5.0
@@ -59,7 +59,7 @@ async def running_budgets(context: AppContext) -> AsyncIterator[AdmissionGate | 
         return
     async with AsyncExitStack() as stack:
         room = _Limits(context, stack)
-        commit = await room.prepare(Snapshot(context.catalog, context.promises))
+        commit = await room.prepare(Snapshot(context.catalog, context.policies))
         commit()
         context.follow(room.prepare)
         yield room.entry
@@ -106,7 +106,12 @@ class _Limits:
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
-        self.entry = AdmissionGate(self._ceilings, self._admission, self._admission.counters)
+        self.entry = AdmissionGate(
+            self._ceilings,
+            self._admission,
+            self._admission.counters,
+            self._ceilings.decision_counts,
+        )
         stack.push_async_callback(self._end)
         self._running: list[asyncio.Task[None]] = []
 

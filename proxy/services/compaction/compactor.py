@@ -25,12 +25,11 @@ from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence, next_mode
 from compaction.reading.message import CannotCompactError
 from proxy.app_context import AppContext
-from proxy.calls.eligibility import CHAT, PLANNABLE_ENDPOINTS
+from proxy.calls.eligibility import CHAT, RESPONSES
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
@@ -42,6 +41,7 @@ from proxy.records.compaction_result import (
     summary_feature,
 )
 from proxy.records.compaction_settings import CompactionDefaults
+from proxy.records.lru_cache import LruCache
 from proxy.records.receipt import Receipt
 from proxy.services.compaction.alerts import (
     CompactedFeaturesCollector,
@@ -75,6 +75,8 @@ _log = logging.getLogger("thriftgate.compaction")
 
 T = TypeVar("T")
 
+#: Endpoints whose conversations are compacted.
+_COMPACTED_ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
 #: Bytes from which on compacting may take more than a millisecond, and so goes to a thread.
 _LARGE_BODY_BYTES: Final = 4 * 1024
 #: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
@@ -137,7 +139,7 @@ class Compactor:
 
     async def compact(self, call: Call, route: Route) -> CompactionResult:
         """The call to send on this route, or the reason to send it unmodified; never raises."""
-        if call.endpoint not in PLANNABLE_ENDPOINTS or call.method != "POST":
+        if call.endpoint not in _COMPACTED_ENDPOINTS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
         setting = self._store.compaction_settings.current.of(*place)

@@ -32,7 +32,7 @@ _asked = msgspec.json.Decoder(_ThinkingRequest).decode
 
 def may_sign_thinking(body: bytes, route: Route) -> bool:
     """True if the answer may hold signed thinking; a body that cannot be read may ask for it."""
-    if route.upstream.kind != "anthropic":
+    if not route.upstream.speaks_messages:
         return False
     if "always_thinking" in route.traits:
         return True

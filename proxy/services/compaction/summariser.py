@@ -32,8 +32,8 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import AppContext
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import ProxyError
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.records.call import Call
+from proxy.records.lru_cache import LruCache
 from proxy.services.compaction.summary_request import (
     CallServer,
     SummaryReply,

@@ -17,9 +17,9 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
-from proxy.prefix.prompts.lru_cache import LruCache
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
+from proxy.records.lru_cache import LruCache
 from proxy.upstream.port import Transport
 
 #: Seconds that it may take, of the call's own time.

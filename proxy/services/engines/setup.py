@@ -19,6 +19,7 @@ from proxy.engines.traffic_file import TrafficFile
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.exact_prefixes import ExactPrefixes
+from proxy.services.engines.kept_prompts import keeping_prompts
 from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
@@ -73,13 +74,7 @@ async def running_engines(
     reader.update(context.engines)
     exact = ExactPrefixes(reader, PromptTokenizer(transport, ticks))
     routing = ReplicaRouting(monitor, ticks, context.settings.region, warming, exact)
-    speculation = SpeculationCollector(context.settings.folder, lambda: monitor.profiles)
-    for each in (
-        EngineCollector(monitor, routing),
-        WarmingCollector(warming.accounts),
-        speculation,
-    ):
-        context.publish(each)
+    _publish(context, monitor, routing, warming)
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         def commit() -> None:
@@ -93,13 +88,23 @@ async def running_engines(
     context.follow(prepare)
     file = TrafficFile(context.settings.folder, os.getpid())
     report = partial(TrafficReport(monitor, routing, os.getpid(), context.now).run, file)
-    watching = [context.tasks.keep(each) for each in (monitor.run, report)]
-    try:
-        yield routing
-    finally:
-        context.tasks.end(*watching)
-        reader.close()
-        file.remove()
+    async with keeping_prompts(context, warming, ticks):
+        watching = [context.tasks.keep(each) for each in (monitor.run, report)]
+        try:
+            yield routing
+        finally:
+            context.tasks.end(*watching)
+            reader.close()
+            file.remove()
+
+
+def _publish(
+    context: AppContext, monitor: ReplicaMonitor, routing: ReplicaRouting, warming: ReplicaWarming
+) -> None:
+    """Have Prometheus read the metrics of engines."""
+    context.publish(EngineCollector(monitor, routing))
+    context.publish(WarmingCollector(warming.accounts))
+    context.publish(SpeculationCollector(context.settings.folder, lambda: monitor.profiles))
 
 
 def page_fetcher(transport: Transport) -> PageFetcher:

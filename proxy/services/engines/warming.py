@@ -7,7 +7,8 @@
     a turn has ended ─► the next one as far as it is known ┴─► jobs ─ idle? budget? ─► one call
     a call is sent to the replica ─► its warming ends at once
 
-Prompts are kept in memory alone, and no longer than they are used.
+Prompts are kept in memory, and no longer than they are used; ``kept_prompts`` keeps system prompts
+over a restart where their team allows it.
 """
 
 import asyncio
@@ -35,6 +36,7 @@ from proxy.services.engines.warming_calls import WarmingSender, call_of_its_own
 from proxy.services.engines.warming_state import (
     MAX_JOBS,
     CallNames,
+    WarmedPrompt,
     WarmedReplica,
     WarmingJob,
     conversation_key,
@@ -66,11 +68,13 @@ class WatchedCall:
         self,
         warming: "ReplicaWarming",
         name: str,
+        call: Call,
         names: CallNames,
         gain: tuple[WarmingKind, bool] | None,
     ) -> None:
         self._warming = warming
         self._name = name
+        self._call = call
         self._names = names
         self._gain = gain
         self._sent_at = warming.ticks()
@@ -85,7 +89,7 @@ class WatchedCall:
     def end(self, turn: FinishedTurn | None) -> None:
         """Learn from a turn that has ended well, and have the next one warmed."""
         if turn is not None:
-            self._warming.note_turn(self._name, turn, self._names)
+            self._warming.note_turn(self._name, turn, self._call, self._names)
 
 
 class ReplicaWarming:
@@ -102,6 +106,7 @@ class ReplicaWarming:
         send: Sends warming calls; until there is one, nothing is warmed.
         is_idle: Returns True if nobody's call is at a replica.
         on_warmed: Is told of each prompt that a replica has read.
+        prompts: Uses of system prompts, by the name that engines serve the model under.
     """
 
     def __init__(
@@ -123,7 +128,7 @@ class ReplicaWarming:
         self._budgets: dict[str, TokenBudget] = {}
         self._statuses: dict[str, ReplicaStatus] = {}
         self._places: dict[str, WarmedReplica] = {}
-        self._prompts: dict[str, PrefixUsage[Call]] = {}
+        self.prompts: dict[str, PrefixUsage[WarmedPrompt]] = {}
 
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
         """Warm the replicas of these profiles from now on; what is known of the others goes."""
@@ -133,7 +138,7 @@ class ReplicaWarming:
         self._statuses = {n: s for n, s in self._statuses.items() if s.profile in warmed}
         self._places = {name: self._places[name] for name in self._statuses}
         models = {each.served_name for each in warmed.values()}
-        self._prompts = {name: each for name, each in self._prompts.items() if name in models}
+        self.prompts = {name: each for name, each in self.prompts.items() if name in models}
 
     def note_reading(self, status: ReplicaStatus) -> None:
         """Have system prompts warmed where a replica was started since the last reading."""
@@ -154,14 +159,14 @@ class ReplicaWarming:
             return None
         if place.stop is not None:
             place.stop.set()
-        prompt = system_prompt(call.body)
+        prompt = system_prompt(call.body, call.endpoint)
         names = CallNames(
             conversation=conversation_key(call, conversation),
             prompt=b"" if prompt is None else owned_key(call, prompt.digest),
         )
         for job in [each for each in place.jobs if each.key == names.conversation]:
             place.jobs.remove(job)
-        return WatchedCall(self, name, names, _possible_gain(place, call, names))
+        return WatchedCall(self, name, call, names, _possible_gain(place, call, names))
 
     def is_warming(self, name: str) -> bool:
         """True if a replica reads something ahead now."""
@@ -173,19 +178,27 @@ class ReplicaWarming:
         if (status := self._statuses.get(name)) is not None:
             self.accounts.note_wait(status.profile, kind, seconds, warmed=warmed)
 
-    def note_turn(self, name: str, turn: FinishedTurn, names: CallNames) -> None:
-        """Learn from a turn that has ended at a replica, and have the next one warmed."""
+    def note_turn(self, name: str, turn: FinishedTurn, asked: Call, names: CallNames) -> None:
+        """Learn from a turn that has ended at a replica, and have the next one warmed.
+
+        Args:
+            name: Of the replica.
+            turn: Its prompt as the model got it, and the answer.
+            asked: The call as its caller wrote it.
+            names: Of its conversation and its system prompt.
+        """
         place, status = self._places.get(name), self._statuses.get(name)
         settings = None if status is None else self._settings(status.profile)
         if place is None or status is None or settings is None:
             return
         if names.prompt:
-            self._note_system_prompt(status, turn.call, names.prompt)
+            self._note_system_prompt(status, turn.call, asked, names.prompt)
         if key := names.conversation:
             remember(place.turns, key, value=False)
         if key and settings.next_turn:
             until = self.ticks() + SETTLE_S + _NEXT_TURN_WAIT_S
-            job = WarmingJob(WarmingKind.NEXT_TURN, turn.call, key, 0, until, turn)
+            same_form = turn.call if asked.endpoint == turn.call.endpoint else None
+            job = WarmingJob(WarmingKind.NEXT_TURN, turn.call, same_form, key, 0, until, turn)
             self._add(place, status.name, job)
 
     def _settings(self, profile: str) -> WarmingSettings | None:
@@ -198,18 +211,25 @@ class ReplicaWarming:
         had = self._budgets.get(profile.name)
         return had if had is not None and had.per_minute == per_minute else TokenBudget(per_minute)
 
-    def _note_system_prompt(self, status: ReplicaStatus, call: Call, key: bytes) -> None:
+    def _note_system_prompt(
+        self, status: ReplicaStatus, sent: Call, asked: Call, key: bytes
+    ) -> None:
         """Count a use of a system prompt; what is kept of it is what the model got."""
-        prompt = system_prompt(call.body)
-        if prompt is not None:
-            template = call_of_its_own(call, call.id, prompt.body, call.arrived)
-            uses = self._prompts.setdefault(status.model, PrefixUsage())
-            uses.note(key, template, len(prompt.body), self.ticks())
+        prompt = system_prompt(sent.body, sent.endpoint)
+        if prompt is None:
+            return
+        own = call_of_its_own(sent, sent.id, prompt.body, sent.arrived)
+        size, routed = len(prompt.body), own
+        if sent.body is not asked.body and (said := system_prompt(asked.body, asked.endpoint)):
+            routed = call_of_its_own(asked, asked.id, said.body, asked.arrived)
+            size += len(said.body)
+        uses = self.prompts.setdefault(status.model, PrefixUsage())
+        uses.note(key, WarmedPrompt(own, routed), size, self.ticks())
 
     def _queue_system_prompts(
         self, place: WarmedReplica, status: ReplicaStatus, settings: WarmingSettings
     ) -> None:
-        uses = self._prompts.get(status.model)
+        uses = self.prompts.get(status.model)
         if uses is None:
             return
         now, profile = self.ticks(), self._profiles[status.profile]
@@ -217,9 +237,9 @@ class ReplicaWarming:
         if profile.engine is Engine.LLAMACPP:  # more would push each other out of its slots
             count = min(count, profile.max_sequences or _USUAL_SLOTS)
         until = now + _SYSTEM_PROMPT_WAIT_S
-        for digest, template in reversed(uses.most_used(min(count, MAX_JOBS), now)):
-            tokens = len(template.body) // _BYTES_PER_TOKEN
-            job = WarmingJob(WarmingKind.SYSTEM_PROMPT, template, digest, tokens, until)
+        for digest, prompt in reversed(uses.most_used(min(count, MAX_JOBS), now)):
+            tokens = len(prompt.sent.body) // _BYTES_PER_TOKEN
+            job = WarmingJob(WarmingKind.SYSTEM_PROMPT, *prompt, digest, tokens, until)
             self._add(place, status.name, job)
 
     def _add(self, place: WarmedReplica, name: str, job: WarmingJob) -> None:
@@ -307,8 +327,8 @@ class ReplicaWarming:
             return None, WarmingResult.FAILED
         if receipt is None or receipt.outcome is not Outcome.ANSWERED:
             return receipt, WarmingResult.FAILED
-        if self.on_warmed is not None:
-            await self.on_warmed(status, call)
+        if self.on_warmed is not None and job.asked is not None:
+            await self.on_warmed(status, call if job.turn is not None else job.asked)
         return receipt, WarmingResult.WARMED
 
     def _note_cost(
@@ -329,7 +349,8 @@ class ReplicaWarming:
 def _next_turn_prompt(turn: FinishedTurn) -> tuple[bytes, int]:
     """The body of the turn to come, and the tokens of the answer before it; b"" for none."""
     answer = turn.answer()
-    body = None if answer is None else next_turn(turn.call.body, answer)
+    call = turn.call
+    body = None if answer is None else next_turn(call.body, answer, call.endpoint)
     if answer is None or body is None:
         return b"", 0
     return body, len(answer) // _BYTES_PER_TOKEN + 1

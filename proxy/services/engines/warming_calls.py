@@ -148,6 +148,7 @@ def _only_replica(deps: Dependencies, call: Call, status: ReplicaStatus) -> Depe
     Raises:
         CallerError: If the call's model is not served by it any more.
     """
+    deps = deps.for_call(call)
     found = deps.catalog.find(call.model)
     routes = () if found is None else found.routes
     route = next((each for each in routes if each.upstream.name == status.name), None)

@@ -17,6 +17,13 @@ MAX_JOBS: Final = 16
 _MAX_REMEMBERED: Final = 4_096
 
 
+class WarmedPrompt(NamedTuple):
+    """A system prompt: a call with it as it is sent, and as its caller wrote it."""
+
+    sent: Call
+    asked: Call
+
+
 class CallNames(NamedTuple):
     """Names of a call's conversation and of its system prompt; b"" for none."""
 
@@ -29,7 +36,9 @@ class WarmingJob:
     """A prompt that is to be warmed at a replica.
 
     Attributes:
-        template: The call whose key and team it is; its body is the prompt's.
+        template: The call whose key and team it is; its body is the prompt's, as it is sent.
+        asked: The same as its caller wrote it, by which calls are routed; None where the answer of
+            the turn before it is not known in that form.
         key: Names the system prompt, or the conversation.
         tokens: Tokens that it will compute, as a guess.
         until: When it is too late.
@@ -38,6 +47,7 @@ class WarmingJob:
 
     kind: WarmingKind
     template: Call
+    asked: Call | None
     key: bytes
     tokens: int
     until: float

@@ -51,7 +51,7 @@ async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRoute
         replica=token_hex(8),
     )
     objectives = _Objectives(around, router, sync, is_shared=shared.is_shared)
-    objectives.commit(Snapshot(around.catalog, around.promises))
+    objectives.commit(Snapshot(around.catalog, around.policies))
     around.follow(objectives.prepare)
     try:
         yield router

@@ -247,7 +247,7 @@ class PromptPlanning:
         current = 0 if fixed else standing.layout_version(self._now())
         if known is not None and not draft.turns and _is_outdated(known, current):
             # It begins like one we know: what was learned meanwhile holds for it.
-            known = Plan(arm=known.arm, layout=current, anew=True)
+            known = Plan(arm=known.arm, layout=current, anew=True, shape=known.shape)
             await self._run(0, self._planner.adopt_plan, draft, known)
         plan = known or self._planner.begin_plan(draft, current)
         await self._fetch_layout(where, plan.layout)

@@ -1,4 +1,4 @@
-"""Periodic work of a running gateway: retention, known keys, and the planning guard."""
+"""Periodic work of a running gateway: retention, pending sums, known keys, the planning guard."""
 
 import asyncio
 import logging
@@ -26,6 +26,9 @@ _GUARD_INTERVAL_S: Final = 900.0
 #: Days that it looks back.
 _GUARD_WINDOW_DAYS: Final = 30
 _DAY_S: Final = 86_400.0
+#: Seconds between two moves of pending sums, and seconds one may take.
+_MERGE_INTERVAL_S: Final = 10.0
+_MERGE_ROUND_S: Final = 5.0
 #: Seconds between two looks whether the keys known have changed.
 _KEYS_INTERVAL_S: Final = 1.0
 
@@ -44,9 +47,23 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
             await opened.ask(opened.ledger.retain, before, _RETENTION_ROUND_S)
             await opened.ask(opened.plans.retain, idle, _RETENTION_ROUND_S)
             await opened.ask(opened.notes.retain, idle, _RETENTION_ROUND_S)
+            await opened.ask(opened.pending_sums.delete_histograms, before, _RETENTION_ROUND_S)
         except SQLAlchemyError as error:
             _log.warning("Old rows were not deleted; the next round is in an hour: %s", error)
         await asyncio.sleep(_RETENTION_INTERVAL_S)
+
+
+async def merge_pending_sums(opened: Store) -> None:
+    """Move sums of new calls to their days, hours and histograms; for ever.
+
+    Pages count them before, too: it only keeps them quick.
+    """
+    while True:
+        try:
+            await opened.ask(opened.pending_sums.merge, _MERGE_ROUND_S)
+        except SQLAlchemyError as error:
+            _log.warning("Sums of new calls were not moved to their days: %s", error)
+        await asyncio.sleep(_MERGE_INTERVAL_S)
 
 
 async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], float]) -> None:

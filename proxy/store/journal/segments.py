@@ -107,8 +107,12 @@ def remove_orphaned_reserves(folder: Path) -> None:
 
 
 def list_segments(folder: Path) -> list[Path]:
-    """All segments in the folder, in no order that matters."""
-    return sorted(folder.glob("*" + _SUFFIX))
+    """All segments in the folder, by name.
+
+    Raises:
+        OSError: The folder cannot be read, as when no descriptor is left; it may hold segments.
+    """
+    return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
 
 
 @contextmanager

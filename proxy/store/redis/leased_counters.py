@@ -92,8 +92,7 @@ class LeasedCounters:
 
     def _report(self, counter: str, now: float, *, is_last: bool) -> LeaseReport:
         self._serial += 1
-        second = int(self._now())
-        return self._leases[counter].report(counter, self._serial, now, second, is_last=is_last)
+        return self._leases[counter].report(counter, self._serial, now, is_last=is_last)
 
     def reserve_leased(
         self, name: str, claims: Sequence[CounterClaim], now: float
@@ -128,9 +127,10 @@ class LeasedCounters:
         claims = self._here.pop(name, None)
         if claims is None:
             return False
-        second = int(ended)
+        ticks, second = self._ticks(), int(ended)
         for claim in claims:
-            self._leases[claim.counter].settle(claim.amount, amounts.get(claim.counter, 0), second)
+            spent = amounts.get(claim.counter, 0)
+            self._leases[claim.counter].settle(claim.amount, spent, ticks, second)
         return True
 
     async def reserve(

@@ -21,7 +21,8 @@ from proxy.records.call import Key
 from proxy.store.sql import schema
 from proxy.store.sql.change_poller import ChangePoller
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.teams import KEY_CHANGES, KEY_LENGTH, token_hash
+from proxy.store.sql.teams import KEY_CHANGES, KEY_LENGTH, models_of, token_hash
+from proxy.store.sql.timestamps import seconds
 
 _MAX_KEYS = 10_000
 _KEYS_PER_READ = 500
@@ -233,6 +234,8 @@ def _keys() -> Select[Any]:
         keys.feature,
         teams.keeps_prompts,
         keys.revoked_at,
+        keys.expires,
+        keys.models,
         changes.label("changes"),
     ).join_from(schema.keys, schema.teams, keys.team == teams.id)
 
@@ -248,4 +251,6 @@ def _key(row: Row[Any]) -> Key:
         feature=row.feature,
         keeps_prompts=bool(row.keeps_prompts),
         revoked=row.revoked_at is not None,
+        expires=None if row.expires is None else seconds(row.expires),
+        models=models_of(row.models),
     )

@@ -14,6 +14,7 @@ from sqlalchemy import text as sql
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql import schema
+from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
@@ -76,8 +77,11 @@ class Compactions:
             target: Tokens to come down to; None for as far as facts go.
         """
         own = {"mode": mode.value, "keep_turns": keep_turns, "target_tokens": target}
-        with self._holding(place) as hold:
+        with self._holding(place) as (connection, hold):
+            before = hold.setting
             hold.write(**own, **_decision_values(by, now))
+            change = _audit_entry(place, "set compaction mode", (before, hold.setting))
+            record_change(connection, change, now)
             return hold.setting
 
     def step_back(self, place: tuple[str, str], to: CompactionMode, why: str, now: float) -> bool:
@@ -106,14 +110,17 @@ class Compactions:
             hold = _LockedFeature(connection, place)
             if hold.setting.stepped is None:
                 return False
+            before = hold.setting
             hold.write(**_decision_values(by, now))
+            change = _audit_entry(place, "resume compaction", (before, hold.setting))
+            record_change(connection, change, now)
             return True
 
     @contextmanager
-    def _holding(self, place: tuple[str, str]) -> "Iterator[_LockedFeature]":
+    def _holding(self, place: tuple[str, str]) -> "Iterator[tuple[Connection, _LockedFeature]]":
         """The feature, locked until what was decided about it is committed."""
         with write_transaction(self._engine) as connection:
-            yield _LockedFeature(connection, place)
+            yield connection, _LockedFeature(connection, place)
 
     def _has_room(self, connection: Connection, place: tuple[str, str]) -> bool:
         if self._is_known(connection, place):
@@ -150,6 +157,32 @@ class _LockedFeature:
         count = update(meta).where(meta.c.name == COMPACTION_CHANGES)
         self._connection.execute(count.values(number=meta.c.number + 1))
         self.setting = _setting(self._connection.execute(select(rows).where(self._at)).one())
+
+
+def _audit_entry(
+    place: tuple[str, str], action: str, settings: tuple[FeatureSettings, FeatureSettings]
+) -> AuditedChange:
+    """A person's decision about a feature, with its settings before and after."""
+    team, feature = place
+    before, after = map(_facts, settings)
+    return AuditedChange(
+        who=settings[1].changed_by,
+        action=action,
+        subject=feature or "(none)",
+        team=team,
+        before=before,
+        after=after,
+    )
+
+
+def _facts(setting: FeatureSettings) -> dict[str, object]:
+    """The values of a setting that its audit entry shows."""
+    return {
+        "mode": None if setting.mode is None else setting.mode.value,
+        "keep_turns": setting.keep_turns,
+        "target_tokens": setting.target,
+        "stepped_back_to": None if setting.stepped is None else setting.stepped.value,
+    }
 
 
 def _decision_values(by: str, now: float) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The database: SQLite by default with nothing to start, PostgreSQL by URL."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,7 +61,18 @@ _POSTGRES = (
     "SET statement_timeout = '30s'",
     "SET lock_timeout = '10s'",
     "SET idle_in_transaction_session_timeout = '60s'",
+    # Compiling a sum over days and their hours takes several times as long as summing.
+    "SET jit = off",
 )
+#: Settings of connections that only read, for pages: they cannot write, nor keep the server busy
+#: for longer than a page waits.
+_SQLITE_READER = ("PRAGMA query_only = ON",)
+_POSTGRES_READER = (
+    "SET default_transaction_read_only = on",
+    "SET statement_timeout = '5s'",
+)
+#: Connections of pages: as many as ask at once.
+_READERS: Final = 2
 #: Table in which Alembic keeps the revision of the tables.
 _VERSION: Final = table("alembic_version", column("version_num"))
 #: Error code of a standby that is not promoted yet.
@@ -121,13 +132,33 @@ def open_database(url: str) -> Engine:
     """
     where = _normal(url)
     if where.get_backend_name() == "sqlite":
-        return _sqlite(where)
+        return _sqlite(create_engine(where), _SQLITE)
     engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET)
+    return _postgres(engine, _POSTGRES)
+
+
+def open_reader(url: str) -> Engine:
+    """An engine with few connections of its own that only read, for questions that may be slow.
+
+    Nothing is connected yet, and the tables are there before something is.
+
+    Raises:
+        ValueError: As ``open_database``.
+    """
+    where, size = _normal(url), {"pool_size": _READERS, "max_overflow": 0}
+    if where.get_backend_name() == "sqlite":
+        return _sqlite(create_engine(where, **size), (*_SQLITE, *_SQLITE_READER))
+    engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET, **size)
+    return _postgres(engine, (*_POSTGRES, *_POSTGRES_READER))
+
+
+def _postgres(engine: Engine, settings: Sequence[str]) -> Engine:
+    """The engine, whose connections begin with these settings."""
 
     @event.listens_for(engine, "connect")
     def limit(connection: "PostgresConnection", _record: object) -> None:
         connection.autocommit = True
-        for setting in _POSTGRES:
+        for setting in settings:
             connection.execute(setting)
         connection.autocommit = False
 
@@ -248,6 +279,11 @@ def _migrating(engine: Engine) -> "Iterator[Config]":
             connection.invalidate()  # its turn and its limits go with it, and to nobody else
 
 
+def address(url: str | URL) -> str:
+    """A database's URL without its passwords, for people to read."""
+    return make_url(url).difference_update_query(["password", "sslpassword"]).render_as_string()
+
+
 def _normal(url: str) -> URL:
     try:
         where = make_url(url)
@@ -260,23 +296,23 @@ def _normal(url: str) -> URL:
     if where.drivername == "sqlite" and where.database and where.database != ":memory:":
         return where
     raise ValueError(
-        f"cannot keep a ledger at {where.render_as_string()}: "
+        f"cannot keep a ledger at {address(where)}: "
         "give sqlite:///path/to/file or postgresql://user:password@host/database"
     )
 
 
-def _sqlite(where: URL) -> Engine:
-    file = Path(where.database or "")
+def _sqlite(engine: Engine, settings: Sequence[str]) -> Engine:
+    """The engine, whose connections begin with these settings."""
+    file = Path(engine.url.database or "")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine = create_engine(where)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: SqliteConnection, _record: object) -> None:
         _close_to_others(file)
         connection.isolation_level = None  # the driver begins no transactions; `begin` below does
-        for setting in _SQLITE:
-            connection.execute(setting)
         _write_ahead(connection)
+        for setting in settings:
+            connection.execute(setting)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

@@ -3,7 +3,8 @@
 One transaction inserts the calls that are new and adds exactly those to the rollups, so a batch
 may come twice, in parts, or to two processes at once, and the sums stay right. A batch is a few
 statements, however many rows it has: the thread that runs them shares the interpreter with the
-gateway, and gives it up once per statement.
+gateway, and gives it up once per statement. It is summed once, by quarter; sums of days and hours,
+and histograms, are made of many batches later (``pending_sums``).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,12 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from proxy.records.receipt import Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
+from proxy.store.sql.rollup_statements import (
+    misses_statement,
+    pending_latencies_statement,
+    pending_sums_statement,
+    quarters_statement,
+)
 from proxy.store.sql.rows import COLUMNS, row_from_receipt
 
 _SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a statement
@@ -55,65 +62,29 @@ def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _NAMES = ", ".join(COLUMNS)
 
-SUMS = {
-    "calls": "sum(final)",
-    "attempts": "count(*)",
-    "errors": "sum(CASE WHEN final = 1 AND outcome IN ('refused', 'failed', 'broken') "
-    "THEN 1 ELSE 0 END)",
-    "estimated": "sum(estimated)",
-    "unpriced": "sum(CASE WHEN cost_nanos IS NULL AND (input IS NOT NULL OR outcome = 'answered') "
-    "THEN 1 ELSE 0 END)",
-    **{bucket: f"coalesce(sum({bucket}), 0)" for bucket in schema.BUCKETS},
-    "list_nanos": "sum(list_nanos)",
-    "cost_nanos": "sum(cost_nanos)",
-    "ttft_sum": "coalesce(sum(CASE WHEN final = 1 THEN ttft END), 0)",
-    "ttft_count": "count(CASE WHEN final = 1 THEN ttft END)",
-    "duration_sum": "sum(final * duration)",
-    **{f"{phase}_sum": f"sum({phase})" for phase in schema.PHASES},
-    "phases_count": "nullif(count(prefill), 0)",
-    **{name: f"sum({name})" for name in ("draft_tokens", "accepted_tokens", "gpu_seconds")},
-}
-"""Columns that rollups sum over calls."""
-_GROUP = tuple(column.name for column in schema.rollups.primary_key.columns)
-_GROUP_NAMES = ", ".join(_GROUP)
-_TIMES = {
-    "day": "started / 86400000000 AS day",
-    "quarter": "started / 900000000 * 900 AS quarter",
-}
-_GROUPED = ", ".join(_TIMES.get(name, name) for name in _GROUP)
-
-
-def _summed_column(name: str) -> str:
-    """SQL that adds to a rollup's sum; what is unknown on one side is the other's."""
-    old, new = f"rollups.{name}", f"excluded.{name}"
-    if schema.rollups.c[name].nullable:
-        return f"{name} = coalesce({old} + {new}, {old}, {new})"
-    return f"{name} = {old} + {new}"
-
-
-def rollup_statement(source: str) -> str:
-    """The statement that adds the calls in ``source`` to the rollups, in the order of their key."""
-    return f"""
-        INSERT INTO rollups ({_GROUP_NAMES}, {", ".join(SUMS)})
-        SELECT {_GROUPED}, {", ".join(SUMS.values())}
-        FROM {source}
-        GROUP BY {_GROUP_NAMES} ORDER BY {_GROUP_NAMES}
-        ON CONFLICT ({_GROUP_NAMES}) DO UPDATE SET {", ".join(map(_summed_column, SUMS))}
-    """  # noqa: S608 - made of the schema's own names
-
-
-_SQLITE_ROLLUPS = rollup_statement("calls WHERE rowid > ?")
+_OF_NEW = (pending_sums_statement(), misses_statement(), pending_latencies_statement())
+_SQLITE_OF_NEW = [
+    f"WITH new AS NOT MATERIALIZED (SELECT * FROM calls WHERE rowid > ?) {each}"  # noqa: S608 - as below
+    for each in _OF_NEW
+]
+_SQLITE_QUARTERS = quarters_statement("rollup_pending WHERE rowid > ?")
+_SQLITE_LAST = (
+    "SELECT (SELECT coalesce(max(rowid), 0) FROM calls),"
+    " (SELECT coalesce(max(rowid), 0) FROM rollup_pending)"
+)
 
 
 def _sqlite(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert under the one write lock: what has a higher row id than all before is new."""
-    last = connection.exec_driver_sql("SELECT coalesce(max(rowid), 0) FROM calls").scalar_one()
+    last, last_pending = connection.exec_driver_sql(_SQLITE_LAST).one()
     for start in range(0, len(rows), _SQLITE_ROWS):
         part = rows[start : start + _SQLITE_ROWS]
         connection.exec_driver_sql(
             _sqlite_insert(len(part)), tuple(value for values in part for value in values)
         )
-    connection.exec_driver_sql(_SQLITE_ROLLUPS, (last,))
+    for statement in _SQLITE_OF_NEW:
+        connection.exec_driver_sql(statement, (last,))
+    connection.exec_driver_sql(_SQLITE_QUARTERS, (last_pending,))
 
 
 def _sqlite_insert(rows: int) -> str:
@@ -131,6 +102,7 @@ def _type(column: Any) -> str:  # noqa: ANN401 - a Column of any type
 
 
 _TYPED = ", ".join(f"{column.name} {_type(column)}" for column in schema.calls.columns)
+_PENDING, *_OTHERS = _OF_NEW
 _POSTGRES = f"""
     WITH new AS (
         INSERT INTO calls ({_NAMES})
@@ -138,8 +110,9 @@ _POSTGRES = f"""
         ORDER BY call_id, attempt
         ON CONFLICT DO NOTHING
         RETURNING *
-    )
-    {rollup_statement("new")}
+    ), pending AS ({_PENDING} RETURNING *),
+    {", ".join(f"added_{n} AS ({each})" for n, each in enumerate(_OTHERS))}
+    {quarters_statement("pending")}
 """  # noqa: S608 - as above
 
 

@@ -14,7 +14,7 @@ run ahead of the database by some ten thousand calls before the thread makes has
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,6 +55,7 @@ class JournalShipper:
         self._batch = batch
         self._pause = pause
         self._ends: dict[Path, int] = {}  # how far each segment is drained, while it exists
+        self._others: set[Path] = set()  # segments that living processes hold, by the last sweep
         self._refusal: str | None = None
         self._unread: str | None = None
         self._wake = threading.Event()
@@ -78,8 +79,11 @@ class JournalShipper:
     @property
     def lag_bytes(self) -> int:
         """Bytes of the journal that are not known to be in the database."""
+        return self._lag_bytes(segments.list_segments(self._journal.folder))
+
+    def _lag_bytes(self, paths: Iterable[Path]) -> int:
         lag = self._journal.waiting_bytes - self._journal.spare_bytes
-        for path in segments.list_segments(self._journal.folder):
+        for path in paths:
             try:
                 lag += path.stat().st_size - self._ends.get(path, 0)
             except FileNotFoundError:
@@ -97,13 +101,17 @@ class JournalShipper:
     def close(self, deadline: float) -> bool:
         """Drain what is there and stop; False if not all was drained within ``deadline`` seconds.
 
-        Nothing is lost then: the next start goes on.
+        Nothing is lost then: the next start goes on. What another process still writes is its own.
         """
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(deadline)
-        return not self._thread.is_alive() and self.lag_bytes == 0
+        try:
+            left = set(segments.list_segments(self._journal.folder)) - self._others
+        except OSError:
+            return False  # whatever is there stays
+        return not self._thread.is_alive() and self._lag_bytes(left) == 0
 
     def ship_all(self) -> bool:
         """Drain all that is in the folder now; False if something could not be."""
@@ -128,7 +136,12 @@ class JournalShipper:
 
     def _ship_folder(self) -> bool:
         own = self._journal.segment
-        paths = segments.list_segments(self._journal.folder)
+        try:
+            paths = segments.list_segments(self._journal.folder)
+        except OSError as error:
+            self._note_unread(self._journal.folder, error)
+            return False
+        self._others.clear()
         self._ends = {path: self._ends[path] for path in paths if path in self._ends}
         done = True
         for path in paths:
@@ -162,9 +175,15 @@ class JournalShipper:
         except FileNotFoundError:  # another process drained it
             return True
         except OSError as error:
-            _log.exception("the journal shipper cannot read %s", path)
-            self._unread = f"the journal shipper cannot read the journal: {error.strerror or error}"
+            self._note_unread(path, error)
             return False
+
+    def _note_unread(self, path: Path, error: OSError) -> None:
+        """Note what could not be read; logged once until all could be read again."""
+        why = f"the journal shipper cannot read the journal: {error.strerror or error}"
+        if why != self._unread:
+            _log.error("the journal shipper cannot read %s, and retries", path, exc_info=error)
+        self._unread = why
 
     def _ship_own_segment(self, path: Path) -> bool:
         """Drain the segment that is being appended to, as far as it goes now."""
@@ -175,6 +194,7 @@ class JournalShipper:
         """Drain a segment nobody appends to any more, and delete it."""
         with segments.lock_segment(path) as file:
             if file is None:
+                self._others.add(path)
                 return True
             size = os.fstat(file.fileno()).st_size
             if not self._ship_segment(path, file, size, sealed=True):

@@ -31,7 +31,7 @@ from slo.duration import format_duration
 _log = logging.getLogger("thriftgate.store")
 
 FILE_NAME: Final = "known-keys.json"
-_VERSION: Final = 1
+_VERSION: Final = 2
 #: Keys that are encoded at a time; it takes a fifth of a millisecond.
 _KEYS_PER_ENCODING: Final = 500
 #: Ten thousand keys, which a keyring remembers, take about 3 MiB.

@@ -9,7 +9,8 @@ of it. A suspension holds as soon as it is heard of, until a person resumes. Wha
 comes again only if a person approves it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -26,6 +27,7 @@ from proxy.records.feature_mode import (
 )
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
+from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.locks import LockedSettings
@@ -86,6 +88,15 @@ class Layouts:
         with read_transaction(self._engine) as connection:
             return [rows.proposal_from_row(row) for row in connection.execute(query)]
 
+    def newest_proposals(self, most: int) -> Mapping[LayoutScope, Sequence[Proposal]]:
+        """So many versions of all places' layouts, those that were made last, newest first."""
+        query = select(schema.layouts).order_by(schema.layouts.c.made.desc()).limit(most)
+        found: defaultdict[LayoutScope, list[Proposal]] = defaultdict(list)
+        with read_transaction(self._engine) as connection:
+            for row in connection.execute(query):
+                found[rows.place_of(row)].append(rows.proposal_from_row(row))
+        return found
+
     def propose(self, place: LayoutScope, digest: str, moves: str, now: float) -> Proposal | None:
         """The proposal as it stands now; None where the team has too many features for one more.
 
@@ -109,7 +120,7 @@ class Layouts:
         Raises:
             ValueError: There is no such version.
         """
-        with self._holding(place) as hold:
+        with self._deciding(place, "approve layout", by, now) as hold:
             return hold.approve(version, by, now)
 
     def rollback(self, place: LayoutScope, by: str, now: float) -> FeatureState:
@@ -118,7 +129,7 @@ class Layouts:
         Raises:
             ValueError: There is no layout to roll back.
         """
-        with self._holding(place) as hold:
+        with self._deciding(place, "roll back layout", by, now) as hold:
             return hold.rollback(by, now)
 
     def switch(self, place: LayoutScope, mode: PlanningMode, by: str, now: float) -> FeatureState:
@@ -128,13 +139,17 @@ class Layouts:
         """
         with write_transaction(self._engine) as connection:
             hold = LockedSettings(connection, place, self._mode)
+            before = hold.own
             parts = [
                 LockedSettings(connection, each, self._mode)
                 for each in _families_with_own_mode(connection, place)
             ]
             for part in parts:
                 part.decide(by, now, mode="")
-            return hold.decide(by, now, mode=mode.value)
+            standing = hold.decide(by, now, mode=mode.value)
+            change = _audit_entry(place, "set layout mode", by, (before, hold.own))
+            record_change(connection, change, now)
+            return standing
 
     def suspend(self, place: LayoutScope, reason: str, now: float) -> bool:
         """Send the place's prompts unmodified until a person resumes; False if it is so already.
@@ -149,11 +164,24 @@ class Layouts:
 
     def resume(self, place: LayoutScope, by: str, now: float) -> bool:
         """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
-        with self._holding(place) as hold:
+        with self._deciding(place, "resume layouts", by, now) as hold:
             if not hold.own.suspended:
                 return False
             hold.decide(by, now, suspended="", suspended_at=0)
             return True
+
+    @contextmanager
+    def _deciding(
+        self, place: LayoutScope, action: str, by: str, now: float
+    ) -> Iterator[LockedSettings]:
+        """The place, locked; a person's decision about it is written down in the audit log."""
+        with write_transaction(self._engine) as connection:
+            hold = LockedSettings(connection, place, self._mode)
+            before = hold.own
+            yield hold
+            if hold.own != before:
+                change = _audit_entry(place, action, by, (before, hold.own))
+                record_change(connection, change, now)
 
     @contextmanager
     def _holding(self, place: LayoutScope) -> Iterator[LockedSettings]:
@@ -170,6 +198,31 @@ class Layouts:
             connection.execute(known).scalar_one()
             or connection.execute(others).scalar_one() < self._features
         )
+
+
+def _audit_entry(
+    place: LayoutScope, action: str, by: str, states: tuple[FeatureState, FeatureState]
+) -> AuditedChange:
+    """A decision about a place, with its states before and after."""
+    before, after = map(_facts, states)
+    family = f" on {place.family}" if place.family else ""
+    return AuditedChange(
+        who=by,
+        action=action,
+        subject=f"{place.feature or '(none)'}{family}",
+        team=place.team,
+        before=before,
+        after=after,
+    )
+
+
+def _facts(state: FeatureState) -> dict[str, object]:
+    """The values of a state that its audit entry shows."""
+    return {
+        "mode": None if state.mode is None else state.mode.value,
+        "layout": state.version,
+        "suspended": state.suspended,
+    }
 
 
 def _families_with_own_mode(connection: Connection, place: LayoutScope) -> list[LayoutScope]:

@@ -217,6 +217,20 @@ class Outbox:
             newest = query.order_by(alerts.began.desc()).limit(most)
             return _read(connection.execute(newest).scalars())
 
+    def begun_between(self, start: float, end: float, most: int) -> list[Alert]:
+        """The alerts that began in a period, the newest first.
+
+        Args:
+            start: In seconds since the epoch.
+            end: The same; what began then is not in it.
+            most: The most that are wanted.
+        """
+        alerts = schema.alerts.c
+        is_in = and_(alerts.began >= micros(start), alerts.began < micros(end))
+        query = select(alerts.text).where(is_in).order_by(alerts.began.desc()).limit(most)
+        with read_transaction(self._engine) as connection:
+            return _read(connection.execute(query).scalars())
+
     def ended_ids(self, ids: Iterable[str]) -> set[str]:
         """Those of these alerts that ended; what was never written down did not."""
         alerts = schema.alerts.c

@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, update
 
 from proxy.store.sql import schema
+from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import count_changed_rows, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
@@ -57,11 +58,20 @@ class Pins:
             _end(connection, pin.objective, pin.made)
             row: dict[str, Any] = {**msgspec.structs.asdict(pin), "until": micros(pin.until)}
             connection.execute(_SET, {**row, "made": micros(pin.made)})
+            facts = {"level": pin.level, "until": pin.until, "why": pin.why}
+            change = AuditedChange(
+                who=pin.who, action="pin objective", subject=pin.objective, after=facts
+            )
+            record_change(connection, change, pin.made)
 
-    def release(self, objective: str, now: float) -> bool:
+    def release(self, objective: str, now: float, who: str = "") -> bool:
         """Take the pin of an objective back, which ends now; False if there was none."""
         with write_transaction(self._engine) as connection:
-            return _end(connection, objective, now) > 0
+            if not _end(connection, objective, now):
+                return False
+            change = AuditedChange(who=who, action="release objective", subject=objective)
+            record_change(connection, change, now)
+        return True
 
     def current_pins(self, now: float) -> Mapping[str, PinRow]:
         """The pins that have not ended, by objective; of several of one, the last."""

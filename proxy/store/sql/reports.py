@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from dashboards.reports import (
+    ALL_CALLS,
     BY_TEAM,
     MAX_TIMED_CALLS,
     MAX_USERS,
@@ -30,6 +31,7 @@ from dashboards.reports import (
     Percentiles,
     ReportPeriod,
     Spend,
+    SpendFilter,
     Times,
 )
 from proxy.records.receipt import IDLE_TEAM, answering_model
@@ -37,7 +39,8 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.engine_usage import UpstreamUsage, upstream_usage
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.inserts import SUMS
+from proxy.store.sql.rollup_statements import SUMS
+from proxy.store.sql.spend_filters import filter_conditions
 from proxy.store.sql.timestamps import seconds
 from slo.usage import Usage
 
@@ -68,10 +71,14 @@ class LedgerReports:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def spend(self, period: ReportPeriod, by: Collection[Part] = BY_TEAM) -> list[Spend]:
+    def spend(
+        self, period: ReportPeriod, by: Collection[Part] = BY_TEAM, only: SpendFilter = ALL_CALLS
+    ) -> list[Spend]:
         """See ``Reports.spend``."""
         read = _parts_to_read(by)
-        query = (_by_user if "user" in by else _query)(read, *period.bounds)
+        needs_receipts = "user" in by or "user" in only.values
+        query = (_from_receipts if needs_receipts else _query)(read, *period.bounds, only)
+        query = query.limit(MAX_USERS) if "user" in by else query
         with read_transaction(self._engine) as connection:
             rows = [row._asdict() for row in connection.execute(query) if _is_shown(row)]
         if "model" not in by:
@@ -103,11 +110,6 @@ class LedgerReports:
             key: Times(_percentiles(ttfts.get(key)), _percentiles(found), len(found))
             for key, found in durations.items()
         }
-
-    def unpriced_spend(self, period: ReportPeriod) -> list[Spend]:
-        """See ``Reports.unpriced``."""
-        by: tuple[Part, ...] = ("team", "feature", "model", "route")
-        return [row for row in self.spend(period, by) if row.unpriced]
 
     def upstream_usage(self, upstreams: Sequence[str], since: int) -> list[UpstreamUsage]:
         """The use of these upstreams since the beginning of a quarter of an hour."""
@@ -180,7 +182,7 @@ def _percentiles(micros: "array[int] | None") -> Percentiles:
     return Percentiles(*(seconds(ranked[-(-len(ranked) * part // 100) - 1]) for part in _PERCENTS))
 
 
-def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
+def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
     """Sums of days along the primary key, which need no sorting, and then the sums of those."""
     table = schema.rollups.c
     deepest = max((_PARTS.index(part) for part in parts), default=0)
@@ -188,10 +190,10 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
     days = (
         select(first, table.day, *others, *(_sum(table[name]) for name in _SUMMED))
         .where(
-            table.team.in_(_teams()),
             table.day.between(start // _DAY_S, end // _DAY_S),
             table.quarter >= start,
             table.quarter < end,
+            *filter_conditions(table, only),
         )
         .group_by(first, table.day, *others)
         .subquery("days")
@@ -206,7 +208,7 @@ def _query(parts: list[Part], start: int, end: int) -> Select[Any]:
     )
 
 
-def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
+def _from_receipts(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
     """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
     table = schema.calls.c
     groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
@@ -216,10 +218,13 @@ def _by_user(parts: list[Part], start: int, end: int) -> Select[Any]:
     dearest = func.coalesce(func.sum(table.cost_nanos), 0).desc()
     return (
         select(*groups, *sums)
-        .where(table.call_id >= id_floor(start), table.call_id < id_floor(end))
+        .where(
+            table.call_id >= id_floor(start),
+            table.call_id < id_floor(end),
+            *filter_conditions(table, only),
+        )
         .group_by(*groups)
         .order_by(dearest, *groups)
-        .limit(MAX_USERS)
     )
 
 
@@ -235,15 +240,6 @@ def _idle_part(columns: ReadOnlyColumnCollection[str, Any], what: ColumnElement[
 def _is_shown(row: Row[Any]) -> bool:
     """True unless there was neither an attempt nor idle time that costs."""
     return bool(row.attempts and (row.attempts > row.idle_attempts or row.idle_nanos))
-
-
-def _teams() -> Select[Any]:
-    """All teams with rollups, by one step down the index for each."""
-    table = schema.rollups
-    first = select(func.min(table.c.team).label("team")).cte("paying", recursive=True)
-    after = select(func.min(table.c.team)).where(table.c.team > first.c.team).scalar_subquery()
-    steps = first.union_all(select(after).where(first.c.team.is_not(None)))
-    return select(steps.c.team).where(steps.c.team.is_not(None))
 
 
 def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:

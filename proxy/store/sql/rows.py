@@ -39,7 +39,8 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
     usage = _NO_USAGE if receipt.usage is None else msgspec.structs.astuple(receipt.usage)
     ttft = _optional_micros(receipt.ttft)
     duration = micros(receipt.duration)
-    saved = (receipt.compaction_nanos, receipt.planning_nanos)
+    caching = (receipt.read_saved_nanos, receipt.write_extra_nanos)
+    saved = (receipt.compaction_nanos, receipt.planning_nanos, *caching)
     money = (receipt.list_nanos, receipt.cost_nanos, receipt.miss_nanos, *saved)
     engine = _engine_values(receipt)
     counts = (*engine, receipt.expected_read, receipt.miss_tokens)
@@ -62,6 +63,7 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
         *engine[:4],
         receipt.phases_from.value or None,
         *engine[4:],
+        *caching,
     )
 
 

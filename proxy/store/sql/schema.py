@@ -1,8 +1,11 @@
-"""The tables. Only this package and the migrations know them.
+"""The tables. Only this package and the migrations know them; ``access_tables`` has some more.
 
 Money is whole nano-dollars and time whole microseconds since the epoch (UTC): SQLite would turn
 NUMERIC into floats, while integers are exact on both databases. Yes and no are 1 and 0, so that
 they can be summed on both.
+
+Partial indexes name their condition for SQLite alone. The migrations give it to PostgreSQL, too;
+here it would import that dialect and its drivers into every process.
 """
 
 from sqlalchemy import (
@@ -62,9 +65,12 @@ keys = Table(
     Column("feature", TEXT, nullable=False),
     Column("created", BIG, nullable=False),
     Column("revoked_at", BIG),
+    Column("expires", BIG),
+    Column("models", TEXT),
     UniqueConstraint("hash"),
     sqlite_strict=True,
 )
+"""Callers' keys; ``models`` is a JSON list of the models that one may ask for, null for all."""
 
 BUCKETS = (
     "input",
@@ -80,6 +86,21 @@ BUCKETS = (
 
 PHASES = ("queue", "prefill", "decode", "transfer")
 """Phases of an engine's call, in microseconds, in the order in which they pass."""
+
+SAVINGS_SUMS = (
+    "read_saved_nanos",
+    "write_extra_nanos",
+    "planned",
+    "planning_nanos",
+    "planned_cost_nanos",
+    "compaction_nanos",
+    "notes_nanos",
+    "expected_read",
+    "missed",
+    "miss_tokens",
+    "miss_nanos",
+)
+"""Columns of rollups about savings and misses; null where no call said anything of them."""
 
 calls = Table(
     "calls",
@@ -137,6 +158,8 @@ calls = Table(
     Column("draft_tokens", BIG),
     Column("accepted_tokens", BIG),
     Column("gpu_seconds", BIG),
+    Column("read_saved_nanos", BIG),
+    Column("write_extra_nanos", BIG),
     sqlite_strict=True,
 )
 """One row per receipt.
@@ -155,13 +178,12 @@ Index(
     calls.c.feature,
     calls.c.started,
     sqlite_where=PLANNED,
-    postgresql_where=PLANNED,
 )
 
 REROUTED = calls.c.reroute_reason.is_not(None) & (calls.c.final == 1)
 """The calls that another route answered in the end, which ``calls_rerouted`` holds, as above."""
 
-Index("calls_rerouted", calls.c.call_id, sqlite_where=REROUTED, postgresql_where=REROUTED)
+Index("calls_rerouted", calls.c.call_id, sqlite_where=REROUTED)
 
 prompts = Table(
     "prompts",
@@ -200,6 +222,7 @@ rollups = Table(
     Column("draft_tokens", BIG),
     Column("accepted_tokens", BIG),
     Column("gpu_seconds", BIG),
+    *(Column(name, BIG) for name in SAVINGS_SUMS),
     sqlite_strict=True,
     sqlite_with_rowid=False,
 )
@@ -300,6 +323,32 @@ alerts = Table(
     sqlite_strict=True,
 )
 """Alerts for people, in JSON, as they stand now; ``ended`` is null while one goes on."""
+
+stored_budgets = Table(
+    "stored_budgets",
+    metadata,
+    Column("name", TEXT, primary_key=True),
+    Column("text", TEXT, nullable=False),
+    Column("changed_by", TEXT, nullable=False),
+    Column("changed_at", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""Budgets that people set on pages, as JSON."""
+
+report_deliveries = Table(
+    "report_deliveries",
+    metadata,
+    Column("report", TEXT, primary_key=True),
+    Column("ends", TEXT, primary_key=True),
+    Column("recipient", TEXT, primary_key=True),
+    Column("begins", TEXT, nullable=False),
+    Column("due", BIG),
+    Column("tries", Integer, nullable=False),
+    Column("sent", BIG),
+    Column("why", TEXT, nullable=False),
+    sqlite_strict=True,
+)
+"""Scheduled reports by period, days as ``2026-11-30``; ``due`` and ``why`` are those of outbox."""
 
 outbox = Table(
     "outbox",

@@ -1,14 +1,17 @@
 """Teams and their keys, as an administrator makes and revokes them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, insert, select, update
+import msgspec
+from sqlalchemy import Connection, Engine, Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from proxy.store.sql import schema
+from proxy.store.sql.audit_log import GATEWAY, AuditedChange, record_change
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
@@ -31,6 +34,23 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """Limits of a key.
+
+    Attributes:
+        expires: Time from which it opens nothing, in seconds since the epoch; None for never.
+        models: The models that its calls may ask for; None for all.
+    """
+
+    expires: float | None = None
+    models: frozenset[str] | None = None
+
+
+NO_LIMITS: Final = KeyLimits()
+"""Those of a key that opens all models for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
     """A key as an administrator sees it.
 
@@ -42,6 +62,7 @@ class KeyRecord:
         feature: The feature of calls that name none.
         created: Seconds since the epoch.
         revoked_at: The same; None while it opens.
+        limits: Its expiry and the models it may ask for.
     """
 
     id: str
@@ -51,6 +72,7 @@ class KeyRecord:
     feature: str
     created: float
     revoked_at: float | None
+    limits: KeyLimits = NO_LIMITS
 
 
 def token_hash(token: str) -> bytes:
@@ -68,7 +90,9 @@ class Teams:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def create(self, name: str, *, now: float, keeps_prompts: bool = False) -> Team:
+    def create(
+        self, name: str, *, now: float, keeps_prompts: bool = False, who: str = GATEWAY
+    ) -> Team:
         """A new team.
 
         Raises:
@@ -81,15 +105,27 @@ class Teams:
             "keeps_prompts": int(keeps_prompts),
             "created": micros(now),
         }
+        facts = {"name": name, "keeps_prompts": keeps_prompts}
+        change = AuditedChange(
+            who=who, action="create team", subject=name, team=team.id, after=facts
+        )
         try:
             with write_transaction(self._engine) as connection:
                 connection.execute(insert(schema.teams).values(values))
+                record_change(connection, change, now)
         except IntegrityError as error:
             raise ValueError(f"there is a team named {name!r} already") from error
         return team
 
     def create_key(
-        self, team: str, name: str, *, now: float, feature: str = ""
+        self,
+        team: str,
+        name: str,
+        *,
+        now: float,
+        feature: str = "",
+        limits: KeyLimits = NO_LIMITS,
+        who: str = GATEWAY,
     ) -> tuple[KeyRecord, str]:
         """A new key of the team with this id, and its secret, which is told this once.
 
@@ -105,47 +141,58 @@ class Teams:
             feature=feature,
             created=now,
             revoked_at=None,
+            limits=limits,
         )
-        values = {
-            "id": key.id,
-            "team": team,
-            "name": name,
-            "hash": token_hash(secret),
-            "hint": key.hint,
-            "feature": feature,
-            "created": micros(now),
-        }
+        change = AuditedChange(
+            who=who, action="create key", subject=key.id, team=team, after=_key_facts(key)
+        )
         try:
             with write_transaction(self._engine) as connection:
-                connection.execute(insert(schema.keys).values(values))
+                row = {**_key_values(key), "hash": token_hash(secret)}
+                connection.execute(insert(schema.keys).values(row))
                 _count_change(connection)
+                record_change(connection, change, now)
         except IntegrityError as error:
             raise ValueError(f"there is no team with the id {team!r}") from error
         return key, secret
 
-    def revoke(self, key_id: str, *, now: float) -> bool:
+    def revoke(self, key_id: str, *, now: float, who: str = GATEWAY) -> bool:
         """Close a key for good, within seconds in every process; False if it was not open."""
         keys = schema.keys
-        close = (
-            update(keys)
-            .where(keys.c.id == key_id, keys.c.revoked_at.is_(None))
-            .values(revoked_at=micros(now))
-        )
+        is_open = (keys.c.id == key_id) & keys.c.revoked_at.is_(None)
+        close = update(keys).where(is_open).values(revoked_at=micros(now))
         with write_transaction(self._engine) as connection:
-            revoked = count_changed_rows(connection, close) == 1
-            if revoked:
-                _count_change(connection)
-        return revoked
+            found = connection.execute(select(keys).where(is_open)).one_or_none()
+            if found is None or count_changed_rows(connection, close) != 1:
+                return False
+            _count_change(connection)
+            before = _key_facts(_key(found))
+            change = AuditedChange(
+                who=who, action="revoke key", subject=key_id, team=found.team, before=before
+            )
+            record_change(connection, change, now)
+        return True
 
-    def keep_prompts(self, team: str, *, keeps: bool) -> bool:
+    def keep_prompts(self, team: str, *, keeps: bool, now: float, who: str = GATEWAY) -> bool:
         """Let a team opt in to storing prompt text, or out; False if there is no such team."""
         teams = schema.teams
         change = update(teams).where(teams.c.id == team).values(keeps_prompts=int(keeps))
         with write_transaction(self._engine) as connection:
-            found = count_changed_rows(connection, change) == 1
-            if found:
-                _count_change(connection)
-        return found
+            found = connection.execute(select(teams).where(teams.c.id == team)).one_or_none()
+            if found is None:
+                return False
+            connection.execute(change)
+            _count_change(connection)
+            audited = AuditedChange(
+                who=who,
+                action="keep prompts" if keeps else "drop prompts",
+                subject=found.name,
+                team=team,
+                before={"keeps_prompts": bool(found.keeps_prompts)},
+                after={"keeps_prompts": keeps},
+            )
+            record_change(connection, audited, now)
+        return True
 
     def all(self) -> Sequence[Team]:
         """All teams, by name."""
@@ -166,18 +213,100 @@ class Teams:
         keys = schema.keys
         query = select(keys).where(keys.c.team == team).order_by(keys.c.created, keys.c.id)
         with read_transaction(self._engine) as connection:
-            return [
-                KeyRecord(
-                    id=row.id,
-                    team=row.team,
-                    name=row.name,
-                    hint=row.hint,
-                    feature=row.feature,
-                    created=seconds(row.created),
-                    revoked_at=None if row.revoked_at is None else seconds(row.revoked_at),
-                )
-                for row in connection.execute(query)
-            ]
+            return [_key(row) for row in connection.execute(query)]
+
+    def keys_page(
+        self, teams: frozenset[str] | None, limit: int, *, before: tuple[float, str] | None = None
+    ) -> Sequence[KeyRecord]:
+        """Keys, the newest first, revoked ones included.
+
+        Args:
+            teams: Ids of the teams whose keys are wanted; None for all.
+            limit: The most that are wanted.
+            before: Creation and id of a key; only older ones are wanted. None for the newest.
+        """
+        keys = schema.keys.c
+        query = select(schema.keys).order_by(keys.created.desc(), keys.id.desc()).limit(limit)
+        if teams is not None:
+            query = query.where(keys.team.in_(sorted(teams)))
+        if before is not None:
+            at = micros(before[0])
+            query = query.where(
+                (keys.created < at) | ((keys.created == at) & (keys.id < before[1]))
+            )
+        with read_transaction(self._engine) as connection:
+            return [_key(row) for row in connection.execute(query)]
+
+    def key(self, key_id: str) -> KeyRecord | None:
+        """The key with this id, revoked or not."""
+        query = select(schema.keys).where(schema.keys.c.id == key_id)
+        with read_transaction(self._engine) as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else _key(row)
+
+    def key_names(self, keys: Collection[str]) -> dict[str, str]:
+        """The names of keys, by their ids; those that are not there are left out."""
+        table = schema.keys.c
+        query = select(table.id, table.name).where(table.id.in_(sorted(keys)))
+        with read_transaction(self._engine) as connection:
+            return {row.id: row.name for row in connection.execute(query)}
+
+    def key_teams(self, keys: Collection[str]) -> dict[str, str]:
+        """The ids of the teams of keys, by the keys' ids; those that are not there are left out."""
+        table = schema.keys.c
+        query = select(table.id, table.team).where(table.id.in_(sorted(keys)))
+        with read_transaction(self._engine) as connection:
+            return {row.id: row.team for row in connection.execute(query)}
+
+
+def models_of(text: str | None) -> frozenset[str] | None:
+    """The models in a key's column; None for all."""
+    return None if text is None else frozenset(msgspec.json.decode(text, type=list[str]))
+
+
+def _key(row: Row[Any]) -> KeyRecord:
+    return KeyRecord(
+        id=row.id,
+        team=row.team,
+        name=row.name,
+        hint=row.hint,
+        feature=row.feature,
+        created=seconds(row.created),
+        revoked_at=None if row.revoked_at is None else seconds(row.revoked_at),
+        limits=KeyLimits(
+            expires=None if row.expires is None else seconds(row.expires),
+            models=models_of(row.models),
+        ),
+    )
+
+
+def _key_values(key: KeyRecord) -> dict[str, Any]:
+    """The columns of a new key, but for its hash."""
+    limits = key.limits
+    return {
+        "id": key.id,
+        "team": key.team,
+        "name": key.name,
+        "hint": key.hint,
+        "feature": key.feature,
+        "created": micros(key.created),
+        "expires": None if limits.expires is None else micros(limits.expires),
+        "models": None
+        if limits.models is None
+        else msgspec.json.encode(sorted(limits.models)).decode(),
+    }
+
+
+def _key_facts(key: KeyRecord) -> dict[str, Any]:
+    """The values of a key that its audit entry shows."""
+    models = key.limits.models
+    return {
+        "name": key.name,
+        "ends_in": key.hint,
+        "feature": key.feature,
+        "expires": key.limits.expires,
+        "models": None if models is None else sorted(models),
+    }
 
 
 def _count_change(connection: Connection) -> None:

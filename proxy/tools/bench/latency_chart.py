@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.errors import OperatorError
+from proxy.errors import OperatorError, how_to_install
 from proxy.tools.bench.latency_summary import CellFigures, LatencyPercentiles
 
 _SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -19,8 +19,8 @@ _HEIGHT: Final = 150
 #: Blue and orange, which the colour-blind tell apart, too (Okabe and Ito, 2008).
 _COLORS: Final = {"cold": "#0072B2", "warm": "#E69F00"}
 _MISSING: Final = (
-    "A PNG needs the package vl-convert-python, the extra [plots]: pip install"
-    " 'thriftgate[plots]'. Without --plot, the chart is drawn in the terminal."
+    f"A PNG needs the package vl-convert-python: {how_to_install('plots')}."
+    " Without --plot, the chart is drawn in the terminal."
 )
 #: Factor by which an axis goes beyond its values, and the least of a logarithmic one.
 _MARGIN: Final = 1.15

@@ -167,7 +167,7 @@ class LatencyRun:
 def doubts(plan: LatencyPlan, ratio: TokenRatio, cells: Sequence[CellFigures]) -> Iterator[str]:
     """Reasons to distrust some of the figures, as sentences."""
     if ratio.is_estimate:
-        yield "The server tells no usage: prompt lengths are estimates, tokens are unknown."
+        yield "The server reports no usage: prompt lengths are estimates, tokens are unknown."
     yield from _prefix_doubts(cells)
     short = [each for each in cells if _is_short(each, plan.output_tokens)]
     if short:

@@ -82,6 +82,17 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: D
     console.print("Ctrl-C to stop; nothing is left behind.")
 
 
+def dashboard(console: Console, url: str) -> None:
+    """Say where the dashboard is.
+
+    Args:
+        console: Console for the message.
+        url: Link that signs in once.
+    """
+    console.print("\nThe dashboard shows what these calls cost; this link signs in once:\n")
+    console.print(url, style="bold", soft_wrap=True, markup=False)
+
+
 def _questions(folder: str, result: DemoResult) -> Iterator[str]:
     """Commands that ask about the calls, one a line."""
     yield f"export THRIFTGATE_FOLDER={folder}"

@@ -10,6 +10,8 @@ from typing import Any
 import uvloop
 from rich.console import Console
 
+from dashboards.access import HOME_PATH, sign_in_url
+from proxy.store.sql.users import FIRST_ADMIN
 from proxy.tools.demo import messages, plan
 from proxy.tools.demo.baseline import baseline_costs
 from proxy.tools.demo.progress import progress
@@ -21,6 +23,7 @@ from proxy.tools.demo.traffic import send
 _SPAN = timedelta(hours=1)
 
 _INTERRUPTED = 130
+_LINK_LIFETIME_S = 3600.0
 
 
 def run(
@@ -99,10 +102,22 @@ async def demo(
         messages.outcome(console, result)
         tell(result)
         if stays:
+            messages.dashboard(console, await _dashboard_link(staged))
             key = staged.keys[TEAMS[0]]
             messages.invitation(console, staged.base_url, key, staged.folder, result)
             await asyncio.wait([staged.served])
     return result
+
+
+async def _dashboard_link(staged: DemoSession) -> str:
+    """A link that signs in to the dashboard once; it holds for an hour from the start on."""
+    users, made = staged.gateway.store.users, staged.since.timestamp()
+
+    def create() -> str:
+        return users.create_link(FIRST_ADMIN, now=made, lifetime_s=_LINK_LIFETIME_S)
+
+    code = await staged.gateway.store.ask(create)
+    return sign_in_url(staged.base_url.removesuffix("/v1"), code, HOME_PATH)
 
 
 async def _result(console: Console, staged: DemoSession, count: int) -> DemoResult:

@@ -31,6 +31,24 @@ _TIME_SCALE = 0.05
 _PORTS_TRIED = 100
 _LAST_PORT = 65_535
 _BACKLOG = 4096
+#: They refuse and reroute nobody, so the demo's figures are those without them.
+_POLICIES = """
+[[budgets]]
+name = "teams-month"
+scope = "team"
+limit = "2"
+unit = "usd"
+window = "month"
+hard = false
+
+[[objectives]]
+name = "first-token"
+metric = "ttft"
+p = 95
+under = "1s"
+enforce = "observe"
+ladder = ["gpt-5.6-luna"]
+"""
 
 
 class DemoClock:
@@ -100,7 +118,8 @@ async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIter
     lab = Simulator(lab_settings, clock=clock, sleep=asyncio.sleep)
     with TemporaryDirectory(prefix="thriftgate-demo-") as name, listening(port) as listener:
         async with serving(lab_app(lab)) as upstream:
-            settings = demo_settings(Path(name), redirected_catalog(shipped, upstream))
+            catalog = redirected_catalog(shipped, upstream)
+            settings = demo_settings(Path(name), catalog, _POLICIES)
             async with serving_gateway(settings, listener) as (gateway, served):
                 keys, names = _teams(gateway, now.timestamp())
                 yield DemoSession(
@@ -130,14 +149,22 @@ async def serving_gateway(
             await served  # lets running calls end, also when the demo was stopped
 
 
-def demo_settings(folder: Path, catalog: str) -> Settings:
-    """Settings of their own: what is set for a real gateway is no business of the demo's."""
-    path = folder / "catalog.toml"
+def demo_settings(folder: Path, catalog: str, policies: str = "") -> Settings:
+    """Settings of their own: what is set for a real gateway is no business of the demo's.
+
+    Args:
+        folder: Folder of the gateway.
+        catalog: Text of its catalog file.
+        policies: Text of its policies file.
+    """
+    path, limits = folder / "catalog.toml", folder / "policies.toml"
     path.write_text(catalog, encoding="utf8")
+    limits.write_text(policies, encoding="utf8")
     return read(
         {
             "THRIFTGATE_FOLDER": str(folder),
             "THRIFTGATE_CATALOG": str(path),
+            "THRIFTGATE_POLICIES": str(limits),
             # The same calls sent directly are reckoned for each team; with a control arm besides,
             # a dozen conversations a team would come to something else in every run.
             "THRIFTGATE_CONTROL_SHARE": "0",

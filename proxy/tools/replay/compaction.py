@@ -84,7 +84,7 @@ class CompactedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is compacted and planned; the line's own where it cannot be."""
-        found = self._compact(line, now)
+        found = _NOT_COMPACTED if line.is_native else self._compact(line, now)
         sent = found.sent
         if sent is None:
             self._leave(found.why)
@@ -135,6 +135,10 @@ class CompactedVariant:
     def _leave(self, why: str) -> None:
         few = why in self._uncompacted or len(self._uncompacted) < _REASONS
         self._uncompacted[why if few else _OTHERS] += 1
+
+
+#: Of a Messages call, which is not compacted.
+_NOT_COMPACTED: Final = CompactionResult(why="other_wire")
 
 
 class _Body(msgspec.Struct):

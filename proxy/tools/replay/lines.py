@@ -4,6 +4,7 @@
 
     {"t": 0.0, "conversation": "c1", "key": "k", "feature": "f", "body": {…}, "reply": {…}}
     {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {…}}
+    {"custom_id": "2", "method": "POST", "url": "/v1/messages", "body": {…}}
     {"started": 1.79e9, "conversation": "…", "key_id": "key_…", "feature": "f", "prompt": "{…}"}
 
 The last is a receipt as JSON; its prompt is there where the team keeps prompts. Of a call's
@@ -17,6 +18,7 @@ import msgspec
 import orjson
 
 from proxy.errors import OperatorError
+from proxy.records.call import MESSAGES
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
 
@@ -44,11 +46,12 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
         conversation: Conversation that it is a part of; "" where nobody says.
         key: Key of the caller.
         feature: Feature that asks.
-        body: The chat body.
+        body: The chat body, or that of a Messages call.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.
         where: The file and the line it comes from, as ``file:line``; "" for nowhere.
         origin: Whence its body was shortened; None where it is the caller's own.
+        is_native: True if it is a Messages call.
     """
 
     at: float | None
@@ -60,6 +63,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     generated: int | None = None
     where: str = ""
     origin: UncompactedConversation | None = None
+    is_native: bool = False
 
 
 class _Row(msgspec.Struct):
@@ -120,6 +124,7 @@ def parse_line(raw: bytes) -> RecordedCall:
         body=body,
         reply=reply,
         generated=None if row.usage is None else row.usage.generated_tokens,
+        is_native=_is_native(row),
     )
 
 
@@ -146,15 +151,21 @@ def _from(said: str) -> str:
 
 
 def _check(row: _Row) -> None:
-    """Pass what is a chat call.
+    """Pass what is a chat call or a Messages call.
 
     Raises:
         Unreadable: If it is none.
     """
-    if row.method != "POST" or not row.url.endswith(_CHAT) or row.endpoint != _CHAT:
-        raise OperatorError("it is no chat completion")
+    is_chat = row.url.endswith(_CHAT) and row.endpoint == _CHAT
+    if row.method != "POST" or not (is_chat or _is_native(row)):
+        raise OperatorError("it is no chat completion and no Messages call")
     if not row.final:
         raise OperatorError("it is an attempt before the final one")
+
+
+def _is_native(row: _Row) -> bool:
+    """True if a line is a Messages call, by its path or its receipt's endpoint."""
+    return row.url.partition("?")[0].endswith("/messages") or row.endpoint == MESSAGES
 
 
 def _normalize_body(body: bytes) -> bytes:

@@ -14,6 +14,7 @@ from proxy.prefix.lessons import LayoutLearner, is_due, layout_effect
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
+from proxy.records.call import MESSAGES
 from proxy.records.feature_mode import LayoutScope
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.prompts import PromptReader
@@ -59,6 +60,7 @@ class PlannedVariant:
         self.name = "arranged" if arranges else "marked"
         self._planner = Planner(_SECRET, share=0.0, credit=credit)
         self._way: PlanningTarget = route_target(reading.route, reading.public, day)
+        self._native_way = route_target(reading.route, reading.public, day, MESSAGES)
         self._lessons = LayoutLearner()
         self._arranges = arranges
         self._names = names
@@ -78,10 +80,12 @@ class PlannedVariant:
             hint=line.conversation if self._names else "",
             body=line.body,
             origin=line.origin,
+            is_native=line.is_native,
         )
+        way = self._native_way if line.is_native else self._way
         self._now = now
         self._learn_from_answers(now)
-        feature = self._feature(layout_place(asked, self._way.model))
+        feature = self._feature(layout_place(asked, way.model))
         self._planned = None
         try:
             draft = self._planner.read_call(asked)
@@ -89,7 +93,7 @@ class PlannedVariant:
                 draft, len(feature.layouts)
             )
             layout = feature.layout_version(plan.layout)
-            self._planned = self._planner.plan_call(draft, self._way, plan, layout, now)
+            self._planned = self._planner.plan_call(draft, way, plan, layout, now)
         except Unplannable as why:
             feature.leave(str(why))
             return line.body

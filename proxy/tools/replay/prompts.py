@@ -2,19 +2,23 @@
 
 from typing import Final
 
+import msgspec
 import orjson
 
 from proxy.caches.port import CachedPrompt
 from proxy.calls import translation
+from proxy.calls.messages_on_chat import chat_translation
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError, UpstreamError
-from proxy.records.call import Call, Key
+from proxy.records.call import MESSAGES, Call, Key
 from proxy.records.request_fields import parse_request_fields
+from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.simulator import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
 from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
 
+_CHAT: Final = "chat/completions"
 _KEY: Final = Key(id="", team="", team_name="")
 #: One account upstream, as a gateway has.
 _ACCOUNT: Final = "replay"
@@ -51,15 +55,35 @@ class PromptReader:
         self.simulated: SimulatedModel = of_models([alone])[route.model or model.id]
         self._context = ReadingContext(vocabulary, self.simulated, _ACCOUNT)
 
-    def read_prompt(self, body: bytes, now: float) -> CachedPrompt:
-        """The prompt that a chat body makes.
+    def in_route_api(self, line: RecordedCall, now: float) -> RecordedCall:
+        """The line in the API of the route's upstream: a Messages call becomes a chat call.
+
+        Raises:
+            Unsayable: If it cannot be said there.
+        """
+        if not line.is_native:
+            return line
+        try:
+            found = chat_translation(self._call(line.body, now, MESSAGES), self.route)
+        except CallerError as error:
+            raise OperatorError(str(error)[:_WORDS]) from None
+        if found is None:
+            return line
+        return msgspec.structs.replace(line, body=found.call.body, is_native=False)
+
+    def read_prompt(self, body: bytes, now: float, *, is_native: bool = False) -> CachedPrompt:
+        """The prompt that a chat body makes, or one of a Messages call.
 
         Raises:
             Unsayable: If it cannot be said on the route's wire, or makes no prompt.
         """
         try:
-            sent = orjson.loads(translation.prepare(self._call(body, now), self.route).body)
-            if self.route.upstream.kind == "anthropic":
+            kind = self.route.upstream.kind
+            call = self._call(body, now, MESSAGES if is_native else _CHAT)
+            prepared = translation.prepare(call, self.route)
+            sent = orjson.loads(body if kind == "gemini" else prepared.body)
+            if self.route.upstream.speaks_messages:
+                sent.setdefault("model", self.route.model)  # clouds have it in the path
                 return messages_bodies.messages_prompt(sent, self._context)
             return chat_bodies.chat_prompt(sent, self._context)
         except (CallerError, UpstreamError) as error:
@@ -78,12 +102,12 @@ class PromptReader:
             return ()
         return tuple(token for part in parts if part.kind in _SPOKEN for token in part.tokens)
 
-    def _call(self, body: bytes, now: float) -> Call:
+    def _call(self, body: bytes, now: float, endpoint: str) -> Call:
         return Call(
             id="",
             key=_KEY,
             method="POST",
-            endpoint="chat/completions",
+            endpoint=endpoint,
             headers={},
             body=body,
             fields=parse_request_fields(body),

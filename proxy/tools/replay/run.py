@@ -117,8 +117,8 @@ class _Run:
     def call(self, line: RecordedCall, now: float) -> None:
         """Replay one call."""
         try:
-            line = self._with_replayed_model(line)
-            prompt = self._reading.read_prompt(line.body, now)
+            line = self._reading.in_route_api(self._with_replayed_model(line), now)
+            prompt = self._reading.read_prompt(line.body, now, is_native=line.is_native)
         except OperatorError as why:
             reason = str(why)
             few = reason in self._left_out or len(self._left_out) < _REASONS
@@ -195,7 +195,7 @@ class _Run:
         if body is line.body or body == line.body:
             return as_sent
         try:
-            prompt = self._reading.read_prompt(body, now)
+            prompt = self._reading.read_prompt(body, now, is_native=line.is_native)
         except OperatorError:
             way.sums.refused += 1
             return None

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from proxy.caches.port import CachedPrompt, Served
-from proxy.prefix.prompts.lru_cache import LruCache
+from proxy.records.lru_cache import LruCache
 from proxy.tools.replay.cache_limits import PieceTimes
 from proxy.tools.replay.prompt_starts import PromptStarts
 from proxy.tools.replay.prompt_units import PromptPiece, PromptPieces, PromptUnits

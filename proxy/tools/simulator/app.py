@@ -1,4 +1,4 @@
-"""The simulator's HTTP surface: both APIs under ``/v1``, answers marked ``x-lab: simulated``."""
+"""The simulator's HTTP surface: both APIs under ``/v1``, marked ``x-simulator: simulated``."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -170,7 +170,7 @@ def _header_directives(request: Request) -> FaultDirectives:
         Refusal: If one is unknown.
     """
     try:
-        return parse_directives(request.headers.get("x-lab-fault", ""))
+        return parse_directives(request.headers.get("x-simulator-fault", ""))
     except ValueError as unknown:
         raise provider_refusal(400, str(unknown)) from unknown
 
@@ -211,16 +211,16 @@ def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
 def _headers(
     lab: Simulator, wire: WireName, exchange: SimulatedExchange, seconds: float
 ) -> list[tuple[str, str]]:
-    told = [("x-lab", "simulated")]
+    told = [("x-simulator", "simulated")]
     if wire == "anthropic":
         told += [
             ("request-id", exchange.request_id),
-            ("anthropic-organization-id", "thriftgate-lab"),
+            ("anthropic-organization-id", "thriftgate-simulator"),
         ]
     else:
         told += [
             ("x-request-id", exchange.request_id),
-            ("openai-organization", "thriftgate-lab"),
+            ("openai-organization", "thriftgate-simulator"),
             ("openai-version", "2020-10-01"),
             ("openai-processing-ms", f"{seconds * 1000:.0f}"),
         ]
@@ -263,7 +263,7 @@ def _model(lab: Simulator, request: Request) -> Json:
 
 
 def _openai_model(name: str) -> Json:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "thriftgate-lab"}
+    return {"id": name, "object": "model", "created": 0, "owned_by": "thriftgate-simulator"}
 
 
 def _anthropic_model(name: str) -> Json:

@@ -104,7 +104,7 @@ def _object(scripted: ScriptedReply, kind: str, choices: list[Json]) -> Json:
         "created": scripted.created,
         "model": scripted.asked.model,
         "choices": choices,
-        "system_fingerprint": "lab-simulated",
+        "system_fingerprint": "fp_simulated",
         **(scripted.asked.echoes or {}),
     }
 

@@ -86,7 +86,7 @@ def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
         "created": scripted.created,
         "model": scripted.asked.model,
         "choices": [choice],
-        "system_fingerprint": "lab-simulated",
+        "system_fingerprint": "fp_simulated",
     }
 
 

@@ -1,9 +1,9 @@
 """Directives for single calls: faults, and what the simulated model answers.
 
 A cue is ``name`` or ``name=value``; several are joined by commas. They come from the header
-``x-lab-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the upstream's own
-script (one entry per call), or from the model's name after a plus sign (``gpt-5.5+death``). What
-all calls to a model suffer until they are let be comes on top.
+``x-simulator-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the
+upstream's own script (one entry per call), or from the model's name after a plus sign
+(``gpt-5.5+death``). What all calls to a model suffer until they are let be comes on top.
 """
 
 import re

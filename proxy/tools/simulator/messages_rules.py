@@ -51,6 +51,8 @@ def check(body: Body, model: SimulatedModel) -> None:
     Raises:
         Refusal: If it would not.
     """
+    if body.get("thread"):
+        raise _unsupported_thread()
     for name in body:
         if name not in _KNOWN:
             raise _refusal(f"{name}: Extra inputs are not permitted")
@@ -79,6 +81,17 @@ def _blocks(said: object) -> Sequence[Json]:
 
 def _refusal(message: str) -> UpstreamError:
     return provider_refusal(400, message)
+
+
+def _unsupported_thread() -> UpstreamError:
+    """The refusal of a conversation that the provider is to keep, which the simulator never does.
+
+    Source: anthropic 2.11, message threads (2026-11).
+    """
+    error = _refusal("thread: not supported for this request")
+    kept = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    error.details = {"details": kept}
+    return error
 
 
 def _check_bound(body: Body) -> None:

@@ -106,8 +106,9 @@ def of_models(models: Iterable[Model]) -> dict[str, SimulatedModel]:
 
 
 def _simulated_model(route: Route) -> SimulatedModel:
+    # Google's models are simulated by its OpenAI-compatible form.
     return SimulatedModel(
-        wire=route.upstream.kind,
+        wire="anthropic" if route.upstream.speaks_messages else "openai",
         regime=route.regime,
         provider=route.upstream.provider,
         min_cache_tokens=route.min_cache_tokens,

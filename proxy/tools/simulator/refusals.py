@@ -108,6 +108,7 @@ def error(wire: WireName, refusal: UpstreamError) -> dict[str, object]:
     if wire == "anthropic":
         fallback = "api_error" if refusal.status >= 500 else "invalid_request_error"
         return {
+            **refusal.details,
             "type": _ANTHROPIC_TYPES.get(refusal.status, fallback),
             "message": refusal.message,
         }

@@ -120,7 +120,7 @@ def reply(
 def signature(thinking: str) -> str:
     """The signature of a thinking block; it changes with every character of it."""
     return b64encode(
-        b"lab-simulated" + blake2b(thinking.encode(), digest_size=24).digest()
+        b"sim-simulated" + blake2b(thinking.encode(), digest_size=24).digest()
     ).decode()
 
 

@@ -12,7 +12,7 @@ from proxy.tools.simulator.upstream import SimulatedExchange, Sleep
 from slo.usage import Usage
 
 #: The ASGI extension with which the simulator's own server lets a connection be reset.
-RESET = "thriftgate.lab.reset"
+RESET = "thriftgate.simulator.reset"
 
 
 class PlayedResponse(Response):

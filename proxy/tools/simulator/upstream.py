@@ -144,7 +144,7 @@ class Simulator:
     def number(self) -> str:
         """A number no answer has had."""
         self._numbers += 1
-        return f"lab{self._numbers:016d}"
+        return f"sim{self._numbers:016d}"
 
     def cache(self, name: str) -> Cache:
         """The cache of the model of that name."""

@@ -34,10 +34,10 @@ def test_short_answers_lean_on_what_they_answer(answer, leans):
 
 @pytest.mark.parametrize("piece", ["the ", "a ", "((", "the first", " "])
 def test_no_answer_takes_long(piece):
-    before = time.perf_counter()
+    before = time.process_time()
     reference_strength(piece * 100_000)
 
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1
 
 
 OFFER = assistant(
@@ -165,7 +165,7 @@ def test_questions_that_the_next_message_does_not_answer_are_left_out():
 def test_no_text_takes_long(piece):
     part = parted(assistant(piece * 20_000), user("B"))
 
-    before = time.perf_counter()
+    before = time.process_time()
     texts(assistant_reply_facts(part))
 
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1

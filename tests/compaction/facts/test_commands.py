@@ -3,7 +3,7 @@ import time
 import msgspec
 import pytest
 
-from compaction.facts.commands import call_purposes, command_facts, names_to_keep
+from compaction.facts.commands import call_purposes, names_to_keep
 from compaction.facts.detail_levels import segment_at
 from compaction.facts.fact import DetailLevel
 from compaction.facts.region_contents import read_region
@@ -16,7 +16,6 @@ from tests.compaction.facts.regions import (
     called,
     parted,
     region,
-    texts,
     user,
 )
 
@@ -248,165 +247,3 @@ def test_many_names_take_no_time():
     told(part)
 
     assert time.process_time() - before < 1
-
-
-LONG = "<returncode>1</returncode>\n" + "src/app.py:10: def main_loop()\n" * 20
-PYTEST = """\
-    def test_status():
->       assert call_upstream(31.2)
-E       TimeoutError: upstream took 31.2s (limit 30.0s)
-E        +  where 31.2 = call_upstream()
-
-FAILED tests/test_x.py::test_status - Timeo...
-================ 1 failed, 11 passed in 0.31s ================
-exit code: 1"""
-LOG = "job done\n" * 20 + "ERROR job 5 failed: DiskFull on vol-7\n" + "so it goes\n" * 60
-
-
-def test_a_short_answer_stays_as_it_is():
-    assert texts(command_facts(parted(called("bash", "344\n", command="run x")))) == [
-        "bash(command=run x) → 344"
-    ]
-
-
-def test_of_a_long_one_its_exit_and_its_names_stay():
-    part = parted(called("bash", LONG + "no luck\n", command="cat"))
-
-    assert texts(command_facts(part)) == [
-        "bash(command=cat) → exit 1: no luck → src/app.py main_loop"
-    ]
-    assert texts(command_facts(part, names=0)) == ["bash(command=cat) → exit 1: no luck → …"]
-
-
-def test_a_failure_stands_on_the_line_of_its_command():
-    wrong = LONG + "ValueError: no\n"
-
-    assert texts(command_facts(parted(called("bash", wrong, command="x")), names=0)) == [
-        "bash(command=x) → exit 1: ValueError: no → …"
-    ]
-
-
-def test_a_file_that_only_tells_of_errors_went_well():
-    told = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
-
-    assert texts(command_facts(parted(called("bash", told, command="x")), names=0)) == [
-        "bash(command=x) → …"
-    ]
-
-
-def test_failures_of_a_test_run_and_of_a_log_stay():
-    part = parted(
-        called("sh", PYTEST, "a", cmd="pytest -q"), called("sh", LOG, "b", cmd="cat log0")
-    )
-
-    assert texts(command_facts(part, names=0)) == [
-        (
-            "sh(cmd=pytest -q) → exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s)"
-            " ¶ FAILED tests/test_x.py::test_status - Timeo... ¶ 1 failed, 11 passed in 0.31s → …"
-        ),
-        "sh(cmd=cat log0) → ERROR job 5 failed: DiskFull on vol-7",
-    ]
-
-
-def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
-    part = parted(*(called("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20)))
-    first, *_, last = texts(command_facts(part, names=0))
-
-    assert first.endswith("exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s) → …")
-    assert last.endswith("1 failed, 11 passed in 0.31s → …")
-
-
-def test_a_list_that_is_not_whole_ends_with_a_sign():
-    hits = "".join(f"src/mod_{at}.py:1: handler_{at}\n" for at in range(9))
-    part = parted(
-        called("sh", hits, "a", cmd="grep -rn handler src"),
-        called("sh", "handler_3 " * 20, "b", cmd="cat x"),
-        called("sh", "plain words of some length " * 9, "c", cmd="cat y"),
-        called("sh", "plain words", "d", cmd="cat z"),
-    )
-    first, *others = texts(command_facts(part))
-
-    assert "handler_4" in first
-    assert "handler_3" not in first
-    assert first.endswith(" …")
-    assert others == [
-        "sh(cmd=cat x) → handler_3",
-        "sh(cmd=cat y) → …",
-        "sh(cmd=cat z) → plain words",
-    ]
-
-
-def test_a_search_without_hits_found_nothing():
-    none = "<returncode>1</returncode>\n<output>\n</output>"
-
-    assert texts(command_facts(parted(called("bash", none, command="grep -r x .")))) == [
-        "bash(command=grep -r x .) → exit 1, nothing found"
-    ]
-    assert texts(command_facts(parted(called("bash", none, command="false")))) == [
-        "bash(command=false) → exit 1"
-    ]
-
-
-def test_an_exit_that_is_told_already_is_not_told_twice():
-    assert texts(command_facts(parted(called("bash", "no: exit code 3", command="x")))) == [
-        "bash(command=x) → exit 3: no: exit code 3"
-    ]
-    assert texts(command_facts(parted(called("bash", "no: exit 3", command="x")))) == [
-        "bash(command=x) → no: exit 3"
-    ]
-
-
-def test_the_purpose_of_a_call_follows_it_where_there_is_room():
-    call, result = called("bash", "<returncode>0</returncode>", command="python try.py --fast")
-    part = parted(user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result])
-
-    assert texts(command_facts(part)) == [
-        "bash(command=python try.py --fast) # I see whether it is quick → exit 0"
-    ]
-    assert texts(command_facts(part, names=0)) == ["bash(command=python try.py --fast) → exit 0"]
-
-
-def test_of_equal_commands_the_latest_stays():
-    part = parted(called("bash", "1", "a", command="x"), called("bash", "2", "b", command="x"))
-
-    assert texts(command_facts(part)) == ["bash(command=x) → 2"]
-
-
-def test_the_latest_part_of_them_stays_where_that_is_asked_for():
-    part = parted(*(called("bash", "", command=f"x{at}") for at in range(4)))
-
-    assert texts(command_facts(part, share=0.5)) == [
-        "bash(command=x2) → unknown",
-        "bash(command=x3) → unknown",
-    ]
-
-
-def test_an_action_among_commands_says_how_it_ended():
-    page = "\n".join(f"{at}: a line of a page" for at in range(40))
-    part = parted(
-        called("send_mail", page, "a", to="mei"),
-        called("send_mail", f"Error: mailbox full\n{page}", "b", to="li"),
-        called("bash", page, "c", command="cat src/a.py"),
-    )
-
-    found = texts(command_facts(part))
-
-    assert found[0].startswith("send_mail(to=mei) → unknown")
-    assert "mailbox full" in found[1]
-    assert "unknown" not in found[2]
-
-
-def test_results_of_unknown_calls_all_stay():
-    call, result = asked("", "", "one")
-
-    part = parted(user("go"), call, result, call, {**result, "content": "two"})
-
-    assert texts(command_facts(part)) == ["one", "two"]
-
-
-def test_frames_of_a_harness_around_an_answer_are_left_out():
-    framed = "<returncode>2</returncode>\n<output>\nno\n</output>"
-
-    assert texts(command_facts(parted(called("bash", framed, command="x")))) == [
-        "bash(command=x) → exit 2: no"
-    ]

@@ -118,10 +118,10 @@ def test_escapes_are_undone(text, meant):
 )
 def test_grounding_takes_time_linear_in_the_text(piece):
     text = piece * (100_000 // len(piece))
-    began = time.perf_counter()
+    began = time.thread_time()
     whole_sentences("nowhere to be found", text)
     unescape_json(text)
     word_stems(text)
     order_words(text)
 
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2

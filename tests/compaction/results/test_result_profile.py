@@ -104,7 +104,7 @@ def test_a_part_without_results_keeps_records():
 def test_no_line_takes_long(piece):
     text = "\n".join([piece * 4_000] * 80)
 
-    before = time.perf_counter()
+    before = time.process_time()
     is_rereadable(text)
 
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1

@@ -179,7 +179,7 @@ def test_a_value_nested_too_deep_has_no_leaf_strings():
 def test_no_text_takes_long(piece, finds):
     text = piece * (30_000 // len(piece))
 
-    before = time.perf_counter()
+    before = time.process_time()
     finds(text)
 
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2

@@ -1,10 +1,13 @@
-"""A pytest plugin for the SDK's own tests: our keys, and no mocks inside the client."""
+"""A pytest plugin for an SDK's own tests: our keys, and no mocks inside the client."""
 
 import os
+from typing import Final
 
 import pytest
 
 KEY_VARIABLE = "CONFORMANCE_API_KEY"
+#: Tests of what the client sends, which they ask of a mock inside it.
+_CLIENT_TESTS: Final = "test_output_format_conversion.py"
 
 
 class _Passing:
@@ -19,6 +22,10 @@ class _Overrides:
     def respx2_mock(self):
         return _Passing()
 
+    @pytest.fixture(name="respx_mock")
+    def respx_mock(self):
+        return _Passing()
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
@@ -31,8 +38,12 @@ def pytest_collection_modifyitems(session, config, items):
     """Set the client's keys, and leave out the tests that send nothing."""
     key = os.environ[KEY_VARIABLE]  # noqa: TID251 - handed down by the runner
     for plugin in config.pluginmanager.get_plugins():
-        if hasattr(plugin, "admin_api_key"):
+        if hasattr(plugin, "api_key") and hasattr(plugin, "base_url"):
             plugin.api_key = plugin.admin_api_key = key
-    silent = [item for item in items if item.name.startswith("test_path_params_")]
+    silent = [
+        item
+        for item in items
+        if item.name.startswith("test_path_params_") or item.path.name == _CLIENT_TESTS
+    ]
     config.hook.pytest_deselected(items=silent)
     items[:] = [item for item in items if item not in set(silent)]

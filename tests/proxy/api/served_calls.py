@@ -32,7 +32,7 @@ QUICK = RetryPolicy(first_byte_s=10.0, stall_s=5.0, retries=1, max_pause_s=8.0)
 
 @dataclass
 class ServedCall:
-    """What came of a call."""
+    """The results of one call."""
 
     caller: FakeCaller
     transport: FakeTransport

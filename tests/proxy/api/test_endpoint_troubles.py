@@ -79,7 +79,7 @@ def clumsy(*scripts: Scripted) -> EndpointHarness:
 
 def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
     harness = clumsy(Scripted([COMPLETION]))
-    with caplog.at_level(logging.ERROR, "thriftgate.front"):
+    with caplog.at_level(logging.ERROR, "thriftgate.api"):
         connection = harness.ask()
 
     assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
@@ -93,7 +93,7 @@ def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
 def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
     harness = clumsy(stream(chunk("a"), STREAM))
     connection = Connection([STREAMED])
-    with caplog.at_level(logging.ERROR, "thriftgate.front"), pytest.raises(RuntimeError):
+    with caplog.at_level(logging.ERROR, "thriftgate.api"), pytest.raises(RuntimeError):
         harness.ask(connection)
 
     assert connection.status == 200

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from proxy.api.isolation import NO_REALTIME, add_cache_salt, check_isolated
-from proxy.calls.settlement import Pseudonymizer
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.records.request_fields import parse_request_fields
 from tests.fakes.call_dependencies import KEY, call
 from tests.fakes.refusals import refusing
 
@@ -19,13 +20,21 @@ SELF_CONTAINED = [
     "images/edits",
     "images/generations",
     "images/variations",
+    "messages",
+    "messages/count_tokens",
     "moderations",
     "rerank",
     "responses",
     "responses/compact",
     "responses/input_tokens",
 ]
-CONTINUING = ["responses", "responses/compact", "responses/input_tokens"]
+CONTINUING = [
+    "messages",
+    "messages/count_tokens",
+    "responses",
+    "responses/compact",
+    "responses/input_tokens",
+]
 ALONE = ("chat/completions", "GET", 1)
 
 
@@ -194,3 +203,37 @@ def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
 def test_a_path_that_is_another_is_no_slip(endpoint):
     with refusing(403):
         check_isolated(call(b"{}", endpoint), 2)
+
+
+@pytest.mark.parametrize(
+    "thread", [b'{"type":"create"}', b'{"type":"continue","previous_message_id":"msg_1"}']
+)
+def test_a_thread_is_refused_where_teams_share_an_account_with_what_tool_runners_wait_for(thread):
+    body = b'{"model":"claude","messages":[],"thread":%b}' % thread
+    asked = call(body, "messages", fields=parse_request_fields(body))
+    with refusing(403, match="goes on from what the provider keeps .* \\(`thread`\\)") as caught:
+        check_isolated(asked, 2)
+
+    assert caught.value.details["details"]["error_code"] == "thread_unsupported_request"
+    check_isolated(asked, 1)
+
+
+@pytest.mark.parametrize("container", [b'"container_011C"', b'{"id":"container_011C"}'])
+@pytest.mark.parametrize("endpoint", ["messages", "messages/count_tokens"])
+def test_a_container_of_another_team_is_not_reached_where_teams_share_an_account(
+    container: bytes, endpoint: str
+) -> None:
+    body = b'{"model":"claude","messages":[],"container":%b}' % container
+    asked = call(body, endpoint, fields=parse_request_fields(body))
+    with refusing(403, match="goes on from what the provider keeps .* \\(`container`\\)") as caught:
+        check_isolated(asked, 2)
+
+    assert (caught.value.code, caught.value.param) == ("provider_state_is_shared", "container")
+    assert not caught.value.details
+    check_isolated(asked, 1)
+
+
+def test_a_new_container_is_made_for_any_team() -> None:
+    body = b'{"model":"claude","messages":[],"container":{"skills":[]}}'
+
+    check_isolated(call(body, "messages", fields=parse_request_fields(body)), 2)

@@ -5,12 +5,14 @@ import json
 import time
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from proxy.api.prefill import (
     MAX_AT_ONCE,
     MAX_BYTES_PER_MINUTE,
     PrefillRequests,
+    call_of_prompt,
     until_gone_or_superseded,
     warming_call,
 )
@@ -48,7 +50,7 @@ def a_call(body=None, conversation="", key=KEY, method="POST"):
 
 
 def test_a_prompt_is_warmed_by_a_call_for_one_token_of_a_feature_of_its_own():
-    call = warming_call(a_call())
+    call = warming_call(call_of_prompt(a_call()))
 
     assert json.loads(call.body) == {
         "model": "house-llm",
@@ -60,11 +62,36 @@ def test_a_prompt_is_warmed_by_a_call_for_one_token_of_a_feature_of_its_own():
     assert not call.is_streaming
 
 
+def test_a_responses_body_is_warmed_as_a_responses_call_that_keeps_nothing():
+    body = {"model": "house-llm", "input": "Tell me", "instructions": "Be brief."}
+    call = warming_call(call_of_prompt(a_call({**body, "background": True, "stream": True})))
+
+    assert call.endpoint == "responses"
+    assert json.loads(call.body) == {
+        **body,
+        "max_output_tokens": 1,
+        "store": False,
+        "stream": False,
+    }
+
+
+def test_a_messages_body_is_known_by_its_system_field_or_by_the_header():
+    system = a_call({**BODY, "system": "Be brief."})
+    named = msgspec.structs.replace(a_call(), headers={"anthropic-version": "2023-06-01"})
+
+    assert [call_of_prompt(each).endpoint for each in (system, named, a_call())] == [
+        "messages",
+        "messages",
+        "chat/completions",
+    ]
+    assert json.loads(warming_call(call_of_prompt(system)).body)["max_tokens"] == 1
+
+
 def test_a_body_that_is_no_json_or_another_method_is_refused():
     with pytest.raises(CallerError):
-        warming_call(a_call([1]))
+        call_of_prompt(a_call([1]))
     with pytest.raises(CallerError, match="POST"):
-        warming_call(a_call(method="GET"))
+        call_of_prompt(a_call(method="GET"))
 
 
 def test_a_newer_prompt_supersedes_the_earlier_one_of_its_conversation_only():
@@ -122,6 +149,7 @@ def test_the_wait_ends_with_the_caller_or_with_a_newer_prompt():
     asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_a_warmed_prompt_is_read_from_the_cache_of_the_replica_that_gets_the_call(tmp_path):
     messages = [{"role": "system", "content": LONG}, {"role": "user", "content": "Question"}]
     body = {"model": "house-llm", "messages": messages, "max_tokens": 8}
@@ -154,6 +182,43 @@ def test_a_warmed_prompt_is_read_from_the_cache_of_the_replica_that_gets_the_cal
     assert refused.json()["error"]["code"] == "not_an_engine"
     assert unknown.status_code == 401
     assert '"warming:' in receipts.text
+
+
+FORMS = {
+    "responses": {"instructions": LONG, "input": "Question", "max_output_tokens": 8},
+    "messages": {
+        "system": LONG,
+        "messages": [{"role": "user", "content": "Question"}],
+        "max_tokens": 8,
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("endpoint", FORMS)
+def test_prompts_of_other_apis_are_warmed_at_the_replica_that_gets_the_call(tmp_path, endpoint):
+    body = {"model": "house-llm", "metadata": {"feature": "desk"}, **FORMS[endpoint]}
+
+    async def story():
+        async with engine_fleet(tmp_path) as fleet:
+            who = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+
+            async def post(path):
+                return await fleet.client.post(f"{fleet.url}/{path}", json=body, headers=who)
+
+            warmed = await post("thriftgate/prefill")
+            sent = await post(endpoint)
+            named = f"thriftgate/calls/{warmed.headers['x-request-id']}"
+            receipts = await fleet.client.get(f"{fleet.url}/{named}", headers=who)
+            return warmed, sent, receipts.json()
+
+    warmed, sent, receipts = asyncio.run(story())
+
+    assert warmed.status_code == 200, warmed.text
+    replica = warmed.headers["x-thriftgate-replica"].partition(";")[0]
+    assert sent.headers["x-thriftgate-replica"].startswith(f"{replica}; warm: ")
+    assert int(sent.headers["x-thriftgate-cached-tokens"]) > 500
+    assert '"warming:desk"' in json.dumps(receipts)
 
 
 @asynccontextmanager

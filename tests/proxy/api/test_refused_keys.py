@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.api.refused_keys import RefusedKeyLog
+from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
 
 
 class Ticks:
@@ -23,7 +23,7 @@ def test_a_refused_key_is_logged_with_its_address_and_without_the_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
-        error = RefusedKeyLog(Ticks()).refuse(request(), is_missing=False)
+        error = RefusedKeyLog(Ticks()).refuse(request(), unauthenticated_error(is_missing=False))
 
     assert (error.status, error.code) == (401, "invalid_api_key")
     assert caplog.messages == ["A call from 192.0.2.7 was refused with 401 invalid_api_key"]
@@ -37,11 +37,11 @@ def test_refused_keys_are_logged_once_in_ten_seconds_and_counted(
     log = RefusedKeyLog(ticks)
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
         for _ in range(1001):
-            log.refuse(request(), is_missing=False)
+            log.refuse(request(), unauthenticated_error(is_missing=False))
         ticks.now += 10
-        log.refuse(request(), is_missing=True)
+        log.refuse(request(), unauthenticated_error(is_missing=True))
         ticks.now += 10
-        log.refuse(request(), is_missing=True)
+        log.refuse(request(), unauthenticated_error(is_missing=True))
 
     assert [each.partition("401 ")[2] for each in caplog.messages] == [
         "invalid_api_key",
@@ -58,6 +58,6 @@ def test_an_address_cannot_write_lines_of_its_own(
     client: Any, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
-        RefusedKeyLog(Ticks()).refuse(request(client), is_missing=True)
+        RefusedKeyLog(Ticks()).refuse(request(client), unauthenticated_error(is_missing=True))
 
     assert caplog.messages == [f"A call from {shown} was refused with 401 missing_api_key"]

@@ -167,7 +167,7 @@ def test_all_that_needs_no_escape_is_read_without():
         "files/a%62c",
         "files/ABC",
         "chat/completions/x%79z",
-        "messages/",
+        "messages/batches/",
         "files/%C3%A9",
         "files/a;b",
     ],

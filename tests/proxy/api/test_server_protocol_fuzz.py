@@ -1,4 +1,4 @@
-"""Whatever bytes a caller sends: nothing raises, nothing is answered twice, and it ends.
+"""Any bytes of a caller: nothing raises, nothing is answered twice, and the connection ends.
 
 What is a valid request is answered as uvicorn answers it, byte for byte, however it is cut.
 """
@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
@@ -206,6 +207,7 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
     assert ours == theirs
 
 
+@pytest.mark.slow
 @examples(75)
 @given(SPOKEN | spoiled(), CUTS, st.integers(0, 2))
 @example(b"GET /plain HTTP/1.1\r\nhost: us\r\n\r\n" * 40, [], 0)

@@ -41,7 +41,7 @@ CACHES: dict[str, Callable[[], Cache]] = {
     "slots": lambda: ServerSlots(SlotRules(similarity=0.0)),
 }
 #: Each property is tried on every cache, so fewer examples each will do.
-few = examples(18)
+few = examples(12)
 every_cache = pytest.mark.parametrize("make", CACHES.values(), ids=CACHES)
 
 SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
@@ -84,6 +84,7 @@ def test_read_written_and_fresh_tokens_add_up_to_the_prompt(
         assert min(served.read, served.fresh, *served.written.values(), 0) == 0
 
 
+@pytest.mark.slow
 @every_cache
 @few
 @given(before=st.lists(conversations(), max_size=3), talk=conversations())
@@ -152,6 +153,7 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
     assert cache.serve(add_automatic_mark(talk), 1).read in ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
 @few
 @given(talks=st.lists(conversations(), max_size=8))

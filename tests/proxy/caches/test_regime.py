@@ -2,7 +2,10 @@
 
 from fractions import Fraction
 
-from proxy.caches.regime import Regime
+import pytest
+
+from proxy.caches.regime import Regime, prompt_cost, write_surcharge
+from slo.usage import Usage
 
 
 def test_a_cache_that_takes_marks_says_so():
@@ -32,3 +35,11 @@ def test_a_mark_that_names_no_lifetime_has_the_shortest_sold() -> None:
 
     assert Regime(writes=writes, lifetimes={"1h": 3_600.0, "5m": 300.0}).usual_ttl == "5m"
     assert Regime().usual_ttl == ""
+
+
+def test_a_prompt_costs_what_its_tokens_cost_in_fresh_ones() -> None:
+    regime = Regime(read=Fraction(1, 10), writes={"5m": Fraction(5, 4), "1h": Fraction(2)})
+    used = Usage(input=100, cache_read=1_000, write_5m=40, write_1h=10, output=7)
+
+    assert prompt_cost(used, regime) == pytest.approx(100 + 100 + 50 + 20)
+    assert write_surcharge(used, regime) == pytest.approx(10 + 10)

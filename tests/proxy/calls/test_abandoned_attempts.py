@@ -227,7 +227,10 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
 )
 @pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
 def test_an_abandoned_call_of_any_endpoint_is_settled_at_its_reservation(endpoint, script):
-    asked = call(orjson.dumps({"model": "m", "input": "x" * 4000}), endpoint)
+    words = "x" * 4000
+    said = {"stream": True, "max_tokens": 4096, "messages": [{"role": "user", "content": words}]}
+    prompt = said if endpoint == "messages" else {"input": words}
+    asked = call(orjson.dumps({"model": "m", **prompt}), endpoint)
 
     done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
 

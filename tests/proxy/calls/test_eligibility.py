@@ -37,6 +37,12 @@ def test_a_call_that_no_cache_keeps_is_not_planned_and_its_receipt_says_why(othe
     assert skip_reason(other) == Passthrough(reason=reason)
 
 
+@pytest.mark.parametrize("kind", ["anthropic", "anthropic-bedrock", "anthropic-vertex"])
+@pytest.mark.parametrize("endpoint", ["messages", "chat/completions"])
+def test_calls_to_claude_are_planned_wherever_it_runs(kind, endpoint):
+    assert skip_reason(call(LONG, endpoint=endpoint), route("up", kind=kind)) is None
+
+
 def test_a_responses_call_that_is_translated_is_not_planned_and_its_receipt_says_why():
     claude = route("up", kind="anthropic")
 
@@ -133,3 +139,11 @@ SAID = orjson.dumps({"model": "any", "input": "x" * MIN_PLANNED_BYTES})
 def test_a_responses_call_is_planned_where_it_goes_in_its_own_words(to, is_planned):
     assert (skip_reason(call(SAID, endpoint="responses"), to) is None) == is_planned
     assert skip_reason(call(LONG), to) is None
+
+
+def test_a_call_of_anthropics_api_is_planned_where_its_upstream_speaks_it():
+    asked = call(LONG, endpoint="messages")
+
+    assert skip_reason(asked, route("up", kind="anthropic")) is None
+    assert skip_reason(asked, route("up")) == Passthrough(reason=OTHER_WIRE)
+    assert planning_request(asked).is_native

@@ -7,9 +7,10 @@ import pytest
 from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.settlement import AttemptInfo
+from proxy.catalog.entries import Upstream
 from proxy.providers.usage import openai_usage
 from tests.fakes.answers import DONE, chunk
-from tests.fakes.call_dependencies import call
+from tests.fakes.call_dependencies import call, route
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 
@@ -49,9 +50,38 @@ def test_a_turn_without_a_good_end_is_none(meter: Meter | None):
     assert finished_turn(AttemptInfo(call=call(BODY)), meter) is None
 
 
+ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+ENDED = b"data: %s\n\n" % orjson.dumps(
+    {"type": "response.completed", "response": {"output": [ITEM]}}
+)
+ASKED = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
+
+
+def test_a_turn_of_a_responses_call_has_the_items_that_its_engine_wrote():
+    engine = route("m", upstream=Upstream(name="house:0", kind="openai", base_url="http://a/v1"))
+    turn = finished_turn(AttemptInfo(call=ASKED, route=engine), metered(ENDED))
+
+    assert turn is not None
+    assert turn.call is ASKED
+    assert orjson.loads(turn.answer() or b"") == [ITEM]
+
+
+def test_a_turn_of_a_responses_call_that_an_engine_got_in_chat_has_items_too():
+    upstream = Upstream(
+        name="house:0", kind="openai", base_url="http://a/v1", serves_responses=False
+    )
+    info = AttemptInfo(call=ASKED, route=route("m", upstream=upstream))
+    turn = finished_turn(info, metered(chunk("Good day"), DONE))
+
+    assert turn is not None
+    assert orjson.loads(turn.answer() or b"") == [
+        {"type": "message", "role": "assistant", "content": "Good day"}
+    ]
+
+
 def test_other_endpoints_and_calls_that_nobody_waits_for_have_no_turns():
     meter = metered(chunk("Good day"), DONE)
     warming = msgspec.structs.replace(call(BODY), feature="warming:chat")
 
-    assert finished_turn(AttemptInfo(call=call(BODY, endpoint="responses")), meter) is None
+    assert finished_turn(AttemptInfo(call=call(BODY, endpoint="completions")), meter) is None
     assert finished_turn(AttemptInfo(call=warming), meter) is None

@@ -133,6 +133,7 @@ class FixedDecision:
         return self._decision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), list(product(PACES, PACES)))
 def test_calls_with_a_deadline_are_not_slower_than_without(first, second):
     direct = calls(first, second, deadline=None)

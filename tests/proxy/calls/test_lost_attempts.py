@@ -7,7 +7,7 @@ import pytest
 from proxy.calls.lost_attempts import LostAttempt
 from proxy.calls.ports import CallContext
 from tests.fakes.upstream import broken
-from tests.proxy.calls.test_route_sequence import course, line
+from tests.proxy.calls.sequenced_routes import course, line
 
 DEADLINE = 1.0
 

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
-from proxy.prefix.explain.reasons import MissReason, ProviderReason
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.sse import EventFramer
 from proxy.providers.usage import openai_usage
 from slo.usage import Usage
+from tests.fakes.answers import metered_answer
+from tests.fakes.gemini_answers import USAGE as GOOGLE_USAGE
+from tests.fakes.gemini_answers import answer, event_stream
 from tests.fakes.streams import (
     CHAT,
     DONE,
@@ -25,12 +27,6 @@ from tests.fakes.streams import (
     usages,
     used,
 )
-
-
-def answered(body: bytes) -> Meter:
-    meter = Meter(openai_usage, streamed=False)
-    meter.feed(body)
-    return meter
 
 
 @pytest.mark.parametrize(("stream", "name"), [(CHAT, "chatcmpl-1"), (RESPONSES, "resp_1")])
@@ -152,7 +148,7 @@ def test_text_beyond_the_bound_is_not_kept() -> None:
 
 def test_a_json_answer_is_a_stream_of_one_piece() -> None:
     message = {"role": "assistant", "content": "Hello", "usage": used(1, 1)}
-    meter = answered(
+    meter = metered_answer(
         orjson.dumps(
             {"id": "chatcmpl-1", "choices": [{"index": 0, "message": message}], "usage": used(9, 2)}
         )
@@ -165,14 +161,14 @@ def test_a_json_answer_is_a_stream_of_one_piece() -> None:
 
 
 def test_a_json_answer_that_is_an_error_is_broken() -> None:
-    meter = answered(b'{"error":{"message":"Overloaded"}}')
+    meter = metered_answer(b'{"error":{"message":"Overloaded"}}')
 
     assert (meter.has_begun, meter.is_finished, meter.is_broken) == (False, False, True)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"RIFF\x00\xff", b'{"object":"list","data":[]}'])
 def test_an_answer_without_usage_is_finished_all_the_same(body: bytes) -> None:
-    meter = answered(body)
+    meter = metered_answer(body)
 
     assert meter.usage is None
     assert meter.is_finished
@@ -319,24 +315,6 @@ def test_an_answer_that_is_empty_but_whole_has_begun() -> None:
     assert not metered(DONE).has_begun
 
 
-SAID = {"type": "tools_changed", "cache_missed_input_tokens": 7}
-CACHE_MISS = {"diagnostics": {"cache_miss_reason": SAID}}
-
-
-def test_a_providers_own_reason_for_a_miss_is_read() -> None:
-    streamed = metered(named("message_start", message={"id": "msg_1", **CACHE_MISS}))
-
-    assert streamed.miss_reason == ProviderReason(MissReason.DIVERGED, "the tools changed", 7)
-    assert answered(orjson.dumps({"id": "msg_1", **CACHE_MISS})).miss_reason == streamed.miss_reason
-
-
-def test_diagnostics_in_generated_text_are_no_miss_reason() -> None:
-    assert (
-        answered(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).miss_reason is None
-    )
-    assert metered(*MESSAGES).miss_reason is None
-
-
 #: More keys than are parsed on the event loop.
 DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
 
@@ -371,42 +349,28 @@ def test_an_event_with_too_many_keys_has_begun_the_answer_and_its_usage_is_read(
     assert meter.usage == Usage(input=9, output=2)
 
 
-TIMINGS = {"prompt_ms": 8, "predicted_ms": 600, "draft_n": 16, "draft_n_accepted": 12}
-REPORT = EngineTimings(prefill=0.008, decode=0.6, draft_tokens=16, accepted_tokens=12)
-
-
-def test_an_engine_s_timings_are_read_from_a_whole_answer() -> None:
-    meter = answered(orjson.dumps({"id": "x", "usage": used(9, 2), "timings": TIMINGS}))
-
-    assert meter.timings == REPORT
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        event({"id": "x", "choices": [], "usage": used(9, 2), "timings": TIMINGS}),
-        event({"choices": [{"index": 0, "finish_reason": "stop"}], "timings": TIMINGS}),
-        event({"type": "response.completed", "response": {"id": "x"}, "timings": TIMINGS}),
-    ],
+GOOGLE = event_stream(
+    answer({"text": "Hel"}, usage={"promptTokenCount": 100}),
+    answer({"text": "lo"}),
+    answer({"text": ""}, finish="STOP", usage=GOOGLE_USAGE),
 )
-def test_an_engine_s_timings_are_read_from_the_last_chunk_with_usage_or_without(
-    last: bytes,
-) -> None:
-    opening = named("response.created", response={"id": "x"}) if b"response" in last else CHAT[0]
-
-    assert metered(opening, CHAT[1], last).timings == REPORT
 
 
-def test_vllm_s_metrics_are_read_from_the_usage_chunk() -> None:
-    metrics = {"queue_time_ms": 1, "time_to_first_token_ms": 2, "generation_time_ms": 3}
-    last = event({"id": "x", "choices": [], "usage": used(9, 2), "metrics": metrics})
+@given(st.lists(st.integers(1, len(GOOGLE) - 1), max_size=6))
+def test_a_stream_of_googles_is_read_to_its_end(cuts: list[int]) -> None:
+    meter, frames = Meter(gemini_usage, streamed=True), EventFramer()
+    for a, b in pairwise([0, *sorted(cuts), len(GOOGLE)]):
+        if run := frames.feed(GOOGLE[a:b]):
+            meter.feed(run)
 
-    assert metered(*CHAT[:3], last, DONE).timings == EngineTimings(
-        queue=0.001, prefill=0.002, decode=0.003
-    )
+    assert meter.usage == Usage(input=40, cache_read=60, output=7, reasoning=2)
+    assert (meter.has_begun, meter.is_complete, meter.has_ended(1)) == (True, True, True)
+    assert meter.upstream_id == "r-1"
+    assert meter.delivered_text() == "Hello"
 
 
-def test_timings_inside_generated_text_are_not_believed() -> None:
-    meter = metered(*CHAT[:3], chunk('"timings":{"prompt_ms":5}', usage=None), *CHAT[3:])
+def test_a_stream_of_googles_that_is_cut_is_not_complete() -> None:
+    meter = Meter(gemini_usage, streamed=True)
+    meter.feed(event_stream(answer({"text": "Hel"}, usage={"promptTokenCount": 100})))
 
-    assert meter.timings is None
+    assert (meter.has_begun, meter.is_complete) == (True, False)

@@ -1,4 +1,4 @@
-"""Whatever upstreams, callers and the clock do, and in whichever order: the laws of every call."""
+"""Laws of every call, under any faults of upstreams, callers and the clock, in any order."""
 
 import asyncio
 from typing import Any

@@ -1,6 +1,7 @@
 """The fakes on the desk do what its ports promise; the type checker sees to their shape."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from proxy.calls.ports import (
     Head,
     ReceiptSink,
 )
+from proxy.catalog.model_aliases import ModelAliases
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED
 from tests.fakes.asgi import Connection
@@ -142,3 +144,14 @@ def test_a_desk_cannot_be_rearranged():
 
     with pytest.raises(AttributeError):
         table.catalog = table.catalog  # type: ignore[misc]
+
+
+def test_calls_see_the_aliases_of_their_team_but_for_a_model_in_a_path():
+    deps, _ = fake_dependencies(FakeTransport([]))
+    aliases = ModelAliases({"fast": "m"})
+    table = replace(deps, catalog=replace(deps.catalog, team_aliases={"acme": aliases}))
+
+    assert table.for_call(call(ASKED)).catalog.aliases is aliases
+    deletion = call(b"", "models/fast", method="DELETE", fields=None)
+    assert table.for_call(deletion) is table
+    assert deps.for_call(call(ASKED)) is deps

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy.calls.requirements import (
     call_requirements,
@@ -223,3 +224,40 @@ def test_capabilities_of_a_route_include_its_upstreams():
         region="eu",
         takes=accepted_traits(made),
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (b'{"tools":[{"name":"a"},{"name":"b","type":"custom"}]}', CallRequirements(tools=True)),
+        (
+            b'{"tools":[{"name":"bash","type":"bash_20250124"}]}',
+            CallRequirements(tools=True, needs=("server_tools",)),
+        ),
+        (b'{"tool_choice":{"type":"auto"}}', CallRequirements()),
+        (b'{"tool_choice":{"type":"any"}}', CallRequirements(needs=("forced_tools",))),
+        (b'{"stop_sequences":["x"]}', CallRequirements(needs=("stop",))),
+        (b'{"output_config":{"effort":"low"}}', CallRequirements()),
+        (
+            b'{"output_config":{"format":{"type":"json_schema","schema":{}}}}',
+            CallRequirements(schema=True),
+        ),
+        (b'{"messages":[{"content":[{"type":"image"}]}]}', CallRequirements(vision=True)),
+        (
+            b'{"messages":[{"content":[{"type":"tool_result","content":[{"type":"image"}]}]}]}',
+            CallRequirements(vision=True),
+        ),
+        (
+            b'{"messages":[{"content":[{"type":"tool_result","content":"image"}]}]}',
+            CallRequirements(),
+        ),
+        (
+            b'{"messages":[{"content":[{"type":"document"}]}],"max_tokens":7}',
+            CallRequirements(vision=True, output=7),
+        ),
+    ],
+)
+def test_the_requirements_of_a_call_of_anthropics_api_are_read(body, needed):
+    found = call_requirements(call(body, endpoint="messages"))
+
+    assert replace(found, tokens=0) == needed

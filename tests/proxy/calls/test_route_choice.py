@@ -14,6 +14,7 @@ from proxy.calls.route_choice import (
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.catalog.families import Family, UnlistedModels
+from proxy.catalog.model_aliases import ModelAliases
 from proxy.errors import UpstreamError
 from tests.fakes.call_dependencies import call, catalog, route
 from tests.fakes.refusals import refusing
@@ -47,6 +48,26 @@ def test_the_routes_of_a_model_are_tried_in_their_order():
 
 def test_a_dated_snapshot_takes_its_models_routes():
     assert requested_routes(call(asking("m-2026-01-31")), catalog())[0].route.name == "one/m"
+
+
+def test_an_alias_takes_the_routes_of_its_model_under_that_models_own_name():
+    made = replace(known(), aliases=ModelAliases({"claude-*": "small", "m": "m"}))
+    (choice,) = requested_routes(call(asking("claude-opus-20260131")), made)
+
+    assert (choice.route, choice.model) == (replace(route("small"), model="small"), "small")
+    assert choice.is_alias
+    assert not choice.reroute_reason
+    (own,) = requested_routes(call(asking("m")), made)
+    assert (own.route.model, own.is_alias) == ("", False)
+
+
+def test_an_alias_falls_back_as_its_model_does():
+    made = replace(known(), aliases=ModelAliases({"claude": "m", "small": "long"}))
+    found = fallback_models(call(asking("claude")), made, TOO_LONG)
+
+    assert [model.id for model in found] == ["long"]
+    found = fallback_models(call(asking("claude")), made, broken())
+    assert [model.id for model in found] == ["small", "other"]
 
 
 def test_a_call_that_names_no_model_takes_the_default_route():

@@ -1,4 +1,4 @@
-"""What the gateway knows of its routes: breakers, places on a route, and who waits for one."""
+"""The gateway's state of its routes: breakers, places on a route, and calls that wait for one."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,51 +1,20 @@
 """A call's way from attempt to attempt."""
 
-import asyncio
 from dataclasses import replace
 from math import inf
 
-import msgspec
 import pytest
 
-from proxy.calls.deadlines import NoWatchdog
-from proxy.calls.ports import CallContext, CheaperRoute, ReplicaOrder
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
-from proxy.calls.route_sequence import RouteSequence
-from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
-from proxy.records.call import Call
-from proxy.records.timeline import Timeline
-from tests.fakes.answers import ASKED
-from tests.fakes.call_dependencies import call, catalog, fake_dependencies, route
-from tests.fakes.caller import FakeCaller
+from tests.fakes.call_dependencies import route
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.upstream import FakeTransport, broken
+from tests.fakes.upstream import broken
+from tests.proxy.calls.sequenced_routes import course, line
 
 WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)
 TOO_LONG = UpstreamError("no", status=400, code="context_length_exceeded", retryable=False)
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def line(
-    body: bytes = ASKED, *, known: Catalog | None = None, endpoint: str = "chat/completions"
-) -> CallContext:
-    made, _ = fake_dependencies(FakeTransport([]), patience=RetryPolicy(retries=1))
-    made = replace(made, catalog=known or two_model_catalog())
-    return CallContext(call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(Clock()))
-
-
-def course(on: CallContext, decision: RoutingDecision | None = None) -> RouteSequence:
-    return RouteSequence(
-        on, decision or RoutingDecision(choices=requested_routes(on.call, on.deps.catalog))
-    )
 
 
 def tries(on: CallContext, *failures: UpstreamError) -> list[tuple[int, str, float | None]]:
@@ -329,93 +298,3 @@ def test_no_way_is_endless(failure):
 
     assert tried < 10
     assert way.attempt_count == tried + 1
-
-
-class PlayedReplicas:
-    """Puts replicas into reverse order, but for those that are not ready."""
-
-    def __init__(self, *unready: str) -> None:
-        self.asked: list[list[str]] = []
-        self._unready = unready
-
-    async def order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
-        self.asked.append([choice.route.name for choice in choices])
-        ready = [each for each in reversed(choices) if each.route.name not in self._unready]
-        unready = [each for each in choices if each.route.name in self._unready]
-        return ReplicaOrder(tuple(ready), tuple(unready))
-
-
-def replica(name: str, model: str = "m") -> Route:
-    found = route(name)
-    return replace(found, model=model, upstream=replace(found.upstream, engine="house"))
-
-
-def tried_with(port: PlayedReplicas, *routes: Route, failing: str = "") -> list[str]:
-    """The routes in the order in which they are tried."""
-    on = line(known=catalog(*routes))
-    on = msgspec.structs.replace(on, deps=replace(on.deps, replicas=port))
-    for each in routes:
-        if each.name == failing:
-            for _ in range(20):
-                on.deps.route_health.record_outcome(each, broken(), 999.0, 1000.0)
-    way, found = course(on), []
-
-    async def story() -> None:
-        for _ in routes:
-            await way.order_replicas()
-            attempt = way.next_attempt()
-            found.append(attempt.choice.route.name)
-            way.pause_after_failure(attempt, broken())
-
-    asyncio.run(story())
-    return found
-
-
-def test_replicas_of_an_engine_are_tried_in_the_order_of_the_port_before_other_routes():
-    port = PlayedReplicas()
-
-    assert tried_with(port, replica("a"), replica("b"), replica("c"), route("provider")) == [
-        "c/m",
-        "b/m",
-        "a/m",
-        "provider/m",
-    ]
-    assert port.asked == [["a/m", "b/m", "c/m"]]
-
-
-def test_replicas_that_cannot_serve_come_after_every_other_route():
-    port = PlayedReplicas("b/m")
-
-    assert tried_with(port, replica("a"), replica("b"), route("provider")) == [
-        "a/m",
-        "provider/m",
-        "b/m",
-    ]
-
-
-def test_where_no_replica_can_serve_the_next_route_is_tried_first():
-    port = PlayedReplicas("a/m", "b/m")
-
-    assert tried_with(port, replica("a"), replica("b"), route("provider"))[0] == "provider/m"
-
-
-def test_a_replica_whose_breaker_is_open_is_not_put_before_others():
-    port = PlayedReplicas()
-    tried = tried_with(port, replica("a"), replica("b"), replica("c"), failing="c/m")
-
-    assert tried == ["b/m", "a/m", "c/m"]
-
-
-def test_replicas_of_different_models_are_ordered_apart():
-    port = PlayedReplicas()
-    tried_with(port, replica("a"), replica("b"), replica("c", "other"), replica("d", "other"))
-
-    assert port.asked == [["a/m", "b/m"], ["c/m", "d/m"]]
-
-
-def test_without_a_port_replicas_stay_in_the_order_of_the_catalog():
-    on = line(known=catalog(replica("a"), replica("b")))
-    way = course(on)
-    asyncio.run(way.order_replicas())
-
-    assert way.next_attempt().choice.route.name == "a/m"

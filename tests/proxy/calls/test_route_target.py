@@ -95,3 +95,12 @@ def test_a_route_is_asked_why_its_cache_missed_where_it_takes_the_question(
     there = route("up", upstream=replace(ASKED, **upstream), regime=regime)
 
     assert route_target(there, "m", NOW, endpoint).asks == asks
+
+
+def test_a_call_of_anthropics_api_is_asked_nothing_and_its_system_messages_stay_where_they_are():
+    upstream = Upstream(name="a", kind="anthropic", base_url="https://a/v1", tells_misses=True)
+    target = route_target(Route(name="a/c", upstream=upstream), "c", 0.0, "messages")
+
+    assert (target.asks, target.late) == ("", False)
+    able = Route(name="a/c", upstream=upstream, traits=frozenset({"mid_system"}))
+    assert route_target(able, "c", 0.0, "messages").late

@@ -1,81 +1,25 @@
-from fractions import Fraction
-
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy.calls.settlement import (
     AttemptInfo,
-    AttemptOutcome,
-    Pseudonymizer,
     attempt_cost,
     billing_terms,
     build_receipt,
     estimate_from_length,
 )
-from proxy.catalog.entries import Route, Upstream
-from proxy.prefix.explain.reasons import CacheMiss, MissReason
-from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.engine_timings import EngineTimings
-from proxy.records.compaction_result import CompactionResult
-from proxy.records.receipt import Outcome, PhasesFrom, Receipt
+from proxy.records.receipt import Outcome, PhasesFrom
 from proxy.records.timeline import Timeline
 from slo.price import (
     STANDARD_TERMS,
     BillingTerms,
     CallCost,
-    PricePeriod,
-    PriceSheet,
-    Tariff,
-    TokenRates,
 )
 from slo.replica_cost import CostShare
 from slo.usage import Usage
-from tests.fakes.call_dependencies import KEY, RATES, call, route
-from tests.proxy.prefix.planning_requests import (
-    TARGETS,
-    PlanningProcess,
-    body,
-    conversation_messages,
-    planning_request,
-)
-
-DEAR = TokenRates(input=2_000_000_000, cache_read=200_000_000, output=8_000_000_000)
-TARIFF = Tariff(
-    periods=(
-        PricePeriod(
-            sheets={"": PriceSheet(rates=RATES), "priority": PriceSheet(rates=DEAR)},
-            regions={"eu": Fraction(11, 10)},
-        ),
-    ),
-    discount=Fraction(1, 10),
-)
-USAGE = Usage(input=100, cache_read=50, output=10)
-SEAL = Pseudonymizer(b"secret")
-BODY = b'{"model":"m","user":"ann","service_tier":"priority"}'
-
-
-class Ticks:
-    def __init__(self) -> None:
-        self.at = 5.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-def there(kind: str = "openai", region: str = "") -> Route:
-    upstream = Upstream(
-        name="up",
-        kind="anthropic" if kind == "anthropic" else "openai",
-        base_url="http://up/v1",
-        region=region,
-    )
-    return route("up", upstream=upstream, tariff=TARIFF)
-
-
-def ended(**fields: object) -> AttemptOutcome:
-    return AttemptOutcome(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]
+from tests.fakes.call_dependencies import KEY, call, route
+from tests.proxy.calls.settled_calls import BODY, SEAL, USAGE, Ticks, ended, there
 
 
 def test_an_attempt_is_priced_by_its_routes_tariff():
@@ -181,6 +125,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     assert (made.outcome, made.status, made.error) == (Outcome.ANSWERED, 200, "")
     assert (made.usage, made.estimated) == (USAGE, True)
     assert (made.list_nanos, made.cost_nanos) == (145_000, 130_500)
+    assert (made.read_saved_nanos, made.write_extra_nanos) == (45_000, 0)
     assert (made.ttft, made.duration, made.overhead) == (1.0, 3.0, 1.0)
     assert (made.notes, made.started) == (("dropped seed",), 1_790_000_000.0)
     assert made.user == SEAL.pseudonym("team_1", b"ann")
@@ -239,134 +184,8 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
     assert len(kept[2].prompt or "") == 4 * 1024 * 1024
 
 
-@given(st.binary(min_size=1), st.binary(min_size=1))
-def test_a_seal_tells_equal_texts_and_nothing_else(one, other):
-    assert (SEAL.pseudonym("t", one) == SEAL.pseudonym("t", other)) == (one == other)
-    assert SEAL.pseudonym("t", one) != SEAL.pseudonym("u", one)
-    assert SEAL.pseudonym("t", one) != Pseudonymizer(b"other").pseudonym("t", one)
-    assert len(SEAL.pseudonym("t", one)) == 32
-
-
-def test_no_text_has_no_seal():
-    assert SEAL.pseudonym("t", b"") == ""
-
-
 def test_four_letters_are_about_a_token():
     assert estimate_from_length(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
-
-
-def again(share: float = 0.0) -> Planned:
-    """The second call of a conversation, planned."""
-    process = PlanningProcess(TARGETS["block-chain"], share=share)
-    process.answered(planning_request(body(*conversation_messages(0))))
-    return process.planned(planning_request(body(*conversation_messages(1))))
-
-
-def told(planned: Planned | Passthrough, **fields: object) -> Receipt:
-    attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
-    return build_receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
-
-
-def test_a_receipt_says_what_was_planned():
-    planned = again()
-    made = told(planned)
-
-    assert made.conversation == planned.draft.conversation.hex()
-    assert (made.arm, made.layout) == ("treated", 0)
-    assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
-    assert told(again(share=1.0)).arm == "control"
-
-
-def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
-    planned = again()
-    total = planned.evidence.sent.estimate
-    expected = planned.evidence.expected.tokens
-
-    assert expected > 0
-    assert told(planned, usage=None).expected_read == expected
-    assert told(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
-        2 * expected, rel=0.01
-    )
-
-
-def test_a_receipt_says_why_the_cache_missed():
-    miss = CacheMiss(reason=MissReason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
-    made = told(again(), miss=miss)
-
-    assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
-    assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
-
-
-def test_a_call_that_was_not_planned_says_nothing_of_it():
-    made = told(Passthrough("too large"))
-
-    assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
-    assert made.unplanned_why == "too large"
-
-
-def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
-    made = told(Passthrough(reason="under_2_kb"))
-
-    assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
-
-
-def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
-    compaction = CompactionResult(
-        mode="facts",
-        why="pays",
-        is_compacted=True,
-        messages=12,
-        before=600,
-        after=150,
-        needed=4,
-        lost=1,
-    )
-    kept = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
-        ended(),
-        Timeline(Ticks()),
-        SEAL,
-    )
-    guessed = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
-        ended(estimated=True),
-        Timeline(Ticks()),
-        SEAL,
-    )
-
-    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
-    assert kept.compacted_messages == 12
-    assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
-    assert kept.compaction_nanos == 450 * 90
-    assert guessed.compaction_nanos is None
-
-
-def warm() -> Planned:
-    """A call that reads by our marks what Anthropic would not have stored without them."""
-    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
-    for turns in range(6):
-        call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
-        planned = process.planned(call)
-        process.answered(call)
-    return planned
-
-
-def test_a_receipt_says_what_planning_should_have_saved():
-    planned = warm()
-    total = planned.evidence.sent.estimate
-    rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
-    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
-    attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
-    end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
-    made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)
-
-    assert planned.direct is not None
-    assert made.planning_nanos is not None
-    assert made.cost_nanos is not None
-    assert made.planning_nanos > made.cost_nanos
-    assert told(planned, usage=None).planning_nanos is None
-    assert told(again(), usage=Usage(input=100)).planning_nanos == 0
-    assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None
 
 
 def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():

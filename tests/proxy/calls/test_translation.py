@@ -1,11 +1,13 @@
 import json
 from dataclasses import replace
+from typing import get_args
 
 import msgspec
 import pytest
 
 from proxy.caches.regime import Regime
 from proxy.calls.translation import prepare
+from proxy.catalog.entries import Kind
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planned import (
     DiagnosticsQuestion,
@@ -63,7 +65,7 @@ def test_a_call_that_the_wire_cannot_express_is_refused():
 def test_every_kind_has_its_wire():
     wires: list[Wire] = list(WIRES.values())
 
-    assert set(WIRES) == {"openai", "anthropic"}
+    assert set(WIRES) == set(get_args(Kind))
     assert all(wire.usage({}) is None for wire in wires)
     assert all(wire.failure(503, {}, b"").code == "upstream_overloaded" for wire in wires)
 
@@ -189,3 +191,12 @@ def test_tags_in_a_responses_call_that_is_not_planned_are_taken_off():
     sent = prepare(call(raw, endpoint="responses"), route("up"))
 
     assert json.loads(sent.body)["input"] == "Hello."
+
+
+def test_tags_in_a_call_of_anthropics_api_that_is_not_planned_are_taken_off():
+    body = b'{"system":"<tg:stable>Be brief.</tg:stable>","messages":[],"max_tokens":1}'
+    asked = call(body, endpoint="messages", fields=None)
+
+    prepared = prepare(asked, route("a", kind="anthropic"))
+
+    assert prepared.body == b'{"system":"Be brief.","messages":[],"max_tokens":1}'

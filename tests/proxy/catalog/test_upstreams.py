@@ -121,3 +121,10 @@ def test_hints_are_those_that_schedulers_take() -> None:
     assert found.hints == frozenset()
     assert (problem.line, problem.what) == (2, 'names "llmd", which is not known')
     assert problem.fix == "did you mean llm-d?"
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
+def test_an_upstream_speaks_the_api_it_names(kind: str) -> None:
+    found, problems = read(f'kind = "{kind}"\nbase_url = "https://up.test/v1"')
+
+    assert (found.kind, problems) == (kind, [])

@@ -10,6 +10,8 @@ import typer
 from proxy.cli.report import reports
 from proxy.cli.terminal import Terminal
 from proxy.records.receipt import Outcome
+from proxy.settings import Settings
+from slo.policies.file import Policies
 from slo.usage import Usage
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.focus_validator import focus_faults
@@ -19,7 +21,7 @@ DAY = datetime.fromtimestamp(START, UTC).date().isoformat()
 
 
 def build(terminal: Terminal) -> typer.Typer:
-    return reports(terminal, lambda: {"lab": "acme"})
+    return reports(terminal, lambda: {"lab": "acme"}, Settings, lambda _: Policies())
 
 
 @pytest.fixture

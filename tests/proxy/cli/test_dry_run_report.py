@@ -106,7 +106,7 @@ def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one(
         ),
         (
             COMPACTED | {"since_call": 2},
-            "by 590: system text, tools and what came after the compaction alone weigh 2,410.",
+            "by 590: system text, tools and the turns after the compaction alone weigh 2,410.",
         ),
         ({}, "by 590: nothing was compacted."),
     ],

@@ -11,13 +11,8 @@ import pytest
 from rich.console import Console
 from typer import Exit
 
-from proxy.cli.engine_processes import (
-    change_lines,
-    health_probe,
-    print_engine_status,
-    serve_engine,
-    sum_metrics,
-)
+from proxy.cli.engine_processes import health_probe, serve_engine, sum_metrics
+from proxy.cli.engine_status import change_lines, print_engine_status
 from proxy.cli.terminal import Terminal
 from proxy.engines.state_file import (
     ChangeReport,

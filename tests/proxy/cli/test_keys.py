@@ -2,12 +2,22 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 
-from proxy.calls.settlement import Pseudonymizer
-from proxy.cli.keys import keys, teams, users
+from proxy.cli import keys as key_commands
+from proxy.cli.keys import teams, users
 from proxy.cli.report import report
+from proxy.cli.terminal import Terminal
+from proxy.configuration import read_catalog
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.settings import read
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
+
+
+def keys(terminal: Terminal) -> typer.Typer:
+    """The commands about keys, with the shipped catalog."""
+    return key_commands.keys(terminal, lambda: read_catalog(read({})))
 
 
 @pytest.fixture
@@ -142,3 +152,37 @@ def test_a_user_or_team_that_is_none_is_refused(
     new_team(fresh, "acme")
 
     assert why in fresh.refused(users, "hash", *words)
+
+
+def test_a_key_is_made_with_an_end_and_models_of_its_own(typed: CommandRunner) -> None:
+    limits = ("--expires", "90d", "--model", "small", "--model", "big")
+    typed.said(keys, "create", "--team", "acme-support", *limits)
+
+    assert "open until " in (shown := typed.said(keys, "list"))
+    assert "big, small" in shown
+    why = typed.refused(keys, "create", "--team", "acme-support", "--expires", "soon")
+    assert "--expires soon: write a time span, such as 12h or 90d." in why
+
+
+def test_a_model_that_the_catalog_does_not_have_is_noted(typed: CommandRunner) -> None:
+    options = ("create", "--team", "acme-support", "--model")
+    said = typed.said(keys, *options, "gpt-5.6-tera", "--model", "gpt-5.6-luna")
+
+    assert "Note: the catalog has no model gpt-5.6-tera; check its name." in " ".join(said.split())
+    assert "gpt-5.6-terra" in said
+    assert "no model gpt-5.6-luna" not in said
+    assert "Note" not in typed.said(keys, *options, "gpt-5.6-terra")
+    assert "Note" not in typed.said(keys, *options, "gpt-nope", "--quiet")
+
+
+def test_commands_are_written_down_with_the_account_that_ran_them(
+    typed: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "mei")
+    typed.said(keys, "create", "--team", "else")
+
+    changes = [each.change for each in typed.open().audit.entries(10)]
+    assert {(each.who, each.action) for each in changes if each.who == "mei"} == {
+        ("mei", "create key"),
+        ("mei", "create team"),
+    }

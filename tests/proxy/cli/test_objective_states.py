@@ -99,13 +99,13 @@ def test_objective_states_of_gateways_are_shown(typed):
 def test_an_old_objective_state_is_reported_as_old(typed):
     tell(typed, {"chat": told(NOW - 31)})
 
-    assert "No gateway has said anything since" in typed.said(group)
+    assert "No gateway has reported since" in typed.said(group)
 
 
 def test_before_anybody_said_anything_nothing_is_known(typed):
     tell(typed, {})
 
-    assert "No gateway has said yet where they stand." in typed.said(group)
+    assert "No gateway has reported their state yet." in typed.said(group)
 
 
 def test_a_redis_that_is_away_hides_no_promise(typed):

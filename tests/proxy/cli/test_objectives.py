@@ -11,7 +11,7 @@ from proxy.settings import Settings
 from slo.burn import burn_alerts
 from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.openslo import openslo_documents
-from slo.policies import file as promises_file
+from slo.policies import file as policies_file
 from slo.policies.file import Policies
 from slo.prometheus_rules import rule_groups
 from slo.toml.nodes import parse_toml
@@ -103,7 +103,7 @@ def test_they_are_exported_as_rules_for_prometheus(typed):
 def test_they_are_exported_as_promises(typed):
     said = typed.said(showing(*EVERY), "export", "--format", "toml")
 
-    assert promises_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
+    assert policies_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
 
 
 def test_of_no_objectives_nothing_is_exported(typed):

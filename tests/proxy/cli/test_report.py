@@ -56,7 +56,9 @@ def test_as_json_it_is_one_document(typed: CommandRunner) -> None:
 def test_without_calls_it_says_so(tmp_path: Path) -> None:
     empty = CommandRunner(tmp_path, START)
 
-    assert "No calls in the last 7 days." in empty.said(REPORT, "--days", "7")
+    assert empty.said(REPORT, "--days", "7") == (
+        f"No calls in the last 7 days in sqlite:///{tmp_path}/thriftgate.db.\n"
+    )
     assert orjson.loads(empty.said(REPORT, "--json"))["rows"] == []
 
 

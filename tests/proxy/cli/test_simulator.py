@@ -54,7 +54,7 @@ def called(curl: str) -> str:
     headers = dict(word.split(": ") for word in words if ": " in word and not word.startswith("{"))
     asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the simulator's own address
     with urlopen(asked, timeout=10) as answer:  # noqa: S310
-        assert answer.headers["x-lab"] == "simulated"
+        assert answer.headers["x-simulator"] == "simulated"
         return str(json.load(answer)["choices"][0]["message"]["content"])
 
 
@@ -77,10 +77,20 @@ def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_pat
     assert answer.startswith("[simulated]")
 
 
+def test_its_catalog_is_written_to_a_file(tmp_path: Path) -> None:
+    lines, answer = told(tmp_path, "--catalog", "simulator.toml")
+
+    assert "simulat" in answer.lower()
+    assert "The catalog that stands a gateway before it is in simulator.toml." in lines
+    assert not any(line.startswith("[upstreams]") for line in lines)
+    found = read_catalog(read({"THRIFTGATE_CATALOG": str(tmp_path / "simulator.toml")}))
+    assert all("127.0.0.1" in each.base_url for each in found.upstreams.values())
+
+
 def test_one_cache_s_rules_alone_make_one_model(tmp_path: Path) -> None:
     lines, answer = told(tmp_path, "--regime", "block-chain")
 
-    assert "lab-block-chain" in catalog(lines, tmp_path).models
+    assert "simulator-block-chain" in catalog(lines, tmp_path).models
     assert answer.startswith("[simulated]")
 
 
@@ -91,7 +101,7 @@ def test_each_regime_has_lines_that_a_catalog_takes(tmp_path: Path, regime: str)
             "http://127.0.0.1:1/v1", _catalog_toml(regime, "http://127.0.0.1:1/v1"), "m", regime
         )
     ]
-    (route,) = catalog(lines, tmp_path).models[f"lab-{regime}"].routes
+    (route,) = catalog(lines, tmp_path).models[f"simulator-{regime}"].routes
 
     assert (route.regime, route.tariff) == (regime, None)
     assert route.upstream.kind == _model(regime).wire
@@ -107,8 +117,9 @@ def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-        assert "--port names another" in CommandRunner(tmp_path, START).refused(
-            command(), "--port", port
+        assert CommandRunner(tmp_path, START).refused(command(), "--port", port) == (
+            f"Cannot listen on port {port} of 127.0.0.1: it is taken."
+            " --port names another; 0 takes any that is free."
         )
 
 

@@ -6,6 +6,7 @@ from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, UnlistedModels
+from proxy.catalog.model_aliases import ModelAliases
 from proxy.cli.warnings import (
     assumptions,
     known_keys_obstacle,
@@ -33,15 +34,15 @@ def catalog(**models: tuple[Route, ...]) -> Catalog:
 
 
 def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
-    promises = Policies(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
+    policies = Policies(objectives=(objective(ladder=("elsewhere", "shed")), objective(name="p")))
 
-    assert policy_warnings(promises, catalog(m=(KNOWN,)), None) == [
+    assert policy_warnings(policies, catalog(m=(KNOWN,)), None) == [
         (
             'objectives.o.ladder: no model has a second route, so "elsewhere" moves no call;'
             " give one `routes` in the catalog"
         )
     ]
-    assert policy_warnings(promises, catalog(m=(KNOWN, KNOWN)), None) == []
+    assert policy_warnings(policies, catalog(m=(KNOWN, KNOWN)), None) == []
 
 
 def test_an_upstream_to_which_no_model_goes_is_noted():
@@ -72,12 +73,12 @@ def test_models_that_are_sold_at_no_known_price_are_listed_once():
 
 
 def test_a_model_of_which_little_is_said_takes_few_calls():
-    promises = Policies(
+    policies = Policies(
         objectives=(objective(ladder=("elsewhere", "small-2026-01-31", "none", "shed")),),
         ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
     )
     bare = replace(KNOWN, window=None, max_output=None, can=None)
-    found = policy_warnings(promises, catalog(small=(bare, bare)), None)
+    found = policy_warnings(policies, catalog(small=(bare, bare)), None)
 
     assert found[:3] == [
         (
@@ -95,11 +96,11 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
     ]
     assert len(found) == 6
     assert found[3].startswith("ceilings.c.cheaper: nobody said the `window`")
-    assert policy_warnings(promises, catalog(small=(bare, KNOWN)), None) == []
+    assert policy_warnings(policies, catalog(small=(bare, KNOWN)), None) == []
 
 
 def test_a_policy_for_a_team_that_does_not_exist_is_reported():
-    promises = Policies(
+    policies = Policies(
         budgets=(
             budget(of="acmee"),
             budget(name="every"),
@@ -110,12 +111,21 @@ def test_a_policy_for_a_team_that_does_not_exist_is_reported():
         objectives=(objective(team="acme"), objective(name="p", team="acm")),
     )
 
-    assert policy_warnings(promises, catalog(), ["acme"]) == [
+    assert policy_warnings(policies, catalog(), ["acme"]) == [
         "budgets.b.of: there is no team acmee; did you mean acme?",
         "ceilings.d.team: there is no team z; `thriftgate team list` shows them",
         "objectives.p.team: there is no team acm; did you mean acme?",
     ]
-    assert policy_warnings(promises, catalog(), None) == []
+    assert policy_warnings(policies, catalog(), None) == []
+
+
+def test_aliases_of_a_team_that_does_not_exist_are_reported():
+    tables = {name: ModelAliases({"fast": "m"}) for name in ("acme", "acmee", "*")}
+    known = replace(catalog(m=(KNOWN,)), team_aliases=tables)
+
+    assert policy_warnings(Policies(), known, ["acme"]) == [
+        "teams.acmee.model_aliases: there is no team acmee; did you mean acme?"
+    ]
 
 
 def test_teams_are_read_where_there_is_a_database_and_none_is_made(tmp_path):

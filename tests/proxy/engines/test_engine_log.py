@@ -24,6 +24,27 @@ def test_only_the_last_lines_stay_in_memory(tmp_path):
     assert log.tail(2) == ("998", "999")
 
 
+def test_the_last_exception_is_the_last_line_of_a_traceback_of_this_run(tmp_path):
+    log = EngineLog(tmp_path / "a.log")
+
+    log.feed(b"WARNING ImportError: no extra kernels\n    raise ValueError(\n")
+    assert not log.last_exception()
+    log.feed(b"torch.OutOfMemoryError: CUDA out of memory.\nbye\n")
+    assert log.last_exception() == "torch.OutOfMemoryError: CUDA out of memory"
+    log.begin_run()
+    assert not log.last_exception()
+    assert log.tail() == ()
+    assert log.path.read_text().endswith("bye\n")
+
+
+def test_a_long_exception_is_cut(tmp_path):
+    log = EngineLog(tmp_path / "a.log")
+
+    log.feed(b"ValueError: " + b"x" * 500 + b"\n")
+
+    assert log.last_exception() == f"ValueError: {'x' * 388}…"
+
+
 def test_control_characters_are_escaped_and_colours_left_out():
     line = harmless_line("\x1b[31mred\x1b[0m \x07bell \x1b]0;title\x07 \u202eback")
 

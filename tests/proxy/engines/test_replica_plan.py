@@ -1,12 +1,9 @@
 """The commands of replicas over a rolling change, and one of real llama.cpp under streams."""
 
 import asyncio
-import importlib.util
 import json
 import sys
 from dataclasses import replace
-
-import pytest
 
 from proxy.engines.profiles import Engine, EngineProfile, RollingOrder
 from proxy.engines.replica_plan import plan_replicas
@@ -14,6 +11,7 @@ from proxy.engines.supervisor import EngineSupervisor
 from tests.fakes.engine_profiles import a_profile, tiny_models
 from tests.fakes.engines import QUICK, real_ports, until
 from tests.fakes.free_port import free_port
+from tests.fakes.tiny_engine import needs_wheel
 
 
 def test_the_commands_of_a_plan_are_those_of_the_profile():
@@ -62,10 +60,7 @@ def test_control_replicas_run_without_speculation():
     assert "--speculative-config" not in second.argv
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None,
-    reason="the extra [local] is not installed: pip install 'thriftgate[local]'",
-)
+@needs_wheel
 def test_no_stream_of_real_replicas_breaks_during_a_rolling_change(tmp_path):
     profile = EngineProfile(
         name="tiny",

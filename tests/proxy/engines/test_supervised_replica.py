@@ -110,9 +110,41 @@ def test_a_crash_loop_is_left_with_the_reason_and_the_last_lines(play, engine):
 
     assert last.state is ProcessState.CRASH_LOOP
     assert last.restarts == 2
-    assert last.reason.startswith("exited with status 1. It ended 3 times")
+    cause = "OSError: model/x is not a folder"
+    assert last.reason.startswith(f"exited with status 1: {cause}. It ended 3 times")
     assert last.last_lines[-1] == "OSError: model/x is not a folder"
     assert len(engine.starts) == 3
+
+
+def test_an_engine_without_memory_for_its_cache_is_left_with_what_would_help(play, engine):
+    engine.lives_for, engine.loads_in = 0.5, None
+    engine.says = (
+        b"(EngineCore pid=7) ValueError: No available memory for the cache blocks. Try"
+        b" increasing `gpu_memory_utilization`.\n"
+        b"(APIServer pid=5) Traceback (most recent call last):\n"
+        b"(APIServer pid=5) RuntimeError: Engine core initialization failed."
+        b" See root cause above. Failed core proc(s): {}\n"
+    )
+
+    _, last = play(1000)
+
+    assert last.state is ProcessState.CRASH_LOOP
+    assert "status 1: ValueError: No available memory for the cache blocks." in last.reason
+    assert "Try increasing `gpu_memory_utilization`. It ended 3 times" in last.reason
+
+
+def test_an_exception_of_an_earlier_run_is_no_reason_for_a_later_end(play, engine):
+    engine.lives_for, engine.loads_in = 0.5, None
+    engine.says = b"ValueError: too little memory\n"
+
+    async def say_nothing_more(_):
+        await asyncio.sleep(1.0)
+        engine.says = b"Killed by its own watchdog\n"
+
+    _, last = play(1000, story=say_nothing_more)
+
+    assert last.reason.startswith("exited with status 1. It ended 3 times")
+    assert last.last_lines == ("Killed by its own watchdog",)
 
 
 def test_an_engine_that_works_for_long_is_started_again_for_ever(play, engine):

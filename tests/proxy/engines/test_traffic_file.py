@@ -1,4 +1,4 @@
-"""What gateways see of engines, in files."""
+"""The files in which gateways report their engines' traffic."""
 
 import stat
 

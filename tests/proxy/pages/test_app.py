@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import count
@@ -14,19 +15,19 @@ import pytest
 from fastapi import FastAPI
 
 from dashboards import pages
-from dashboards.pages import Overview
+from dashboards.access import Role, Viewer
 from proxy.api.starting import OFFLINE
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_policies
 from proxy.errors import ProxyError, Unready
-from proxy.pages.app import add_error_handlers, health_router
+from proxy.pages.app import add_error_handlers
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.board import Overview
 from tests.fakes.clock import played
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.offline import offline_store
-from tests.fakes.pages import page
 
 TOKEN = "an-admin-token-of-24-chars"
 NOW = 1_790_000_000.0
@@ -52,9 +53,13 @@ async def got(
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     migrated_sqlite(tmp_path / "gateway" / "thriftgate.db")
     return Settings(folder=tmp_path / "gateway", drain_grace=5.0)
+
+
+SIGN_IN = "/admin/sign-in"
 
 
 def with_token(settings: Settings, **fields: Any) -> Settings:
@@ -68,11 +73,19 @@ async def signed_in(running: Gateway) -> str:
     return opened.headers["set-cookie"].partition(";")[0]
 
 
-def test_the_pages_are_closed_where_there_is_no_token(settings: Settings) -> None:
+def test_where_there_is_no_token_a_link_signs_in_and_an_empty_token_does_not(
+    settings: Settings,
+) -> None:
     async def work(running: Gateway, key: str) -> None:
-        off = await got(running, "/admin", authorization=f"Bearer {key}")
-        assert (off.status, refusal(off)["code"]) == (404, "admin_off")
-        assert (await got(running, "/admin/sign-in", "POST", b"token=")).status == 404
+        closed = await got(running, "/admin/objectives", authorization=f"Bearer {key}")
+        assert (closed.status, closed.headers["location"].partition("?")[0]) == (303, SIGN_IN)
+        assert (await got(running, SIGN_IN, "POST", b"token=")).status == 401
+        now = time.time()  # noqa: TID251 - the gateway's own clock
+        code = running.store.users.create_first_link(now)
+        opened = await got(running, SIGN_IN, "POST", f"code={code}".encode())
+        cookie = opened.headers["set-cookie"].partition(";")[0]
+        page = await got(running, "/admin/objectives", cookie=cookie)
+        assert (opened.status, page.status) == (303, 200)
 
     within(settings, work)
 
@@ -80,7 +93,7 @@ def test_the_pages_are_closed_where_there_is_no_token(settings: Settings) -> Non
 def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
     async def work(running: Gateway, key: str) -> None:
         cookie = await signed_in(running)
-        page = await got(running, "/admin", cookie=cookie)
+        page = await got(running, "/admin/objectives", cookie=cookie)
         assert page.status == 200
         assert "There are no objectives yet" in page.body.decode()
         for path in ("/v1/models", "/v1/thriftgate/calls/call_1"):
@@ -130,7 +143,7 @@ def test_held_amounts_come_from_the_counters_of_the_process(settings: Settings) 
     file.write_text("\n".join(("[[budgets]]", *told)))
 
     async def work(running: Gateway, key: str) -> None:
-        page = (await got(running, "/admin", cookie=await signed_in(running))).body.decode()
+        page = (await got(running, "/admin/budgets", cookie=await signed_in(running))).body.decode()
         assert '<td data-name="Held" class="number">$0</td>' in page
 
     within(with_token(settings, policies=file), work)
@@ -148,9 +161,16 @@ def test_the_token_is_in_no_log(settings: Settings, caplog: pytest.LogCaptureFix
 
 
 def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
-    """Beside the page's own tests, as the pages' package knows no promises' files."""
+    """Beside the page's own tests, as the pages' package knows no policies' files."""
     nothing = Overview(objectives=[], reroutes=[], rerouted_calls=[], counters=[], open_alerts=[])
-    html = pages.overview(nothing, NOW)
+    viewer = Viewer(name="ann", role=Role.ADMIN)
+    common = {"viewer": viewer, "now": NOW, "section": "objectives", "may_pin": True}
+    common["may_set"] = False
+    html = pages.render("objectives.html", {**common, "shown": nothing, "rerouted_calls": []})
+    html += pages.render(
+        "budgets.html",
+        {**common, "counters": [], "open_alerts": [], "stored": [], "are_kept": False},
+    )
     snippets = re.findall(r"<code>(\[\[.*?)</code>", html, re.DOTALL)
     file = tmp_path / "policies.toml"
     file.write_text("\n\n".join(snippets).replace("&#34;", '"'))
@@ -190,6 +210,42 @@ def test_a_gateway_that_serves_known_keys_without_its_database_is_ready_and_says
         (200, {**ready, "notes": [f"degraded: {OFFLINE}"]}),
         (200, ready),
     ]
+
+
+def test_a_gateway_without_a_key_of_any_upstream_is_ready_and_says_so(
+    settings: Settings, tmp_path: Path
+) -> None:
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text(
+        "[upstreams.openai]\n"
+        'kind = "openai"\nbase_url = "https://a.example/v1"\nkey_env = "NOWHERE_KEY"\n'
+    )
+    keyless = settings.model_copy(update={"catalog": catalog})
+
+    async def run(chosen: Settings) -> dict[str, Any]:
+        async with gateway(chosen) as running:
+            status, said = await readiness(running)
+            assert status == 200
+            return said
+
+    (note,) = asyncio.run(run(keyless))["notes"]
+    assert "No upstream has the key it needs" in note
+    assert asyncio.run(run(settings)) == {"status": "ready", "troubles": []}
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 405), ("POST", 405), ("HEAD", 200)])
+def test_the_root_names_the_paths_of_calls_and_of_the_dashboard(
+    settings: Settings, method: str, status: int
+) -> None:
+    async def run() -> Connection:
+        async with gateway(settings) as running:
+            return await got(running, "/", method)
+
+    answer = asyncio.run(run())
+    assert answer.status == status
+    if status == 405:
+        assert "/v1/…" in refusal(answer)["message"]
+        assert "/admin" in refusal(answer)["message"]
 
 
 class UnavailableStore(Store):
@@ -278,37 +334,3 @@ def test_a_bug_behind_a_page_is_a_bare_500_and_is_raised_to_be_logged(caplog):
     assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
     assert b"secret" not in connection.body
     assert "call_0" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("troubles", "status", "word"), [([], 200, "ready"), (["The disk is full."], 503, "not ready")]
-)
-def test_readyz_says_what_is_not_ready(troubles, status, word):
-    pages = health_router(lambda: troubles, list, lambda: b"")
-
-    assert page(pages, "/readyz", headers={"authorization": ""})[:2] == (
-        status,
-        {"status": word, "troubles": troubles},
-    )
-
-
-def test_healthz_is_ok_while_the_process_answers():
-    pages = health_router(lambda: ["all is lost"], list, lambda: b"")
-
-    assert page(pages, "/healthz", headers={"authorization": ""})[:2] == (200, {"status": "ok"})
-
-
-def test_the_metrics_page_returns_the_text_of_prometheus():
-    status, text, headers = page(health_router(list, list, lambda: b"up 1\n"), "/metrics")
-
-    assert (status, text) == (200, b"up 1\n")
-    assert headers["content-type"].startswith("text/plain; version=0.0.4")
-
-
-def test_readyz_shows_notes_that_do_not_make_it_fail():
-    pages = health_router(list, lambda: ["The reload failed."], lambda: b"")
-
-    assert page(pages, "/readyz", headers={"authorization": ""})[:2] == (
-        200,
-        {"status": "ready", "troubles": [], "notes": ["The reload failed."]},
-    )

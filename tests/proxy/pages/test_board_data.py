@@ -1,20 +1,18 @@
 """Tests of what a running gateway tells its pages."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pytest
 
-from dashboards.board import AdminBoard, Pin
-from proxy.pages.board_data import LiveBoard
-from proxy.records.receipt import Outcome
+from dashboards.board import AdminBoard, CeilingStatus, Pin
+from proxy.pages.board_data import LiveBoard, receipt_facts
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
+from slo.ceiling import Ceiling, CeilingStep
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, RequestKind
-from slo.usage import Usage
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
 from tests.fakes.live_board import asked, keep, wheel
@@ -87,6 +85,36 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
     assert cache.burn is None
 
 
+def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> None:
+    ladder = ("elsewhere", "small")
+    dry = objective(name="dry", enforce=Enforce.OBSERVE, ladder=ladder)
+    acting = objective(name="acting", enforce=Enforce.DEGRADE, ladder=ladder)
+    router = wheel(dry, acting)
+    router.not_enforced["dry", "small"] = 3
+    router.rerouted["acting", "elsewhere"] = 2
+    router.rerouted["dry", "elsewhere"] = 9  # of a time at which it was enforced
+
+    found = asked(store, LiveBoard.objectives, router=router) or ()
+    assert {each.name: list(each.fell_back) for each in found} == {
+        "dry": [("small", 3)],
+        "acting": [("elsewhere", 2)],
+    }
+
+
+def test_ceilings_are_shown_with_what_was_decided(store: Store) -> None:
+    ceiling = Ceiling(name="cent", limit=10_000_000, on_exceed=(CeilingStep.REFUSE,))
+    counts = [(ceiling, [("fits", 3), ("refused", 1)])]
+
+    async def shown(board: LiveBoard) -> Sequence[CeilingStatus]:
+        board.show_ceilings(lambda: counts)
+        return await board.ceilings()
+
+    (found,) = asked(store, shown)
+
+    assert (found.name, found.limit_nanos, found.steps) == ("cent", 10_000_000, ["refuse"])
+    assert found.decisions == [("fits", 3), ("refused", 1)]
+
+
 def test_a_pin_says_who_set_it(store: Store) -> None:
     row = PinRow(objective="chat", level=1, until=NOW + 60, why="a test", made=NOW - 5, who="ann")
     store.pins.set(row)
@@ -124,63 +152,9 @@ def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> 
     assert (found.done, found.fix) == (an_alert().action, "Pin it")
 
 
-def test_a_call_is_told_with_all_that_its_receipts_say_but_its_prompt(store: Store) -> None:
-    team = store.teams.create("acme", now=NOW)
-    failed = a_receipt(
-        1, team=team.id, final=False, outcome=Outcome.FAILED, status=503, error="busy", usage=None
-    )
-    answered = a_receipt(
-        1,
-        team=team.id,
-        attempt=1,
-        reroute_reason="fallback: busy",
-        usage=Usage(input=1200, output=7),
-        cost_nanos=1_500,
-        compaction_nanos=-2_500,
-        notes=("dropped logit_bias", "and more"),
-        prompt="the secret plan",
-    )
-    keep(store, failed, answered)
-    found = asked(store, lambda board: board.call(failed.call_id))
-
-    assert found is not None
-    assert (found.call_id, found.team) == (failed.call_id, "acme")
-    assert found.cost_nanos == (failed.cost_nanos or 0) + 1_500
-    first, last = map(dict, found.attempts)
-    assert (first["final"], first["outcome"], first["error"]) == ("no", "failed", "busy")
-    assert "usage.input" not in first
-    assert (last["final"], last["reroute_reason"], last["status"]) == (
-        "yes",
-        "fallback: busy",
-        "200",
-    )
-    assert (last["usage.input"], last["usage.output"]) == ("1,200", "7")
-    assert "usage.cache_read" not in last
-    assert (last["cost_usd"], last["compaction_usd"]) == ("$0.0000015", "-$0.0000025")
-    assert last["started"] == "2026-09-21 14:13:21.000000 UTC"
-    assert (last["ttft"], last["notes"]) == ("0.250000 s", "dropped logit_bias; and more")
-    assert "secret plan" not in str(found)
-
-
-def test_a_call_of_a_team_that_is_gone_is_told_by_its_id(store: Store) -> None:
-    keep(store, a_receipt(1))
-    found = asked(store, lambda board: board.call(a_receipt(1).call_id))
-
-    assert found is not None
-    assert found.team == "team_1"
-
-
-def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not(
-    store: Store,
-) -> None:
+def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not() -> None:
     unknown = a_receipt(1, cost_nanos=None, list_nanos=None)
     nothing = a_receipt(2, cost_nanos=None, list_nanos=None, usage=None, ttft=None)
-    keep(store, unknown, nothing)
-    found = [asked(store, partial(LiveBoard.call, call_id=n.call_id)) for n in (unknown, nothing)]
 
-    costs = [dict(each.attempts[0]).get("cost_usd") for each in found if each is not None]
+    costs = [dict(receipt_facts(each)).get("cost_usd") for each in (unknown, nothing)]
     assert costs == ["no known price", None]
-
-
-def test_a_call_that_nobody_made_is_none(store: Store) -> None:
-    assert asked(store, lambda board: board.call(a_receipt(1).call_id)) is None

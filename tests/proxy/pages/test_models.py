@@ -1,8 +1,16 @@
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import msgspec
 import pytest
+from fastapi import Request
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Upstream
+from proxy.catalog.model_aliases import ModelAliases
 from proxy.pages.models import router
+from proxy.records.call import Key
 from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.pages import authenticate, page
 from tests.fakes.refusals import refusing
@@ -72,3 +80,101 @@ def test_an_unknown_model_is_not_found():
 def test_models_are_told_to_keys_only(path):
     with refusing(401):
         page(router(catalog, authenticate, bool), path, headers={"authorization": "Bearer x"})
+
+
+VERSION = {"anthropic-version": "2023-06-01"}
+SHOWN = {
+    "type": "model",
+    "id": "m",
+    "display_name": "m",
+    "created_at": "2023-11-14T22:13:20Z",
+    "lifecycle": "active",
+    "deprecated_at": None,
+    "retires_at": None,
+    "line": None,
+    "capabilities": None,
+    "max_input_tokens": None,
+    "max_tokens": None,
+}
+
+
+def listed(query: str = "") -> Any:
+    headers = {"authorization": "Bearer tg-1", **VERSION}
+    return page(PAGES, "/v1/models", query=query, headers=headers)[1]
+
+
+def test_a_model_whose_end_is_announced_is_deprecated_for_callers_of_anthropics_api():
+    large = replace(route("openai"), window=200_000, max_output=8_000)
+    ends = Model(id="old", routes=(large,), retires=date(2027, 1, 31))
+    known = Catalog(models={"old": ends}, upstreams={}, default=route("default"))
+    headers = {"authorization": "Bearer tg-1", **VERSION}
+    told = page(router(lambda: known, authenticate, bool), "/v1/models/old", headers=headers)[1]
+
+    assert (told["lifecycle"], told["retires_at"]) == ("deprecated", "2027-01-31T00:00:00Z")
+    assert (told["max_input_tokens"], told["max_tokens"]) == (200_000, 8_000)
+
+
+def test_callers_of_anthropics_api_get_models_in_its_shape():
+    told = listed("all=1")
+
+    assert told["data"][0] == SHOWN
+    assert (told["has_more"], told["first_id"], told["last_id"]) == (False, "m", "failing")
+    headers = {"authorization": "Bearer tg-1", **VERSION}
+    assert page(PAGES, "/v1/models/m", headers=headers)[1] == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("query", "ids", "has_more"),
+    [
+        ("limit=1", ["m"], True),
+        ("limit=1&after_id=m", ["org/llama"], True),
+        ("limit=2&after_id=m", ["org/llama", "failing"], False),
+        ("after_id=failing", [], False),
+        ("limit=1&before_id=failing", ["org/llama"], True),
+        ("limit=5&before_id=failing", ["m", "org/llama"], False),
+    ],
+)
+def test_anthropics_list_of_models_comes_in_pages(query, ids, has_more):
+    told = listed(f"all=1&{query}")
+
+    assert [each["id"] for each in told["data"]] == ids
+    assert told["has_more"] is has_more
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "99999999999"])
+def test_a_wrong_page_size_is_refused(limit):
+    with refusing(400, match="from 1 to 1000"):
+        listed(f"limit={limit}")
+
+
+ALIASED = replace(
+    KNOWN,
+    team_aliases={"acme": ModelAliases({"fast": "m", "org/*": "m", "slow": "failing", "m": "m"})},
+)
+
+
+def test_a_teams_aliases_are_listed_once_with_what_holds_for_their_models():
+    pages = router(lambda: ALIASED, authenticate, lambda model: model.id != "failing")
+    listed = {each["id"]: each for each in page(pages, "/v1/models")[1]["data"]}
+
+    assert list(listed) == ["m", "org/llama", "fast"]
+    assert listed["org/llama"] == {**listed["m"], "id": "org/llama"}
+    shown = [page(pages, f"/v1/models/{name}")[1] for name in ("fast", "org/unlisted", "m")]
+    assert [each["id"] for each in shown] == ["fast", "org/unlisted", "m"]
+    assert {each["created"] for each in shown} == {1_700_000_000}
+
+
+def test_an_alias_is_listed_for_keys_that_may_use_its_model():
+    async def limited(request: Request) -> Key:
+        key = await authenticate(request)
+        return msgspec.structs.replace(key, models=frozenset({"m"}))
+
+    told = page(router(lambda: ALIASED, limited, bool), "/v1/models", query="all=1")[1]
+    assert [each["id"] for each in told["data"]] == ["m", "org/llama", "fast"]
+
+
+def test_another_teams_aliases_are_not_told():
+    other = replace(ALIASED, team_aliases={"other": ALIASED.team_aliases["acme"]})
+    told = page(router(lambda: other, authenticate, bool), "/v1/models")[1]
+
+    assert [each["id"] for each in told["data"]] == ["m", "org/llama", "failing"]

@@ -1,95 +1,32 @@
 """Sessions that begin alike are told apart, and each stays one conversation to its end."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
-from random import Random
+from collections.abc import Callable
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from proxy.prefix.breakpoints.plan import SEVERAL, ExperimentArm, Plan
-from proxy.prefix.conversations import Conversations
-from proxy.prefix.planned import Planned, PlanningRequest
-from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.breakpoints.plan import ExperimentArm
+from proxy.prefix.planned import PlanningRequest
 from proxy.records.origin import UncompactedConversation
-from tests.examples import examples
+from tests.proxy.prefix.growing_sessions import (
+    MANY,
+    REMINDERS,
+    SYSTEM,
+    are_apart,
+    both,
+    growing,
+    names,
+    process,
+    sessions,
+    told,
+)
 from tests.proxy.prefix.planning_requests import (
-    RULES,
-    TARGETS,
     Json,
-    PlanningProcess,
     body,
     chat_message,
     planning_request,
     tool,
 )
-
-MANY = 50
-WAY = TARGETS["openai-interval"]
-SYSTEM = chat_message("system", RULES)
-#: What an agent says at the beginning of each of its sessions.
-REMINDERS = [
-    chat_message("user", f"<reminder>Rule {number} of this house.</reminder>")
-    for number in (1, 2, 3)
-]
-Session = list[PlanningRequest]
-
-
-def growing(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
-    """The messages of a session's calls, each with one more answer of its own."""
-    talk = [SYSTEM, *first]
-    found = []
-    for turn in range(calls):
-        found.append(list(talk))
-        talk += [
-            chat_message("assistant", f"{name}: step {turn}."),
-            chat_message("user", f"{name}: on to {turn}."),
-        ]
-    return found
-
-
-def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[Session]:
-    """Sessions that say nothing of themselves but with their messages."""
-    names = [f"Session {number}" for number in range(many)]
-    return [
-        [planning_request(body(*each)) for each in growing(first(name), name)] for name in names
-    ]
-
-
-def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRequest]]:
-    """The calls of sessions in turns, as session, number and call."""
-    for turn, calls in enumerate(zip_longest(*every)):
-        for session, call in enumerate(calls):
-            if call is not None:
-                yield session, turn, call
-
-
-def told(
-    every: Sequence[Session],
-    *processes: PlanningProcess,
-    sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
-) -> list[list[Planned]]:
-    """Return how the calls of each session were planned; processes take turns within a session."""
-    found: list[list[Planned]] = [[] for _ in every]
-    for session, turn, call in sooner or interleaved(every):
-        found[session].append(processes[(turn + session) % len(processes)].answered(call))
-    return found
-
-
-def names(found: Sequence[Planned], since: int = 0) -> set[bytes]:
-    return {each.draft.conversation for each in found[since:]}
-
-
-def are_apart(found: Sequence[Sequence[Planned]], since: int = 0) -> bool:
-    """True if each is one conversation from a call on, and no two are the same."""
-    every = [names(each, since) for each in found]
-    return all(len(each) == 1 for each in every) and len(set[bytes]().union(*every)) == len(every)
-
-
-def process(share: float = 0.0) -> PlanningProcess:
-    return PlanningProcess(WAY, share=share)
 
 
 def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():
@@ -127,12 +64,6 @@ def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tai
 
     assert are_apart(told(every, process()))
     assert are_apart(told(every, *both()))
-
-
-def both() -> tuple[PlanningProcess, PlanningProcess]:
-    """Two replicas that share a store."""
-    plans: dict[str, bytes] = {}
-    return PlanningProcess(WAY, plans=plans), PlanningProcess(WAY, plans=plans)
 
 
 def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
@@ -355,102 +286,3 @@ def shortened(messages: list[Json]) -> PlanningRequest:
     turns = sum(each["role"] == "assistant" for each in messages)
     short = body(SYSTEM, chat_message("user", "In short: A."), messages[-1])
     return planning_request(short, origin=UncompactedConversation(messages=came, turns=turns))
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        lambda name: [*REMINDERS, chat_message("user", f"I am {name}.")],
-        lambda name: [chat_message("user", f"I am {name}."), *REMINDERS],
-    ],
-    ids=["words last", "words first"],
-)
-def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_begins_later(first):
-    every = sessions(first)
-    plans: dict[str, bytes] = {}
-    found = told(every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2)))
-    restarted = PlanningProcess(WAY, plans=plans, share=0.5)
-    later = [[restarted.answered(one[4])] for one in every]
-
-    assert are_apart(found)
-    assert are_apart([[*a, *b] for a, b in zip(found, later, strict=True)])
-    assert {len({each.plan.arm for each in one}) for one in found} == {1}
-
-
-def test_replicas_part_sessions_whose_first_call_is_the_same():
-    found = told(sessions(lambda _: REMINDERS), *both())
-
-    assert are_apart(found, since=1)
-
-
-def test_the_same_first_call_is_the_same_conversation_anywhere_without_asking():
-    (one,) = sessions(lambda _: REMINDERS, many=1)
-
-    assert names([process().answered(one[0])]) == names([process().answered(one[0])])
-
-
-@st.composite
-def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
-    """The calls of sessions that begin alike, with examples or without."""
-    shared = [
-        *REMINDERS,
-        chat_message("assistant", "Yes?"),
-        chat_message("user", "Go on."),
-        chat_message("user", "Well?"),
-    ]
-    lengths = draw(st.sampled_from([(1, 3), (5, 6)]))
-    same = draw(st.none() | st.integers(*lengths))  # of first calls that are the same
-    every = []
-    for number in range(draw(st.integers(2, 6))):
-        alike = draw(st.integers(*lengths)) if same is None else same
-        more = [chat_message("user", f"I am {number}.")] if same is None else []
-        every.append(growing([*shared[:alike], *more], str(number), 5))
-    return every
-
-
-@pytest.mark.slow
-@given(beginnings(), st.integers(1, 3), st.integers(0, 9_999).map(Random))
-@examples(50, deadline=None)
-def test_no_session_is_split_or_merged_in_any_order_of_calls(
-    every: list[list[list[Json]]], processes: int, roll: Random
-):
-    plans: dict[str, bytes] = {}
-    here = [PlanningProcess(WAY, plans=plans) for _ in range(processes)]
-    order = [at for at, calls in enumerate(every) for _ in calls]
-    roll.shuffle(order)
-    found: list[list[Planned]] = [[] for _ in every]
-    for at in order:
-        call = planning_request(body(*every[at][len(found[at])]))
-        found[at].append(roll.choice(here).answered(call))
-
-    assert are_apart(found, since=1)
-    for calls, each in zip(every, found, strict=True):
-        is_alone = sum(calls[0] == other[0] for other in every) == 1
-        assert not is_alone or len(names(each)) == 1
-
-
-def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> ConversationChain:
-    return ConversationChain(
-        tuple(value.encode() for value in values), tuple(b"x" for _ in values[1:]), answers
-    )
-
-
-def test_remembered_conversations_are_bounded():
-    index = Conversations(calls=8, talks=8)
-    for number in range(100):
-        one = link("base", "same", f"call {number}")
-        index.record_call(one, index.resolve(one))
-
-    assert {len(each) for each in (index._whole, index._latest)} == {8}
-    assert len(index._shortened) <= 8
-
-
-def test_a_value_of_several_conversations_leads_to_none():
-    index = Conversations()
-    index.load_plans({b"same".hex(): Plan(conversation=SEVERAL)})
-    call = link("base", "same", "other", "answer", "more", answers=((2, 3),))
-
-    found = index.resolve(call)
-
-    assert (found.name, found.source) == (call.whole, b"")
-    assert index.resolve(link("base", "same", "more")).beside == (b"same",)

@@ -67,6 +67,27 @@ def test_a_line_that_varies_is_proposed_to_move():
     assert labels(found) == ["Detail 1"]
 
 
+@pytest.mark.parametrize("header", ["", "0=variable"])
+def test_text_whose_slot_its_caller_declares_is_not_proposed_to_move(header):
+    feature = Feature()
+    words = "Time: {}" if header else "<tg:variable>Time: {}</tg:variable>"
+    for number in range(23):
+        feature.call(words.format(number), slots=header)
+    found = feature.call(words.format(23), slots=header)
+
+    assert feature.lessons.proposal(found) is None
+
+
+def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the_same():
+    feature = Feature()
+    for number in range(24):
+        rules = {"role": "system", "content": f"<tg:variable>Time: {number}</tg:variable>"}
+        messages = conversation_messages(0, f"Desk {number}\n{RULES}", f"I am {number}.")
+        found = feature.asked(body(rules, *messages))
+
+    assert labels(feature.lessons.proposal(found)) == ["Detail 1"]
+
+
 def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
     known, unknown = Feature(), Feature(rates=False)
     one = known.lessons.proposal(known.calls())

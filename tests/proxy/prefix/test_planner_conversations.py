@@ -33,7 +33,7 @@ from tests.proxy.prefix.planning_requests import (
 
 BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
 #: Of each recorded set every so manieth conversation.
-EVERY = {"tau": 40, "agentdojo": 100, "lmcache": 25}
+EVERY = {"tau": 80, "agentdojo": 200, "lmcache": 50}
 
 
 def names(raw: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a call writes, the next call of its conversation looks up: in every regime and shape."""
+"""Each call looks up what the call before it wrote: in every regime and shape."""
 
 from itertools import pairwise
 from typing import Final
@@ -29,7 +29,7 @@ IMAGE: Final = {"type": "image_url", "image_url": {"url": "data:image/png;base64
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent builds its calls.
+    """Describes the calls of an agent.
 
     Attributes:
         tail: Messages at the end of each call that vary.

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from proxy.caches.regime import prompt_cost
 from proxy.prefix.planned import Planned
-from proxy.prefix.prediction.billing import expected_usage, prompt_cost
+from proxy.prefix.prediction.prefix_chains import expected_usage
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -215,6 +216,7 @@ def test_the_first_bet_is_on_what_conversations_share():
     assert marked[-1].trial.is_live
 
 
+@pytest.mark.slow
 def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     process = PlanningProcess(TARGETS[ANTHROPIC], credit=0.0)
     spent = lost = 0.0

@@ -26,6 +26,7 @@ def usages(answer: AnswerFields) -> list[dict[str, Any] | None]:
         ({"id": 5, "message": ["b"], "response": {"id": "c"}}, "c"),
         ({"id": "", "x_groq": {"id": "req"}}, ""),
         ({"id": {"id": "a"}}, ""),
+        ({"responseId": "r", "candidates": []}, "r"),
     ],
 )
 def test_the_id_stands_in_the_answer_or_in_what_it_begins(value, found):
@@ -106,6 +107,9 @@ ENDED = {"index": 3, "finish_reason": "stop"}
         ({"choices": [{"finish_reason": ""}, {"finish_reason": {"a": 1}}]}, []),
         ({"delta": {"stop_reason": "end_turn"}}, [b"0"]),
         ({"delta": {"stop_reason": None}}, []),
+        ({"candidates": [{"index": 2, "finishReason": "STOP"}, {"content": {}}]}, [b"2"]),
+        ({"candidates": [{"finishReason": "STOP"}, {"x": [{"a": 1}] * 60_000}]}, []),
+        ({"candidates": [7]}, []),
         ({"choices": [7]}, []),
         ({"choices": "stop", "delta": '"stop_reason":"x"'}, []),
         ({"choices": [ENDED, {"x": [{"a": 1}] * 60_000}]}, [b"0"]),
@@ -124,3 +128,9 @@ def test_a_short_answer_of_nearly_json_is_read():
     assert found is not None
     assert found.answer_id() == "a"
     assert read_answer(b"[NaN]", max_repaired_bytes=100) is None
+
+
+def test_googles_usage_stands_under_a_name_of_its_own():
+    (part,) = read({"usageMetadata": {"promptTokenCount": 3}}).parts()
+
+    assert part.usage_object() == {"promptTokenCount": 3}

@@ -3,7 +3,15 @@
 import pytest
 from msgspec import Raw
 
-from proxy.providers.body_fields import invalid_parameter, is_given, read, unsupported_parameter
+from proxy.providers.body_fields import (
+    FunctionDefinition,
+    ToolDefinition,
+    invalid_parameter,
+    is_given,
+    read,
+    tool_function,
+    unsupported_parameter,
+)
 from tests.fakes.refusals import refusing
 
 
@@ -50,3 +58,25 @@ def test_a_raw_field_is_given_unless_it_is_missing_or_null() -> None:
 def test_both_kinds_of_refusal_name_the_parameter() -> None:
     assert invalid_parameter("a", "m").code == "invalid_value"
     assert unsupported_parameter("b", "m").param == "b"
+
+
+def test_a_tool_that_is_a_function_is_that_function() -> None:
+    function = FunctionDefinition(name="look_up")
+
+    assert tool_function(ToolDefinition(function=function), "tools[0]") is function
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "param"),
+    [
+        (ToolDefinition(type="custom"), "unsupported_value", "tools[2].type"),
+        (ToolDefinition(), "invalid_value", "tools[2].function"),
+    ],
+)
+def test_a_tool_that_is_no_function_is_refused_by_its_place(
+    tool: ToolDefinition, code: str, param: str
+) -> None:
+    with refusing(400) as caught:
+        tool_function(tool, "tools[2]")
+
+    assert (caught.value.code, caught.value.param) == (code, param)

@@ -1,4 +1,4 @@
-"""What only we asked of a cache is taken out of the answer; all else stays as it was written."""
+"""Diagnostics that only the gateway asked for are removed from answers; all else is unchanged."""
 
 import msgspec
 import pytest

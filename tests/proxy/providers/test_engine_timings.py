@@ -77,6 +77,7 @@ def test_no_more_draft_tokens_are_accepted_than_were_proposed() -> None:
     assert found == EngineTimings(draft_tokens=4, accepted_tokens=4)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*LLAMACPP, *VLLM]), JSON))
 def test_any_json_in_a_report_is_read_without_a_failure(report: dict[str, object]) -> None:
     written = orjson.dumps(report, option=orjson.OPT_NON_STR_KEYS) if _fits(report) else b"{"

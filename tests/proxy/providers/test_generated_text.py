@@ -115,6 +115,21 @@ def test_parallel_tool_calls_keep_to_their_places() -> None:
             },
             ["Hi", "f", '{"a":1}'],
         ),
+        (
+            {
+                "candidates": [
+                    {
+                        "content": {
+                            "parts": [
+                                {"text": "Hm", "thought": True},
+                                {"functionCall": {"name": "f", "args": {"a": 1}}},
+                            ]
+                        }
+                    }
+                ]
+            },
+            ["Hm", "f", '{"a":1}'],
+        ),
         ({"data": [{"embedding": [0.1], "text": "no"}]}, []),
         ([], []),
     ],

@@ -15,6 +15,10 @@ def test_every_kind_has_its_wire():
     [
         ("openai", "", ("authorization", "Bearer k")),
         ("anthropic", "", ("x-api-key", "k")),
+        ("gemini", "", ("x-goog-api-key", "k")),
+        ("anthropic-bedrock", "", ("authorization", "Bearer k")),
+        ("anthropic-vertex", "", ("authorization", "Bearer k")),
+        ("anthropic-vertex", "x-goog-api-key", ("x-goog-api-key", "k")),
         ("openai", "api-key", ("api-key", "k")),
         ("anthropic", "authorization", ("authorization", "Bearer k")),
     ],

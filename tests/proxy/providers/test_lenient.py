@@ -26,6 +26,7 @@ JSON = st.recursive(
         (b'{"a": "\xff"}', {"a": "�"}),
         (b'{"a": "line\nbreak\ttab\x00"}', {"a": "line\nbreak\ttab\x00"}),
         (b'{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
+        (b'{"a": "\\ud83d", "b": [1e999]}', {"a": "?", "b": [None]}),
     ],
 )
 def test_nearly_json_is_read(raw: bytes, meant: object):
@@ -33,6 +34,10 @@ def test_nearly_json_is_read(raw: bytes, meant: object):
 
     assert found is not None
     assert orjson.loads(found) == meant
+
+
+def test_long_integers_stay_what_they_are():
+    assert to_strict_json(b"[NaN, 123456789012345678901]") == b"[null,123456789012345678901]"
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"a": ', b"[" * 100_000, b" " * 5_000_000])
@@ -54,3 +59,14 @@ def test_an_object_with_very_many_keys_is_not_read_again():
 
     assert to_strict_json(b"[%b]" % b",".join(few)) is not None
     assert to_strict_json(b"[%b]" % b",".join(many)) is None
+
+
+@pytest.mark.parametrize(("odd", "most"), [(b"Infinity", 90_000), (b'"\\ud83d"', 9_000)])
+def test_numbers_are_read_again_up_to_what_their_writer_makes_in_some_milliseconds(
+    odd: bytes, most: int
+):
+    number = b"0.12345678901234567890123456789"
+    few, many = (b"[%b]" % b",".join([odd, *[number] * count]) for count in (most, most + 20_000))
+
+    assert to_strict_json(few) is not None
+    assert to_strict_json(many) is None

@@ -68,3 +68,13 @@ def test_an_answer_that_could_not_go_on_may_be_asked_for_again(made, code):
     assert (error.status, error.code) == (502, code)
     assert error.retryable
     assert error.is_worth_retrying
+
+
+def test_a_broken_stream_of_messages_ends_with_anthropics_error_event():
+    (event,) = parse_events(error_event("messages", ERROR))
+
+    assert event.name == "error"
+    assert json.loads(event.data) == {
+        "type": "error",
+        "error": {"type": "api_error", "message": 'It "broke".', "code": "upstream_broken"},
+    }

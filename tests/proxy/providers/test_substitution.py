@@ -154,7 +154,7 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
     assert "max_completion_tokens" in accepted_traits(Route(name="x", upstream=openai))
     assert "max_tokens" in accepted_traits(route("vllm"))
     assert "max_tokens" not in accepted_traits(Route(name="x", upstream=openai))
-    assert accepted_traits(Route(name="x", upstream=claude)) == {"stop"}
+    assert accepted_traits(Route(name="x", upstream=claude)) == {"server_tools", "stop"}
     assert accepted_traits(route("two", traits=OLDER)) == OLDER
 
 
@@ -206,3 +206,17 @@ def test_a_responses_call_with_an_effort_of_a_wrong_type_goes_on_for_the_upstrea
     assert fields(sent(REASONING, "responses", reasoning={"effort": ["x"]})) == {
         "reasoning": {"effort": ["x"]}
     }
+
+
+def test_claude_in_chats_form_keeps_thinking_and_its_signed_blocks() -> None:
+    signed = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
+    said = {
+        "thinking": {"type": "adaptive"},
+        "messages": [{"role": "assistant", "content": "Hi", "thinking_blocks": [signed]}],
+    }
+    upstream = Upstream(name="u", kind="openai", base_url="https://u.test/v1", provider="proxy")
+    there = Route(name="u/c", upstream=upstream, regime="anthropic-breakpoint")
+    prepared = prepare(call(orjson.dumps({"model": "m", **said})), there, is_substitute=True)
+
+    assert fields(prepared) == said
+    assert prepared.notes == ()

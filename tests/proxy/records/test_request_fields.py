@@ -206,3 +206,23 @@ def test_a_request_for_thinking_is_read_beside_the_other_fields() -> None:
 def test_a_tool_that_its_provider_runs_is_known_by_its_type(tools, expected):
     assert parse_request_fields(b'{"tools":' + tools + b"}").offers_hosted is expected
     assert not parse_request_fields(b"{}").offers_hosted
+
+
+@pytest.mark.parametrize(
+    ("container", "field"),
+    [
+        ('"container_011C"', "container"),
+        ('{"id": "container_011C", "skills": []}', "container"),
+        ('{"id": 5}', "container"),
+        ("[1]", "container"),
+        ('{"id": null, "skills": [{"type": "anthropic", "skill_id": "pptx"}]}', ""),
+        ("{}", ""),
+        ("null", ""),
+    ],
+)
+def test_a_container_that_is_used_again_is_state_of_its_provider_and_a_new_one_is_not(
+    container: str, field: str
+) -> None:
+    read = parse_request_fields(f'{{"model": "claude", "container": {container}}}'.encode())
+
+    assert (read.kept_state_field, read.needs_kept_state) == (field, bool(field))

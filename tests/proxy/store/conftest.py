@@ -1,6 +1,6 @@
 """Databases of both kinds, and keys of one's own in Redis."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -68,6 +68,33 @@ def engine(url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.fixture(scope="module")
+def module_schema() -> Iterator[MigratedSchema]:
+    """A migrated schema for what the tests of a module share, and only read."""
+    made = MigratedSchema()
+    yield made
+    made.drop()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def new_shared_url(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    module_schema: MigratedSchema,
+) -> Callable[[], str]:
+    """The URL of a migrated database without rows, of each kind in turn; for a module's tests."""
+    if request.param == "sqlite":
+        return lambda: migrated_sqlite(tmp_path_factory.mktemp("ledger") / "thriftgate.db")
+
+    def emptied() -> str:
+        try:
+            return module_schema.emptied()
+        except psycopg.OperationalError as error:
+            pytest.skip(_absent(error))
+
+    return emptied
+
+
 @pytest.fixture
 def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
     """A migrated SQLite database."""
@@ -82,7 +109,7 @@ def _absent(error: psycopg.OperationalError) -> str:
 
 @pytest.fixture
 def redis_prefix() -> Iterator[str]:
-    """What the keys of this test begin with on the Redis server."""
+    """The prefix of this test's keys on the Redis server."""
     with ExitStack() as stack:
         try:
             name = stack.enter_context(prefix())

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import Engine, delete
 from sqlalchemy.exc import NoResultFound, OperationalError
@@ -19,6 +20,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, revision, write_transaction
+from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.store import Store, check_database
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.ledger import ledger_of, rollups_of
@@ -276,3 +278,15 @@ def test_receipts_are_booked_at_once_and_each_once(
     assert booked == [2, 2, 0]
     assert ledger_of(engine) == some
     assert rollups_of(engine) == rolled_up(some)
+
+
+def test_the_address_of_a_store_holds_no_password(tmp_path: Path) -> None:
+    url = "postgresql://ann:secret@127.0.0.1:1/ledger?password=secret&sslpassword=secret"
+    known = KnownKeys(
+        database="", confirmed_at=1.0, secret=b"s" * 32, teams=0, keys=msgspec.Raw(b"[]")
+    )
+    store = Store.open_offline(url, tmp_path / "journal", PlanningMode.AUTO, known)
+
+    assert "secret" not in store.address
+    assert "127.0.0.1:1/ledger" in store.address
+    store.close(0)

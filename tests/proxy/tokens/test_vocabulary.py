@@ -108,6 +108,7 @@ def test_nasty_texts_become_the_tokens_tiktoken_makes(name: Vocabulary, text: st
     assert tokenizer(name).count(text) == len(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES)
 @given(text=texts)
 def test_any_text_becomes_the_tokens_tiktoken_makes(name: Vocabulary, text: str) -> None:

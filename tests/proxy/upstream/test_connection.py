@@ -1,56 +1,17 @@
 """Tests of what a connection makes of an answer, however its bytes are cut."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.upstream.connection import Connection
-from tests.fakes.server import chunked, head
-from tests.fakes.socket import FakeSocket
-
-REQUEST = b"POST / HTTP/1.1\r\nhost: up\r\n\r\n"
-OK = head(200, "Content-Length: 2") + b"ok"
-CHUNKED = head(200, "Transfer-Encoding: chunked")
-BOUND = 256 * 1024
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(work())
-
-
-def connected() -> tuple[Connection, FakeSocket]:
-    loop = asyncio.get_running_loop()
-    connection = Connection(loop)
-    return connection, FakeSocket(loop, connection)
-
-
-async def asking(connection: Connection, **how: Any) -> "asyncio.Task[None]":
-    """An exchange whose request is sent."""
-    task = asyncio.ensure_future(connection.exchange(REQUEST, b"", **how))
-    await asyncio.sleep(0)
-    return task
-
-
-async def answered(connection: Connection, socket: FakeSocket, answer: bytes = OK) -> bytes:
-    """The body of an answer that comes at once."""
-    task = await asking(connection)
-    socket.arrive(answer)
-    await task
-    return await whole(connection)
-
-
-async def whole(connection: Connection) -> bytes:
-    body = b""
-    while piece := await connection.read():
-        body += piece
-    return body
+from tests.fakes.raw_connection import CHUNKED, OK, REQUEST, answered, asking, connected, run, whole
+from tests.fakes.server import head
 
 
 def pieces(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
@@ -72,7 +33,9 @@ class Answer:
 
 
 TOKEN = st.text("abcXYZ-0129", min_size=1, max_size=8).map(lambda name: f"x-{name}")
+
 VALUE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
+
 INTERIM = st.sampled_from(
     [head(100), head(103, "Link: </a>", "X-Early: 1"), head(102, "Content-Length: 7")]
 )
@@ -360,190 +323,5 @@ def test_an_answer_to_head_has_no_body_whatever_it_says():
         await task
         assert await connection.read() == b""
         assert not connection.is_reusable
-
-    run(work)
-
-
-def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(head(200) + b"half")
-        await task
-        assert await connection.read() == b"half"
-        reading = asyncio.ensure_future(connection.read())
-        await asyncio.sleep(0)
-        connection.close()
-        with pytest.raises(UpstreamError):
-            await reading
-        with pytest.raises(UpstreamError):
-            await connection.read()
-
-    run(work)
-
-
-def test_an_error_of_the_socket_does_not_make_an_answer_whole():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(head(200) + b"half")
-        socket.end(ConnectionResetError())
-        await task
-        assert await connection.read() == b"half"
-        with pytest.raises(UpstreamError) as broken:
-            await connection.read()
-        assert broken.value.code == "upstream_connection_broken"
-        assert broken.value.detail == "the connection ended"
-
-    run(work)
-
-
-def test_bytes_that_came_before_the_break_are_read_before_it():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(head(200, "Content-Length: 9") + b"abc")
-        socket.end()
-        await task
-        assert await connection.read() == b"abc"
-        for _ in range(2):
-            with pytest.raises(UpstreamError):
-                await connection.read()
-
-    run(work)
-
-
-def test_reading_pauses_at_the_bound_and_goes_on_once_read():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(CHUNKED)
-        await task
-        arrived = 0
-        for _ in range(3):
-            while not socket.is_paused:
-                socket.arrive(chunked(b"x" * 5000, ends=False))
-                arrived += 5000
-            assert BOUND < arrived <= BOUND + 5000
-            assert await connection.read() == b"x" * arrived
-            assert not socket.is_paused
-            arrived = 0
-        socket.arrive(b"0\r\n\r\n")
-        assert await connection.read() == b""
-        assert connection.is_reusable
-
-    run(work)
-
-
-def test_a_connection_that_nobody_read_to_its_pause_is_not_used_again():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(head(200, f"Content-Length: {BOUND + 1}") + b"x" * (BOUND + 1))
-        await task
-        assert socket.is_paused
-        assert not connection.is_reusable
-        await whole(connection)
-        assert connection.is_reusable
-
-    run(work)
-
-
-def test_a_connection_whose_request_is_not_sent_whole_is_not_used_again():
-    async def work() -> None:
-        connection, socket = connected()
-        socket.unsent = 1  # of a handshake
-        assert await answered(connection, socket) == b"ok"
-        assert not connection.is_reusable
-        socket.unsent = 0
-        assert connection.is_reusable
-
-    run(work)
-
-
-def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
-    async def work() -> None:
-        connection, socket = connected()
-        task = await asking(connection)
-        socket.arrive(head(200, "Content-Length: 2"))
-        await task
-        reading = asyncio.ensure_future(connection.read())
-        await asyncio.sleep(0)
-        socket.arrive(b"ok")
-        assert not connection.is_reusable
-        assert await reading == b"ok"
-        assert connection.is_reusable
-
-    run(work)
-
-
-@pytest.mark.parametrize("is_begun", [False, True])
-def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
-    async def work() -> None:
-        connection, socket = connected()
-        waiting: asyncio.Task[Any] = await asking(connection)
-        if is_begun:
-            socket.arrive(head(200, "Content-Length: 2"))
-            await waiting
-            waiting = asyncio.ensure_future(connection.read())
-            await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert not connection.is_reusable
-        socket.arrive(OK[-2:] if is_begun else OK)  # what comes late harms nobody
-        socket.end()
-
-    run(work)
-
-
-@pytest.mark.parametrize(
-    ("uses", "said", "after", "is_stale"),
-    [
-        (0, b"", 0.0, False),
-        (1, b"", 0.0, True),
-        (1, b"H", 0.0, False),
-        (1, head(100), 0.0, False),
-        (1, b"", 5.0, False),
-    ],
-)
-def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
-    uses, said, after, is_stale
-):
-    async def work() -> None:
-        connection, socket = connected()
-        for _ in range(uses):
-            await answered(connection, socket)
-        task = await asking(connection)
-        connection._sent_at -= after
-        socket.arrive(said)
-        socket.end(ConnectionResetError())
-        with pytest.raises(UpstreamError):
-            await task
-        assert connection.is_stale == is_stale
-
-    run(work)
-
-
-def test_a_connection_that_ended_while_idle_takes_no_request():
-    async def work() -> None:
-        connection, socket = connected()
-        await answered(connection, socket)
-        socket.end()
-        assert not connection.is_reusable
-        with pytest.raises(UpstreamError):
-            await connection.exchange(REQUEST, b"")
-
-    run(work)
-
-
-def test_headers_belong_to_their_own_answer():
-    async def work() -> None:
-        connection, socket = connected()
-        await answered(connection, socket, head(200, "Content-Length: 0", "Team: a"))
-        first = connection.headers
-        await answered(connection, socket, head(103, "Team: x") + OK)
-        assert first == {"content-length": "0", "team": "a"}
-        assert connection.headers == {"content-length": "2"}
 
     run(work)

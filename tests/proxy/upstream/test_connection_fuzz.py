@@ -1,4 +1,4 @@
-"""Whatever bytes an upstream sends, reading them ends, in bounds, with a body or our own error."""
+"""Reading any bytes of an upstream ends, in bounds, with a body or our own error."""
 
 import asyncio
 import gzip
@@ -52,7 +52,7 @@ CUTS = st.lists(st.integers(0, 400), max_size=6)
 
 @dataclass
 class ReadAnswer:
-    """What came of an answer."""
+    """The results of reading one answer."""
 
     status: int
     headers: dict[str, str]

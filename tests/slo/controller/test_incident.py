@@ -16,6 +16,7 @@ def test_an_incident_takes_four_moves_at_most(both):
     assert both[0].moves <= 4
 
 
+@pytest.mark.slow
 def test_it_is_over_within_six_minutes_of_its_end(both):
     assert 0 < both[0].whole < both[0].settled <= 360
 

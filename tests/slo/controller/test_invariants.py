@@ -1,4 +1,4 @@
-"""What holds whatever is counted, whenever somebody looks, pins, freezes or turns the clock."""
+"""Laws of the controller under any counts, evaluations, pins, freezes and changes of the clock."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

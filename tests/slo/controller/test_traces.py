@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from math import floor
 
 import pytest
 from hypothesis import given
@@ -12,78 +11,9 @@ from msgspec import json
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import freeze_state, thaw_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
-from slo.controller.transitions import state_change
 from slo.tally import Tally
 from tests.examples import examples
-
-EPOCH = 1_800_000_000.0
-RULES = ControllerRules(target=0.95, fallback_levels=2)
-FINE, AWFUL = 0.01, 0.6
-Bad = Callable[[int, int], float]
-"""The part of a level's calls that are bad, by level and second."""
-
-
-class SteadyTraffic:
-    """Calls without luck: every level gets and spoils exactly its part of them."""
-
-    def __init__(
-        self,
-        bad: Bad,
-        rate: Callable[[int], float] = lambda second: 10.0,
-        rules: ControllerRules = RULES,
-    ) -> None:
-        self.bad, self.rate, self.rules = bad, rate, rules
-        self.tally = Tally()
-        self.standing = ControllerSnapshot(since=EPOCH)
-        self.told: list[str] = []
-        self.owed = [0.0] * (rules.fallback_levels + 1)
-        self.spoiled = [0.0] * (rules.fallback_levels + 1)
-        self.bad_in_all = [0] * (rules.fallback_levels + 1)
-        self.jump = 0.0
-        self.second = 0
-
-    def tell(self, seconds: int, *, counting: bool = True) -> "SteadyTraffic":
-        for _ in range(seconds):
-            now = EPOCH + self.second + self.jump
-            if counting:
-                self._calls(now)
-            if self.second % 2 == 0:
-                arms = {level: level_counts(self.tally, str(level), now) for level in self.levels}
-                self.stand(evaluate(self.standing, arms, self.rules, now))
-                self.tally.forget(now)
-            self.second += 1
-        return self
-
-    def stand(self, after: ControllerSnapshot) -> None:
-        if move := state_change(self.standing, after):
-            self.told.append(
-                f"{self.second}: {move.before} {move.level_before} > {move.after} {move.level}"
-            )
-        self.standing = after
-
-    @property
-    def levels(self) -> range:
-        return range(self.rules.fallback_levels + 1)
-
-    @property
-    def now(self) -> float:
-        return EPOCH + self.second + self.jump
-
-    def _calls(self, now: float) -> None:
-        parts = [0.0 for _ in self.levels]
-        parts[self.standing.level] = 1.0 - self.standing.share
-        parts[0] += self.standing.share if self.standing.level else 0.0
-        parts[0] = parts[0] or float(not self.standing.level)
-        for level, part in enumerate(parts):
-            self.owed[level] += self.rate(self.second) * part
-            calls = floor(self.owed[level] + 1e-9)
-            self.owed[level] -= calls
-            self.spoiled[level] += calls * self.bad(level, self.second)
-            bad = floor(self.spoiled[level] + 1e-9)
-            self.spoiled[level] -= bad
-            self.bad_in_all[level] += bad
-            if calls:
-                self.tally.add(str(level), calls - bad, bad, now)
+from tests.slo.controller.steady_traffic import AWFUL, EPOCH, FINE, RULES, Bad, SteadyTraffic
 
 
 def primary(bad: Callable[[int], float]) -> Bad:
@@ -99,6 +29,7 @@ def ten(second: int) -> float:
     return 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bad", "rate", "seconds", "told"),
     [
@@ -240,6 +171,7 @@ def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, told):
     assert SteadyTraffic(bad, rate).tell(seconds).told == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [10, 20, 30])
 def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls_there_are(gap):
     story = SteadyTraffic(

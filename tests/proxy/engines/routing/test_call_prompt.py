@@ -1,4 +1,5 @@
 import json
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -58,6 +59,37 @@ def test_the_instructions_and_input_of_a_responses_call_are_its_prompt():
     assert conversation(body, "responses")
 
 
+def messages(*said: Mapping[str, object], **fields: object) -> bytes:
+    return json.dumps({"model": "m", "max_tokens": 9, **fields, "messages": said}).encode()
+
+
+def test_the_system_field_of_a_messages_call_comes_before_its_messages():
+    tools = [{"name": "f"}]
+    first = content(messages(FIRST, system="Be brief.", tools=tools), "messages")
+    later = content(messages(FIRST, ANSWER, FIRST, tools=tools, system="Be brief."), "messages")
+
+    assert first.startswith(json.dumps(tools).encode() + b'\n"Be brief."\n')
+    assert later.startswith(first.removesuffix(b"]"))
+    assert conversation(messages(FIRST), "messages")
+
+
+def test_marks_and_attribution_of_a_messages_call_change_no_prefix():
+    marked = {"type": "text", "text": 'a, "cache_control": {', "cache_control": {"type": "x"}}
+    plain = {name: value for name, value in marked.items() if name != "cache_control"}
+    said = {"role": "user", "content": [marked]}
+    first = content(messages(said, system=[line("1"), marked]), "messages")
+    later = content(
+        messages({**said, "content": [plain]}, ANSWER, system=[line("2"), plain]), "messages"
+    )
+
+    assert later.startswith(first.removesuffix(b"]"))
+    assert json.loads(first.splitlines()[1]) == [plain]
+
+
+def line(version: str) -> dict[str, str]:
+    return {"type": "text", "text": f"x-anthropic-billing-header: cc_version={version}"}
+
+
 def test_a_plain_prompt_has_no_conversation():
     assert content(b'{"prompt":"once"}', "completions") == b'"once"'
     assert conversation(b'{"prompt":"once"}', "completions") == ""
@@ -80,7 +112,7 @@ _JSON = st.recursive(
 )
 
 
-@given(_JSON, st.sampled_from(["chat/completions", "responses", "completions"]))
+@given(_JSON, st.sampled_from(["chat/completions", "responses", "messages", "completions"]))
 def test_any_messages_are_read_without_failing(messages, endpoint):
     body = json.dumps({"messages": messages, "input": messages, "prompt": messages}).encode()
 

@@ -75,14 +75,25 @@ def test_a_measured_speed_goes_before_the_formula():
     assert option.expected.value == pytest.approx(option.measured.value)
 
 
-def test_the_same_acceptance_pays_alone_and_not_in_large_batches():
-    alone = advise(PROFILE, grown(draft_model=(100, 0.7, 1)))
-    crowd = advise(PROFILE, grown(draft_model=(100, 0.7, 260)))
+def test_a_draft_model_is_not_promised_to_pay_before_its_cost_is_measured():
+    unknown = advise(PROFILE, grown(draft_model=(100, 0.7, 1)))
+    slow = advise(PROFILE, grown(draft_model=(70, 0.7, 1), none=(100, None, 1)))
+    fast = advise(PROFILE, grown(draft_model=(190, 0.7, 1), none=(100, None, 1)))
 
-    assert alone.recommended.startswith("draft_model:")
+    assert unknown.recommended == ""
+    assert unknown.reason.startswith("not enough data to tell: draft_model:")
+    assert slow.recommended == "none"
+    assert fast.recommended.startswith("draft_model:")
+
+
+def test_the_same_acceptance_pays_alone_and_not_in_large_batches():
+    alone = advise(PROFILE, grown(eagle3=(100, 0.7, 1)))
+    crowd = advise(PROFILE, grown(eagle3=(100, 0.7, 260)))
+
+    assert alone.recommended.startswith("eagle3:")
     assert crowd.recommended == "none"
     assert "no method pays" in crowd.reason
-    option = alone.option("draft_model:3")
+    option = alone.option("eagle3:3")
     assert option is not None
     assert option.break_even is not None
     assert 100 < option.break_even < 295

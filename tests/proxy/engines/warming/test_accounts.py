@@ -1,4 +1,4 @@
-"""What warming may take, and what it is said to have gained."""
+"""The limits of warming, and the gain that is reported of it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.engines.routing.call_prompt import call_prompt
-from proxy.engines.warming.prompts import MAX_BODY_BYTES, next_turn, system_prompt
+from proxy.engines.warming.prompts import MAX_BODY_BYTES, SystemPrompt, next_turn, system_prompt
 
 SYSTEM = {"role": "system", "content": "You are a clerk."}
 USER = {"role": "user", "content": "Hello"}
+CHAT, RESPONSES, MESSAGES = "chat/completions", "responses", "messages"
 TOOLS = [{"type": "function", "function": {"name": "f"}}]
 
 
@@ -21,7 +22,7 @@ def body(*messages: Any, **fields: Any) -> bytes:
 
 def test_the_system_prompt_is_all_that_stands_before_the_first_message_of_a_user():
     developer = {"role": "developer", "content": "Be brief."}
-    found = system_prompt(body(SYSTEM, developer, USER, SYSTEM, temperature=0.5, tools=TOOLS))
+    found = system_prompt(body(SYSTEM, developer, USER, SYSTEM, temperature=0.5, tools=TOOLS), CHAT)
 
     assert found is not None
     assert orjson.loads(found.body) == {
@@ -36,9 +37,9 @@ def test_the_same_prompt_has_one_name_whatever_follows_and_other_tools_another()
     names = [
         found.digest
         for each in (body(SYSTEM, USER), body(SYSTEM, {**USER, "content": "Bye"}, user="u"))
-        if (found := system_prompt(each)) is not None
+        if (found := system_prompt(each, CHAT)) is not None
     ]
-    other = system_prompt(body(SYSTEM, USER, tools=TOOLS))
+    other = system_prompt(body(SYSTEM, USER, tools=TOOLS), CHAT)
 
     assert len(names) == 2
     assert names[0] == names[1]
@@ -50,12 +51,12 @@ def test_the_same_prompt_has_one_name_whatever_follows_and_other_tools_another()
     "said", [b"{", b"[]", body(USER), body(), b'{"messages":3}', b'{"messages":[3]}', b"{}"]
 )
 def test_a_body_without_a_system_prompt_has_none_to_warm(said: bytes):
-    assert system_prompt(said) is None
+    assert system_prompt(said, CHAT) is None
 
 
 def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
     answer = {"role": "assistant", "content": "Good day"}
-    found = orjson.loads(next_turn(body(SYSTEM, USER), orjson.dumps(answer)) or b"")
+    found = orjson.loads(next_turn(body(SYSTEM, USER), orjson.dumps(answer), CHAT) or b"")
 
     assert found["messages"] == [SYSTEM, USER, answer, {"role": "user", "content": "."}]
 
@@ -63,7 +64,7 @@ def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
 def test_after_tool_calls_come_their_results():
     calls = [{"id": each, "type": "function", "function": {}} for each in "ab"]
     answer = {"role": "assistant", "content": None, "tool_calls": calls}
-    found = orjson.loads(next_turn(body(USER), orjson.dumps(answer)) or b"")
+    found = orjson.loads(next_turn(body(USER), orjson.dumps(answer), CHAT) or b"")
 
     assert found["messages"][2:] == [
         {"role": "tool", "tool_call_id": each, "content": ""} for each in "ab"
@@ -71,7 +72,9 @@ def test_after_tool_calls_come_their_results():
 
 
 def test_the_callers_place_in_a_queue_is_not_the_warming_calls():
-    found = next_turn(body(USER, priority=-9, nvext={}), b'{"role":"assistant","content":"a"}')
+    found = next_turn(
+        body(USER, priority=-9, nvext={}), b'{"role":"assistant","content":"a"}', CHAT
+    )
 
     assert orjson.loads(found or b"").keys() == {"model", "messages"}
 
@@ -79,8 +82,110 @@ def test_the_callers_place_in_a_queue_is_not_the_warming_calls():
 def test_bodies_that_are_too_large_are_not_read_ahead():
     answer = orjson.dumps({"role": "assistant", "content": "a"})
 
-    assert next_turn(body({**USER, "content": "x" * MAX_BODY_BYTES}), answer) is None
-    assert system_prompt(body({**SYSTEM, "content": "x" * MAX_BODY_BYTES})) is None
+    assert next_turn(body({**USER, "content": "x" * MAX_BODY_BYTES}), answer, CHAT) is None
+    assert system_prompt(body({**SYSTEM, "content": "x" * MAX_BODY_BYTES}), CHAT) is None
+
+
+def responses(given: Any, **fields: Any) -> bytes:
+    return orjson.dumps({"model": "m", "input": given, **fields})
+
+
+def test_the_system_prompt_of_a_responses_call_is_its_instructions_and_leading_items():
+    fields = {"instructions": "Be kind.", "tools": TOOLS}
+    found = system_prompt(responses([SYSTEM, USER, SYSTEM], **fields), RESPONSES)
+    alone = system_prompt(responses("Hello", **fields), RESPONSES)
+
+    assert found is not None
+    assert orjson.loads(found.body)["input"] == [SYSTEM, {"role": "user", "content": "."}]
+    assert orjson.loads(found.body)["instructions"] == "Be kind."
+    assert alone is not None
+    assert orjson.loads(alone.body)["input"] == [{"role": "user", "content": "."}]
+    assert alone.digest != found.digest
+
+
+def test_prompts_of_several_parts_have_names_of_their_own():
+    def named(**fields: Any) -> SystemPrompt | None:
+        return system_prompt(responses("Hello", **fields), RESPONSES)
+
+    found = [
+        named(instructions="a", tools=[]),
+        named(instructions="b", tools=[]),
+        named(instructions="a", tools=TOOLS),
+    ]
+    assert len({each.digest for each in found if each is not None}) == 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        responses("Hello"),
+        responses([USER], instructions=None),
+        responses([USER], instructions=""),
+        responses([USER], instructions="a", previous_response_id="resp_1"),
+        responses([USER], instructions="a", conversation={"id": "conv_1"}),
+        responses([USER], prompt={"id": "pmpt_1"}, instructions="a"),
+        orjson.dumps({"model": "m", "instructions": "a"}),
+    ],
+)
+def test_a_responses_call_without_a_system_prompt_or_kept_elsewhere_has_none_to_warm(said: bytes):
+    assert system_prompt(said, RESPONSES) is None
+
+
+def test_the_system_prompt_of_a_messages_call_is_its_system_field():
+    found = system_prompt(body(USER, system="Be kind.", max_tokens=9), MESSAGES)
+
+    assert found is not None
+    assert orjson.loads(found.body)["messages"] == [{"role": "user", "content": "."}]
+    assert orjson.loads(found.body)["system"] == "Be kind."
+    assert system_prompt(body(USER), MESSAGES) is None
+
+
+def test_claude_codes_attribution_line_gives_a_system_prompt_no_other_name():
+    def named(version: str) -> SystemPrompt | None:
+        line = {"type": "text", "text": f"x-anthropic-billing-header: cc_version={version}"}
+        text = {"type": "text", "text": "You are Claude Code."}
+        return system_prompt(body(USER, system=[line, text]), MESSAGES)
+
+    first, later = named("2.1.0"), named("2.1.1")
+    assert first is not None
+    assert first == later
+    assert b"billing" not in first.body
+
+
+def test_the_next_turn_of_a_responses_call_holds_the_items_of_its_answer():
+    item = {"type": "message", "role": "assistant", "content": "Good day"}
+    found = next_turn(responses("Hello", instructions="a"), orjson.dumps([item]), RESPONSES)
+
+    assert orjson.loads(found or b"") == {
+        "model": "m",
+        "input": [USER, item, {"role": "user", "content": "."}],
+        "instructions": "a",
+    }
+
+
+def test_after_calls_among_the_items_come_their_outputs():
+    items = [
+        {"type": "reasoning", "summary": []},
+        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "b", "name": "g", "input": "x"},
+    ]
+    found = orjson.loads(next_turn(responses([USER]), orjson.dumps(items), RESPONSES) or b"")
+
+    assert found["input"] == [
+        USER,
+        *items,
+        {"type": "function_call_output", "call_id": "a", "output": ""},
+        {"type": "custom_tool_call_output", "call_id": "b", "output": ""},
+    ]
+
+
+def test_a_turn_whose_earlier_ones_are_kept_elsewhere_or_of_another_api_has_no_next_one():
+    items, message = b"[]", b'{"role":"assistant","content":"a"}'
+
+    assert next_turn(responses([USER], previous_response_id="r"), items, RESPONSES) is None
+    assert next_turn(body(USER), message, MESSAGES) is None
+    assert next_turn(body(USER), message, "completions") is None
+    assert next_turn(responses([USER]), b"{", RESPONSES) is None
 
 
 _TEXTS = st.text(max_size=20)
@@ -90,14 +195,11 @@ _TEXTS = st.text(max_size=20)
 def test_a_next_turn_begins_as_the_call_that_will_come(said: list[str], answer: str, question: str):
     messages = [{"role": "user", "content": each} for each in said]
     assistant = {"role": "assistant", "content": answer}
-    warmed = call_prompt(next_turn(body(*messages), orjson.dumps(assistant)) or b"", _CHAT)
-    come = call_prompt(body(*messages, assistant, {"role": "user", "content": question}), _CHAT)
+    warmed = call_prompt(next_turn(body(*messages), orjson.dumps(assistant), CHAT) or b"", CHAT)
+    come = call_prompt(body(*messages, assistant, {"role": "user", "content": question}), CHAT)
 
     assert warmed is not None
     assert come is not None
     shared = body(*messages, assistant).partition(b'"messages":')[2].rpartition(b"]")[0]
     assert warmed.content.partition(b"[")[2].startswith(shared[1:])
     assert come.content.partition(b"[")[2].startswith(shared[1:])
-
-
-_CHAT = "chat/completions"

@@ -341,3 +341,22 @@ def test_each_ordered_call_extends_the_bytes_of_the_one_before(leads, spoken, ne
 
     start = before.messages[: len(before.messages) - before.tail]
     assert after.messages[: len(start)] == start
+
+
+def test_text_that_varies_goes_into_a_system_message_that_ends_a_body_of_the_messages_api():
+    body = orjson.dumps(
+        {
+            "system": "Now: 9. Be brief.",
+            "messages": [
+                {"role": "user", "content": "Hi."},
+                {"role": "system", "content": "Rules."},
+            ],
+        }
+    )
+    pieces = (varies("Now: 9."), stable(" Be brief."))
+    placed = place_pieces(parse_prompt(body, is_native=True), {(0, 0): pieces}, late=True)
+    found = orjson.loads(placed.prompt.render())
+
+    assert [each["role"] for each in found["messages"]] == ["user", "system"]
+    assert "Now: 9." in found["messages"][1]["content"][1]["text"]
+    assert placed.prompt.tail == 1

@@ -12,8 +12,11 @@ from proxy.caches import (
 from proxy.caches.port import Cache, CachedPrompt, Served, Ttl
 from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.billing import expected_usage
-from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
+from proxy.prefix.prediction.prefix_chains import (
+    ExpectedRead,
+    PrefixChainIndex,
+    expected_usage,
+)
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock
 from slo.usage import Usage
@@ -22,6 +25,7 @@ from tests.proxy.caches.prompts import tokens
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     INTERVAL,
+    OPENAI,
     VLLM,
     block,
     sent_chat,
@@ -84,6 +88,7 @@ def served(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
 GAPS = st.sampled_from([1.0, 3.0, 200.0, 290.0, 400.0, 2_000.0, 5_000.0])
 
 
+@pytest.mark.slow
 @examples(24, deadline=None)
 @given(st.lists(st.tuples(conversations(), st.data(), GAPS), min_size=2, max_size=6), st.booleans())
 def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bedrock):
@@ -239,3 +244,25 @@ def test_the_memory_of_prefix_chains_is_bounded(regime):
         )
 
     assert len(chains) <= 200 + 20 + 10 + 10
+
+
+def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():
+    call = users(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks={0: "1h", 1: "5m"})
+
+    found = expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 2_600)
+
+    assert found == Usage(write_1h=2_000, write_5m=500, input=100)
+
+
+def test_a_prompt_too_short_for_its_cache_writes_nothing():
+    call = users(OPENAI, ("a", 900))
+
+    assert expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 900) == Usage(input=900)
+
+
+def test_where_writes_are_free_nothing_is_charged_for_them():
+    call = users(INTERVAL, ("a", 5_000))
+
+    assert expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 5_000) == Usage(
+        input=5_000
+    )

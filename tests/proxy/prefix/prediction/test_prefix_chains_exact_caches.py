@@ -1,4 +1,4 @@
-"""What planning expects to be read is what the exact cache reads, where all sizes are known.
+"""Planning expects to be read what the exact cache reads, where all sizes are known.
 
 A token is ``BYTES_PER_TOKEN`` bytes here, so estimates are exact. Planning and the caches still
 differ by design in these points, and each is kept out of the way or bounded below:
@@ -25,8 +25,7 @@ from proxy.caches import openai_interval
 from proxy.caches.outlook import planning_regime
 from proxy.caches.port import Cache, CachedPrompt, Served, TokenBlock, Ttl
 from proxy.caches.regimes import REGIMES, build_cache
-from proxy.prefix.prediction.billing import expected_usage
-from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex
+from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from slo.usage import Usage
@@ -182,7 +181,7 @@ def sent_call(call: Call, regime: str, provider: str) -> SentCall:
 
 
 class Outcome(NamedTuple):
-    """What was expected of a call beside what its cache did."""
+    """Tokens that were expected to be read in a call beside those that its cache read."""
 
     sent: SentCall
     expected: ExpectedRead
@@ -226,6 +225,7 @@ def test_every_regime_is_compared():
     assert {regime for regime, _ in EXACT} == REGIMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("regime", "provider"), EXACT)
 @examples(14, deadline=None)
 @given(data=st.data())

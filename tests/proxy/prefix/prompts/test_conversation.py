@@ -1,4 +1,4 @@
-"""Whose conversation a call belongs to, and what is said in it."""
+"""The conversation that a call belongs to, and the chain of its messages."""
 
 from hashlib import blake2b
 from typing import Any

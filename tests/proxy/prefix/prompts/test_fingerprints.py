@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.prompts.fingerprints import (
+    Pseudonymizer,
     bare_json,
     digest_without_marks,
     keyed_hash,
@@ -14,6 +15,7 @@ from proxy.prefix.prompts.prompt import BlockJson, Prompt, parse_prompt
 from tests.proxy.prefix.sent_calls import blocks, body, fingerprint
 
 SECRET = b"s" * 32
+PSEUDONYMS = Pseudonymizer(SECRET)
 MARK = {"cache_control": {"type": "ephemeral"}}
 BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
@@ -109,3 +111,15 @@ def test_block_json_finds_the_json_of_each_block():
         b'"a"',
         prompt.messages[1],
     ]
+
+
+@given(st.binary(min_size=1), st.binary(min_size=1))
+def test_pseudonyms_are_equal_for_equal_texts_of_a_team_alone(one, other):
+    assert (PSEUDONYMS.pseudonym("t", one) == PSEUDONYMS.pseudonym("t", other)) == (one == other)
+    assert PSEUDONYMS.pseudonym("t", one) != PSEUDONYMS.pseudonym("u", one)
+    assert PSEUDONYMS.pseudonym("t", one) != Pseudonymizer(b"other").pseudonym("t", one)
+    assert len(PSEUDONYMS.pseudonym("t", one)) == 32
+
+
+def test_no_text_has_no_pseudonym():
+    assert PSEUDONYMS.pseudonym("t", b"") == ""

@@ -79,6 +79,22 @@ def test_an_object_with_a_double_or_escaped_key_is_not_exact(raw, exact):
     assert is_exact(raw, members(raw)) is exact
 
 
+_MEMBERS = st.lists(
+    st.tuples(st.sampled_from(["a", "role", "\u00e9", "", '"']), st.integers(0, 10**6)), max_size=5
+)
+_SPACES = st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :"), (",", ": "), ("  , ", ":")])
+
+
+@given(_MEMBERS, _SPACES)
+def test_an_object_is_exact_if_and_only_if_no_key_stands_twice(written, spaces):
+    comma, colon = spaces
+    pairs = [f"{json.dumps(n, ensure_ascii=False)}{colon}{v}" for n, v in written]
+    raw = ("{" + comma.join(pairs) + "}").encode()
+    names = [name for name, _ in written]
+
+    assert is_exact(raw, members(raw)) == (len(names) == len(set(names)))
+
+
 def test_replace_text_changes_only_the_words_of_a_part():
     raw = b'{"type":"text", "text":"a","cache_control":{ "type":"ephemeral"}}'
 

@@ -14,7 +14,7 @@ from proxy.providers.port import PreparedRequest, Wire
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
-from tests.fakes.call_dependencies import call, route
+from tests.fakes.call_dependencies import call
 from tests.fakes.refusals import refusing
 
 _KEY = Key(id="key_1", team="t", team_name="T")
@@ -152,16 +152,6 @@ def test_the_wire_reads_its_own_usage_and_errors() -> None:
     assert wire.failure(529, {}, b"").status == 503
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "fix"),
-    [("messages", "/v1/chat/completions"), ("embeddings", "another provider")],
-)
-def test_a_feature_that_anthropic_lacks_is_reported_with_a_fix(endpoint, fix):
-    asked = call(b'{"model":"claude-x"}', endpoint)
-    with refusing(400, match=fix):
-        AnthropicWire().request(asked, route(kind="anthropic"))
-
-
 _COMPACTION = {"type": "compaction", "content": "so far", "encrypted_content": "b3BhcXVl"}
 _THRESHOLD = [{"type": "compaction", "compact_threshold": 60_000}]
 
@@ -274,7 +264,7 @@ def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
         "dropped store: nothing is kept for this model",
         "dropped text.verbosity: the model has no such parameter",
         "lowered max_output_tokens to 5000: the model's most",
-        "said text.format json_object in words: the model has no such parameter",
+        "wrote text.format json_object as an instruction: the model has no such parameter",
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from proxy.errors import messages_envelope
 from proxy.providers.anthropic.failure import messages_failure, stream_failure
 
 
@@ -64,3 +65,13 @@ def test_an_event_of_an_unknown_kind_is_the_upstreams_failure(error: dict[str, A
 def test_a_body_in_another_shape_is_not_passed_on() -> None:
     assert "html" not in messages_failure(400, {}, b"<html>").message
     assert messages_failure(400, {}, _body(5, 5)).code == "upstream_refused"
+
+
+def test_details_by_which_the_sdk_goes_on_reach_the_caller() -> None:
+    details = {"error_code": "thread_not_found"}
+    error = {"type": "not_found_error", "message": "No thread.", "details": details}
+    found = messages_failure(404, {}, orjson.dumps({"type": "error", "error": error}))
+
+    assert orjson.loads(messages_envelope(found))["error"]["details"] == details
+    ours = messages_failure(401, {}, orjson.dumps({"error": error}))
+    assert "details" not in ours.details

@@ -33,7 +33,7 @@ def test_each_object_that_does_not_say_is_closed_with_a_note(given: Any, expecte
     found, notes = _closed(given)
 
     assert orjson.loads(found) == expected
-    assert notes == ["closed the objects of response_format: the model promises no others"]
+    assert notes == ["closed the objects of response_format: the model supports no others"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from proxy.providers.responses.items import (
     OutputMessage,
     OutputReasoning,
 )
+from proxy.providers.responses.namespaces import OwnName
 from proxy.providers.responses.reasoning import OpaqueParts, unseal_parts
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
@@ -113,7 +114,7 @@ def test_hidden_reasoning_has_no_summary() -> None:
 def test_a_call_gains_what_it_is_called_with(
     *, custom: bool, kind: str, field: str, event: str, item_id: str
 ) -> None:
-    call = OutputCall("1_0", 0, "c1", custom=custom)
+    call = OutputCall("1_0", 0, "c1", OwnName("", "", is_custom=False), custom=custom)
     call.set_name("f")
     call.set_name("f")
 

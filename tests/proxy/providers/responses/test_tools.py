@@ -84,26 +84,13 @@ def test_each_choice_is_said_in_chat(choice: Any, said: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("tools", [None, []])
 @pytest.mark.parametrize("choice", [None, "none", "auto"])
-def test_without_tools_there_is_nothing_to_choose_from(tools: Any, choice: Any) -> None:
-    assert chat_tools(tools, choice, parallel=True) == {}
+def test_without_tools_there_is_nothing_to_choose_from(choice: Any) -> None:
+    assert chat_tools([], choice, parallel=True) == {}
 
 
 def test_a_call_that_must_be_made_without_tools_is_for_the_upstream_to_refuse() -> None:
     assert chat_tools([], "required", None) == {"tool_choice": "required"}
-
-
-@pytest.mark.parametrize(
-    "kind", ["web_search", "file_search", "code_interpreter", "computer", "mcp", "shell"]
-)
-def test_a_tool_that_only_openai_can_run_is_refused(kind: str) -> None:
-    with refusing(400) as caught:
-        chat_tools([FUNCTION, {"type": kind}], None, None)
-
-    assert caught.value.param == "tools[1].type"
-    assert "run it yourself" in caught.value.message
-    assert "custom" not in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def test_nothing_is_told_before_its_slot_is_over(play):
     play(plan)
 
 
-def test_an_alert_with_an_expiry_ends_by_itself(play):
+def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
+    caplog.set_level(logging.INFO)
+
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert(expires=NOW + 100))
         await room.after(100)
@@ -72,6 +74,11 @@ def test_an_alert_with_an_expiry_ends_by_itself(play):
         assert posted(room.got[1])["data"]["alerts"][0]["seconds"] == 100
 
     play(plan)
+    logged = [(each.levelname, each.getMessage()[:15]) for each in caplog.records]
+    assert [each for each in logged if each[1].startswith("Alert")] == [
+        ("WARNING", "Alert, page: ch"),
+        ("INFO", "Alert, resolved"),
+    ]
 
 
 def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(play):

@@ -96,7 +96,10 @@ def test_an_unknown_service_is_reported_without_the_url(url):
 def test_without_the_library_the_extra_is_named():
     said = why_not("json://host/xyzzy", find=lambda name: None)
 
-    assert said == "is for the package apprise, which is missing: pip install 'thriftgate[alerts]'"
+    assert said == (
+        "is for the package apprise, which is missing:"
+        " in a checkout of Thriftgate, run pip install -c constraints.txt '.[alerts]'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What ended is settled or released in the background, also by counters that stall for long."""
+"""Ended calls are settled or released in the background, also by counters that stall for long."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

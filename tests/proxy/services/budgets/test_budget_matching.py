@@ -4,7 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.calls.settlement import Pseudonymizer
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.call import Call, Key
 from proxy.services.budgets.budget_matching import BudgetMatcher
 from proxy.services.budgets.reservation_requests import counted_budgets, subject

@@ -1,4 +1,3 @@
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -8,22 +7,25 @@ import pytest
 
 from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
-from proxy.calls.translation import prepare
 from slo.budget import UnpricedPolicy
-from slo.ceiling import CeilingStep
 from tests.fakes.admission_harness import BODY
 from tests.fakes.call_dependencies import route
-from tests.fakes.ceiling_harness import DEAR, HALF, WORST, CeilingHarness, ceiling, model
+from tests.fakes.ceiling_harness import (
+    CHEAPER,
+    CLAMP,
+    DEAR,
+    HALF,
+    REFUSE,
+    WORST,
+    CeilingHarness,
+    admitted,
+    ceiling,
+    model,
+)
 from tests.fakes.planned_calls import marked_call
 from tests.fakes.refusals import refusing
 
-CLAMP, CHEAPER, REFUSE = CeilingStep
 UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
-
-
-def admitted(found: Admitted | CheaperRoute) -> Admitted:
-    assert isinstance(found, Admitted)
-    return found
 
 
 def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") -> Any:
@@ -336,102 +338,3 @@ def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
 
     with refusing(429):
         harness.checked(harness.attempt())
-
-
-def test_the_cost_of_earlier_attempts_counts_toward_the_ceiling():
-    harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
-    first = harness.attempt()
-    harness.checked(first)
-    harness.end(1, 5_000, final=False)
-
-    with refusing(429) as refused:
-        harness.checked(msgspec.structs.replace(first, number=1))
-    assert refused.value.details["sure"] == "0.000016"
-    assert refused.value.details["predicted"] == "0.004016"
-
-
-def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
-    harness = CeilingHarness(ceiling(WORST + 100_000))
-    for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
-        harness.checked(harness.attempt(number))
-        harness.end(number, cost)
-    honesty = harness.ceilings.prediction_accuracy("c")
-
-    assert (honesty.calls, honesty.within) == (3, 2)
-    assert honesty.error_quantile(0.5) == pytest.approx(1, rel=0.03)
-    figures = harness.figures()
-    assert figures["thriftgate_ceiling_calls_total c yes"] == 2
-    assert figures["thriftgate_ceiling_calls_total c no"] == 1
-    assert figures["thriftgate_ceiling_decisions_total c fits"] == 3
-    assert figures["thriftgate_ceiling_error_ratio c 50"] == pytest.approx(1, rel=0.03)
-
-
-def test_a_clamped_call_is_predicted_as_it_is_clamped():
-    harness = CeilingHarness(ceiling(HALF))
-    harness.checked(harness.attempt())
-    harness.end(1, HALF)
-
-    assert harness.ceilings.prediction_accuracy("c").error_quantile(0.5) == pytest.approx(
-        1, rel=0.03
-    )
-
-
-def test_attempts_of_a_call_are_one_cost():
-    harness = CeilingHarness(ceiling(WORST + 200_000))
-    first = harness.attempt()
-    harness.checked(first)
-    harness.end(1, 100_000, final=False)
-    harness.checked(msgspec.structs.replace(first, number=1))
-    harness.end(1, WORST + 100_001, attempt=1)
-
-    honesty = harness.ceilings.prediction_accuracy("c")
-    assert (honesty.calls, honesty.within) == (1, 0)
-
-
-@pytest.mark.parametrize("costs", [(None, 5), (5, None)])
-def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
-    harness = CeilingHarness(ceiling(10 * WORST))
-    first = harness.attempt()
-    for number, cost in enumerate(costs):
-        harness.checked(msgspec.structs.replace(first, number=number))
-        harness.end(1, cost, attempt=number, final=number == 1)
-
-    assert harness.ceilings.prediction_accuracy("c").unpriced == 1
-
-
-def test_a_call_without_usage_does_not_judge_predictions():
-    harness = CeilingHarness(ceiling())
-    harness.checked(harness.attempt())
-    harness.end(1, None, usage=None)
-    harness.end(2, 5)
-
-    assert harness.ceilings.prediction_accuracy("c").calls == 0
-
-
-def test_of_features_nobody_repeats_nothing_piles_up():
-    harness = CeilingHarness(ceiling(feature="x"))
-    for number in range(4200):
-        harness.checked(harness.attempt(feature=f"f{number}"))
-
-    assert len(harness.ceilings._applying) <= 4096
-
-
-def test_calls_that_never_settle_are_forgotten_after_many():
-    harness = CeilingHarness(ceiling(10 * WORST))
-
-    async def many() -> None:
-        for number in range(20_010):
-            asked = harness.attempt(number)
-            await harness.ceilings.check(asked, prepare(asked.call, DEAR), lambda _: True)
-
-    asyncio.run(many())
-    assert len(harness.ceilings._open) == 20_000
-
-
-def test_embeddings_have_a_ceiling_too():
-    harness = CeilingHarness(ceiling(11_000))
-    body = b'{"model":"m","input":"x"}'
-    admitted(harness.checked(harness.attempt(body=body, endpoint="embeddings")))
-    tight = CeilingHarness(ceiling(6_999))
-    with refusing(429):
-        tight.checked(tight.attempt(body=body, endpoint="embeddings"))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from proxy.calls.settlement import Pseudonymizer
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.reservation_requests import (
     UNKNOWN,

@@ -61,7 +61,7 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
     return asyncio.run(run()), heard.published
 
 
-def test_without_promises_nothing_stands(tmp_path):
+def test_without_policies_nothing_stands(tmp_path):
     assert stood(tmp_path, Settings(folder=tmp_path)) == ([None], [])
     (entry,), published = stood(tmp_path, chosen(tmp_path, ""))
     assert entry is not None  # the file may get budgets while the gateway runs

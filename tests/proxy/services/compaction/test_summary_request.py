@@ -49,7 +49,7 @@ class Budgeted:
 
 
 def served(*scripts, budgets=()):
-    """What is heard, the receipts, and what was sent."""
+    """The caller, the receipts, and the transport, after a call was served."""
 
     async def work():
         transport = FakeTransport(scripts)

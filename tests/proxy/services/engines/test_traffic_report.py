@@ -1,4 +1,4 @@
-"""What a gateway reports of its engines."""
+"""A gateway's reports of its engines' traffic."""
 
 import asyncio
 import json

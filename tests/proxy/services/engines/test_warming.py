@@ -133,6 +133,51 @@ def test_once_a_turn_has_ended_the_next_one_is_read_as_far_as_it_is_known():
     check(play(story))
 
 
+def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_come():
+    item = {"type": "message", "role": "assistant", "content": "Good day"}
+    body = {"model": "m", "instructions": "Be kind.", "input": "Hello"}
+    asked = call(json.dumps(body).encode(), endpoint="responses")
+
+    async def story(stage: Stage) -> Stage:
+        for _ in range(2):
+            watched = stage.begin(asked)
+            watched.end(FinishedTurn(asked, lambda: orjson.dumps([item])))
+            await asyncio.sleep(SETTLE_S + 2.0)
+        stage.restart()
+        await asyncio.sleep(SETTLE_S + 2.0)
+        return stage
+
+    stage = play(story)
+    unknown = {"role": "user", "content": "."}
+    hello = {"role": "user", "content": "Hello"}
+    inputs = [orjson.loads(each.body)["input"] for _, each in stage.sender.sent]
+    assert inputs == [[hello, item, unknown], [hello, item, unknown], [unknown]]
+    assert {each.endpoint for _, each in stage.sender.sent} == {"responses"}
+    assert [each.body for each in stage.warmed] == [each.body for _, each in stage.sender.sent]
+
+
+def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_writes():
+    said = {"model": "m", "system": "Be kind.", "messages": [{"role": "user", "content": "Hello"}]}
+    asked = call(json.dumps(said).encode(), endpoint="messages")
+
+    async def story(stage: Stage) -> Stage:
+        for _ in range(2):
+            watched = stage.begin(asked)
+            watched.end(FinishedTurn(chat(), lambda: orjson.dumps(ANSWER)))
+            await asyncio.sleep(SETTLE_S + 2.0)
+        assert not stage.warmed
+        stage.restart()
+        await asyncio.sleep(SETTLE_S + 2.0)
+        return stage
+
+    stage = play(story)
+    turn = ["Be kind.", "Hello", "Good day", "."]
+    assert stage.sender.messages == [turn, turn, ["Be kind.", "."]]
+    (routed,) = stage.warmed
+    assert routed.endpoint == "messages"
+    assert orjson.loads(routed.body)["system"] == "Be kind."
+
+
 def test_a_call_that_comes_ends_the_warming_at_once_and_is_not_waited_for():
     async def story(stage: Stage) -> tuple[float, Any]:
         await stage.serve(chat())

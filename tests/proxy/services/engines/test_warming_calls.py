@@ -9,6 +9,7 @@ import pytest
 
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.catalog.entries import Model, Upstream
+from proxy.catalog.model_aliases import ModelAliases
 from proxy.errors import CallerError, UpstreamError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
@@ -24,7 +25,12 @@ Sent = tuple[Receipt | None, FakeTransport, list[Receipt]]
 
 
 def send(
-    script: Scripted | Piece, *, name: str = "house:1", stop_after: float | None = None
+    script: Scripted | Piece,
+    *,
+    name: str = "house:1",
+    stop_after: float | None = None,
+    body: bytes = BODY,
+    endpoint: str = "chat/completions",
 ) -> Sent:
     """Send a warming call to a replica that answers so."""
 
@@ -35,13 +41,17 @@ def send(
             replace(route(each, upstream=upstream(each)), name=f"{each}/m")
             for each in ("house:0", name)
         )
-        known = replace(catalog(*routes), models={"m": Model(id="m", routes=routes)})
+        known = replace(
+            catalog(*routes),
+            models={"m": Model(id="m", routes=routes)},
+            team_aliases={"acme": ModelAliases({"claude-*": "m"})},
+        )
         sender = warming_sender(replace(deps, catalog=known), asyncio.get_running_loop().time)
         stop = asyncio.Event()
         if stop_after is not None:
             asyncio.get_running_loop().call_later(stop_after, stop.set)
-        template = call(BODY, headers={"x": "y"}, conversation="c")
-        own = call_of_its_own(template, "call_own", BODY, 7.0)
+        template = call(body, endpoint=endpoint, headers={"x": "y"}, conversation="c")
+        own = call_of_its_own(template, "call_own", body, 7.0)
         try:
             return await sender(STATUS, own, stop), transport, ledger.receipts
         except BaseException as error:
@@ -72,6 +82,33 @@ def test_one_replica_is_asked_for_one_token_and_its_receipt_is_kept_under_a_feat
         7.0,
         Outcome.ANSWERED,
     )
+
+
+def test_a_responses_prompt_is_sent_as_such_and_nothing_of_it_is_to_be_stored():
+    body = {"model": "m", "input": "Hello", "instructions": "Be kind."}
+    answer = {"id": "resp_1", "status": "incomplete", "output": [], "usage": {}}
+    _, transport, _ = send(
+        Scripted([orjson.dumps(answer)]), body=orjson.dumps(body), endpoint="responses"
+    )
+
+    ((_, sent),) = transport.sent
+    assert sent.path == "/responses"
+    assert orjson.loads(sent.body) == {
+        **body,
+        "max_output_tokens": 1,
+        "store": False,
+        "stream": False,
+    }
+
+
+def test_a_replica_is_warmed_for_a_call_that_names_its_model_by_an_alias():
+    body = orjson.dumps({**orjson.loads(BODY), "model": "claude-opus-4-8"})
+    receipt, transport, _ = send(Scripted([COMPLETION]), body=body)
+
+    ((name, sent),) = transport.sent
+    assert (name, orjson.loads(sent.body)["model"]) == ("house:1", "m")
+    assert receipt is not None
+    assert receipt.model == "claude-opus-4-8"
 
 
 def test_the_headers_of_the_call_that_it_is_about_are_not_sent():

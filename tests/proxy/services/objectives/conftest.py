@@ -11,7 +11,7 @@ from tests.fakes.redis_keys import SERVER, prefix
 
 @pytest.fixture
 def redis_prefix() -> Iterator[str]:
-    """What the keys of this test begin with on the Redis server."""
+    """The prefix of this test's keys on the Redis server."""
     with ExitStack() as stack:
         try:
             name = stack.enter_context(prefix())

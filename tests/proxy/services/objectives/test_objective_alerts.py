@@ -1,4 +1,4 @@
-"""What people are told of objectives: each thing once when it begins, and once when it ends."""
+"""Alerts of objectives: each once when it begins, and once when it ends."""
 
 from typing import Any
 

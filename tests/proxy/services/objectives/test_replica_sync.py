@@ -2,36 +2,16 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
-from proxy.store.sql.pins import PinRow
 from slo.controller.state import ControllerState
-from slo.objective import Enforce
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import played
 from tests.fakes.objective_process import open_counters
-from tests.fakes.objective_replicas import START, Replica, ReplicaGroup, objective, tracks
-
-DOWN = (ControllerState.DEGRADED, 1)
-FROZEN = (ControllerState.FROZEN, 1)
-WELL = (ControllerState.HEALTHY, 0)
-
-
-def two(story: Any) -> None:
-    async def play() -> None:
-        world = ReplicaGroup()
-        first, second = world.replica("first"), world.replica("second")
-        await world.goes_on(1, first, second)
-        await story(world, first, second)
-
-    played(play())
-
-
-def pin(level: int, until: float, name: str = "chat-ttft") -> PinRow:
-    return PinRow(objective=name, level=level, until=until, why="a launch", made=START)
+from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective, tracks
+from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
 
 
 def test_one_leads_and_the_other_hears_what_both_counted():
@@ -119,18 +99,6 @@ def test_a_state_published_before_a_long_stop_counts_as_healthy():
     two(story)
 
 
-def test_counters_that_forgot_all_know_less_than_a_replica_does():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        world.forget()
-        await second.steering.sync_once()
-
-        assert second.steering._leads
-        assert second.state == DOWN
-
-    two(story)
-
-
 def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
     async def play() -> None:
         world = ReplicaGroup()
@@ -149,97 +117,6 @@ def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
         assert {alert.id for alert in anew.said} <= set(began)
         assert set(moves) <= set(ended)
         assert len(ended) == len(set(ended))
-
-    played(play())
-
-
-def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_counts_do():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        first.counters.is_lost = second.counters.is_lost = True
-        await world.goes_on(290, second, good=10)
-        assert second.state == FROZEN
-        assert second.wheel.standings["chat-ttft"].reason == "Frozen: its counters are away"
-        await world.goes_on(20, second, good=10)
-        assert second.state[0] is not ControllerState.FROZEN
-        await world.goes_on(580, second, good=10)
-        assert second.state == WELL
-        await world.goes_on(60, second, good=1, bad=9)
-        assert second.state == DOWN
-
-        first.counters.is_lost = second.counters.is_lost = False
-        await world.goes_on(2, second, first)
-        assert first.state == second.state
-
-    two(story)
-
-
-def test_a_replica_that_never_reached_its_counters_judges_by_itself():
-    async def play() -> None:
-        world = ReplicaGroup()
-        alone = world.replica("alone")
-        alone.counters.is_lost = True
-        await world.goes_on(299, alone, good=1, bad=1)
-        assert alone.state == (ControllerState.FROZEN, 0)
-        await world.goes_on(10, alone, good=1, bad=1)
-        assert alone.state == DOWN
-
-    played(play())
-
-
-def test_pins_are_followed_without_counters():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        first.counters.is_lost = second.counters.is_lost = True
-        await world.goes_on(5, first, second)
-        world.kept.pinned = {"chat-ttft": pin(2, world.now + 500)}
-        await world.goes_on(5, first, second)
-        assert first.state == second.state == (ControllerState.PINNED, 2)
-        world.kept.pinned = {"chat-ttft": pin(0, world.now + 500)}
-        await world.goes_on(5, first, second)
-        assert second.state == (ControllerState.PINNED, 0)
-        world.kept.pinned = {}
-        await world.goes_on(5, first, second)
-        assert first.state == second.state == FROZEN  # on the level it had before the pins
-
-    two(story)
-
-
-def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(caplog):
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(30, first, second, good=9)
-        for times in (1, 2):
-            first.counters.is_lost = second.counters.is_lost = True
-            await world.goes_on(15, first, second)
-            assert first.state == second.state == (ControllerState.FROZEN, 0)
-            first.counters.is_lost = second.counters.is_lost = False
-            await world.goes_on(70, first, second, good=9)
-            assert first.state == second.state == WELL
-            assert [alert.is_open for alert in first.said] == [True, False] * times
-            assert first.said == second.said
-            assert len(world.kept.alerts) == times
-        assert caplog.text.count("judged again by what all processes count") == 4
-
-    two(story)
-
-
-@pytest.mark.parametrize("is_database_away", [False, True])
-@pytest.mark.parametrize("bad", [0, 3])
-def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad, is_database_away):
-    async def play() -> None:
-        world = ReplicaGroup(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
-        replicas = [world.replica(str(n)) for n in range(4)]
-        await world.goes_on(60, *replicas, good=9, bad=bad)
-        before = set(world.kept.alerts)
-        for lost in [True, False] * 10:
-            world.kept.is_away = is_database_away and lost
-            for each in replicas:
-                each.counters.is_lost = lost
-            await world.goes_on(6, *replicas, good=9, bad=bad)
-        await world.goes_on(90, *replicas, good=9, bad=bad)
-
-        new = [alert for id_, alert in world.kept.alerts.items() if id_ not in before]
-        assert [(alert.kind, alert.is_open) for alert in new] == [("store", False)]
 
     played(play())
 
@@ -278,33 +155,6 @@ def test_a_level_that_was_told_is_kept_without_telling_again():
     two(story)
 
 
-def test_counters_that_come_back_empty_thaw_what_froze_without_them():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        began = first.wheel.standings["chat-ttft"].level
-        first.counters.is_lost = second.counters.is_lost = True
-        await world.goes_on(5, first, second)
-        world.forget()
-        first.counters.is_lost = second.counters.is_lost = False
-        await world.goes_on(1, first, second)
-        assert first.state == second.state == (ControllerState.DEGRADED, began)
-
-    two(story)
-
-
-def test_five_minutes_without_counters_end_the_freeze_and_not_the_alert():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(30, first, second, good=9)
-        second.counters.is_lost = True
-        await world.goes_on(299, second, good=9)
-        assert second.state == (ControllerState.FROZEN, 0)
-        await world.goes_on(3, second, good=9)
-        assert second.state == WELL
-        assert [(alert.kind, alert.is_open) for alert in second.said] == [("store", True)]
-
-    two(story)
-
-
 def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
     async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, good=1, bad=1)
@@ -317,64 +167,6 @@ def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
         assert first.state[0] is not ControllerState.FROZEN
 
     two(story)
-
-
-def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        world.kept.pinned = {"chat-ttft": pin(9, world.now + 100)}
-        await world.goes_on(5, first, second)
-        assert first.state == second.state == (ControllerState.PINNED, 2)  # there is no ninth
-        world.kept.pinned = {"chat-ttft": pin(0, world.now + 50)}
-        await world.goes_on(5, first, second)
-        assert second.state == (ControllerState.PINNED, 0)
-        await world.goes_on(60, first, second)
-        assert first.state == second.state == WELL
-
-    two(story)
-
-
-def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
-    async def play() -> None:
-        world = ReplicaGroup()
-        before = world.replica("before")
-        world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
-        await world.goes_on(30, before)
-        world.forget()
-        after = world.replica("after")
-        await world.goes_on(60, after)
-
-        assert [alert.kind for alert in before.said] == ["move"]
-        assert (after.said, after.state) == ([], (ControllerState.PINNED, 1))
-        assert after.wheel.standings["chat-ttft"].since == START
-        world.kept.pinned = {}
-        await world.goes_on(5, after)
-        assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
-
-    played(play())
-
-
-def test_pins_that_cannot_be_read_hold_as_they_were():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
-        await world.goes_on(5, first)
-        world.kept.is_away = True
-        await world.goes_on(5, first)
-        world.kept.is_away, world.kept.is_slow = False, True
-        await world.goes_on(5, first)
-        assert first.state == (ControllerState.PINNED, 1)
-
-    two(story)
-
-
-def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
-    async def play() -> None:
-        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
-        one = world.replica("one")
-        world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
-        await world.goes_on(5, one)
-        assert one.state == (ControllerState.PINNED, 0)
-
-    played(play())
 
 
 def test_without_its_database_a_new_leader_leads_all_the_same():

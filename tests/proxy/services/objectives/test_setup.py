@@ -31,7 +31,7 @@ def surroundings(
         settings=cast(
             Any, SimpleNamespace(redis_url=url, policies="policies.toml" if objectives else None)
         ),
-        promises=cast(Any, SimpleNamespace(objectives=objectives)),
+        policies=cast(Any, SimpleNamespace(objectives=objectives)),
         catalog=two_model_catalog(),
         opened=kept,
         estimator=FakeEstimator(),

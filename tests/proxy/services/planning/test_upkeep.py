@@ -14,6 +14,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.upkeep import (
     apply_retention,
     keep_known_keys,
+    merge_pending_sums,
     suspend_harmful_features,
 )
 from proxy.settings import Settings
@@ -78,10 +79,15 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
     assert [(at - first, question) for at, question, _ in opened.asked] == [
         (hour * HOUR, question)
         for hour in range(3)
-        for question in (opened.ledger.retain, opened.plans.retain, opened.notes.retain)
+        for question in (
+            opened.ledger.retain,
+            opened.plans.retain,
+            opened.notes.retain,
+            opened.pending_sums.delete_histograms,
+        )
     ]
-    since = [args[0] for _, _, args in opened.asked[:3]]
-    assert since == [NOW - 30 * DAY, NOW - 14 * DAY, NOW - 14 * DAY]
+    since = [args[0] for _, _, args in opened.asked[:4]]
+    assert since == [NOW - 30 * DAY, NOW - 14 * DAY, NOW - 14 * DAY, NOW - 30 * DAY]
 
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
@@ -93,8 +99,17 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
         opened.ledger.retain,
         opened.plans.retain,
         opened.notes.retain,
+        opened.pending_sums.delete_histograms,
     ]
     assert "next round" in caplog.text
+
+
+def test_pending_sums_are_moved_every_ten_seconds_whatever_fails(tmp_path, caplog):
+    opened = store(tmp_path, away)
+    watched(opened, lambda opened, *_: merge_pending_sums(opened), 25 / HOUR)
+
+    assert [question for _, question, _ in opened.asked] == [opened.pending_sums.merge] * 3
+    assert "not moved" in caplog.text
 
 
 def test_planning_savings_are_checked_every_quarter_of_an_hour(tmp_path, caplog):

@@ -1,4 +1,4 @@
-"""What the scripts leave in Redis, and what they touch; what they count is promised elsewhere."""
+"""Keys that the scripts leave and touch in Redis; what they count is tested elsewhere."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
@@ -69,7 +69,7 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
             await store.settle("a", dict.fromkeys(counters, 3), NOW)
             await store.levels(counters, NOW)
             await store.raise_spent({COUNTER: 30}, NOW)
-            report = Lease(CLAIM, CounterLevel(0, 0), NOW).report(COUNTER, 1, NOW, int(NOW))
+            report = Lease(CLAIM, CounterLevel(0, 0), NOW).report(COUNTER, 1, NOW)
             report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
             await store.report("lease/x", [report], NOW, 60)
             checkpoint = await store.begin_checkpoint(NOW, 5)

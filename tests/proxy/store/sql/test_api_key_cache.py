@@ -104,7 +104,7 @@ def test_a_team_that_opts_out_is_noticed_as_well(keyring: ApiKeyCache, teams: Te
     _, secret = a_key(teams, "support")
     key = look(keyring, secret)
     assert key is not None
-    teams.keep_prompts(key.team, keeps=False)
+    teams.keep_prompts(key.team, keeps=False, now=NOW)
     keyring.refresh()
     key = keyring.find(secret)
 

@@ -25,6 +25,7 @@ from proxy.store.sql.database import (
     ConnectionGate,
     _alembic,
     _migrating,
+    address,
     count_changed_rows,
     is_outage,
     migrate,
@@ -42,6 +43,18 @@ from tests.fakes.receipts import a_receipt, rolled_up
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:hush@db.example/ledger",
+        "postgresql://db.example/ledger?user=ann&password=hush&sslpassword=hush",
+    ],
+)
+def test_the_address_of_a_database_has_none_of_its_passwords(url):
+    assert "db.example/ledger" in address(url)
+    assert "hush" not in address(url)
+
+
 def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     empty_url: str,
 ) -> None:
@@ -49,7 +62,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0012")
+    assert (before, revision(engine)) == (None, "0017")
     engine.dispose()
 
 
@@ -60,7 +73,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
-    assert revision(engine) == "0012"
+    assert revision(engine) == "0017"
     engine.dispose()
 
 
@@ -299,7 +312,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0012")
+    assert (before, revision(engine)) == ("0004", "0017")
     engine.dispose()
 
 
@@ -313,7 +326,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0012"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0017"):
         migrate(engine)
     assert revision(engine) == "9999"
 

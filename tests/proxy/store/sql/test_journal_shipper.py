@@ -81,6 +81,18 @@ def test_it_goes_on_in_the_open_segment_where_it_stopped(
     assert drain.lag_bytes == 0
 
 
+def test_a_living_process_that_writes_is_no_reason_to_close_undrained(
+    journal: Journal, drain: JournalShipper
+) -> None:
+    other = Journal(journal.folder)
+    append(other, LINES[:3])
+    drain.start()
+
+    assert drain.close(10)
+    assert drain.lag_bytes > 0
+    other.close()
+
+
 def test_the_segments_of_a_dead_process_are_adopted(
     journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
@@ -327,21 +339,6 @@ def test_told_to_stop_with_the_database_away_it_leaves_the_journal_as_it_is(
     assert drain.lag_bytes > 0
 
 
-def test_a_segment_that_cannot_be_read_is_trouble_and_does_not_hold_up_the_others(
-    journal: Journal, drain: JournalShipper, engine: Engine
-) -> None:
-    (journal.folder / "000.segment").mkdir()
-    append(journal, LINES[:1])
-    drained = drain.ship_all()
-
-    assert not drained
-    assert drain.trouble is not None
-    assert ledger_of(engine) == RECEIPTS[:1]
-    (journal.folder / "000.segment").rmdir()
-    assert drain.ship_all()
-    assert drain.trouble is None
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
     def broken(receipts: Sequence[Receipt]) -> None:
@@ -359,7 +356,7 @@ def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
 def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> None:
     taken = Taken()
     journal = Journal(tmp_path)
-    for n in range(1000):
+    for n in range(5000):
         journal.append(encode(a_receipt(n)))
     drain = JournalShipper(journal, taken, batch=10)
     started = time.monotonic()
@@ -369,8 +366,8 @@ def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> No
     assert drain.close(20)
     journal.close()
 
-    assert taken.count == 1000
-    assert flushed < 1.0  # at leisure it would have been a second
+    assert taken.count == 5000
+    assert flushed < 4.0  # at leisure it would have been five seconds
 
 
 class Taken:

@@ -197,8 +197,8 @@ def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: ApiKeyCach
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'{"version":2,"keys":"in another form"}', "another version of Thriftgate wrote them"),
-        (b'{"version":1}', "they cannot be read: "),
+        (b'{"version":3,"keys":"in another form"}', "another version of Thriftgate wrote them"),
+        (b'{"version":2}', "they cannot be read: "),
         (b"[]", "they cannot be read: "),
     ],
 )

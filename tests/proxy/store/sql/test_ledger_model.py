@@ -1,4 +1,4 @@
-"""Whatever happens on the way, the ledger ends as the set of receipts that were appended."""
+"""The ledger ends as the set of receipts that were appended, in any order and after any failure."""
 
 from pathlib import Path
 from secrets import token_hex

@@ -38,6 +38,15 @@ def test_a_message_is_due_once_for_each_sink_it_is_urgent_enough_for(outbox: Out
     assert due(outbox, "nobody") == []
 
 
+def test_alerts_of_a_period_are_found_the_newest_first(outbox: Outbox) -> None:
+    alerts = [an_alert(str(second), began=NOW + second) for second in range(4)]
+    outbox.add(alerts, {}, NOW)
+
+    found = outbox.begun_between(NOW + 1, NOW + 3, 10)
+    assert [each.subject for each in found] == ["2", "1"]
+    assert len(outbox.begun_between(NOW, NOW + 9, 3)) == 3
+
+
 def test_nothing_is_due_before_its_time(outbox: Outbox) -> None:
     outbox.add([an_alert()], TICKETS, NOW + 30)
 

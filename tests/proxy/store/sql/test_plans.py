@@ -19,6 +19,7 @@ DAY = 86_400.0
 ID = "ab" * 16
 A_PLAN = Plan(
     layout=3,
+    shape=1,
     tools=("t1", "t2"),
     policies={
         "anthropic-breakpoint/anthropic": BreakpointPolicy(stable="1h", why="It is read often.")

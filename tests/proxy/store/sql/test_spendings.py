@@ -123,7 +123,7 @@ def test_a_receipts_end_is_reported_as_the_ledger_has_it():
 
 
 def test_usage_before_an_end_is_reported_of_one_snapshot(engine):
-    """What is put in between the two questions that this takes is in neither."""
+    """Calls inserted between the two queries that this takes are in neither."""
 
     class Overtaken(Spendings):
         def _calls(self, *args: Any) -> Any:

@@ -57,10 +57,10 @@ def test_a_key_is_revoked_once(teams: Teams) -> None:
 
 def test_a_team_opts_in_to_keeping_prompts_and_out_again(teams: Teams) -> None:
     team = teams.create("support", now=NOW)
-    teams.keep_prompts(team.id, keeps=True)
+    teams.keep_prompts(team.id, keeps=True, now=NOW)
     opted_in = teams.all()[0].keeps_prompts
-    teams.keep_prompts(team.id, keeps=False)
+    teams.keep_prompts(team.id, keeps=False, now=NOW)
 
     assert opted_in
     assert not teams.all()[0].keeps_prompts
-    assert teams.keep_prompts("team_x", keeps=True) is False
+    assert teams.keep_prompts("team_x", keeps=True, now=NOW) is False

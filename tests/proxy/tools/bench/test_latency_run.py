@@ -141,7 +141,7 @@ def test_doubts_name_short_answers_and_unknown_usage():
     cells, _, _ = measured(plan())
     notes = " ".join(noted(cells, plan(output_tokens=100), TokenRatio()))
 
-    assert "The server tells no usage" in notes
+    assert "The server reports no usage" in notes
     assert "400 tokens cold, 1 caller; 400 tokens warm, 1 caller; 2 more: answers ended" in notes
 
 

@@ -1,6 +1,5 @@
 import logging
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from typer.testing import CliRunner
 from proxy.cli import main
 from proxy.tools.demo.result import DemoResult
 from proxy.tools.demo.run import demo, run
-from tests.fakes.terminal_command import TERMINAL_COMMAND
 from tests.proxy.tools.demo.scripts import NOW
 
 COUNT = 12
@@ -125,39 +123,10 @@ def test_json_is_the_only_line() -> None:
     assert 0 <= found["direct_hit_rate"] <= 1
 
 
-def output(command: list[str]) -> str:
-    ran = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - as it was printed
-    return ran.stdout.decode()
-
-
-def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
-    options = ["demo", "--port", "0", "--calls", "4"]
-    with subprocess.Popen(  # noqa: S603 - our own program
-        [*TERMINAL_COMMAND, *options], stdout=subprocess.PIPE, text=True
-    ) as running:
-        assert running.stdout
-        lines = []
-        for line in running.stdout:
-            lines.append(line)
-            if "Ctrl-C" in line:
-                break
-        _, _, after = "".join(lines).partition("pip install openai):\n\n")
-        snippet, _, _ = after.partition("Ctrl-C")
-        curl = next(line for line in lines if line.startswith("curl "))
-        ran, fetched = output([sys.executable, "-c", snippet]), output(shlex.split(curl))
-        running.send_signal(signal.SIGINT)
-        ended = running.wait(60)
-
-    assert "[simulated]" in ran
-    assert "x-thriftgate-cost-usd" in fetched
-    assert "[simulated]" in fetched
-    assert ended == os.EX_OK
-
-
 def test_without_its_extra_the_demo_says_what_to_install() -> None:
     code = "import sys; sys.modules['openai'] = None; from proxy.cli.main import main; main()"
     command = [sys.executable, "-c", code, "demo", "--exit"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own
 
     assert done.returncode == 1
-    assert "pip install 'thriftgate[demo]'" in done.stderr
+    assert "pip install -c constraints.txt '.[demo]'" in done.stderr

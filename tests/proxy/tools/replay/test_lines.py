@@ -128,3 +128,18 @@ def test_a_line_that_only_looks_like_a_shortened_call_is_left_unmodified():
 
     assert parse_line(raw).body == raw[len(b'{"body": ') : -1]
     assert parse_line(reply).reply == b'{"args":  1}'
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"url": "/v1/messages", "body": BODY},
+        {"url": "/v1/messages?beta=true", "body": BODY},
+        {"endpoint": "messages", "prompt": orjson.dumps(BODY).decode()},
+    ],
+)
+def test_a_call_of_anthropics_api_is_known_by_its_path_or_endpoint(fields: dict[str, object]):
+    found = read(**fields)
+
+    assert (found.is_native, found.body) == (True, orjson.dumps(BODY))
+    assert not read(body=BODY).is_native

@@ -216,3 +216,26 @@ def test_a_badly_ordered_prompt_is_read_from_the_cache_once_arranged(vocabulary)
 
     assert as_sent.hit_rate == marked.hit_rate < 0.05
     assert arranged.hit_rate > 0.5
+
+
+@pytest.mark.parametrize("model", ["marks", "blocks"])
+def test_recorded_calls_of_anthropics_api_are_planned_in_the_form_that_their_route_takes(
+    vocabulary, model: str
+):
+    def native(number: int) -> RecordedCall:
+        body = {
+            "model": "any",
+            "max_tokens": 9,
+            "system": "\n".join(LONG),
+            "messages": [{"role": "user", "content": f"Who are you, {number}?"}],
+        }
+        return RecordedCall(at=None, body=orjson.dumps(body), is_native=True)
+
+    way = planning(vocabulary, model, arranges=False)
+    calls = timed([native(number) for number in range(30)])
+    outcome = replay(calls, reading(model, vocabulary), (way,), day=0.0)
+    sent, marked, _ = outcome.variants
+
+    assert (outcome.calls, outcome.left_out) == (30, {})
+    assert marked.cache_read_tokens >= sent.cache_read_tokens
+    assert marked.cache_read_tokens > 0

@@ -3,8 +3,10 @@
 import orjson
 import pytest
 
+from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
+from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.simulator import chat_bodies
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, reading, system, tool, user
@@ -89,3 +91,11 @@ def test_a_model_is_read_by_its_public_name(vocabulary):
 
     assert found.public == "breakpoints"
     assert found.simulated.regime == CATALOG.models["breakpoints"].routes[0].regime
+
+
+def test_a_route_of_googles_native_api_is_shown_the_chat_it_was_asked(vocabulary):
+    upstream = Upstream(name="g", kind="gemini", base_url="https://g.test/v1beta")
+    route = Route(name="g/n", upstream=upstream, model="gemini-x", regime="implicit")
+    found = PromptReader(Model(id="n", routes=(route,)), route, vocabulary).read_prompt(ASKED, 0.0)
+
+    assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]

@@ -1,4 +1,4 @@
-"""What the simulator's tests share: a vocabulary, and a simulator with a clock that never waits."""
+"""Fixtures of the simulator's tests: a vocabulary, and a simulator that never waits."""
 
 import pytest
 

@@ -20,6 +20,14 @@ from slo.usage import Usage
 Json = dict[str, Any]
 
 NOTES = "Refunds are paid within fourteen days of the parcel's return. " * 150
+SMALL = {
+    "claude-haiku-4-5": SimulatedModel(
+        wire="anthropic",
+        regime="anthropic-breakpoint",
+        min_cache_tokens=512,
+        traits=MODELS["claude-haiku-4-5"].traits,
+    )
+}
 TOOL: Any = {
     "type": "function",
     "function": {
@@ -86,11 +94,11 @@ class SimulatorHarness:
         return asyncio.run(sent())
 
     def openai(self, path: str, body: Json, *, cues: str = "") -> httpx.Response:
-        headers = {"authorization": "Bearer sk", "x-lab-fault": cues}
+        headers = {"authorization": "Bearer sk", "x-simulator-fault": cues}
         return self.send("POST", path, body, headers=headers)
 
     def anthropic(self, body: Json, *, cues: str = "", path: str = "messages") -> httpx.Response:
-        headers = {"x-api-key": "sk", "anthropic-version": "2023-06-01", "x-lab-fault": cues}
+        headers = {"x-api-key": "sk", "anthropic-version": "2023-06-01", "x-simulator-fault": cues}
         body = {"model": "claude-haiku-4-5", "max_tokens": 2000} | body
         return self.send("POST", path, body, headers=headers)
 

@@ -38,7 +38,7 @@ def test_each_endpoint_answers_and_says_that_it_is_simulated(
     answer = scene.send(method, path, body, headers=BEARER)
 
     assert answer.status_code == 200
-    assert answer.headers["x-lab"] == "simulated"
+    assert answer.headers["x-simulator"] == "simulated"
     assert answer.headers["openai-version"] == "2020-10-01"
     assert answer.headers["x-request-id"].startswith("req_")
     assert int(answer.headers["openai-processing-ms"]) >= 0
@@ -54,14 +54,14 @@ def test_the_other_wire_answers_too(scene: SimulatorHarness, path: str) -> None:
     assert answer.status_code == 200
     assert answer.headers["request-id"].startswith("req_")
     assert "anthropic-ratelimit-input-tokens-reset" in answer.headers
-    assert answer.headers["x-lab"] == "simulated"
+    assert answer.headers["x-simulator"] == "simulated"
 
 
 def test_models_are_listed_as_each_wire_lists_them(scene: SimulatorHarness) -> None:
     openai = scene.send("GET", "models", headers=BEARER).json()
     claude = scene.send("GET", "models", headers=CLAUDE).json()
 
-    assert {model["owned_by"] for model in openai["data"]} == {"thriftgate-lab"}
+    assert {model["owned_by"] for model in openai["data"]} == {"thriftgate-simulator"}
     assert "claude-haiku-4-5" not in {model["id"] for model in openai["data"]}
     assert [model["id"] for model in claude["data"]] == [claude["first_id"], claude["last_id"]]
     one = scene.send("GET", "models/claude-haiku-4-5", headers=CLAUDE).json()
@@ -79,8 +79,13 @@ def test_the_header_cues_what_reads_no_body_too(scene: SimulatorHarness) -> None
     scene.lab.queue_directives(["500"])
 
     assert scene.send("GET", "models", headers=BEARER).status_code == 200
-    assert scene.send("GET", "models", headers=BEARER | {"x-lab-fault": "503"}).status_code == 503
-    assert scene.send("GET", "models", headers=BEARER | {"x-lab-fault": "no"}).status_code == 400
+    assert (
+        scene.send("GET", "models", headers=BEARER | {"x-simulator-fault": "503"}).status_code
+        == 503
+    )
+    assert (
+        scene.send("GET", "models", headers=BEARER | {"x-simulator-fault": "no"}).status_code == 400
+    )
 
 
 @pytest.mark.parametrize(

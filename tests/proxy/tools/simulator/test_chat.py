@@ -51,7 +51,7 @@ def test_each_ending_has_its_name(finish: Any, said: str) -> None:
 
 
 def test_an_answer_says_everywhere_that_it_is_simulated() -> None:
-    assert answer(told(ASKED))["system_fingerprint"] == "lab-simulated"
+    assert answer(told(ASKED))["system_fingerprint"] == "fp_simulated"
 
 
 def test_a_refusal_is_no_content() -> None:

@@ -46,3 +46,10 @@ def test_the_first_route_decides_and_a_route_without_a_name_takes_the_models() -
 
     assert list(made) == ["n"]
     assert (made["n"].max_output, made["n"].regime) == (1, "")
+
+
+def test_a_model_of_googles_native_api_is_simulated_in_chats_form() -> None:
+    google = Upstream(name="g", kind="gemini", base_url="https://g.test/v1beta")
+    made = of_models([Model(id="n", routes=(Route(name="g/n", upstream=google),))])
+
+    assert made["n"].wire == "openai"

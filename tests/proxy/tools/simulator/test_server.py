@@ -21,6 +21,8 @@ from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, NOTES, TOOL, Simulato
 
 MODEL = "gpt-6.1-sol"
 HEADERS = {"authorization": "Bearer sk"}
+#: Seconds for which a caller waits where nothing will come.
+SHORT_PATIENCE_S = 0.8
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ async def streamed(base: str, cues: str, patience: float = 60, **fields: Any) ->
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True} | fields
     async with httpx.AsyncClient(
         timeout=httpx.Timeout(60, read=patience),
-        headers=HEADERS | {"x-lab-fault": cues},
+        headers=HEADERS | {"x-simulator-fault": cues},
         verify=PLAIN,
     ) as client:
         try:
@@ -79,7 +81,7 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
 
     async def act() -> None:
         async with serving(app(scene.lab)) as base:
-            patience = 0.4 if error == "ReadTimeout" else 60
+            patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
             arrived, found = await streamed(base, cues, patience)
             assert (arrived.count(b"\n\n"), found) == (events, error)
             exchange = scene.lab.exchanges[-1]
@@ -97,7 +99,8 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
 )
 def test_a_json_answer_breaks_as_cued(scene: SimulatorHarness, cues: str, error: str) -> None:
     async def act(base: str) -> None:
-        arrived, found = await streamed(base, cues, stream=False)
+        patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
+        arrived, found = await streamed(base, cues, patience, stream=False)
         assert found == error
         assert not arrived.endswith(b"}")
 
@@ -107,7 +110,7 @@ def test_a_json_answer_breaks_as_cued(scene: SimulatorHarness, cues: str, error:
 def test_keep_alives_go_on_until_the_client_leaves(scene: SimulatorHarness) -> None:
     async def act(base: str) -> None:
         body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
-        headers = HEADERS | {"x-lab-fault": "keepalives"}
+        headers = HEADERS | {"x-simulator-fault": "keepalives"}
         async with (
             httpx.AsyncClient(headers=headers, verify=PLAIN) as client,
             client.stream("POST", f"{base}/chat/completions", json=body) as answer,
@@ -135,7 +138,7 @@ def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
             vocabulary=vocabulary,
         )
         async with serving(app(lab)) as base:
-            _, error = await streamed(base, "")
+            _, error = await streamed(base, "", SHORT_PATIENCE_S)
             await lab.exchanges[-1].over.wait()
             assert error == "ReadTimeout"
             assert lab.exchanges[-1].usage is None
@@ -145,7 +148,7 @@ def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
 
 def test_leaving_the_server_cuts_who_still_waits(scene: SimulatorHarness) -> None:
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
-    headers = HEADERS | {"x-lab-fault": "silence"}
+    headers = HEADERS | {"x-simulator-fault": "silence"}
 
     async def act() -> None:
         async with httpx.AsyncClient(headers=headers, verify=PLAIN) as client:
@@ -169,7 +172,7 @@ def test_the_openai_sdk_works_against_it(scene: SimulatorHarness) -> None:
         client = openai.AsyncOpenAI(base_url=base, api_key="sk")
         answer = await client.chat.completions.create(model=MODEL, messages=[user(NOTES)])
         assert answer.usage is not None
-        assert answer.system_fingerprint == "lab-simulated"
+        assert answer.system_fingerprint == "fp_simulated"
 
         stream = await client.chat.completions.create(
             model=MODEL,
@@ -225,7 +228,7 @@ def test_the_openai_sdk_works_without_a_loop(scene: SimulatorHarness) -> None:
             assert len(vectors.data[1].embedding) == 1536
             assert client.completions.create(model=MODEL, prompt="a").choices[0].text
             assert MODEL in {model.id for model in client.models.list()}
-            assert client.models.retrieve(MODEL).owned_by == "thriftgate-lab"
+            assert client.models.retrieve(MODEL).owned_by == "thriftgate-simulator"
             assert client.moderations.create(input="a").results[0].flagged is False
             assert list(client.files.list()) == []
             stream: Any = client.chat.completions.create(

@@ -51,7 +51,7 @@ class Connection:
                 sleep=self.clock.sleep,
                 status=201,
                 usage=USAGE,
-                headers=[("x-lab", "simulated")],
+                headers=[("x-simulator", "simulated")],
             )
             async with anyio.create_task_group() as group:
                 group.start_soon(answer, scope or {}, self.receive, self.send)
@@ -89,7 +89,7 @@ def test_steps_are_played_in_order_and_recorded(connection: Connection) -> None:
     assert start == {
         "type": "http.response.start",
         "status": 201,
-        "headers": [(b"x-lab", b"simulated")],
+        "headers": [(b"x-simulator", b"simulated")],
     }
     assert [(m["body"], m["more_body"]) for m in bodies] == [
         (b"a", True),

@@ -1,0 +1,1 @@
+"""Boards for Grafana, generated as JSON."""

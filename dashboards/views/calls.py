@@ -1,0 +1,174 @@
+"""Calls, newest first, and one call's whole story: ``/api/v1/calls``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """The end of one call; costs are those of its last attempt.
+
+    Attributes:
+        call_id: Its id.
+        started: Arrival, in seconds since the epoch.
+        team: Id of the team.
+        team_name: Its name.
+        key: Id of the key.
+        feature: The feature; "" where it named none.
+        user: Keyed hash of the end user; "" for none.
+        requested: The model that was asked for.
+        model: The model that answered, or was tried last.
+        route: The route tried last; "" where it was refused before.
+        attempts: The number of attempts it took.
+        status: HTTP status.
+        outcome: ``answered``, ``refused``, ``failed``, ``broken`` or ``hung_up``.
+        error: Code of the error; "" for none.
+        streamed: True for a stream.
+        cost_nanos: Effective cost; null where unknown.
+        prompt_tokens: Tokens of the prompt; null where unknown.
+        cache_read_tokens: Those of them read from a cache.
+        generated_tokens: Tokens of the answer.
+        ttft: Seconds to the first content byte; null without one.
+        duration: Seconds to the end.
+        miss: Reason for a cache miss; "" for none.
+        miss_nanos: Cost of it; null where unknown.
+        reroute_reason: Reason that another route answered; "" where it did not.
+    """
+
+    call_id: str
+    started: float
+    team: str
+    team_name: str
+    key: str
+    feature: str
+    user: str
+    requested: str
+    model: str
+    route: str
+    attempts: int
+    status: int
+    outcome: str
+    error: str
+    streamed: bool
+    cost_nanos: int | None
+    prompt_tokens: int | None
+    cache_read_tokens: int | None
+    generated_tokens: int | None
+    ttft: float | None
+    duration: float
+    miss: str
+    miss_nanos: int | None
+    reroute_reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsView:
+    """A page of calls.
+
+    Attributes:
+        calls: The calls, newest first; may be fewer than asked for, or none, although there are
+            more.
+        next: Cursor of the next page; null where there is none.
+        searched_from: Arrival of the oldest call that was looked at; null where none was.
+    """
+
+    calls: Sequence[CallRow]
+    next: str | None
+    searched_from: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """One line of an attempt's cost.
+
+    Attributes:
+        bucket: Kind of tokens, or ``other`` for what they do not account for.
+        tokens: Tokens; 0 for ``other``.
+        nanos_per_million: Published price of a million; null where unknown.
+        nanos: Cost, in nano-dollars; null where unknown.
+    """
+
+    bucket: str
+    tokens: int
+    nanos_per_million: int | None
+    nanos: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStory:
+    """One attempt of a call.
+
+    Attributes:
+        number: 0 for the first.
+        is_final: True if its outcome is the call's.
+        route: The route that was tried; "" where there was none.
+        upstream: The upstream.
+        model: The model that the route leads to.
+        status: HTTP status.
+        outcome: The outcome.
+        error: Code of the error; "" for none.
+        started: Arrival of the call, in seconds since the epoch.
+        ttft: Seconds to the first content byte; null without one.
+        duration: Seconds to the end.
+        overhead: Seconds in the gateway.
+        phases: Names and seconds of an engine's phases; empty where it reported none.
+        list_nanos: List cost; null where unknown.
+        cost_nanos: Effective cost; null where unknown.
+        cost_lines: Lines that add up to the list cost where it is known.
+        facts: All else that its receipt says, as names and values.
+        decision: Sentences on why this route.
+        cache: Sentences on what its cache was expected to hold, and held.
+        compaction: Sentences on what compaction did.
+    """
+
+    number: int
+    is_final: bool
+    route: str
+    upstream: str
+    model: str
+    status: int
+    outcome: str
+    error: str
+    started: float
+    ttft: float | None
+    duration: float
+    overhead: float
+    phases: Sequence[tuple[str, float]]
+    list_nanos: int | None
+    cost_nanos: int | None
+    cost_lines: Sequence[CostLine]
+    facts: Sequence[tuple[str, str]]
+    decision: Sequence[str]
+    cache: Sequence[str]
+    compaction: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStory:
+    """All that is known of a call.
+
+    Attributes:
+        call_id: Its id.
+        team: Id of the team.
+        team_name: Its name.
+        key: Id of the key.
+        feature: The feature; "" where it named none.
+        user: Keyed hash of the end user; "" for none.
+        endpoint: Path below ``/v1/``.
+        requested: The model that was asked for.
+        cost_nanos: Effective cost of all attempts; null where one is unknown.
+        attempts: Its attempts, in order.
+        keeps_prompt: True if its prompt is kept.
+    """
+
+    call_id: str
+    team: str
+    team_name: str
+    key: str
+    feature: str
+    user: str
+    endpoint: str
+    requested: str
+    cost_nanos: int | None
+    attempts: Sequence[AttemptStory]
+    keeps_prompt: bool

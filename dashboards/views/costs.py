@@ -1,0 +1,226 @@
+"""Costs over time, stacked by one dimension: what a page shows and ``/api/v1/costs`` answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Final, Literal
+
+from dashboards.cost_reports import CostSums
+from dashboards.time_buckets import BucketUnit
+
+CostDimension = Literal["team", "feature", "model", "key", "user", "route", "provider"]
+"""A dimension that costs are stacked by."""
+
+#: The value of calls that name none: no feature, no user. A filter takes it, too.
+NO_VALUE: Final = "(none)"
+#: The value of all that is not among the dearest.
+OTHERS: Final = "(others)"
+_TOKENS_PER_UNIT: Final = 1_000_000
+_CALLS_PER_UNIT: Final = 1_000
+#: Days before today that a forecast is made of, and how many of them it needs.
+FORECAST_DAYS: Final = 28
+_MIN_FORECAST_DAYS: Final = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostAmounts:
+    """Calls, tokens and costs, summed; costs in nano-dollars.
+
+    Attributes:
+        calls: Calls, however many attempts each took.
+        attempts: Attempts to answer them.
+        errors: Calls that were refused, failed or broke off.
+        estimated_attempts: Attempts whose usage was counted by the gateway.
+        unpriced_attempts: Attempts at no known price; the costs leave them out.
+        prompt_tokens: Tokens of prompts, however they were billed.
+        cache_read_tokens: Those of them that a provider's cache had.
+        generated_tokens: Tokens of answers, reasoning included.
+        list_nanos: Known cost at published prices; null where none is known.
+        cost_nanos: The same after discounts.
+        idle_nanos: The part of it that no call caused: idle time of engines.
+        nanos_per_call: Cost of a call, idle time left out; null without calls or a known cost.
+        nanos_per_1k_calls: The same of 1,000 calls.
+        nanos_per_1m_tokens: Cost of a million tokens of prompts and answers.
+    """
+
+    calls: int
+    attempts: int
+    errors: int
+    estimated_attempts: int
+    unpriced_attempts: int
+    prompt_tokens: int
+    cache_read_tokens: int
+    generated_tokens: int
+    list_nanos: int | None
+    cost_nanos: int | None
+    idle_nanos: int
+    nanos_per_call: int | None
+    nanos_per_1k_calls: int | None
+    nanos_per_1m_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSeries:
+    """One layer of the stack.
+
+    Attributes:
+        value: The value as a filter takes it: an id of a team or key; ``(none)`` for none.
+        name: The same as people call it.
+        is_others: True for the layer of all that is not among the dearest.
+        sums: Sums of the period.
+        before: Sums of the period before.
+        cost_nanos: Cost of each bucket; null where none is known.
+        calls: Calls of each bucket.
+    """
+
+    value: str
+    name: str
+    is_others: bool
+    sums: CostAmounts
+    before: CostAmounts
+    cost_nanos: Sequence[int | None]
+    calls: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthForecast:
+    """Cost of the current calendar month, and what it should come to.
+
+    Attributes:
+        month: The month, such as ``2026-11``.
+        spent_nanos: Cost so far, today included.
+        forecast_nanos: Cost of the whole month, by estimate; null where too little is known.
+        known_days: Whole days before today that the estimate is made of.
+        method: The way it is computed, in a sentence.
+    """
+
+    month: str
+    spent_nanos: int
+    forecast_nanos: int | None
+    known_days: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostsView:
+    """Costs of a period.
+
+    Attributes:
+        first: The first day.
+        last: The last day, included.
+        tz: Time zone of the days, an IANA name.
+        by: The dimension of the stack.
+        unit: Length of a bucket.
+        starts: The beginning of each bucket, in seconds since the epoch.
+        end: End of the last bucket, the same.
+        series: The layers, the dearest first, and all others last.
+        total: Sums of all layers.
+        before: Sums of the period before.
+        before_first: The first day of that period; it ends where this one begins.
+        unattributed_nanos: Cost of calls that name no feature.
+        unattributed_share: Its share of the cost; null where there was none.
+        unpriced_share: The share of attempts at no known price; null without attempts.
+        month: The current month so far; its filters are those of the period.
+    """
+
+    first: date
+    last: date
+    tz: str
+    by: CostDimension
+    unit: BucketUnit
+    starts: Sequence[int]
+    end: int
+    series: Sequence[CostSeries]
+    total: CostAmounts
+    before: CostAmounts
+    before_first: date
+    unattributed_nanos: int
+    unattributed_share: float | None
+    unpriced_share: float | None
+    month: MonthForecast
+
+
+def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
+    """Sums as a view shows them, with what a unit costs.
+
+    Args:
+        sums: Calls, tokens and costs.
+        idle_nanos: The part of the costs that no call caused, in nano-dollars.
+    """
+    called = None if sums.cost_nanos is None else sums.cost_nanos - idle_nanos
+    return CostAmounts(
+        calls=sums.calls,
+        attempts=sums.attempts,
+        errors=sums.errors,
+        estimated_attempts=sums.estimated,
+        unpriced_attempts=sums.unpriced,
+        prompt_tokens=sums.usage.prompt_tokens,
+        cache_read_tokens=sums.usage.cache_read,
+        generated_tokens=sums.usage.generated_tokens,
+        list_nanos=sums.list_nanos,
+        cost_nanos=sums.cost_nanos,
+        idle_nanos=idle_nanos,
+        nanos_per_call=_per_unit(called, sums.calls, 1),
+        nanos_per_1k_calls=_per_unit(called, sums.calls, _CALLS_PER_UNIT),
+        nanos_per_1m_tokens=_per_unit(called, sums.tokens, _TOKENS_PER_UNIT),
+    )
+
+
+def share(part: int, whole: int) -> float | None:
+    """A part of a whole, from 0 to 1; None where the whole is nothing."""
+    return part / whole if whole else None
+
+
+def month_forecast(
+    today: date, spent: int, spent_today: int, past: Sequence[tuple[date, int]]
+) -> MonthForecast:
+    """The cost of a day's month by what it cost so far and by the last four weeks.
+
+    Args:
+        today: The day that is not over yet.
+        spent: Cost of the month so far, today included, in nano-dollars.
+        spent_today: Cost of today so far.
+        past: Consecutive days up to yesterday with their cost: those of the last four weeks count.
+    """
+    known = [(day, nanos) for day, nanos in past if 0 < (today - day).days <= FORECAST_DAYS]
+    while known and not known[0][1]:  # before the first call there is nothing to learn from
+        known.pop(0)
+    found = MonthForecast(
+        month=f"{today:%Y-%m}",
+        spent_nanos=spent,
+        forecast_nanos=None,
+        known_days=len(known),
+        method=f"Needs {_MIN_FORECAST_DAYS} whole days with costs before today.",
+    )
+    if len(known) < _MIN_FORECAST_DAYS:
+        return found
+    expected = sum(
+        _weekday_mean(known, (today.weekday() + n) % 7) for n in range(_days_left(today))
+    )
+    # Today counts as its weekday's mean, or as what it cost already where that is more.
+    rest = expected - min(spent_today, _weekday_mean(known, today.weekday()))
+    return replace(
+        found,
+        forecast_nanos=spent + max(rest, 0),
+        method=(
+            "Cost so far, and for each day left the mean of its weekday in the last"
+            f" {FORECAST_DAYS} days of UTC; for today less what it cost already."
+        ),
+    )
+
+
+def _weekday_mean(known: Sequence[tuple[date, int]], weekday: int) -> int:
+    """The mean cost of a weekday; it occurs at least once in seven days."""
+    same = [nanos for day, nanos in known if day.weekday() == weekday]
+    return sum(same) // len(same)
+
+
+def _days_left(today: date) -> int:
+    """Days to the end of the month, today included."""
+    after = date(today.year + today.month // 12, today.month % 12 + 1, 1)
+    return (after - today).days
+
+
+def _per_unit(nanos: int | None, count: int, unit: int) -> int | None:
+    """Cost of a unit of what was counted, rounded; None where nothing was or it is unknown."""
+    return None if nanos is None or not count else (2 * unit * nanos + count) // (2 * count)

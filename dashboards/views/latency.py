@@ -1,0 +1,91 @@
+"""Latencies of a period: what ``/api/v1/latency`` answers and a page shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+LatencyMetric = Literal["ttft", "duration", "itl"]
+"""Seconds to the first content byte, to the end, and between tokens after the first."""
+LatencyDimension = Literal["team", "feature", "model", "route"]
+"""A dimension that latencies are told apart by."""
+LatencyUnit = Literal["hour", "day", "week"]
+"""The length of a bucket of time; days and weeks are those of UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyLine:
+    """Percentiles in seconds, within 9.1 %; null without calls."""
+
+    calls: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyRow:
+    """Percentiles of one value over the whole period."""
+
+    value: str
+    name: str
+    percentiles: LatencyLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePhases:
+    """Mean seconds of the phases of calls of one engine replica.
+
+    Attributes:
+        upstream: Name of the replica's upstream.
+        calls: Calls that have phases.
+        queue: Until the engine began to work.
+        prefill: Reading the prompt.
+        decode: Generating.
+        transfer: The rest of the time since it was sent.
+    """
+
+    upstream: str
+    calls: int
+    queue: float
+    prefill: float
+    decode: float
+    transfer: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyView:
+    """Latencies of a period.
+
+    Attributes:
+        first: The first day.
+        last: The last day, included.
+        metric: The latency.
+        by: The dimension of the rows.
+        unit: Length of a bucket of time.
+        starts: The beginning of each, in seconds since the epoch (UTC).
+        end: End of the last one.
+        bounds: Upper bounds of latency in seconds, ascending, one for each row of the heat map but
+            the last, which has none.
+        counts: Calls of each bucket of time, by latency: the heat map, one list for each bucket.
+        lines: Percentiles of each bucket of time.
+        total: Percentiles of the whole period.
+        rows: Percentiles by value, those with most calls first.
+        phases: Phases of engines' calls, by upstream.
+        max_error: Part of a latency that percentiles may be off.
+    """
+
+    first: date
+    last: date
+    metric: LatencyMetric
+    by: LatencyDimension
+    unit: LatencyUnit
+    starts: Sequence[int]
+    end: int
+    bounds: Sequence[float]
+    counts: Sequence[Sequence[int]]
+    lines: Sequence[LatencyLine]
+    total: LatencyLine
+    rows: Sequence[LatencyRow]
+    phases: Sequence[EnginePhases]
+    max_error: float

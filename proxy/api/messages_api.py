@@ -1,0 +1,56 @@
+"""Anthropic's API as callers speak it: which requests do, and the paths that they use.
+
+=============================  ======================  =========================
+base URL of the client          path of its request     the gateway's
+=============================  ======================  =========================
+``http://gateway``              ``/v1/messages``        ``/v1/messages``
+``http://gateway/v1``           ``/v1/v1/messages``     ``/v1/messages``
+``http://gateway``, bare        ``/messages``           ``/v1/messages``
+=============================  ======================  =========================
+
+Anthropic's own SDKs put ``/v1`` before each path, other clients only where the base URL ends so.
+
+Source: anthropic 2.11; Claude Code 2.1.197, captured calls (2026-11).
+"""
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from starlette.types import Scope
+
+#: Header of every request of Anthropic's API, as a request's scope and as a call have it.
+VERSION: Final = b"anthropic-version"
+#: Beginnings of paths that may be spelt in another way.
+OTHER_SPELLINGS: Final = ("/messages", "/v1/v1/")
+#: Calls of OpenAI's API, whatever else stands in their headers.
+_OPENAI_CALLS: Final = ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings")
+_MESSAGES: Final = "/v1/messages"
+#: Paths of Anthropic's API, however often the version precedes them.
+_PATH: Final = re.compile(rb"/(?:v1/)*((?:messages|models|files)(?:/.*)?)", re.DOTALL)
+
+
+def with_usual_path(scope: Scope) -> Scope:
+    """The request's scope with the usual path of Anthropic's API; unmodified where it is no such.
+
+    Args:
+        scope: Of a request whose path begins with one of ``OTHER_SPELLINGS``.
+    """
+    raw = scope.get("raw_path") or scope["path"].encode()
+    found = _PATH.fullmatch(raw)
+    if found is None or not (found[1].startswith(b"messages") or _has_version(scope)):
+        return scope
+    usual = b"/v1/" + found[1]
+    return {**scope, "path": unquote(usual.decode("latin-1")), "raw_path": usual}
+
+
+def speaks_messages(scope: Scope) -> bool:
+    """True if a request is one of Anthropic's API, so that errors come in its envelope."""
+    path: str = scope["path"]
+    if path == _MESSAGES or path.startswith(f"{_MESSAGES}/"):
+        return True
+    return _has_version(scope) and not path.startswith(_OPENAI_CALLS)
+
+
+def _has_version(scope: Scope) -> bool:
+    return any(name == VERSION for name, _ in scope["headers"])

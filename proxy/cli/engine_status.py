@@ -1,0 +1,100 @@
+"""The output of ``thriftgate engine status``: replicas that `engine serve` runs or ran."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from proxy.cli.engine_traffic import print_traffic
+from proxy.cli.terminal import Terminal, empty_table, format_time
+from proxy.engines.state_file import ChangeReport, EngineState, read_engine_states
+from proxy.engines.supervised_replica import LOST_STATES, ProcessState, ReplicaReport
+from proxy.engines.traffic_file import read_traffic
+
+
+def change_lines(report: ReplicaReport) -> list[str]:
+    """A change of state in lines, with the last output where the engine ended unexpectedly."""
+    said = f"Replica {report.name}: {report.state.value.replace('_', ' ')}"
+    if report.state is ProcessState.READY:
+        said += f" at {report.base_url}"
+    if report.reason:
+        said += f": {report.reason}"
+    lines = [said]
+    if report.last_lines:
+        lines += [f"  {line}" for line in report.last_lines] + [f"  All of it: {report.log}"]
+    return lines
+
+
+def print_engine_status(
+    terminal: Terminal, folder: Path, profile: str = "", *, as_json: bool = False
+) -> None:
+    """Print the state of supervised engines; ends the command where there is none of that name."""
+    states = read_engine_states(folder)
+    found = [each for each in states if profile in {"", each.profile}]
+    traffic = read_traffic(folder, terminal.now())
+    is_seen = any(one.profile == profile for each in traffic for one in each.replicas)
+    if profile and not found and not is_seen:
+        terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
+    if as_json:
+        terminal.print_json({"engines": [_document(each) for each in found], "gateways": traffic})
+        return
+    if not found:
+        terminal.say("No engine was served here yet.")
+    for state in found:
+        terminal.say(_headline(state))
+        if state.change is not None:
+            terminal.say(_change_line(state.change, is_running=state.is_running))
+        _show_replicas(terminal, state)
+    if found or traffic:
+        print_traffic(terminal, traffic, profile)
+
+
+def _headline(state: EngineState) -> str:
+    since = format_time(state.started)
+    if state.is_running:
+        return f"Profile {state.profile}: supervised by process {state.pid} since {since}."
+    return (
+        f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
+        f" {since}, is gone; below is its last report."
+    )
+
+
+def _change_line(change: ChangeReport, *, is_running: bool) -> str:
+    since = format_time(change.since)
+    if change.is_running and is_running:
+        return f"A rolling change runs since {since}: replicas are replaced one after the other."
+    if change.is_running:
+        return f"A rolling change began at {since} and was not finished."
+    return f"Last rolling change at {since}: {change.reason.rstrip('.') or 'done'}."
+
+
+def _show_replicas(terminal: Terminal, state: EngineState) -> None:
+    table = empty_table(
+        "replica", "state", "since", "pid", "restarts", "url", "reason", right=("pid", "restarts")
+    )
+    for each in state.replicas:
+        cells = (
+            each.name,
+            each.state.value.replace("_", " "),
+            format_time(each.since),
+            str(each.pid or "none"),
+            str(each.restarts),
+            each.base_url,
+            each.reason,
+        )
+        table.add_row(*map(Text, cells))
+    terminal.show(table)
+    for each in state.replicas:
+        if each.state in LOST_STATES:
+            terminal.say(*change_lines(each))
+
+
+def _document(state: EngineState) -> dict[str, Any]:
+    return {
+        "profile": state.profile,
+        "is_running": state.is_running,
+        "pid": state.pid,
+        "started": state.started,
+        "change": state.change,
+        "replicas": state.replicas,
+    }

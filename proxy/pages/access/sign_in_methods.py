@@ -1,0 +1,177 @@
+"""Ways to sign in to the pages: a password, a link that works once, or the admin token."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from proxy.errors import CallerError
+from proxy.pages.access.passwords import Passwords
+from proxy.pages.access.sign_in_limits import (
+    MAX_FAILURES_OF_ADDRESS,
+    MAX_FAILURES_OF_NAME,
+    AdminToken,
+    FailureLimit,
+)
+from proxy.pages.store_questions import StoreAsker
+from proxy.store.sql.users import UserRecord
+
+_log = logging.getLogger("thriftgate.access")
+
+
+class People(Protocol):
+    """Knows people; may block."""
+
+    def password_hash(self, name: str) -> tuple[UserRecord, str] | None:
+        """The person of this name who may sign in by a password, and its hash."""
+        ...
+
+    def refresh_hash(self, user: str, hashed: str) -> None:
+        """Keep a newer hash of the same password."""
+        ...
+
+    def redeem_link(self, code: str, now: float) -> UserRecord | None:
+        """The person whom a link signs in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInResult:
+    """Somebody who has shown who they are.
+
+    Attributes:
+        person: The person; None for the admin token.
+        holder: Name under which their session is kept.
+        method: Way they signed in.
+        first_page: Path below ``/admin`` of the page that follows where they wanted no other.
+    """
+
+    person: UserRecord | None
+    holder: str
+    method: str
+    first_page: str = ""
+
+
+class SignInMethods:
+    """Finds who somebody is by the fields of a form.
+
+    Args:
+        people: People of this installation.
+        ask: Asks the store off the event loop.
+        token: The admin token; None where none is set.
+        clocks: Seconds since the epoch, and seconds of a clock that goes forward.
+        provider: Name of the identity provider; "" for none.
+    """
+
+    def __init__(
+        self,
+        people: People,
+        ask: StoreAsker,
+        token: AdminToken | None,
+        clocks: tuple[Callable[[], float], Callable[[], float]],
+        provider: str = "",
+    ) -> None:
+        self._people = people
+        self._ask = ask
+        self._token = token
+        self._now, ticks = clocks
+        self._names = FailureLimit(MAX_FAILURES_OF_NAME, ticks)
+        self._addresses = FailureLimit(MAX_FAILURES_OF_ADDRESS, ticks)
+        self.passwords = Passwords()
+        self.provider = provider
+
+    @property
+    def takes_token(self) -> bool:
+        """True if there is an admin token."""
+        return self._token is not None
+
+    def is_token_holder(self, holder: str) -> bool:
+        """True if a session is one of the token that is set now."""
+        return self._token is not None and holder == self._token.holder
+
+    async def identify(self, fields: Mapping[str, str], address: str) -> SignInResult:
+        """Finds who has filled in a form.
+
+        Args:
+            fields: ``code``, or ``token``, or ``name`` and ``password``.
+            address: Address of their browser.
+
+        Raises:
+            CallerError: Nobody has what was given, or it was tried too often.
+            Unready: The database does not answer.
+        """
+        if "token" in fields:
+            return self._by_token(fields["token"])
+        if wait := self._addresses.wait(address):
+            raise _too_many(wait)
+        if "code" in fields:
+            found = await self._by_link(fields["code"])
+        else:
+            found = await self._by_password(fields.get("name", ""), fields.get("password", ""))
+        if found is None:
+            self._addresses.record_failure(address)
+            raise CallerError(
+                "This link was used already, or its time is over. `thriftgate admin link` makes"
+                " another."
+                if "code" in fields
+                else "No person has this name and this password.",
+                code="sign_in_failed",
+                status=401,
+            )
+        name = "" if found.person is None else found.person.name
+        _log.info("%s signed in by %s", name, found.method)
+        return found
+
+    async def confirm_password(self, name: str, password: str) -> bool:
+        """True if this is the person's password; it may be tried as often as at a sign-in.
+
+        Raises:
+            CallerError: It was tried too often.
+            Unready: The database does not answer.
+        """
+        return await self._by_password(name, password) is not None
+
+    def _by_token(self, given: str) -> SignInResult:
+        token = self._token
+        if token is not None and token.matches(given):
+            return SignInResult(person=None, holder=token.holder, method="token")
+        if token is not None and (wait := token.record_failure()):
+            raise CallerError(
+                "Too many wrong tokens. Wait a minute, then try again.",
+                code="too_many_failures",
+                status=429,
+                retry_after=wait,
+            )
+        raise CallerError("This is not the token.", code="sign_in_failed", status=401)
+
+    async def _by_link(self, code: str) -> SignInResult | None:
+        now = self._now()
+        person = await self._ask.answer("people", lambda: self._people.redeem_link(code, now))
+        if person is None:
+            return None
+        first = "" if person.has_password or person.subject else "/account"
+        return SignInResult(person=person, holder=person.id, method="link", first_page=first)
+
+    async def _by_password(self, name: str, password: str) -> SignInResult | None:
+        """The person; a name that nobody has is answered, limited and timed like any other."""
+        if wait := self._names.wait(name):
+            raise _too_many(wait)
+        found = await self._ask.answer("people", lambda: self._people.password_hash(name))
+        person, hashed = (None, None) if found is None else found
+        if not await self.passwords.matches(hashed, password) or person is None or hashed is None:
+            self._names.record_failure(name)
+            return None
+        self._names.forget(name)
+        if self.passwords.is_outdated(hashed):
+            newer = await self.passwords.hash(password)
+            await self._ask.answer("people", lambda: self._people.refresh_hash(person.id, newer))
+        return SignInResult(person=person, holder=person.id, method="password")
+
+
+def _too_many(wait: float) -> CallerError:
+    return CallerError(
+        "Too many failed attempts. Wait a few minutes, then try again.",
+        code="too_many_failures",
+        status=429,
+        retry_after=wait,
+    )

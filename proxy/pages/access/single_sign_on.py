@@ -1,0 +1,270 @@
+"""Sign-in at an OpenID Connect provider: its two routes, and the roles that groups have here."""
+
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from dashboards.access import ALL_TEAMS_ROLES, Role
+from dashboards.pages import HOME
+from proxy.errors import CallerError, OperatorError
+from proxy.pages.access.identity_provider import (
+    IdentityProvider,
+    ProviderIdentity,
+    SignInAttempt,
+)
+from proxy.pages.access.sign_in import PageAccess, page_path
+from proxy.pages.access.sign_in_methods import SignInResult
+from proxy.pages.browser_requests import HEADERS, is_secure
+from proxy.pages.site import page_router
+from proxy.pages.store_questions import StoreAsker
+from proxy.store.sql.teams import Teams
+from proxy.store.sql.users import UserRecord, Users
+
+CALLBACK_PATH: Final = f"{HOME}/sso/callback"
+#: Author of changes that follow from a person's groups.
+_WHO: Final = "identity provider"
+#: Seconds that a person has to sign in there.
+_ATTEMPT_LIFETIME_S: Final = 600.0
+_COOKIE: Final = "thriftgate_sso"
+_SECURE_COOKIE: Final = "__Host-thriftgate_sso"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRole:
+    """The role of a group's members, and the name of the team that it is about; "" for none."""
+
+    group: str
+    role: Role
+    team: str
+
+
+def parse_group_roles(text: str) -> tuple[GroupRole, ...]:
+    """The roles in ``THRIFTGATE_OIDC_ROLES``: ``group=role`` or ``group=role:team``, with commas.
+
+    Raises:
+        OperatorError: An entry has another form, an unknown role, or lacks its team.
+    """
+    found = []
+    for entry in filter(None, map(str.strip, text.split(","))):
+        group, _, said = entry.rpartition("=")
+        role, _, team = said.partition(":")
+        known = {each.value: each for each in Role}
+        if not group or role not in known:
+            raise OperatorError(
+                f"THRIFTGATE_OIDC_ROLES: {entry!r} is no group=role or group=role:team; roles are"
+                f" {', '.join(known)}."
+            )
+        if known[role] not in ALL_TEAMS_ROLES and not team:
+            raise OperatorError(
+                f"THRIFTGATE_OIDC_ROLES: {entry!r} names no team, and a {role} sees own teams"
+                f" alone: write {entry}:TEAM."
+            )
+        found.append(GroupRole(group, known[role], team))
+    return tuple(found)
+
+
+def granted_role(
+    roles: Sequence[GroupRole], groups: frozenset[str], teams: Mapping[str, str]
+) -> tuple[Role, frozenset[str]] | None:
+    """The role of a person in these groups, and the ids of their teams; None for no role.
+
+    The first entry with one of the groups decides the role; teams are those of all such entries
+    with this role.
+
+    Args:
+        roles: Entries, in order.
+        groups: The person's groups.
+        teams: Ids of teams, by name.
+    """
+    entries = [each for each in roles if each.group in groups]
+    if not entries:
+        return None
+    role = entries[0].role
+    named = (each.team for each in entries if each.role is role)
+    return role, frozenset(teams[name] for name in named if name in teams)
+
+
+class SingleSignOn:
+    """Sign-in at the provider.
+
+    Args:
+        provider: The provider.
+        roles: Roles that its groups have here.
+        people: People and teams of this installation.
+        ask: Asks the store.
+        secret: The installation's, which signs what browsers keep for us.
+    """
+
+    def __init__(
+        self,
+        provider: IdentityProvider,
+        roles: Sequence[GroupRole],
+        people: tuple[Users, Teams],
+        ask: StoreAsker,
+        secret: bytes,
+    ) -> None:
+        self._provider = provider
+        self._roles = roles
+        self._users, self._teams = people
+        self._ask = ask
+        self._key = hmac.digest(secret, b"thriftgate sign-in attempt", "sha256")
+
+    async def begin(self, wanted: str) -> tuple[str, str]:
+        """A signed attempt for the browser to keep, and the address where the person goes on."""
+        attempt, url = await self._provider.begin(wanted, _ATTEMPT_LIFETIME_S)
+        return self._sign(attempt), url
+
+    def read_attempt(self, kept: str, state: str, now: float) -> SignInAttempt:
+        """The attempt that a browser kept for us.
+
+        Raises:
+            CallerError: It is none of ours, too old, or another one than the provider answers.
+        """
+        found = self._verify(kept)
+        is_ours = found is not None and hmac.compare_digest(found.state.encode(), state.encode())
+        if found is None or not is_ours or now >= found.expires:
+            raise CallerError(
+                "This sign-in did not begin in this browser, or took over ten minutes. Try again.",
+                code="sign_in_failed",
+                status=401,
+            )
+        return found
+
+    async def finish(
+        self, attempt: SignInAttempt, code: str, *, creates_people: bool, now: float
+    ) -> SignInResult:
+        """Signs in the person for whom the provider gave a code.
+
+        Args:
+            attempt: The attempt that it answers.
+            code: The code.
+            creates_people: True if people whom nobody has added may sign in.
+            now: Seconds since the epoch.
+
+        Raises:
+            CallerError: The provider does not vouch for them, or they have no access here.
+            Unready: The provider or the database does not answer.
+        """
+        identity = await self._provider.finish(attempt, code)
+        named = {each.name: each.id for each in await self._ask.answer("teams", self._teams.all)}
+        granted = granted_role(self._roles, identity.groups, named)
+        if granted is None:
+            raise _no_access("none of your groups has a role here")
+        try:
+            person = await self._ask.answer(
+                "people", lambda: self._person(identity, granted, creates_people, now)
+            )
+        except ValueError as error:
+            raise _no_access(str(error)) from None
+        return SignInResult(person=person, holder=person.id, method="sso")
+
+    def _person(
+        self,
+        identity: ProviderIdentity,
+        granted: tuple[Role, frozenset[str]],
+        creates: bool,  # noqa: FBT001 - given through
+        now: float,
+    ) -> UserRecord:
+        """The person, with the role of their groups; blocks.
+
+        Raises:
+            ValueError: They have no access.
+        """
+        role, teams = granted
+        found = self._users.by_subject(identity.subject)
+        if found is None:
+            found = self._users.link_subject(identity.email, identity.subject, now=now, who=_WHO)
+        if found is None and creates:
+            return self._users.create(
+                identity.name, role, teams, now=now, who=_WHO, subject=identity.subject
+            )
+        if found is None:
+            raise ValueError(
+                "nobody has added you; an administrator adds a person whose name is your e-mail"
+                " address"
+            )
+        if found.is_disabled:
+            raise ValueError("your access was disabled")
+        if (found.role, found.teams) != (role, teams):
+            found = self._users.change_role(found.id, role, teams, now=now, who=_WHO)
+        return found
+
+    def _sign(self, attempt: SignInAttempt) -> str:
+        content = msgspec.json.encode(attempt)
+        return "~".join(map(_text, (content, hmac.digest(self._key, content, sha256))))
+
+    def _verify(self, kept: str) -> SignInAttempt | None:
+        try:
+            content, _, mac = kept.partition("~")
+            said = urlsafe_b64decode(content)
+            if not hmac.compare_digest(
+                urlsafe_b64decode(mac), hmac.digest(self._key, said, sha256)
+            ):
+                return None
+            return msgspec.json.decode(said, type=SignInAttempt)
+        except ValueError:
+            return None
+
+
+def router(
+    single: SingleSignOn,
+    access: PageAccess,
+    now: Callable[[], float],
+    *,
+    creates_people: bool,
+) -> APIRouter:
+    """The routes that send people to the provider, and to which it sends them back.
+
+    Args:
+        single: Sign-in at the provider.
+        access: Opens sessions.
+        now: Seconds since the epoch.
+        creates_people: True if people whom nobody has added may sign in.
+    """
+    routes = page_router()
+
+    @routes.get(f"{HOME}/sso")
+    async def begin(request: Request) -> Response:
+        """Sends a person to the provider."""
+        kept, url = await single.begin(page_path(request.query_params.get("next", "")))
+        sent = RedirectResponse(url, 303, headers=HEADERS)
+        secure = is_secure(request)
+        sent.set_cookie(
+            _SECURE_COOKIE if secure else _COOKIE,
+            kept,
+            max_age=int(_ATTEMPT_LIFETIME_S),
+            path="/",
+            secure=secure,
+            httponly=True,
+            samesite="lax",
+        )
+        return sent
+
+    @routes.get(CALLBACK_PATH)
+    async def finish(request: Request) -> Response:
+        """Signs in the person whom the provider sent back."""
+        given, name = request.query_params, _SECURE_COOKIE if is_secure(request) else _COOKIE
+        attempt = single.read_attempt(request.cookies.get(name, ""), given.get("state", ""), now())
+        if "code" not in given:
+            raise _no_access(f"the identity provider says {given.get('error', 'nothing')[:100]}")
+        who = await single.finish(attempt, given["code"], creates_people=creates_people, now=now())
+        opened = await access.open_session(request, who, attempt.wanted)
+        opened.delete_cookie(name, path="/", secure=is_secure(request), httponly=True)
+        return opened
+
+    return routes
+
+
+def _no_access(why: str) -> CallerError:
+    return CallerError(f"You cannot sign in here: {why}.", code="no_access", status=403)
+
+
+def _text(content: bytes) -> str:
+    return urlsafe_b64encode(content).decode()

@@ -1,0 +1,103 @@
+"""Requests of browsers: where they come from, their forms, and headers of what they are shown."""
+
+import asyncio
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import ClientDisconnect
+
+from proxy.errors import CallerError
+
+#: Bytes and fields of a form.
+_MAX_FORM_BYTES: Final = 16_384
+_MAX_FORM_FIELDS: Final = 64
+#: Seconds in which it has to come.
+_FORM_TIMEOUT_S: Final = 10.0
+#: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+#: Texts of inline styles that Plotly sets: the empty one, and two for pixels that stay sharp.
+_PLOTLY_STYLES: Final = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    " 'sha256-AR/cKIZjWPcPmBUPDA6oti9XBiTbJvz0Cro2J1VzzS8='"
+    " 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
+)
+HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self';"
+    f" img-src 'self' data:; style-src 'self' 'unsafe-hashes' {_PLOTLY_STYLES};"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    # With no-referrer a browser's forms would say they came from nowhere.
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every page and of every answer of its API."""
+
+
+def is_secure(request: Request) -> bool:
+    """True if the browser spoke https, to us or to a proxy before us.
+
+    The proxy's word may be anybody's, but all it does is keep a cookie off http.
+    """
+    before = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    return "https" in (request.url.scheme, before)
+
+
+def check_source(request: Request) -> None:
+    """Accepts requests of our own pages only, as browsers say which those are.
+
+    What is no browser says neither, and has no cookie that somebody else could use.
+
+    Raises:
+        CallerError: If another site sent it.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    is_ours = site in _OWN_SITES if site is not None else origin is None or _is_own(request, origin)
+    if not is_ours:
+        raise CallerError(
+            "Another site sent this request; open /admin itself.", code="cross_site", status=403
+        )
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The fields of a submitted form, stripped; of a name that comes twice the last.
+
+    Raises:
+        CallerError: If it is no form, did not come whole, or is too long for one.
+    """
+    sent = b""
+    try:
+        async with asyncio.timeout(_FORM_TIMEOUT_S):
+            async for piece in request.stream():
+                sent += piece
+                if len(sent) > _MAX_FORM_BYTES:
+                    raise CallerError(
+                        f"A form has at most {_MAX_FORM_BYTES} bytes.",
+                        code="form_too_large",
+                        status=413,
+                    )
+        found = parse_qsl(
+            sent.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS
+        )
+    except (ClientDisconnect, TimeoutError, ValueError):
+        raise CallerError("This is no form of these pages.", code="invalid_form") from None
+    return {name: value.strip() for name, value in found}
+
+
+def invalid_query_error(error: RequestValidationError) -> CallerError:
+    """The first fault of a query or body, which names the field."""
+    fault = error.errors()[0]
+    name = ".".join(str(each) for each in fault["loc"][1:]) or str(fault["loc"][0])
+    return CallerError(f"{name}: {fault['msg']}.", code="invalid_parameter", param=name, status=422)
+
+
+def _is_own(request: Request, origin: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == request.headers.get("host", "")
+    except ValueError:
+        return False

@@ -1,0 +1,92 @@
+"""The page of budgets and alerts, and its forms."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from dashboards.access import Action
+from dashboards.pages import HOME
+from proxy.pages.operation_pages import Operations
+from proxy.pages.resources.budget_requests import BudgetRequest
+from proxy.pages.resources.teams import TeamsResource
+from proxy.pages.site import Site, page_router, redirect, validated_request
+from slo.budget import EVERY, SCOPES, BudgetUnit
+from slo.window import Window
+
+#: Choices of a budget's form, by field.
+_CHOICES: Final = {
+    "scopes": [*SCOPES, "label:project"],
+    "units": list(BudgetUnit),
+    "windows": list(Window),
+}
+
+
+def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRouter:
+    """The routes of the page.
+
+    Args:
+        site: Parts that all pages share.
+        operations: Budgets and alerts.
+        teams: Teams whose names the form offers.
+    """
+    routes, stored = page_router(), operations.stored_budgets
+
+    @routes.get(f"{HOME}/budgets")
+    async def budgets_page(request: Request) -> Response:
+        """Alerts that go on, and budgets."""
+        viewer = await site.viewer(request)
+        counters = await operations.budgets.budgets(viewer)
+        alerts = await operations.budgets.alerts(viewer)
+        may_set = viewer.may(Action.CHANGE_BUDGETS)
+        return await site.html(
+            "budgets.html",
+            viewer,
+            section="budgets",
+            counters=counters.counters,
+            open_alerts=alerts.alerts,
+            stored=(await stored.list(viewer)).budgets,
+            are_kept=stored.are_kept,
+            may_set=may_set,
+            teams=await teams.list(viewer) if may_set and stored.are_kept else (),
+            choices=_CHOICES,
+        )
+
+    @routes.post(f"{HOME}/budgets/set")
+    async def set_budget(request: Request) -> Response:
+        """Sets a budget."""
+        viewer, fields = await site.check_form(request)
+        await stored.set(viewer, fields.get("name", "").strip(), _budget_request(fields))
+        return redirect("/budgets#set-budgets")
+
+    @routes.post(f"{HOME}/budgets/remove")
+    async def remove_budget(request: Request) -> Response:
+        """Removes a budget."""
+        viewer, fields = await site.check_form(request)
+        await stored.remove(viewer, fields.get("name", ""))
+        return redirect("/budgets#set-budgets")
+
+    return routes
+
+
+def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:
+    """The request of a form, whose empty fields mean the default."""
+    plain = {name: fields.get(name, "") for name in ("scope", "unit", "window", "limit")}
+    chosen = {name: fields.get(name) or None for name in ("hold", "on_loss", "unpriced")}
+    return validated_request(
+        BudgetRequest,
+        **plain,
+        **chosen,
+        of=fields.get("of", "").strip() or EVERY,
+        hard=fields.get("hard") == "yes",
+        alerts=_percents(fields.get("alerts", "")),
+    )
+
+
+def _percents(text: str) -> list[str] | None:
+    """The percents of a field such as ``50, 80``: None for no text, none for ``none``."""
+    texts = [each.strip().removesuffix("%").strip() for each in text.split(",")]
+    if texts == ["none"]:
+        return []
+    return texts if text.strip() else None

@@ -1,0 +1,85 @@
+"""Pages of calls and caches: newest calls, one call's story, hit rates, and why a call missed."""
+
+from datetime import timedelta
+from typing import Annotated, get_args
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from dashboards.access import Action
+from dashboards.pages import HOME
+from dashboards.views.cache_health import CacheDimension
+from proxy.pages.resources.api import API_PATH
+from proxy.pages.resources.cache_health import CacheHealth, CacheQuery
+from proxy.pages.resources.calls import Calls, CallsQuery, Outcomes
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.site import Site, page_router
+
+
+def router(site: Site, ledger: LedgerResources, events: EventsResource) -> APIRouter:
+    """The routes of the pages.
+
+    Args:
+        site: Parts that all pages share.
+        ledger: Resources that read the ledger.
+        events: Events over the plots.
+    """
+    routes = page_router()
+    _add_calls(routes, site, ledger.calls)
+    _add_cache(routes, site, ledger.cache, events)
+    return routes
+
+
+def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
+    @routes.get(f"{HOME}/calls")
+    async def calls_page(request: Request, query: Annotated[CallsQuery, Query()]) -> Response:
+        """Calls, newest first, with filters and a live tail."""
+        viewer = await site.viewer(request, Action.SEE_CALLS)
+        shown = await calls.calls(viewer, query)
+        period = query.period(site.now())
+        return await site.html(
+            "calls.html",
+            viewer,
+            section="calls",
+            shown=shown,
+            params=dict(request.query_params),
+            names={each.team: each.team_name for each in shown.calls},
+            first=period.first,
+            last=period.end - timedelta(days=1),
+            tz=period.zone,
+            outcomes=get_args(Outcomes),
+            live=f"{API_PATH}/calls/live",
+        )
+
+    @routes.get(f"{HOME}/calls/{{call_id}}")
+    async def call_page(request: Request, call_id: str) -> Response:
+        """One call's whole story; no text of a prompt stands in it."""
+        viewer = await site.viewer(request, Action.SEE_CALLS)
+        shown = await calls.story(viewer, call_id)
+        return await site.html("call.html", viewer, section="calls", shown=shown)
+
+
+def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: EventsResource) -> None:
+    @routes.get(f"{HOME}/cache")
+    async def cache_page(request: Request, query: Annotated[CacheQuery, Query()]) -> Response:
+        """Hit rates over time, and misses by money."""
+        viewer = await site.viewer(request)
+        shown = await cache.cache_health(viewer, query)
+        return await site.html(
+            "cache.html",
+            viewer,
+            section="cache",
+            shown=shown,
+            params=dict(request.query_params),
+            names={each.value: each.name for each in shown.series},
+            dimensions=get_args(CacheDimension),
+            events=await events.list(viewer, query.period(site.now())),
+        )
+
+    @routes.get(f"{HOME}/cache/{{call_id}}")
+    async def miss_page(request: Request, call_id: str) -> Response:
+        """The reason why a call missed, and where its prompt differs from the last hit."""
+        viewer = await site.viewer(request, Action.SEE_CALLS)
+        shown = await cache.evidence(viewer, call_id)
+        return await site.html("miss.html", viewer, section="cache", shown=shown)

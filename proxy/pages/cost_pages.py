@@ -1,0 +1,225 @@
+"""Pages of money and speed: overview, costs, savings, cache health, latency, calls."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeVar, get_args
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.cost_reports import DIMENSIONS
+from dashboards.formatting import with_params
+from dashboards.pages import HOME
+from dashboards.views.costs import CostDimension
+from dashboards.views.latency import LatencyDimension
+from proxy.errors import Unready
+from proxy.pages.operation_pages import Operations
+from proxy.pages.resources.api import API_PATH
+from proxy.pages.resources.costs import Costs, CostsQuery
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.features import FeatureLayout, FeatureView, LayoutVersion
+from proxy.pages.resources.latency import LatencyQuery, LatencyResource
+from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.reports import CostReportsResource, ReportQuery
+from proxy.pages.resources.savings import SavingsQuery, SavingsResource
+from proxy.pages.site import Site, page_router, redirect
+
+T = TypeVar("T")
+
+_METRICS: Final = {
+    "ttft": "time to the first token",
+    "duration": "whole duration",
+    "itl": "time between tokens",
+}
+_BY_FEATURE: Final = {"by": "feature"}
+_MAX_PROPOSALS: Final = 3
+#: Rows of a report that a page shows; its files have all.
+_MAX_ROWS: Final = 1_000
+#: The dimension that a value of another leads to.
+_NEXT_DIMENSION: Final = {
+    "provider": "model",
+    "team": "feature",
+    "feature": "model",
+    "model": "route",
+    "route": "feature",
+    "key": "feature",
+    "user": "feature",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutProposal:
+    """A layout that nobody decided on, as the first page shows it."""
+
+    feature: FeatureView
+    layout: FeatureLayout
+    version: LayoutVersion
+    may_approve: bool
+
+
+def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRouter:
+    """The routes of the pages.
+
+    Args:
+        site: Parts that all pages share.
+        ledger: Resources that read the ledger.
+        operations: Resources of objectives, budgets and features.
+    """
+    routes = page_router()
+    _add_overview(routes, site, ledger, operations)
+    _add_costs(routes, site, ledger.costs, operations.events)
+    _add_reports(routes, site, ledger.reports, operations.scheduled_reports)
+    _add_savings(routes, site, ledger.savings)
+    _add_latency(routes, site, ledger.latency, operations.events)
+    return routes
+
+
+def _add_overview(
+    routes: APIRouter, site: Site, ledger: LedgerResources, operations: Operations
+) -> None:
+    @routes.get(f"{HOME}/")
+    async def overview_with_slash() -> Response:
+        """The first page, whose path ends in no slash."""
+        return redirect("")
+
+    @routes.get(HOME)
+    async def overview_page(request: Request) -> Response:
+        """Spend, alerts, and the savings not taken yet."""
+        viewer = await site.viewer(request)
+        query = CostsQuery.model_validate(_BY_FEATURE)
+        costs, savings, alerts, objectives, features, events = await asyncio.gather(
+            _if_available(ledger.costs.costs(viewer, query)),
+            _if_available(ledger.savings.savings(viewer, SavingsQuery.model_validate({}))),
+            operations.budgets.alerts(viewer),
+            operations.objectives.list(viewer),
+            _if_available(operations.features.list(viewer)),
+            operations.events.list(viewer, query.period(site.now())),
+        )
+        return await site.html(
+            "overview.html",
+            viewer,
+            section="overview",
+            costs=costs,
+            savings=savings,
+            alerts=alerts.alerts,
+            objectives=objectives.objectives,
+            events=events,
+            proposals=None if features is None else _largest_proposals(viewer, features),
+        )
+
+
+async def _if_available(asked: Awaitable[T]) -> T | None:
+    """The answer; None where the database does not give it in time."""
+    try:
+        return await asked
+    except Unready:
+        return None
+
+
+def _largest_proposals(viewer: Viewer, features: Sequence[FeatureView]) -> list[LayoutProposal]:
+    """The layouts that nobody decided on and that should save most per 1,000 calls."""
+    found = [
+        LayoutProposal(
+            feature=feature,
+            layout=layout,
+            version=layout.versions[0],
+            may_approve=viewer.may(Action.CHANGE_TEAM_SETTINGS, feature.team),
+        )
+        for feature in features
+        for layout in feature.layouts
+        if layout.versions and layout.versions[0].state == "proposed"
+    ]
+    found.sort(key=lambda each: -(each.version.saving_nanos or 0))
+    return found[:_MAX_PROPOSALS]
+
+
+def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResource) -> None:
+    @routes.get(f"{HOME}/costs")
+    async def costs_page(request: Request, query: Annotated[CostsQuery, Query()]) -> Response:
+        """Costs by any dimension, over time."""
+        viewer = await site.viewer(request)
+        shown = await costs.costs(viewer, query)
+        params = dict(request.query_params)
+
+        def drill_down(value: str) -> str:
+            """The address of one value's own costs."""
+            changed = {shown.by: value, "by": _NEXT_DIMENSION[shown.by]}
+            return f"{HOME}/costs?{with_params(params, **changed)}"
+
+        return await site.html(
+            "costs.html",
+            viewer,
+            section="costs",
+            shown=shown,
+            params=params,
+            names={each.value: each.name for each in shown.series},
+            dimensions=get_args(CostDimension),
+            drill_down=drill_down,
+            events=await events.list(viewer, query.period(site.now())),
+        )
+
+
+def _add_reports(
+    routes: APIRouter,
+    site: Site,
+    reports: CostReportsResource,
+    scheduled: ReportDeliveriesResource,
+) -> None:
+    @routes.get(f"{HOME}/reports")
+    async def reports_page(request: Request, query: Annotated[ReportQuery, Query()]) -> Response:
+        """A cost report, to read, print or download, and the reports that are sent by schedule."""
+        viewer = await site.viewer(request)
+        report, names = await reports.report(viewer, query)
+        return await site.html(
+            "reports.html",
+            viewer,
+            section="reports",
+            report=report,
+            names=names,
+            last=report.period.days[-1].first,
+            params=dict(request.query_params),
+            dimensions=DIMENSIONS,
+            api=f"{API_PATH}/reports/cost",
+            rows=report.rows[:_MAX_ROWS],
+            scheduled=await scheduled.list(viewer),
+        )
+
+
+def _add_savings(routes: APIRouter, site: Site, savings: SavingsResource) -> None:
+    @routes.get(f"{HOME}/savings")
+    async def savings_page(request: Request, query: Annotated[SavingsQuery, Query()]) -> Response:
+        """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
+        viewer = await site.viewer(request)
+        shown = await savings.savings(viewer, query)
+        return await site.html(
+            "savings.html",
+            viewer,
+            section="savings",
+            shown=shown,
+            params=dict(request.query_params),
+            names={each.team: each.team_name for each in shown.features},
+        )
+
+
+def _add_latency(
+    routes: APIRouter, site: Site, latency: LatencyResource, events: EventsResource
+) -> None:
+    @routes.get(f"{HOME}/latency")
+    async def latency_page(request: Request, query: Annotated[LatencyQuery, Query()]) -> Response:
+        """Percentiles over time, and calls by time and latency."""
+        viewer = await site.viewer(request)
+        shown = await latency.latency(viewer, query)
+        return await site.html(
+            "latency.html",
+            viewer,
+            section="latency",
+            shown=shown,
+            params=dict(request.query_params),
+            names={each.value: each.name for each in shown.rows},
+            metrics=_METRICS,
+            dimensions=get_args(LatencyDimension),
+            events=await events.list(viewer, query.period(site.now())),
+        )

@@ -1,0 +1,103 @@
+"""Health for probes and Prometheus: the process lives, takes calls, and keeps its ledger."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from proxy.api.starting import OFFLINE
+from proxy.app_context import AppContext
+from proxy.reloading import Reloader
+from proxy.store.store import Store
+
+_NO_UPSTREAM: Final = (
+    "No upstream has the key it needs, so no call can be answered yet: `thriftgate check` names"
+    " the variables to set"
+)
+
+
+class LedgerMetrics(Collector):
+    """Tells Prometheus whether the database takes receipts and tells of changes."""
+
+    def __init__(self, opened: Store) -> None:
+        self._opened = opened
+
+    def collect(self) -> Iterator[Metric]:
+        """One gauge: 0 while the database is away or does not answer."""
+        journal = self._opened.journal.trouble
+        is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
+        said = "1 while receipts reach the database and changes are noticed there"
+        yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
+
+
+def readiness(
+    context: AppContext, reloader: Reloader
+) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
+    """Functions that say why no calls can be taken, and notes for operators.
+
+    Calls need the journal alone. A database that is away is away for every gateway: were they
+    unready for it, nobody would get the calls that all of them can answer.
+    """
+    opened = context.opened
+
+    def troubles() -> Sequence[str]:
+        journal = opened.journal.trouble
+        return [journal] if journal else []
+
+    def notes() -> Sequence[str]:
+        said = list(reloader.notes())
+        if not reloader.snapshot.upstreams_with_keys:
+            said.append(_NO_UPSTREAM)
+        if opened.is_offline:
+            said.append(f"degraded: {OFFLINE}")
+        else:
+            journal = troubles()
+            said += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
+        return said
+
+    return troubles, notes
+
+
+def health_router(
+    troubles: Callable[[], Sequence[str]],
+    notes: Callable[[], Sequence[str]],
+    metrics: Callable[[], bytes],
+) -> APIRouter:
+    """The routes for probes and Prometheus; they need no key and tell no secrets.
+
+    Args:
+        troubles: Returns the reasons that no calls can be taken.
+        notes: Returns notes for the operator, though calls can be taken.
+        metrics: Prometheus text.
+    """
+    routes = APIRouter()
+
+    @routes.head("/")
+    async def reachable() -> Response:
+        """Says that something answers here, which Claude Code asks before its first call."""
+        return Response(status_code=200)
+
+    @routes.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Says that the process answers."""
+        return {"status": "ok"}
+
+    @routes.get("/readyz")
+    async def readyz() -> JSONResponse:
+        """Says whether calls can be taken, with notes; 503 with what is not ready."""
+        found = list(troubles())
+        content = {"status": "not ready" if found else "ready", "troubles": found}
+        if said := list(notes()):
+            content["notes"] = said
+        return JSONResponse(content, status_code=503 if found else 200)
+
+    @routes.get("/metrics")
+    async def metrics_page() -> Response:
+        """Prometheus text."""
+        return Response(metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return routes

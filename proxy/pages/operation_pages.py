@@ -1,0 +1,218 @@
+"""Pages of objectives, layouts, models, engines and settings, and their forms."""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from compaction.policy import CompactionMode
+from dashboards.access import Action, Viewer
+from dashboards.board import AdminBoard
+from dashboards.pages import HOME
+from proxy.errors import CallerError
+from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.features import (
+    CompactionModeRequest,
+    FeaturesResource,
+    LayoutDecision,
+    ModeRequest,
+    feature_from_path,
+)
+from proxy.pages.resources.models import ModelsResource
+from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
+from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.stored_budgets import StoredBudgetsResource
+from proxy.pages.site import Site, page_router, redirect, validated_request
+from proxy.records.feature_mode import PlanningMode
+from slo.duration import parse_duration
+
+_FEATURE_PATH: Final = f"{HOME}/layouts/{{team}}/{{feature:path}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """Resources that these pages show."""
+
+    objectives: ObjectivesResource
+    events: EventsResource
+    budgets: BudgetsResource
+    stored_budgets: StoredBudgetsResource
+    scheduled_reports: ReportDeliveriesResource
+    features: FeaturesResource
+    models: ModelsResource
+    configuration: ConfigurationResource
+
+    def routers(self) -> list[APIRouter]:
+        """Their routes of the API."""
+        resources = (
+            self.objectives,
+            self.events,
+            self.budgets,
+            self.stored_budgets,
+            self.scheduled_reports,
+            self.features,
+            self.models,
+            self.configuration,
+        )
+        return [each.router() for each in resources]
+
+
+def router(site: Site, operations: Operations, board: AdminBoard) -> APIRouter:
+    """The routes of the pages.
+
+    Args:
+        site: Parts that all pages share.
+        operations: Resources that the pages show.
+        board: Knows the calls that fell back.
+    """
+    routes = page_router()
+    _add_objectives(routes, site, operations.objectives, board)
+    _add_layouts(routes, site, operations.features)
+    _add_models(routes, site, operations.models)
+    _add_settings(routes, site, operations.configuration)
+    return routes
+
+
+def _add_objectives(
+    routes: APIRouter, site: Site, objectives: ObjectivesResource, board: AdminBoard
+) -> None:
+    @routes.get(f"{HOME}/objectives")
+    async def objectives_page(request: Request) -> Response:
+        """Objectives, reroutes and calls that fell back."""
+        viewer = await site.viewer(request)
+        shown = await objectives.list(viewer)
+        fell_back = await board.rerouted_calls() if _sees_all_calls(viewer) else ()
+        return await site.html(
+            "objectives.html",
+            viewer,
+            section="objectives",
+            shown=shown,
+            rerouted_calls=fell_back,
+            may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
+        )
+
+    @routes.post(f"{HOME}/objectives/pin")
+    async def pin(request: Request) -> Response:
+        """Pins an objective."""
+        viewer, fields = await site.check_form(request)
+        lasts = parse_duration(fields.get("for", ""))
+        if lasts is None:
+            raise CallerError(
+                "Write how long as a number and a unit, such as 30m, 4h or 2d.", code="invalid_form"
+            )
+        asked = validated_request(
+            PinRequest,
+            level=fields.get("level", ""),
+            seconds=lasts,
+            why=fields.get("why", ""),
+        )
+        await objectives.pin(viewer, fields.get("name", ""), asked)
+        return redirect("/objectives")
+
+    @routes.post(f"{HOME}/objectives/release")
+    async def release(request: Request) -> Response:
+        """Ends a pin."""
+        viewer, fields = await site.check_form(request)
+        await objectives.release(viewer, fields.get("name", ""))
+        return redirect("/objectives")
+
+
+def _add_layouts(routes: APIRouter, site: Site, features: FeaturesResource) -> None:
+    @routes.get(f"{HOME}/layouts")
+    async def layouts_page(request: Request) -> Response:
+        """Planning and compaction of each feature."""
+        viewer = await site.viewer(request)
+        shown = await features.list(viewer)
+        return await site.html("layouts.html", viewer, section="layouts", features=shown)
+
+    @routes.get(_FEATURE_PATH)
+    async def feature_page(request: Request, team: str, feature: str) -> Response:
+        """One feature, with each version of its layout."""
+        viewer = await site.viewer(request)
+        shown = await features.get(viewer, team, feature_from_path(feature))
+        return await site.html(
+            "feature.html",
+            viewer,
+            section="layouts",
+            shown=shown,
+            modes=[each.value for each in PlanningMode],
+            compaction_modes=[each.value for each in CompactionMode],
+            may_change=viewer.may(Action.CHANGE_TEAM_SETTINGS, team),
+        )
+
+    @routes.post(_FEATURE_PATH)
+    async def change_feature(request: Request, team: str, feature: str) -> Response:
+        """Changes one setting of a feature, as the form's ``change`` says."""
+        viewer, fields = await site.check_form(request)
+        await _change_feature(features, viewer, (team, feature_from_path(feature)), fields)
+        return redirect(f"/layouts/{quote(team)}/{quote(feature)}")
+
+
+def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
+    @routes.get(f"{HOME}/models")
+    async def models_page(request: Request) -> Response:
+        """Models and prices."""
+        viewer = await site.viewer(request)
+        wanted = request.query_params.get("q", "")[:100].lower()
+        found = [
+            each
+            for each in await models.models(viewer)
+            if wanted in each.id.lower() or any(wanted in one.name.lower() for one in each.routes)
+        ]
+        return await site.html("models.html", viewer, section="models", models=found, wanted=wanted)
+
+    @routes.get(f"{HOME}/engines")
+    async def engines_page(request: Request) -> Response:
+        """Replicas of self-hosted engines."""
+        viewer = await site.viewer(request)
+        return await site.html(
+            "engines.html", viewer, section="engines", replicas=await models.engines(viewer)
+        )
+
+
+def _add_settings(routes: APIRouter, site: Site, configuration: ConfigurationResource) -> None:
+    @routes.get(f"{HOME}/settings")
+    async def settings_page(request: Request) -> Response:
+        """Settings, and what the files hold."""
+        viewer = await site.viewer(request)
+        return await site.html(
+            "settings.html", viewer, section="settings", shown=await configuration.get(viewer)
+        )
+
+    @routes.post(f"{HOME}/settings/reload")
+    async def reload(request: Request) -> Response:
+        """Reads catalog, policies and engines files again."""
+        viewer, _ = await site.check_form(request)
+        await configuration.reload(viewer)
+        return redirect("/settings")
+
+
+async def _change_feature(
+    features: FeaturesResource, viewer: Viewer, place: tuple[str, str], fields: dict[str, str]
+) -> None:
+    change, family = fields.get("change", ""), fields.get("family", "")
+    if change == "mode":
+        asked = validated_request(ModeRequest, mode=fields.get("mode", ""), family=family)
+        await features.set_mode(viewer, *place, asked)
+    elif change == "approve":
+        version = validated_request(
+            LayoutDecision, version=fields.get("version", ""), family=family
+        )
+        await features.decide(viewer, *place, version)
+    elif change == "rollback":
+        await features.decide(viewer, *place, LayoutDecision(version=None, family=family))
+    elif change == "resume":
+        await features.resume(viewer, *place, family)
+    elif change == "compaction":
+        mode = validated_request(CompactionModeRequest, mode=fields.get("compaction", ""))
+        await features.set_compaction(viewer, *place, mode)
+    else:
+        raise CallerError("This is no form of these pages.", code="invalid_form")
+
+
+def _sees_all_calls(viewer: Viewer) -> bool:
+    return viewer.teams is None and viewer.may(Action.SEE_CALLS)

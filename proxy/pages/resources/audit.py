@@ -1,0 +1,83 @@
+"""``/api/v1/audit``: changes that people made, page by page."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from dashboards.access import Action, Viewer
+from dashboards.views.access import AuditEntryView, AuditPage
+from proxy.pages.store_questions import StoreAsker
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.sql.audit_log import AuditEntry
+from proxy.store.store import Store
+
+
+class AuditQuery(BaseModel):
+    """Changes that are wanted; "" in a filter is everything."""
+
+    after: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9_]*$")] = Field(
+        "", description="The `next` of the page before."
+    )
+    limit: int = Field(50, ge=1, le=200)
+    who: Annotated[str, Field(max_length=300)] = Field("", description="Name of a person.")
+    team: Annotated[str, Field(max_length=64)] = Field("", description="Id of a team.")
+
+
+class AuditResource:
+    """The audit log as administrators see it.
+
+    Args:
+        store: Holds it.
+        ask: Asks it.
+    """
+
+    def __init__(self, store: Store, ask: StoreAsker) -> None:
+        self._audit = store.audit
+        self._ask = ask
+
+    async def list(self, viewer: Viewer, query: AuditQuery) -> AuditPage:
+        """Changes, the newest first.
+
+        Raises:
+            CallerError: The viewer may not see them.
+        """
+        check_allowed(viewer, Action.SEE_AUDIT_LOG)
+        found = await self._ask.answer(
+            "audit",
+            lambda: self._audit.entries(
+                query.limit + 1, before=query.after, who=query.who, team=query.team
+            ),
+        )
+        shown = found[: query.limit]
+        return AuditPage(
+            entries=[_view(each) for each in shown],
+            next=shown[-1].id if len(found) > query.limit else None,
+        )
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["audit"])
+
+        @routes.get("/audit")
+        async def list_changes(
+            viewer: SignedIn, query: Annotated[AuditQuery, Query()]
+        ) -> AuditPage:
+            """Changes that people made, the newest first."""
+            return await self.list(viewer, query)
+
+        return routes
+
+
+def _view(entry: AuditEntry) -> AuditEntryView:
+    change = entry.change
+    return AuditEntryView(
+        id=entry.id,
+        at=entry.at,
+        who=change.who,
+        action=change.action,
+        subject=change.subject,
+        team=change.team,
+        before=change.before,
+        after=change.after,
+    )

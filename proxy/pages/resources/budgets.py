@@ -1,0 +1,99 @@
+"""``/api/v1/budgets`` and ``/api/v1/alerts``: counters of budgets, and alerts that go on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter
+
+from dashboards.access import Action, Viewer
+from dashboards.board import AdminBoard, BudgetCounter, OpenAlert
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.store import Store
+
+#: Scopes of budgets whose counters are of a team, of a key, or of everybody together.
+_TEAM_SCOPE: Final = "team"
+_KEY_SCOPE: Final = "key"
+_SHARED_SCOPE: Final = "organization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetsView:
+    """Counters of budgets in their windows of now; null where they are not known just now."""
+
+    counters: Sequence[BudgetCounter] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsView:
+    """Alerts that go on, the newest first; null where they are not known just now."""
+
+    alerts: Sequence[OpenAlert] | None
+
+
+class BudgetsResource:
+    """Budgets and alerts as viewers see them.
+
+    Args:
+        board: Knows counters and alerts.
+        store: Holds teams.
+        ask: Asks the store.
+    """
+
+    def __init__(self, board: AdminBoard, store: Store, ask: StoreQuestions) -> None:
+        self._board = board
+        self._store = store
+        self._ask = ask
+
+    async def budgets(self, viewer: Viewer) -> BudgetsView:
+        """Counters that the viewer may see: of own teams and their keys, and of everybody.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        found = await self._board.counters()
+        if found is None or viewer.teams is None:
+            return BudgetsView(counters=found)
+        teams = await self._ask("teams", self._store.teams.all) or ()
+        listed = {each.whose for each in found if each.scope == _KEY_SCOPE}
+        keys = await self._ask("keys", lambda: self._store.teams.key_teams(listed)) or {}
+        own = {
+            _TEAM_SCOPE: {each.name for each in teams if each.id in viewer.teams} | viewer.teams,
+            _KEY_SCOPE: {key for key, team in keys.items() if team in viewer.teams},
+        }
+        return BudgetsView(
+            counters=[
+                each
+                for each in found
+                if each.scope == _SHARED_SCOPE or each.whose in own.get(each.scope, ())
+            ]
+        )
+
+    async def alerts(self, viewer: Viewer) -> AlertsView:
+        """Alerts that go on; they name teams, so only who sees all teams has them.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        if viewer.teams is not None:
+            return AlertsView(alerts=())
+        return AlertsView(alerts=await self._board.open_alerts())
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["budgets"])
+
+        @routes.get("/budgets")
+        async def list_budgets(viewer: SignedIn) -> BudgetsView:
+            """Spent and held amounts of each budget."""
+            return await self.budgets(viewer)
+
+        @routes.get("/alerts")
+        async def list_alerts(viewer: SignedIn) -> AlertsView:
+            """Alerts that go on."""
+            return await self.alerts(viewer)
+
+        return routes

@@ -1,0 +1,197 @@
+"""Receipts as rows and stories of calls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from dashboards.views.calls import AttemptStory, CallRow, CallStory, CostLine
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
+from proxy.pages.board_data import receipt_facts
+from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
+from proxy.records.receipt import Receipt, answering_model, total_nanos
+from slo.price import call_pricing
+from slo.usage import Usage
+
+_PHASES: Final = ("queue", "prefill", "decode", "transfer")
+_MILLION: Final = 1_000_000
+#: Facts of a receipt that its story says elsewhere.
+_TOLD_FACTS: Final = frozenset(
+    {"team", "key_id", "feature", "user", "endpoint", "model", "route", "upstream", "status",
+     "outcome", "error", "started", "final", "streamed"}
+)  # fmt: skip
+
+
+def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
+    """The end of a call.
+
+    Args:
+        receipt: That of its last attempt.
+        names: Names of teams by their ids.
+    """
+    usage = receipt.usage
+    return CallRow(
+        call_id=receipt.call_id,
+        started=receipt.started,
+        team=receipt.team,
+        team_name=names.get(receipt.team, receipt.team),
+        key=receipt.key_id,
+        feature=receipt.feature,
+        user=receipt.user,
+        requested=receipt.model,
+        model=answering_model(receipt.route, receipt.model),
+        route=receipt.route,
+        attempts=receipt.attempt + 1,
+        status=receipt.status,
+        outcome=receipt.outcome.value,
+        error=receipt.error,
+        streamed=receipt.streamed,
+        cost_nanos=receipt.spent_nanos,
+        prompt_tokens=None if usage is None else usage.prompt_tokens,
+        cache_read_tokens=None if usage is None else usage.cache_read,
+        generated_tokens=None if usage is None else usage.generated_tokens,
+        ttft=receipt.ttft,
+        duration=receipt.duration,
+        miss=receipt.miss,
+        miss_nanos=receipt.miss_nanos,
+        reroute_reason=receipt.reroute_reason,
+    )
+
+
+def call_story(
+    receipts: Sequence[Receipt], names: Mapping[str, str], catalog: Catalog
+) -> CallStory:
+    """All that is known of a call.
+
+    Args:
+        receipts: Those of its attempts, in order; at least one.
+        names: Names of teams by their ids.
+        catalog: The catalog in force, for prices.
+    """
+    first = receipts[0]
+    return CallStory(
+        call_id=first.call_id,
+        team=first.team,
+        team_name=names.get(first.team, first.team),
+        key=first.key_id,
+        feature=first.feature,
+        user=first.user,
+        endpoint=first.endpoint,
+        requested=first.model,
+        cost_nanos=total_nanos(each.spent_nanos for each in receipts),
+        attempts=[_attempt_story(each, catalog) for each in receipts],
+        keeps_prompt=any(each.prompt is not None for each in receipts),
+    )
+
+
+def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:
+    phases = [
+        (phase, seconds) for phase in _PHASES if (seconds := getattr(receipt, phase)) is not None
+    ]
+    return AttemptStory(
+        number=receipt.attempt,
+        is_final=receipt.final,
+        route=receipt.route,
+        upstream=receipt.upstream,
+        model=answering_model(receipt.route, receipt.model),
+        status=receipt.status,
+        outcome=receipt.outcome.value,
+        error=receipt.error,
+        started=receipt.started,
+        ttft=receipt.ttft,
+        duration=receipt.duration,
+        overhead=receipt.overhead,
+        phases=phases,
+        list_nanos=receipt.list_nanos,
+        cost_nanos=receipt.cost_nanos,
+        cost_lines=cost_lines(receipt, catalog),
+        facts=[fact for fact in receipt_facts(receipt) if fact[0] not in _TOLD_FACTS],
+        decision=list(_decision(receipt)),
+        cache=list(_cache(receipt)),
+        compaction=list(_compaction(receipt)),
+    )
+
+
+def cost_lines(receipt: Receipt, catalog: Catalog) -> list[CostLine]:
+    """The list cost by kind of token, at the catalog's prices of when the call was made.
+
+    A receipt keeps the sum alone. Terms that it does not keep, and prices that changed since, make
+    a difference to it, which is a line of its own.
+    """
+    if receipt.usage is None:
+        return []
+    tokens = {name: n for name, n in msgspec.structs.asdict(receipt.usage).items() if n}
+    route = _route(receipt, catalog)
+    tariff = None if route is None else route.tariff
+    usage = receipt.usage
+    pricing = None if tariff is None else call_pricing(usage, tariff, receipt.started)
+    lines = []
+    for name, count in tokens.items():
+        rate = "output" if name == "reasoning" else name
+        price = None if pricing is None else getattr(pricing.rates, rate)
+        cost = None if pricing is None else pricing.cost(Usage(**{name: count}))
+        nanos = None if cost is None else cost.list_nanos
+        lines.append(CostLine(bucket=name, tokens=count, nanos_per_million=price, nanos=nanos))
+    rest = (receipt.list_nanos or 0) - sum(line.nanos or 0 for line in lines)
+    if receipt.list_nanos is not None and rest:
+        lines.append(CostLine(bucket="other", tokens=0, nanos_per_million=None, nanos=rest))
+    return lines
+
+
+def _route(receipt: Receipt, catalog: Catalog) -> Route | None:
+    model = catalog.find(answering_model(receipt.route, receipt.model))
+    routes = () if model is None else model.routes
+    return next((route for route in routes if route.name == receipt.route), None)
+
+
+def _decision(receipt: Receipt) -> Iterator[str]:
+    """Sentences on why this route."""
+    if not receipt.route:
+        yield "The gateway sent it nowhere."
+    elif receipt.reroute_reason:
+        why = receipt.reroute_reason
+        yield f"It went to {receipt.route} instead of the route asked for: {why}."
+    else:
+        yield f"It went to {receipt.route}, the route of the model asked for."
+    yield from (f"Note: {note}." for note in receipt.notes)
+
+
+def _cache(receipt: Receipt) -> Iterator[str]:
+    """Sentences on planning, and on what the cache held."""
+    if not receipt.conversation:
+        why = f": {receipt.unplanned_why}" if receipt.unplanned_why else ""
+        yield f"It was not planned{why}."
+    else:
+        layout = f"layout {receipt.layout}" if receipt.layout else "no layout"
+        how = "sent unmodified, to compare with" if receipt.arm == "control" else f"with {layout}"
+        yield f"Conversation {receipt.conversation}: {how}."
+    yield from explanation_lines(_miss(receipt), receipt.expected_read, receipt.usage)
+
+
+def _miss(receipt: Receipt) -> CacheMiss | None:
+    """The miss of a receipt; None where there is none, or its reason is of an older version."""
+    if receipt.miss not in set(MissReason):
+        return None
+    return CacheMiss(
+        reason=MissReason(receipt.miss),
+        detail=receipt.miss_detail,
+        tokens=receipt.miss_tokens or 0,
+        nanos=receipt.miss_nanos,
+    )
+
+
+def _compaction(receipt: Receipt) -> Iterator[str]:
+    """Sentences on what compaction did."""
+    if not receipt.compaction:
+        return
+    why = f": {receipt.compaction_why}" if receipt.compaction_why else ""
+    if receipt.compacted:
+        yield (
+            f"Compaction ({receipt.compaction}) sent {receipt.tokens_after or 0:,} of"
+            f" {receipt.tokens_before or 0:,} tokens{why}."
+        )
+    else:
+        yield f"Compaction ({receipt.compaction}) sent it unmodified{why}."
+    if receipt.reset:
+        yield "It was the first call after a compaction, so its prefix moved."

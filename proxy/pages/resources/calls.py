@@ -1,0 +1,198 @@
+"""Calls, newest first, one call's whole story, and calls as they end: ``/api/v1/calls``."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Annotated, Final, Literal
+
+import msgspec
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from dashboards.access import Action, Viewer
+from dashboards.views.calls import CallRow, CallStory, CallsView
+from dashboards.views.costs import NO_VALUE
+from proxy.catalog.catalog import Catalog
+from proxy.errors import CallerError
+from proxy.pages.resources.call_values import call_row, call_story
+from proxy.pages.resources.live_calls import LiveCalls, LiveListener, Wanted, follow
+from proxy.pages.resources.queries import FilterQuery, OptionalText, store_answer
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.records.receipt import Receipt
+from proxy.store.sql.call_pages import CallPage, CallPages, CallSearch
+from proxy.store.sql.ids import id_floor
+from proxy.store.store import Store
+
+MAX_PAGE_CALLS: Final = 200
+_MAX_CURSOR_CHARS: Final = 64
+#: Seconds after which a browser has to ask for live calls again, with its session of then.
+_LIVE_LIFETIME_S: Final = 600.0
+_HEARTBEAT_S: Final = 10.0
+#: Calls of before that a page of live calls begins with.
+_NEWEST: Final = 50
+
+Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
+
+
+class CallsQuery(FilterQuery):
+    """A question for calls."""
+
+    after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE_CALLS, description="Most calls of a page.")
+    outcome: Outcomes | None = None
+    miss: OptionalText = Field(None, description="A reason for a miss; `*` for any miss.")
+    rerouted: bool = Field(default=False, description="Only calls that another route answered.")
+    min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
+
+
+class LiveQuery(FilterQuery):
+    """A filter of live calls: team and feature."""
+
+
+class Calls:
+    """Calls, as pages and the API read them.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        catalog: The catalog in force.
+        live: Calls of this process as they end.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        catalog: Callable[[], Catalog],
+        live: LiveCalls,
+        now: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._ask = ask
+        self._catalog = catalog
+        self._live = live
+        self._now = now
+
+    async def calls(self, viewer: Viewer, query: CallsQuery) -> CallsView:
+        """A page of calls of the teams that a viewer may see, newest first.
+
+        Raises:
+            CallerError: They may see no calls, or the question has a fault.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_CALLS)
+        start, end = query.period(self._now()).bounds
+        providers = {name: each.provider for name, each in self._catalog().upstreams.items()}
+        search = CallSearch(
+            since=start,
+            until=end,
+            after=min(query.after, id_floor(end)) if query.after else "",
+            limit=query.limit,
+            only=query.spend_filter(viewer, providers),
+            outcome=query.outcome or "",
+            miss=query.miss or "",
+            is_rerouted=query.rerouted,
+            min_cost_nanos=query.min_cost_nanos,
+        )
+        page, names = store_answer(await self._ask("calls", lambda: self._read(search)))
+        return CallsView(
+            calls=[call_row(each, names) for each in page.receipts],
+            next=page.next or None,
+            searched_from=page.searched_from,
+        )
+
+    async def story(self, viewer: Viewer, call_id: str) -> CallStory:
+        """All that is known of a call.
+
+        Raises:
+            CallerError: They may see no calls, or their teams made no such call.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_CALLS)
+        receipts, names = store_answer(await self._ask("call", lambda: self._read_call(call_id)))
+        seen = [each for each in receipts if viewer.teams is None or each.team in viewer.teams]
+        if not seen:
+            raise CallerError(
+                "Your teams made no call with this id.", code="call_not_found", status=404
+            )
+        return call_story(seen, names, self._catalog())
+
+    async def live(self, viewer: Viewer, query: LiveQuery) -> AsyncGenerator[bytes]:
+        """Calls as they end, as server-sent events; those of the teams that a viewer may see.
+
+        Raises:
+            CallerError: They may see no calls.
+            Unready: Too many follow already, or the database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_CALLS)
+        names = store_answer(await self._ask("team names", self._team_names))
+        wanted = _live_filter(viewer, query)
+        stack = ExitStack()
+        listener = stack.enter_context(self._live.listener(wanted))
+        return self._events(listener, wanted, names, stack)
+
+    def router(self) -> APIRouter:
+        """The routes of the API."""
+        routes = APIRouter(tags=["calls"])
+
+        @routes.get("/calls")
+        async def calls(viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> CallsView:
+            """Calls, newest first; a page may be empty although `next` names another."""
+            return await self.calls(viewer, query)
+
+        @routes.get("/calls/live", response_class=StreamingResponse)
+        async def live(viewer: SignedIn, query: Annotated[LiveQuery, Query()]) -> StreamingResponse:
+            """Calls of this process as they end, as server-sent events named `call`."""
+            events = await self.live(viewer, query)
+            return StreamingResponse(events, media_type="text/event-stream")
+
+        @routes.get("/calls/{call_id}")
+        async def story(viewer: SignedIn, call_id: str) -> CallStory:
+            """All that is known of a call."""
+            return await self.story(viewer, call_id)
+
+        return routes
+
+    def _read(self, search: CallSearch) -> tuple[CallPage, Mapping[str, str]]:
+        return self._store.dashboard.read(CallPages.page, search), self._team_names()
+
+    def _read_call(self, call_id: str) -> tuple[list[Receipt], Mapping[str, str]]:
+        return self._store.ledger.attempts(call_id), self._team_names()
+
+    def _team_names(self) -> Mapping[str, str]:
+        return {team.id: team.name for team in self._store.teams.all()}
+
+    async def _events(
+        self, listener: LiveListener, wanted: Wanted, names: Mapping[str, str], end: ExitStack
+    ) -> AsyncGenerator[bytes]:
+        with end:
+            yield b"retry: 2000\n\n"
+            for row in list(self._live.newest(wanted, _NEWEST)):
+                yield _event(row, names)
+            dropped = 0
+            async for call in follow(listener, _LIVE_LIFETIME_S, _HEARTBEAT_S):
+                yield b": still here\n\n" if call is None else _event(call, names)
+                if listener.dropped > dropped:
+                    dropped = listener.dropped
+                    yield b"event: dropped\ndata: %d\n\n" % dropped
+
+
+def _live_filter(viewer: Viewer, query: LiveQuery) -> Wanted:
+    """True for a call of the viewer's teams with the team and the feature of a query."""
+    teams = viewer.teams
+    feature = "" if query.feature == NO_VALUE else query.feature
+
+    def is_wanted(row: CallRow) -> bool:
+        if teams is not None and row.team not in teams:
+            return False
+        return query.team in {None, row.team} and feature in {None, row.feature}
+
+    return is_wanted
+
+
+def _event(row: CallRow, names: Mapping[str, str]) -> bytes:
+    named = replace(row, team_name=names.get(row.team, row.team))
+    return b"event: call\ndata: %b\n\n" % msgspec.json.encode(named)

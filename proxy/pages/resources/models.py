@@ -1,0 +1,223 @@
+"""``/api/v1/models`` and ``/api/v1/engines``: the catalog in force with its prices, and engines."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter
+
+from dashboards.access import Action, Viewer
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Model, Route
+from proxy.engines.traffic_file import PrefixReuse, ReplicaTraffic, read_traffic
+from proxy.pages.viewing import SignedIn, check_allowed
+
+#: Rates of a route that are shown, by their name in the answer.
+_RATES: Final = ("input", "cache_read", "output")
+#: Rates of cache writes, by the time that they are kept.
+_WRITES: Final = {
+    "5 min": "write_5m",
+    "30 min": "write_30m",
+    "1 h": "write_1h",
+    "12 h": "write_12h",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteView:
+    """A route of a model, with the standard prices of now.
+
+    Attributes:
+        name: The route's name.
+        upstream: Upstream that it leads to.
+        provider: The upstream's provider; "" where nobody said.
+        is_priced: False where no price is known.
+        since: Day from which the prices hold, in seconds since the epoch; null for always.
+        input: Nano-dollars per million input tokens; null where unknown, as the other rates.
+        cache_read: The same of tokens read from a cache.
+        cache_writes: The same of tokens written to a cache, by how long they are kept.
+        output: The same of generated tokens.
+        discount: Contracted part that is taken off, 0 to 1.
+        window: Most prompt tokens; null where unknown.
+        cache: Name of the cache's rules; "" where unknown.
+        can_answer: True if it has its key and is not failing now.
+    """
+
+    name: str
+    upstream: str
+    provider: str
+    is_priced: bool
+    since: float | None
+    input: int | None
+    cache_read: int | None
+    cache_writes: Mapping[str, int]
+    output: int | None
+    discount: float
+    window: int | None
+    cache: str
+    can_answer: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """A model and its routes, in the order they are tried.
+
+    Attributes:
+        id: The name that callers use.
+        routes: Its routes.
+        fallbacks: Models that answer in its place when all its routes fail.
+        retires: Day on which its provider stops serving it, such as ``2027-01-31``; "" for none.
+    """
+
+    id: str
+    routes: Sequence[RouteView]
+    fallbacks: Sequence[str]
+    retires: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaView:
+    """A replica of a self-hosted engine as one gateway sees it; null for what is unknown.
+
+    Attributes:
+        gateway: Process id of the gateway.
+        name: The replica.
+        profile: Its profile.
+        model: Model that it serves.
+        is_healthy: True if calls go there.
+        reason: Reason why not; "" for none.
+        running: Calls in its batch.
+        waiting: Calls in its queue.
+        kv_usage: Part of its KV cache in use, 0 to 1.
+        calls_in_flight: Calls that this gateway has there.
+        prompt_tokens: Prompt tokens of calls that were sent there.
+        available: Those that one cache of all replicas would have had.
+        captured: Those that the replica was thought to hold.
+        delivered: Those that it read from its cache.
+    """
+
+    gateway: int
+    name: str
+    profile: str
+    model: str
+    is_healthy: bool
+    reason: str
+    running: float | None
+    waiting: float | None
+    kv_usage: float | None
+    calls_in_flight: int
+    prompt_tokens: int
+    available: int
+    captured: int
+    delivered: int
+
+
+class ModelsResource:
+    """Models and engines as viewers see them.
+
+    Args:
+        catalog: The catalog in force.
+        can_answer: True if a route has its key and is not failing now.
+        folder: The data folder, where gateways say what their engines do.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Catalog],
+        can_answer: Callable[[Route], bool],
+        folder: Path,
+        now: Callable[[], float],
+    ) -> None:
+        self._catalog = catalog
+        self._can_answer = can_answer
+        self._folder = folder
+        self._now = now
+
+    async def models(self, viewer: Viewer) -> Sequence[ModelView]:
+        """All models of the catalog, in its order.
+
+        Raises:
+            CallerError: The viewer may see none.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        now = self._now()
+        return [self._model(each, now) for each in self._catalog().models.values()]
+
+    async def engines(self, viewer: Viewer) -> Sequence[ReplicaView]:
+        """Replicas of engines, as the gateways of this data folder see them.
+
+        Raises:
+            CallerError: The viewer may see none.
+        """
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        return [_replica(gateway.pid, replica) for gateway in found for replica in gateway.replicas]
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["models"])
+
+        @routes.get("/models")
+        async def list_models(viewer: SignedIn) -> Sequence[ModelView]:
+            """Models with their routes and the standard prices of now."""
+            return await self.models(viewer)
+
+        @routes.get("/engines")
+        async def list_engines(viewer: SignedIn) -> Sequence[ReplicaView]:
+            """Replicas of self-hosted engines."""
+            return await self.engines(viewer)
+
+        return routes
+
+    def _model(self, model: Model, now: float) -> ModelView:
+        return ModelView(
+            id=model.id,
+            routes=[self._route(each, now) for each in model.routes],
+            fallbacks=model.fallbacks,
+            retires="" if model.retires is None else model.retires.isoformat(),
+        )
+
+    def _route(self, route: Route, now: float) -> RouteView:
+        period = None if route.tariff is None else route.tariff.period(now)
+        sheet = None if period is None else period.sheets.get("")
+        rates = {name: None if sheet is None else getattr(sheet.rates, name) for name in _RATES}
+        return RouteView(
+            name=route.name,
+            upstream=route.upstream.name,
+            provider=route.upstream.provider,
+            is_priced=sheet is not None,
+            since=None if period is None or period.since == float("-inf") else period.since,
+            discount=0.0 if route.tariff is None else float(route.tariff.discount),
+            window=route.window,
+            cache=route.regime,
+            can_answer=self._can_answer(route),
+            cache_writes={
+                name: price
+                for name, field in _WRITES.items()
+                if sheet is not None and (price := getattr(sheet.rates, field)) is not None
+            },
+            **rates,
+        )
+
+
+def _replica(gateway: int, found: ReplicaTraffic) -> ReplicaView:
+    reuse: PrefixReuse = found.reuse
+    return ReplicaView(
+        gateway=gateway,
+        name=found.name,
+        profile=found.profile,
+        model=found.model,
+        is_healthy=found.is_healthy,
+        reason=found.reason,
+        running=found.running,
+        waiting=found.waiting,
+        kv_usage=found.kv_usage,
+        calls_in_flight=found.calls_in_flight,
+        prompt_tokens=reuse.prompt_tokens,
+        available=reuse.available,
+        captured=reuse.captured,
+        delivered=reuse.delivered,
+    )

@@ -1,0 +1,169 @@
+"""``/api/v1/objectives``: objectives, the controller's reroutes, and pins that people set."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from dashboards.access import Action, Viewer
+from dashboards.board import AdminBoard, CeilingStatus, ObjectiveStatus, Reroute
+from proxy.errors import CallerError
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.sql.pins import PinRow
+from proxy.store.store import Store
+from slo.budget import EVERY
+
+MAX_PIN_S: Final = 30 * 86_400.0
+MAX_REASON_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectivesView:
+    """Objectives and what became of them; a part is null where it is not known just now.
+
+    Attributes:
+        objectives: Objectives that bind calls of the viewer's teams, in the file's order.
+        reroutes: Latest reroutes of these, the newest first.
+        ceilings: Cost ceilings of calls of the viewer's teams, the lowest first.
+    """
+
+    objectives: Sequence[ObjectiveStatus] | None
+    reroutes: Sequence[Reroute] | None
+    ceilings: Sequence[CeilingStatus]
+
+
+class PinRequest(BaseModel):
+    """A pin to set: the level that new conversations get, for how many seconds, and why."""
+
+    level: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(gt=0, le=MAX_PIN_S)]
+    why: Annotated[str, Field(max_length=MAX_REASON_CHARS)] = ""
+
+
+class ObjectivesResource:
+    """Objectives as viewers see and pin them.
+
+    Args:
+        board: Knows objectives and their state.
+        store: Holds pins and teams.
+        ask: Asks the store.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        board: AdminBoard,
+        store: Store,
+        ask: StoreQuestions,
+        now: Callable[[], float],
+    ) -> None:
+        self._board = board
+        self._store = store
+        self._ask = ask
+        self._now = now
+
+    async def list(self, viewer: Viewer) -> ObjectivesView:
+        """Objectives that the viewer may see.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        names = await self._visible_names(viewer)
+        ceilings = [
+            each
+            for each in await self._board.ceilings()
+            if names is None or each.team in {EVERY, *names}
+        ]
+        found = await self._board.objectives()
+        if found is None:
+            return ObjectivesView(objectives=None, reroutes=None, ceilings=ceilings)
+        seen = [each for each in found if names is None or each.team in {EVERY, *names}]
+        shown = {each.name for each in seen}
+        reroutes = await self._board.reroutes()
+        return ObjectivesView(
+            objectives=seen,
+            reroutes=None
+            if reroutes is None
+            else [each for each in reroutes if names is None or each.objective in shown],
+            ceilings=ceilings,
+        )
+
+    async def pin(self, viewer: Viewer, name: str, asked: PinRequest) -> ObjectiveStatus:
+        """Pins an objective to a level; gateways follow within seconds.
+
+        Raises:
+            CallerError: They may not, there is no such objective, or it has no such level.
+        """
+        objective = await self._find(viewer, name)
+        if asked.level > len(objective.ladder):
+            raise CallerError(
+                f"{name} has the levels 0 to {len(objective.ladder)}.",
+                code="unknown_level",
+                param="level",
+            )
+        now = self._now()
+        pin = PinRow(
+            objective=name,
+            level=asked.level,
+            until=now + asked.seconds,
+            why=asked.why,
+            made=now,
+            who=viewer.name,
+        )
+        await self._store.ask(lambda: self._store.pins.set(pin))
+        return await self._find(viewer, name)
+
+    async def release(self, viewer: Viewer, name: str) -> ObjectiveStatus:
+        """Releases a pin: the objective follows measurements again.
+
+        Raises:
+            CallerError: They may not, there is no such objective, or it is not pinned.
+        """
+        await self._find(viewer, name)
+        pins, now = self._store.pins, self._now()
+        if not await self._store.ask(lambda: pins.release(name, now, viewer.name)):
+            raise CallerError(f"{name} is not pinned.", code="not_pinned", status=404)
+        return await self._find(viewer, name)
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["objectives"])
+
+        @routes.get("/objectives")
+        async def list_objectives(viewer: SignedIn) -> ObjectivesView:
+            """Objectives and their state, and the latest reroutes."""
+            return await self.list(viewer)
+
+        @routes.put("/objectives/{name}/pin")
+        async def pin_objective(viewer: SignedIn, name: str, asked: PinRequest) -> ObjectiveStatus:
+            """Pins an objective to a fallback level for a while."""
+            return await self.pin(viewer, name, asked)
+
+        @routes.delete("/objectives/{name}/pin")
+        async def release_objective(viewer: SignedIn, name: str) -> ObjectiveStatus:
+            """Ends the pin of an objective."""
+            return await self.release(viewer, name)
+
+        return routes
+
+    async def _visible_names(self, viewer: Viewer) -> frozenset[str] | None:
+        """Names of the teams that a viewer may see; None for all."""
+        if (own := viewer.teams) is None:
+            return None
+        teams = await self._ask("teams", self._store.teams.all)
+        return frozenset(each.name for each in teams or () if each.id in own)
+
+    async def _find(self, viewer: Viewer, name: str) -> ObjectiveStatus:
+        check_allowed(viewer, Action.CHANGE_OBJECTIVES)
+        for each in await self._board.objectives() or ():
+            if each.name == name:
+                return each
+        raise CallerError(
+            "There is no objective of this name; see GET /api/v1/objectives.",
+            code="unknown_objective",
+            status=404,
+        )

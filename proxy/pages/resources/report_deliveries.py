@@ -1,0 +1,176 @@
+"""``/api/v1/reports/scheduled``: reports of the policies file, and who was sent them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter
+
+from dashboards.access import Action, Viewer
+from dashboards.reports import ReportPeriod
+from dashboards.scheduled_periods import current_period, period_name
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.reloading import Reloader
+from proxy.services.reports.report_delivery import SETTLE_S, configured_senders
+from proxy.settings import Settings
+from proxy.store.sql.report_deliveries import ReportDelivery
+from proxy.store.store import Store
+from slo.budget import EVERY
+from slo.policies.reports import ScheduledReport
+
+#: Deliveries of one report that are shown.
+MAX_DELIVERIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryView:
+    """A report of one period for one recipient.
+
+    Attributes:
+        period: The period's name: ``2026-W47`` or ``2026-11``.
+        recipient: ``mailto:`` and an address, or ``webhook``.
+        state: ``sent``, ``due``, ``failing`` (it is tried again) or ``given up``.
+        sent: Time at which the recipient's server took it, in seconds since the epoch; null while
+            it did not.
+        due: Time of the next try; null for none.
+        failed_tries: Number of tries that failed.
+        why: Reason of the last failure; "" for none.
+    """
+
+    period: str
+    recipient: str
+    state: str
+    sent: float | None
+    due: float | None
+    failed_tries: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledReportView:
+    """A scheduled report.
+
+    Attributes:
+        name: Its name.
+        team: The team it is about; ``*`` for all.
+        by: Its dimensions.
+        every: ``week`` or ``month``.
+        time_zone: Whose weeks or months they are.
+        recipients: Those who can be reached.
+        problems: Reasons that others cannot, in sentences.
+        next_period: Name of the period that is reported next.
+        next_due: Time at which it is sent, in seconds since the epoch.
+        deliveries: The last ones, the latest period first; null where they are not known just now.
+    """
+
+    name: str
+    team: str
+    by: Sequence[str]
+    every: str
+    time_zone: str
+    recipients: Sequence[str]
+    problems: Sequence[str]
+    next_period: str
+    next_due: float
+    deliveries: Sequence[DeliveryView] | None
+
+
+class ReportDeliveriesResource:
+    """Scheduled reports as viewers see them.
+
+    Args:
+        store: Holds the deliveries.
+        ask: Asks it, within the time of a page.
+        reloader: Has the policies in force.
+        settings: They name the mail server.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        reloader: Reloader,
+        settings: Settings,
+        now: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._ask = ask
+        self._reloader = reloader
+        self._settings = settings
+        self._now = now
+
+    async def list(self, viewer: Viewer) -> Sequence[ScheduledReportView]:
+        """Scheduled reports of the teams that the viewer may see, in the order of the file.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        reports = self._reloader.snapshot.policies.reports
+        if not reports:
+            return []
+        if viewer.teams is not None:
+            teams = await self._ask("teams", self._store.teams.all) or ()
+            own = viewer.teams | {each.name for each in teams if each.id in viewer.teams}
+            reports = tuple(each for each in reports if each.team != EVERY and each.team in own)
+        found = await self._ask("report deliveries", lambda: self._read(reports)) or {}
+        return [self._view(each, found.get(each.name)) for each in reports]
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["reports"])
+
+        @routes.get("/reports/scheduled")
+        async def list_scheduled_reports(viewer: SignedIn) -> Sequence[ScheduledReportView]:
+            """Scheduled reports: when they are due next, and what was sent or failed."""
+            return await self.list(viewer)
+
+        return routes
+
+    def _read(self, reports: Sequence[ScheduledReport]) -> Mapping[str, Sequence[ReportDelivery]]:
+        """The last deliveries of reports by name; blocks."""
+        last = self._store.report_deliveries.last_deliveries
+        return {each.name: last(each.name, MAX_DELIVERIES) for each in reports}
+
+    def _view(
+        self, report: ScheduledReport, found: Sequence[ReportDelivery] | None
+    ) -> ScheduledReportView:
+        (senders,), problems = configured_senders([report], self._settings)
+        following = current_period(report.every, report.time_zone, self._now() - SETTLE_S)
+        return ScheduledReportView(
+            name=report.name,
+            team=report.team,
+            by=report.by,
+            every=report.every,
+            time_zone=report.time_zone,
+            recipients=senders.recipients,
+            problems=problems,
+            next_period=period_name(following),
+            next_due=following.bounds[1] + SETTLE_S,
+            deliveries=None
+            if found is None
+            else [_delivery_view(each, report.time_zone) for each in found],
+        )
+
+
+def _delivery_view(delivery: ReportDelivery, zone: str) -> DeliveryView:
+    period = ReportPeriod(first=delivery.begins, end=delivery.ends, zone=zone)
+    return DeliveryView(
+        period=period_name(period),
+        recipient=delivery.recipient,
+        state=_state(delivery),
+        sent=delivery.sent,
+        due=delivery.due,
+        failed_tries=delivery.tries,
+        why=delivery.why,
+    )
+
+
+def _state(delivery: ReportDelivery) -> str:
+    if delivery.sent is not None:
+        return "sent"
+    if delivery.due is None:
+        return "given up"
+    return "failing" if delivery.why else "due"

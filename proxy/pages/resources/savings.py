@@ -1,0 +1,300 @@
+"""Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated, Final
+from urllib.parse import quote
+
+import msgspec
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from dashboards.access import Action, Viewer
+from dashboards.pages import HOME
+from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.views.costs import NO_VALUE, share
+from dashboards.views.savings import (
+    FeatureSavings,
+    MeasuredSaving,
+    NextSaving,
+    SavingsSums,
+    SavingsView,
+    waterfall,
+)
+from proxy.catalog.catalog import Catalog
+from proxy.pages.resources.queries import PlaceQuery, store_answer
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.prefix.explain.reasons import FIXES, MissReason
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.savings import Comparison, Savings
+from proxy.store.sql.savings_sums import MissTotals, ReroutedUsage, SavingsReader
+from proxy.store.store import Store
+from slo.price import call_pricing
+from slo.usage import Usage
+
+_DAY_S: Final = 86_400.0
+_MONTH_DAYS: Final = 30
+#: Seconds for which a measurement against the control arm is shown before it is made again.
+_MEASUREMENT_LIFETIME_S: Final = 3_600.0
+#: Part of a page's patience that waits for such a measurement.
+_MEASUREMENT_SHARE: Final = 0.1
+_MAX_PROPOSALS: Final = 1_000
+_MAX_FEATURES: Final = 500
+_MAX_NEXT: Final = 20
+_NOTHING_TO_FIX: Final = "Nothing to fix"
+_CALLS_PER_PROPOSAL_SAVING: Final = 1_000
+_NOTHING: Final = SavingsSums()
+
+Features = Mapping[tuple[str, str], SavingsSums]
+
+
+class SavingsQuery(PlaceQuery):
+    """A question for savings."""
+
+    next: int = Field(3, ge=0, le=_MAX_NEXT, description="Savings not taken yet, the largest.")
+
+
+class SavingsResource:
+    """Savings, as pages and the API read them.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        catalog: The catalog in force.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        catalog: Callable[[], Catalog],
+        now: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._ask = ask
+        self._catalog = catalog
+        self._now = now
+        self._measured: tuple[float, tuple[Comparison, ...]] | None = None
+
+    async def savings(self, viewer: Viewer, query: SavingsQuery) -> SavingsView:
+        """Savings of a period, of the teams that a viewer may see.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        now = self._now()
+        period = query.period(now)
+        catalog = self._catalog()
+        providers = {name: each.provider for name, each in catalog.upstreams.items()}
+        only = query.spend_filter(viewer, providers)
+        view = store_answer(
+            await self._ask("savings", lambda: self._read(period, only, catalog, query.next))
+        )
+        if self._measured is None or now - self._measured[0] > _MEASUREMENT_LIFETIME_S:
+            await self._ask("measured savings", self._measure, _MEASUREMENT_SHARE)
+        return self._with_measurement(view, only)
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["savings"])
+
+        @routes.get("/savings")
+        async def savings(viewer: SignedIn, query: Annotated[SavingsQuery, Query()]) -> SavingsView:
+            """Savings of a period as a signed waterfall, and the largest not taken yet."""
+            return await self.savings(viewer, query)
+
+        return routes
+
+    def _read(
+        self, period: ReportPeriod, only: SpendFilter, catalog: Catalog, limit: int
+    ) -> SavingsView:
+        """Reads and adds up; blocks."""
+        start, end = period.bounds
+        names = {team.id: team.name for team in self._store.teams.all()}
+        features, rerouted = self._store.dashboard.read(
+            SavingsReader.sums_by_feature, start, end, only
+        )
+        unknown = 0
+        for each in rerouted:
+            nanos = _routing_nanos(each, catalog, end)
+            unknown += each.calls if nanos is None else 0
+            place = each.team, each.feature
+            sums = features.get(place, _NOTHING)
+            features[place] = replace(sums, routing_nanos=sums.routing_nanos + (nanos or 0))
+        total = _NOTHING
+        for sums in features.values():
+            total = total.plus(sums)
+        saved = total.unmodified_nanos - total.cost_nanos
+        return SavingsView(
+            first=period.first,
+            last=period.end - timedelta(days=1),
+            tz=period.zone,
+            unmodified_nanos=total.unmodified_nanos,
+            steps=waterfall(total),
+            paid_nanos=total.cost_nanos,
+            saved_nanos=saved,
+            saved_share=share(saved, total.unmodified_nanos),
+            features=_feature_rows(features, names),
+            measured=None,
+            measured_at=None,
+            next=self._next(period, only, features, names)[:limit],
+            unpriced_attempts=total.unpriced,
+            unknown_cached_tokens=total.unknown_cached_tokens,
+            unknown_routing_calls=unknown,
+        )
+
+    def _measure(self) -> None:
+        """Compares the arms of all features over thirty days; blocks, for long on a large ledger.
+
+        It reads receipts, so it is done seldom; pages show the last result meanwhile.
+        """
+        now = self._now()
+        found = self._store.dashboard.read(Savings.compare, now - _MONTH_DAYS * _DAY_S)
+        self._measured = now, tuple(found)
+
+    def _with_measurement(self, view: SavingsView, only: SpendFilter) -> SavingsView:
+        if self._measured is None:
+            return view
+        at, found = self._measured
+        names = {each.team: each.team_name for each in view.features}
+        teams, features = only.counted_teams, only.values.get("feature")
+        measured = [
+            _measured_saving(each, names.get(each.team, each.team))
+            for each in found
+            if (teams is None or each.team in teams)
+            and (features is None or each.feature in features)
+        ]
+        return replace(view, measured=measured, measured_at=at)
+
+    def _next(
+        self,
+        period: ReportPeriod,
+        only: SpendFilter,
+        features: Features,
+        names: Mapping[str, str],
+    ) -> list[NextSaving]:
+        """Savings not taken yet, the largest first; what costs nothing to leave is left out."""
+        start, end = period.bounds
+        days = max((min(end, self._now()) - start) / _DAY_S, 1.0)
+        standings = self._store.layouts.standings()
+        found: list[NextSaving] = []
+        for place, proposals in self._store.layouts.newest_proposals(_MAX_PROPOSALS).items():
+            sums = features.get((place.team, place.feature))
+            newest = max(proposals, key=lambda each: each.version)
+            if sums is None or newest.state is not ProposalState.PROPOSED:
+                continue
+            calls = sums.calls * _MONTH_DAYS / days
+            mode = standings.of(place).mode or standings.mode
+            found.append(_next_layout(place, newest, calls, mode, names))
+        for miss in self._store.dashboard.read(SavingsReader.misses, start, end, only):
+            found.extend(_next_miss(miss, _MONTH_DAYS / days, names))
+        found.sort(key=lambda each: (-each.month_nanos, each.team, each.feature))
+        return [each for each in found if each.month_nanos > 0]
+
+
+def _routing_nanos(found: ReroutedUsage, catalog: Catalog, at: float) -> int | None:
+    """List cost on the model asked for, less that of the one that answered; None if unknown.
+
+    Prices are those valid at a moment, of the model's first route at standard terms; uplifts for
+    long prompts are left out, because the sums tell no single prompt's length.
+    """
+    model = catalog.find(found.requested)
+    tariff = model.routes[0].tariff if model is not None and model.routes else None
+    pricing = None if tariff is None else call_pricing(Usage(), tariff, at)
+    cost = None if pricing is None else pricing.cost(found.usage)
+    return None if cost is None else cost.list_nanos - found.list_nanos
+
+
+def _feature_rows(features: Features, names: Mapping[str, str]) -> list[FeatureSavings]:
+    rows = [
+        FeatureSavings(
+            team=team,
+            team_name=names.get(team, team),
+            feature=feature,
+            calls=sums.calls,
+            unmodified_nanos=sums.unmodified_nanos,
+            steps=list(sums.steps.values()),
+            paid_nanos=sums.cost_nanos,
+        )
+        for (team, feature), sums in features.items()
+    ]
+    rows.sort(key=lambda row: (row.paid_nanos - row.unmodified_nanos, row.team, row.feature))
+    return rows[:_MAX_FEATURES]
+
+
+def _measured_saving(found: Comparison, team_name: str) -> MeasuredSaving:
+    verdict = found.verdict
+    saving = verdict.saving
+    return MeasuredSaving(
+        team=found.team,
+        team_name=team_name,
+        feature=found.feature,
+        finding=verdict.finding.value,
+        share=None if saving is None else saving.value,
+        low=None if saving is None else saving.low,
+        high=None if saving is None else saving.high,
+        treated_conversations=found.treated.conversations,
+        control_conversations=found.control.conversations,
+        missing_conversations=found.missing_conversations,
+        why=verdict.why,
+    )
+
+
+def _next_layout(
+    place: LayoutScope,
+    proposal: Proposal,
+    month_calls: float,
+    mode: PlanningMode,
+    names: Mapping[str, str],
+) -> NextSaving:
+    """A layout that waits for a decision."""
+    layout = msgspec.json.decode(proposal.moves, type=Layout)
+    per_call = sum(move.saving for move in layout.moves) / _CALLS_PER_PROPOSAL_SAVING
+    is_observed = mode is PlanningMode.OBSERVE
+    apply = "Set its planning mode to apply or auto" if is_observed else "Approve the layout"
+    return NextSaving(
+        kind="observe" if is_observed else "layout",
+        team=place.team,
+        team_name=names.get(place.team, place.team),
+        feature=place.feature,
+        month_nanos=round(per_call * month_calls),
+        title="Moving text that varies behind text that stays the same",
+        action=f"{apply}, version {proposal.version}.",
+        link=_layout_link(place.team, place.feature),
+    )
+
+
+def _next_miss(found: MissTotals, scale: float, names: Mapping[str, str]) -> Iterator[NextSaving]:
+    """A reason for misses that something can be done about; none for other reasons."""
+    try:
+        fix = FIXES[MissReason(found.reason)]
+    except ValueError:  # of an older version
+        return
+    if fix.startswith(_NOTHING_TO_FIX):
+        return
+    yield NextSaving(
+        kind="miss",
+        team=found.team,
+        team_name=names.get(found.team, found.team),
+        feature=found.feature,
+        month_nanos=round(found.nanos * scale),
+        title=f"Cache misses: {found.reason}",
+        action=fix,
+        link=f"{HOME}/cache?{_cache_query(found)}",
+    )
+
+
+def _cache_query(found: MissTotals) -> str:
+    feature = found.feature or NO_VALUE
+    return f"team={quote(found.team, safe='')}&feature={quote(feature, safe='')}"
+
+
+def _layout_link(team: str, feature: str) -> str:
+    return f"{HOME}/layouts/{quote(team, safe='')}/{quote(feature, safe='')}"

@@ -1,0 +1,323 @@
+"""``/api/v1/teams`` and ``/api/v1/keys``: teams, and the keys by which they call."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from dashboards.access import Action, Viewer
+from dashboards.views.access import CreatedKey, KeyPage, KeyView, TeamView
+from proxy.errors import CallerError
+from proxy.pages.resources.key_budgets import KeyBudget, KeyBudgets
+from proxy.pages.store_questions import StoreAsker
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.sql.teams import KeyLimits, KeyRecord, Team
+from proxy.store.store import Store
+
+#: Models that a key's list may hold.
+_MAX_MODELS: Final = 100
+#: Seconds since the epoch that a time may be at most: the year 2999.
+_MAX_TIME: Final = 32_472_144_000.0
+
+
+def _check_printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has characters that do not print")
+    return text
+
+
+Label = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=128), AfterValidator(_check_printable)
+]
+"""A short text that people choose; it may be empty."""
+Name = Annotated[Label, Field(min_length=1)]
+"""The same, not empty."""
+ItemId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_]{1,64}$")]
+"""An id in a path."""
+PageLimit = Annotated[int, Query(ge=1, le=200, description="The most that are wanted.")]
+
+
+class NewTeam(BaseModel):
+    """A team to make."""
+
+    name: Name
+    keeps_prompts: bool = False
+
+
+class PromptRetention(BaseModel):
+    """True to store the text of a team's prompts from now on; False to store no more."""
+
+    keeps_prompts: bool
+
+
+class NewKey(BaseModel):
+    """A key to make.
+
+    Attributes:
+        team: Id of its team.
+        name: Team's name for it.
+        feature: Feature of calls that name none.
+        expires: Time from which it opens nothing, in seconds since the epoch; null for never.
+        models: The models that its calls may ask for; null for all.
+        budget: Its own budget; null for none.
+    """
+
+    team: Name
+    name: Label = ""
+    feature: Label = ""
+    expires: Annotated[float, Field(gt=0, le=_MAX_TIME)] | None = None
+    models: Annotated[list[Name], Field(min_length=1, max_length=_MAX_MODELS)] | None = None
+    budget: KeyBudget | None = None
+
+
+class TeamsResource:
+    """Teams and keys as viewers see and change them.
+
+    Args:
+        store: Holds them.
+        ask: Asks it.
+        budgets: Budgets of keys.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self, store: Store, ask: StoreAsker, budgets: KeyBudgets, now: Callable[[], float]
+    ) -> None:
+        self._teams = store.teams
+        self._ask = ask
+        self._now = now
+        self.budgets = budgets
+
+    async def list(self, viewer: Viewer) -> list[TeamView]:
+        """Teams that the viewer may see, by name."""
+        found = await self._ask.answer("teams", self._teams.all)
+        return [
+            _team_view(each, viewer)
+            for each in found
+            if viewer.teams is None or each.id in viewer.teams
+        ]
+
+    async def create(self, viewer: Viewer, asked: NewTeam) -> TeamView:
+        """Makes a team.
+
+        Raises:
+            CallerError: They may not, or another team has the name.
+        """
+        check_allowed(viewer, Action.CHANGE_TEAMS)
+        now = self._now()
+
+        def create() -> Team:
+            return self._teams.create(
+                asked.name, now=now, keeps_prompts=asked.keeps_prompts, who=viewer.name
+            )
+
+        try:
+            return _team_view(await self._ask.answer("teams", create), viewer)
+        except ValueError as error:
+            raise CallerError(str(error), code="name_taken", param="name", status=409) from None
+
+    async def keep_prompts(self, viewer: Viewer, team: str, asked: PromptRetention) -> None:
+        """Has the text of a team's prompts stored from now on, or no more.
+
+        Raises:
+            CallerError: They may not, or there is no such team.
+        """
+        check_allowed(viewer, Action.CHANGE_TEAMS)
+        now, keeps = self._now(), asked.keeps_prompts
+        was = await self._ask.answer(
+            "teams",
+            lambda: self._teams.keep_prompts(team, keeps=keeps, now=now, who=viewer.name),
+        )
+        if not was:
+            raise _unknown_team()
+
+    async def keys(
+        self, viewer: Viewer, *, team: str = "", after: str = "", limit: int = 50
+    ) -> KeyPage:
+        """Keys of teams whose keys the viewer may change, the newest first.
+
+        Args:
+            viewer: The person who asks.
+            team: Id of a team, whose keys alone are wanted; "" for all.
+            after: The ``next`` of the page before; "" for the first one.
+            limit: The most that are wanted.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.CHANGE_KEYS, team or None)
+        teams = frozenset({team}) if team else viewer.teams
+        start = _position(after) if after else None
+        found = await self._ask.answer(
+            "keys", lambda: self._teams.keys_page(teams, limit + 1, before=start)
+        )
+        names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
+        shown = found[:limit]
+        last = shown[-1] if len(found) > limit else None
+        return KeyPage(
+            keys=[self._key_view(each, names) for each in shown],
+            next=None if last is None else f"{last.created:.6f}_{last.id}",
+        )
+
+    async def create_key(self, viewer: Viewer, asked: NewKey) -> CreatedKey:
+        """Makes a key; its secret is told this once.
+
+        Raises:
+            CallerError: They may not, there is no such team, its time is over already, or its
+                budget cannot be set.
+        """
+        check_allowed(viewer, Action.CHANGE_KEYS, asked.team)
+        now = self._now()
+        if asked.expires is not None and asked.expires <= now:
+            raise CallerError(
+                "The key would have expired already; write a later time.",
+                code="already_expired",
+                param="expires",
+            )
+        if asked.budget is not None:
+            self.budgets.check(asked.budget)
+        limits = KeyLimits(
+            expires=asked.expires,
+            models=None if asked.models is None else frozenset(asked.models),
+        )
+
+        def create() -> tuple[KeyRecord, str]:
+            return self._teams.create_key(
+                asked.team,
+                asked.name,
+                now=now,
+                feature=asked.feature,
+                limits=limits,
+                who=viewer.name,
+            )
+
+        try:
+            key, secret = await self._ask.answer("keys", create)
+        except ValueError:
+            raise _unknown_team() from None
+        if asked.budget is not None:
+            await self._limit(viewer, key.id, asked.budget)
+        names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
+        return CreatedKey(key=self._key_view(key, names), secret=secret)
+
+    async def _limit(self, viewer: Viewer, key: str, budget: KeyBudget) -> None:
+        """Sets the budget of a new key, whose secret nobody has yet; without it there is no key."""
+        try:
+            await self.budgets.set(viewer, key, budget)
+        except BaseException:
+            await self.revoke(viewer, key)
+            raise
+
+    async def revoke(self, viewer: Viewer, key: str) -> None:
+        """Closes a key for good, within seconds in every gateway.
+
+        Raises:
+            CallerError: They may not, or there is no such open key of their teams.
+        """
+        check_allowed(viewer, Action.CHANGE_KEYS)
+        found = await self._ask.answer("keys", lambda: self._teams.key(key))
+        is_theirs = found is not None and viewer.may(Action.CHANGE_KEYS, found.team)
+        now = self._now()
+        if not is_theirs or not await self._ask.answer(
+            "keys", lambda: self._teams.revoke(key, now=now, who=viewer.name)
+        ):
+            raise CallerError(
+                "There is no open key with this id; see GET /api/v1/keys.",
+                code="unknown_key",
+                status=404,
+            )
+        await self.budgets.forget(viewer, key)
+
+    def _key_view(self, key: KeyRecord, names: Mapping[str, str]) -> KeyView:
+        expires, models = key.limits.expires, key.limits.models
+        is_over = expires is not None and self._now() >= expires
+        state = "revoked" if key.revoked_at is not None else "expired" if is_over else "open"
+        return KeyView(
+            id=key.id,
+            team=key.team,
+            team_name=names.get(key.team, key.team),
+            name=key.name,
+            ends_in=key.hint,
+            feature=key.feature,
+            created=key.created,
+            state=state,
+            revoked_at=key.revoked_at,
+            expires=expires,
+            models=None if models is None else sorted(models),
+            budgets=self.budgets.of(key.id),
+        )
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["teams"])
+
+        @routes.get("/teams")
+        async def list_teams(viewer: SignedIn) -> list[TeamView]:
+            """Teams that the viewer may see."""
+            return await self.list(viewer)
+
+        @routes.post("/teams", status_code=201)
+        async def create_team(viewer: SignedIn, asked: NewTeam) -> TeamView:
+            """Makes a team."""
+            return await self.create(viewer, asked)
+
+        @routes.put("/teams/{team}/prompts", status_code=204)
+        async def keep_prompts(viewer: SignedIn, team: ItemId, asked: PromptRetention) -> None:
+            """Has the text of a team's prompts stored, or no more."""
+            await self.keep_prompts(viewer, team, asked)
+
+        @routes.get("/keys")
+        async def list_keys(
+            viewer: SignedIn,
+            team: Annotated[str, Query(max_length=128)] = "",
+            after: Annotated[str, Query(max_length=128)] = "",
+            limit: PageLimit = 50,
+        ) -> KeyPage:
+            """Keys, the newest first, without their secrets."""
+            return await self.keys(viewer, team=team, after=after, limit=limit)
+
+        @routes.post("/keys", status_code=201)
+        async def create_key(viewer: SignedIn, asked: NewKey) -> CreatedKey:
+            """Makes a key; its secret is in this answer alone."""
+            return await self.create_key(viewer, asked)
+
+        @routes.delete("/keys/{key}", status_code=204)
+        async def revoke_key(viewer: SignedIn, key: ItemId) -> None:
+            """Closes a key for good."""
+            await self.revoke(viewer, key)
+
+        return routes
+
+
+def _unknown_team() -> CallerError:
+    return CallerError(
+        "There is no team with this id; see GET /api/v1/teams.",
+        code="unknown_team",
+        param="team",
+        status=404,
+    )
+
+
+def _position(after: str) -> tuple[float, str]:
+    """Creation and id of the last key of a page."""
+    created, _, key = after.partition("_")
+    try:
+        at = float(created)
+    except ValueError:
+        at = -1.0
+    if not 0 <= at <= _MAX_TIME or not key.isalnum() | ("_" in key):
+        raise CallerError(
+            "`after` takes the `next` of the page before.", code="invalid_cursor", param="after"
+        )
+    return at, key
+
+
+def _team_view(team: Team, viewer: Viewer) -> TeamView:
+    return TeamView(
+        id=team.id,
+        name=team.name,
+        keeps_prompts=team.keeps_prompts,
+        created=team.created,
+        may_change_keys=viewer.may(Action.CHANGE_KEYS, team.id),
+    )

@@ -1,0 +1,210 @@
+"""Shared parts of the admin pages: the viewer, rendering, and the files that pages load."""
+
+import gzip
+from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from dashboards import pages
+from dashboards.access import Action, Viewer
+from dashboards.pages import HOME
+from proxy.errors import CallerError, Unready
+from proxy.pages.browser_requests import (
+    HEADERS,
+    check_source,
+    form_fields,
+    invalid_query_error,
+)
+from proxy.pages.viewing import ReadViewer, check_allowed
+
+R = TypeVar("R", bound=BaseModel)
+
+_MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+#: For a file whose name has its version, and for those that browsers are to ask for again.
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_ASK_AGAIN: Final = "public, no-cache"
+_MIN_ZIPPED_BYTES: Final = 1024
+
+
+class _SignInRequired(Exception):
+    """A page was asked for by somebody who is not signed in; ``path`` is where they wanted to."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class PageRoute(APIRoute):
+    """A route of a page: what a person may not do, or asks for in vain, is told as a page."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, whose errors become pages."""
+        handle = super().get_route_handler()
+
+        async def handle_as_page(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                return await _problem_page(request, invalid_query_error(error))
+            except (CallerError, Unready) as error:
+                return await _problem_page(request, error)
+
+        return handle_as_page
+
+
+async def _problem_page(request: Request, error: CallerError | Unready) -> Response:
+    back = _own_path(request.headers.get("referer", ""))
+    return html_response(await run_in_threadpool(pages.problem, str(error), back), error.status)
+
+
+def page_router() -> APIRouter:
+    """A router for pages."""
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def _own_path(url: str) -> str:
+    """The path and query of one of our own pages; that of the first page for any other URL."""
+    found = urlsplit(url)
+    if not found.path.startswith(f"{HOME}/"):
+        return HOME
+    return f"{found.path}?{found.query}" if found.query else found.path
+
+
+class Site:
+    """Pages of one process.
+
+    Args:
+        read_viewer: Finds who sent a request.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, read_viewer: ReadViewer, now: Callable[[], float]) -> None:
+        self._read_viewer = read_viewer
+        self.now = now
+
+    async def viewer(self, request: Request, action: Action | None = None) -> Viewer:
+        """The person who asks for a page.
+
+        Args:
+            request: Request for the page.
+            action: Action that its page lets people do; None for what everybody may.
+
+        Raises:
+            _SignInRequired: Nobody is signed in.
+            CallerError: They may not.
+        """
+        found = await self._read_viewer(request)
+        if found is None:
+            query = f"?{request.url.query}" if request.url.query else ""
+            raise _SignInRequired(f"{request.url.path}{query}")
+        if action is not None:
+            check_allowed(found, action)
+        return found
+
+    async def check_form(self, request: Request) -> tuple[Viewer, dict[str, str]]:
+        """The person who submits a form of these pages, and its fields.
+
+        Args:
+            request: Request with the form.
+
+        Raises:
+            _SignInRequired: Nobody is signed in.
+            CallerError: Another site sent it, or it is no form.
+        """
+        check_source(request)
+        return await self.viewer(request), await form_fields(request)
+
+    async def html(
+        self, template: str, viewer: Viewer, *, status: int = 200, **values: object
+    ) -> Response:
+        """A page, rendered off the event loop.
+
+        Args:
+            template: Name of its template.
+            viewer: The person who looks.
+            status: Status of the answer.
+            values: Values that the template shows.
+        """
+        shown: Mapping[str, object] = {"viewer": viewer, "now": self.now(), **values}
+        return html_response(await run_in_threadpool(pages.render, template, shown), status)
+
+
+def html_response(html: str, status: int = 200) -> Response:
+    """A page with the headers of all pages."""
+    return HTMLResponse(html, status, headers=HEADERS)
+
+
+def redirect(path: str) -> Response:
+    """A redirect to a path below ``/admin``."""
+    return RedirectResponse(HOME + path, 303, headers=HEADERS)
+
+
+def validated_request(kind: type[R], **fields: object) -> R:
+    """A request of the API, made of a form's fields.
+
+    Raises:
+        CallerError: A field has a value that it cannot have.
+    """
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise CallerError(f"{name}: {first['msg']}.", code="invalid_form", param=name) from None
+
+
+def static_router() -> APIRouter:
+    """The routes of files that pages load: stylesheet, scripts, and Plotly from its package."""
+    routes = APIRouter()
+
+    @routes.get(f"{HOME}/static/{{name}}")
+    async def static_file(request: Request, name: str) -> Response:
+        """A file of the pages, compressed where the browser takes that."""
+        found = await run_in_threadpool(_static_file, name)
+        if found is None:
+            raise CallerError("There is no such file.", code="not_found", status=404)
+        content, zipped, media_type, etag = found
+        headers = {**HEADERS, "vary": "accept-encoding", "etag": etag}
+        headers["cache-control"] = _FOREVER if name == pages.CHART_LIBRARY else _ASK_AGAIN
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        if zipped and "gzip" in request.headers.get("accept-encoding", ""):
+            content, headers["content-encoding"] = zipped, "gzip"
+        return Response(content, media_type=media_type, headers=headers)
+
+    return routes
+
+
+def add_sign_in_redirect(app: FastAPI) -> None:
+    """Has whoever is not signed in sent to the form, and from there to the page they wanted."""
+
+    async def send_to_form(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, _SignInRequired)  # noqa: S101 - registered for no other
+        wanted = "" if error.path == HOME else f"?next={quote(error.path, safe='')}"
+        return redirect(f"/sign-in{wanted}")
+
+    app.add_exception_handler(_SignInRequired, send_to_form)
+
+
+@lru_cache(maxsize=32)
+def _static_file(name: str) -> tuple[bytes, bytes, str, str] | None:
+    """A file's bytes, the same compressed (b"" for small ones), its media type and ETag."""
+    if name == pages.CHART_LIBRARY:
+        content = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    elif name in pages.static_files():
+        content = resources.files("dashboards").joinpath("static", name).read_bytes()
+    else:
+        return None
+    media_type = next((_MEDIA_TYPES[end] for end in _MEDIA_TYPES if name.endswith(end)), "")
+    zipped = gzip.compress(content, 6, mtime=0) if len(content) > _MIN_ZIPPED_BYTES else b""
+    etag = f'"{pages.static_files().get(name, name)}"'
+    return content, zipped, media_type or "application/octet-stream", etag

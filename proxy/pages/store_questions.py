@@ -1,0 +1,114 @@
+"""Questions of pages to the store: few at once and each with a deadline, so calls never wait."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.errors import Unready
+from proxy.store.store import Store
+
+T = TypeVar("T")
+
+#: Seconds that a part of a page has; all of them are asked for at once.
+PART_TIMEOUT_S: Final = 3.0
+#: Threads of the store that pages keep busy at most.
+_MAX_THREADS: Final = 2
+
+
+class _QuestionAbandoned(Exception):
+    """Nobody waits any more for a question that had no thread yet."""
+
+
+class StoreAsker(Protocol):
+    """Asks a store off the event loop."""
+
+    async def answer(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T:
+        """The question's result."""
+        ...
+
+
+class StoreQuestions:
+    """Asks the store off the event loop: one question of a kind, few at once, and for so long.
+
+    One instance serves all pages of a process, so that they keep few threads busy together.
+
+    Args:
+        store: The store.
+        timeout_s: Seconds.
+    """
+
+    def __init__(self, store: Store, timeout_s: float = PART_TIMEOUT_S) -> None:
+        self._store = store
+        self._timeout_s = timeout_s
+        self._threads = asyncio.Semaphore(_MAX_THREADS)
+        self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
+        """The question's result; None where it cannot be had just now.
+
+        Args:
+            kind: Of what; one of few.
+            question: May block.
+            share: Part of its patience that is left, from 0 to 1.
+        """
+        try:
+            return await self.answer(kind, question, share)
+        except Unready:
+            return None
+
+    async def answer(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T:
+        """The question's result, for what cannot do without; the arguments are those above.
+
+        Raises:
+            Unready: It cannot be had just now. A change may have been made nevertheless.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s * share):
+                return await self._run(question, await self._acquire_turn(kind))
+        except (SQLAlchemyError, TimeoutError) as error:
+            raise Unready(
+                "The database does not answer just now; try again in a moment.",
+                code="database_unavailable",
+                retry_after=5.0,
+            ) from error
+
+    async def _acquire_turn(self, kind: str) -> Callable[[], None]:
+        """Waits for a place; returns what gives it back."""
+        turn = self._kinds[kind]
+        await turn.acquire()
+        try:
+            await self._threads.acquire()
+        except asyncio.CancelledError:
+            turn.release()
+            raise
+
+        def leave() -> None:
+            self._threads.release()
+            turn.release()
+
+        return leave
+
+    async def _run(self, question: Callable[[], T], leave: Callable[[], None]) -> T:
+        """Runs the question on a thread; its place is kept until it ends, whoever still waits."""
+        loop = asyncio.get_running_loop()
+        begun = threading.Lock()  # taken once: by the thread, or by whoever gave up before it came
+
+        def answer() -> T:
+            if not begun.acquire(blocking=False):
+                raise _QuestionAbandoned
+            try:
+                return question()
+            finally:
+                with suppress(RuntimeError):  # the loop has ended, and nobody asks any more
+                    loop.call_soon_threadsafe(leave)
+
+        try:
+            return await self._store.ask(answer)
+        finally:
+            if begun.acquire(blocking=False):
+                leave()

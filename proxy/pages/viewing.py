@@ -1,0 +1,71 @@
+"""The viewer of pages and of their API, as dependencies of routes."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from dashboards.access import Action, Viewer
+from proxy.errors import CallerError
+from proxy.pages.browser_requests import check_source
+from proxy.store.sql.audit_log import AuditedChange
+
+ReadViewer = Callable[[Request], Awaitable[Viewer | None]]
+"""Finds who sent a request by its session; None for nobody."""
+
+RecordChange = Callable[[AuditedChange], Awaitable[None]]
+"""Writes a change to the audit log that no change of the store writes by itself."""
+
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def require_viewer(read: ReadViewer) -> Callable[[Request], Awaitable[None]]:
+    """A dependency of a whole router: somebody is signed in, and changes come from our own pages.
+
+    Args:
+        read: Finds who it is.
+    """
+
+    async def check(request: Request) -> None:
+        if request.method not in _SAFE_METHODS:
+            check_source(request)
+        found = await read(request)
+        if found is None:
+            raise CallerError(
+                "Sign in at /admin first: this needs its session. Keys of callers open nothing"
+                " here.",
+                code="not_signed_in",
+                status=401,
+            )
+        request.state.viewer = found
+
+    return check
+
+
+def _viewer(request: Request) -> Viewer:
+    found: Viewer = request.state.viewer
+    return found
+
+
+SignedIn = Annotated[Viewer, Depends(_viewer)]
+"""The viewer, in the signature of a route whose router requires one."""
+
+
+def check_allowed(viewer: Viewer, action: Action, team: str | None = None) -> None:
+    """Checks that a viewer may do something.
+
+    Args:
+        viewer: The person who asks.
+        action: The action they want to do.
+        team: Id of the team it is about; None for no team in particular.
+
+    Raises:
+        CallerError: They may not.
+    """
+    if not viewer.may(action, team):
+        where = "" if team is None else " of this team"
+        raise CallerError(
+            f"The role {viewer.role} may not {action}{where}; ask an admin.",
+            code="not_allowed",
+            status=403,
+        )

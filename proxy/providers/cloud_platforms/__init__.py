@@ -1,0 +1,1 @@
+"""Claude on other clouds: Anthropic's API as Amazon Bedrock and Google's Vertex AI wrap it."""

@@ -1,0 +1,203 @@
+"""Bodies of the Messages API as clouds take them: the model in the path, the version in the body.
+
+What a cloud does not take is left out with a note where the answer's meaning stays, and refused
+where it does not.
+
+Source: Anthropic, Claude on Amazon Bedrock, Claude on Vertex AI, features by platform (2026-11);
+anthropic 2.11.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.catalog.entries import Route
+from proxy.errors import CallerError
+from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.records.call import MESSAGES, Call
+from proxy.records.request_fields import replace_fields
+
+COUNT_TOKENS: Final = f"{MESSAGES}/count_tokens"
+#: Calls that clouds take.
+_ENDPOINTS: Final = frozenset({MESSAGES, COUNT_TOKENS, "chat/completions", "responses"})
+#: Fields that only Anthropic's own API knows, and that change speed, tier or reports alone.
+_LEFT_OUT: Final = ("service_tier", "speed", "diagnostics")
+#: Fields that only Anthropic's own API knows, and without which the answer would be another.
+_REFUSED: Final = ("container", "thread", "mcp_servers", "inference_geo")
+_NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
+#: Beta features that clouds call by another name.
+#: Source: AWS, Bedrock, tool search; LiteLLM's table of beta features (2026-10).
+_RENAMED: Final[Mapping[str, str]] = {
+    "advanced-tool-use-2025-11-20": "tool-search-tool-2025-10-19",
+}
+_MARK: Final = b'"cache_control"'
+_MAX_MARKS: Final = 4
+#: Blocks that carry no mark. Source: Anthropic, prompt caching (2026-08).
+_UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
+
+_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_raws: Final = msgspec.json.Decoder(list[Raw]).decode
+_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class CloudForm(msgspec.Struct, frozen=True):
+    """A cloud's form of the Messages API.
+
+    Attributes:
+        title: Name of the cloud, in sentences.
+        version: Value of its ``anthropic_version``.
+        without: Fields that stand in the path.
+        betas_in_body: True if beta features stand in the body; False for the usual header.
+        places_marks: True if a mark at the top of a body is not taken, so that it is set on the
+            last block.
+    """
+
+    title: str
+    version: bytes
+    without: tuple[str, ...]
+    betas_in_body: bool = False
+    places_marks: bool = False
+
+
+class CloudRequest(msgspec.Struct, frozen=True):
+    """A body in a cloud's form.
+
+    Attributes:
+        body: The JSON to send.
+        headers: Headers that go with it.
+        notes: Omissions, in short sentences.
+    """
+
+    body: bytes
+    headers: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def served_model(call: Call, route: Route, form: CloudForm) -> str:
+    """The cloud's name of the model that answers a call.
+
+    Raises:
+        CallerError: If the cloud has no such call, or no model is named.
+    """
+    if call.method != "POST" or call.endpoint not in _ENDPOINTS:
+        raise CallerError(
+            f"This model is served by {form.title}, which takes no /v1/{call.endpoint[:100]} from"
+            " here: it answers messages, and has no batches, files, skills or list of models of"
+            " Anthropic's. Ask a model that Anthropic serves.",
+            code="unsupported_endpoint",
+            param="model",
+        )
+    if not (name := route.model or call.model):
+        raise CallerError("Name a model.", code="missing_model", param="model")
+    return name
+
+
+def cloud_request(
+    body: bytes,
+    headers: Mapping[str, str],
+    form: CloudForm,
+    always: Mapping[str, str],
+    taken: Collection[str] | None,
+) -> CloudRequest:
+    """A body of the Messages API in a cloud's form; all that need not change is the caller's.
+
+    Args:
+        body: A JSON object.
+        headers: Headers of the request in Anthropic's own form.
+        form: The cloud's.
+        always: The upstream's own headers; beta features in them are sent.
+        taken: Beta features that the cloud takes of callers; None for all.
+
+    Raises:
+        CallerError: If it asks for what only Anthropic's own API has.
+    """
+    found = _fields(body)
+    _refuse(found, form)
+    notes = []
+    gone: list[str] = [name for name in _LEFT_OUT if name in found]
+    if left_out := [name for name in gone if bytes(found[name]) not in _NOTHING]:
+        notes.append(f"left out {', '.join(left_out)}: {form.title} does not take it")
+    added = {"anthropic_version": form.version}
+    if form.places_marks and "cache_control" in found:
+        gone.append("cache_control")
+        added |= _with_placed_mark(found, body.count(_MARK), notes)
+    betas = _betas(headers, always, taken, form, notes)
+    sent = {"content-type": "application/json"}
+    if betas and form.betas_in_body:
+        added["anthropic_beta"] = msgspec.json.encode(betas)
+    elif betas:
+        sent[HEADER] = ",".join(betas)
+    without = (*form.without, *gone)
+    return CloudRequest(replace_fields(body, added, without=without), sent, tuple(notes))
+
+
+def _refuse(found: Mapping[str, Raw], form: CloudForm) -> None:
+    """Nothing, unless the body asks for what the cloud has not.
+
+    Raises:
+        CallerError: It does.
+    """
+    for name in _REFUSED:
+        if name in found and bytes(found[name]) not in _NOTHING:
+            raise CallerError(
+                f"`{name}` works at Anthropic's own API alone, and this model is served by"
+                f" {form.title}: leave `{name}` out, or ask a model that Anthropic serves.",
+                code="unsupported_parameter",
+                param=name,
+            )
+
+
+def _betas(
+    headers: Mapping[str, str],
+    always: Mapping[str, str],
+    taken: Collection[str] | None,
+    form: CloudForm,
+    notes: list[str],
+) -> list[str]:
+    """The beta features to ask for, each once: the operator's own, and of the caller's those taken.
+
+    An unknown one would fail the whole call.
+    """
+    own = merge_betas(always, {}, ())
+    asked = merge_betas({}, {HEADER: headers.get(HEADER, "")}, ())
+    if taken is None:
+        return merge_betas({HEADER: own}, {HEADER: asked}, ()).split(",") if own or asked else []
+    said = [_RENAMED.get(each, each) for each in asked.split(",") if each]
+    kept = own.split(",") if own else []
+    if left := [each for each in said if each not in taken and each not in kept]:
+        notes.append(f"left out {', '.join(left)}: no beta feature that {form.title} takes")
+    return list(dict.fromkeys([*kept, *(each for each in said if each in taken)]))
+
+
+def _with_placed_mark(found: Mapping[str, Raw], marks: int, notes: list[str]) -> dict[str, bytes]:
+    """The messages, with the mark of the body's top on their last block; {} where it fits none."""
+    mark = found["cache_control"]
+    if bytes(mark) == b"null":
+        return {}
+    written = None if marks > _MAX_MARKS else _mark_last_block(found.get("messages"), mark)
+    if written is None:
+        notes.append("left out cache_control at the top of the body: no block is free for it")
+        return {}
+    return {"messages": written}
+
+
+def _mark_last_block(raw: Raw | None, mark: Raw) -> bytes | None:
+    """The messages with a mark on the last block that may have one; None where there is none."""
+    try:
+        *others, newest = _raws(raw or b"[]")
+        last = _object(newest)
+        content = last["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in reversed(blocks):
+            if block["type"] not in _UNMARKABLE:
+                if "cache_control" in block:
+                    return None
+                block["cache_control"] = mark
+                written = msgspec.json.encode({**last, "content": blocks})
+                return b"[%b]" % b",".join([*map(bytes, others), written])
+    except (*_UNREADABLE, KeyError, TypeError, ValueError):
+        return None
+    return None

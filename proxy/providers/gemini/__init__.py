@@ -1,0 +1,1 @@
+"""Google's own API, ``generateContent``, behind OpenAI's and Anthropic's."""

@@ -1,0 +1,223 @@
+"""Answers of ``generateContent`` as this wire reads them, and as a chat completion.
+
+Source: Google, Gemini API, GenerateContentResponse; OpenAI, the chat completion object (2026-11).
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.errors import UpstreamError
+from proxy.providers.body_fields import is_given
+from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.gemini.signatures import extra_content
+from proxy.providers.gemini.usage import chat_counts
+from proxy.providers.lenient import to_strict_json
+from proxy.providers.stream_endings import malformed_answer
+
+Json = dict[str, Any]
+
+#: Chat's reasons by Google's; any other ends the answer.
+_REASONS: Final[Mapping[str, str]] = {
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    **dict.fromkeys(
+        (
+            "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+            "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION",
+            "PUP_LIMITED_DISABLED", "MODEL_ARMOR",
+        ),
+        "content_filter",
+    ),
+}  # fmt: skip
+
+
+class GoogleCall(msgspec.Struct):
+    """A function the model calls."""
+
+    name: str = ""
+    id: str = ""
+    args: Raw = Raw()
+
+
+class GooglePart(msgspec.Struct, rename="camel"):
+    """A part of an answer."""
+
+    text: str = ""
+    thought: bool = False
+    thought_signature: str = ""
+    function_call: GoogleCall | None = None
+
+
+class GoogleContent(msgspec.Struct):
+    """The parts of a candidate."""
+
+    parts: list[GooglePart] = []
+
+
+class GoogleCandidate(msgspec.Struct, rename="camel"):
+    """One of the answers asked for."""
+
+    index: int = 0
+    content: GoogleContent | None = None
+    finish_reason: str | None = None
+
+
+class _Feedback(msgspec.Struct, rename="camel"):
+    block_reason: str | None = None
+
+
+class GoogleAnswer(msgspec.Struct, rename="camel"):
+    """A whole answer, or a piece of a stream; ``error`` stands in its place."""
+
+    response_id: str = ""
+    candidates: list[GoogleCandidate] = []
+    prompt_feedback: _Feedback | None = None
+    usage_metadata: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if the prompt was refused, so that there are no candidates."""
+        return self.prompt_feedback is not None and self.prompt_feedback.block_reason is not None
+
+
+_answer = msgspec.json.Decoder(GoogleAnswer).decode
+
+
+def read_answer(data: bytes) -> GoogleAnswer:
+    """Decode an answer or a piece of one, also where it is only nearly JSON.
+
+    Raises:
+        msgspec.DecodeError: If it is none.
+        UnicodeDecodeError: Likewise.
+        RecursionError: Likewise.
+    """
+    try:
+        return _answer(data)
+    except msgspec.DecodeError:
+        return _answer(to_strict_json(data) or data)
+
+
+def google_failure(error: Mapping[str, Any]) -> UpstreamError:
+    """The caller's error of an error object in an answer."""
+    return openai_failure(status_of(error), {}, msgspec.json.encode({"error": error}))
+
+
+class CallNumbers:
+    """Numbers the calls of each candidate, and names those that have no id."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def tool_call(self, candidate: int, part: GooglePart, tail: str) -> Json:
+        """A call as chat has it, with its number; arguments byte for byte."""
+        number = self._counts.get(candidate, 0)
+        self._counts[candidate] = number + 1
+        call = part.function_call or GoogleCall()
+        arguments = bytes(call.args).decode(errors="replace") if is_given(call.args) else "{}"
+        return {
+            "index": number,
+            "id": call.id or f"call_{tail}_{candidate}_{number}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": arguments},
+        } | extra_content(part.thought_signature)
+
+    def calls(self, candidate: int) -> bool:
+        """True if a candidate called a function."""
+        return candidate in self._counts
+
+
+def finish_reason(reason: str | None, *, calls: bool) -> str:
+    """Chat's reason for Google's."""
+    return _REASONS.get(reason or "", "tool_calls" if calls else "stop")
+
+
+def id_tail(response_id: str) -> str:
+    """The part of generated ids that is the answer's own, in letters that all APIs take."""
+    return sha256(response_id.encode(errors="replace")).hexdigest()[:16]
+
+
+class WholeCompletion:
+    """Turns the body of an answer into a chat completion's."""
+
+    def __init__(self, *, model: str, created: int) -> None:
+        """Answer in the caller's words.
+
+        Args:
+            model: The name that the answer gives as its model's.
+            created: Arrival of the call, in whole seconds since the epoch.
+        """
+        self._model = model
+        self._created = created
+
+    def feed(self, piece: bytes) -> bytes:
+        """The chat completion for the whole body.
+
+        Raises:
+            UpstreamError: If the body is no answer.
+        """
+        try:
+            answer = read_answer(piece)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise malformed_answer() from None
+        if answer.error is not None:
+            raise google_failure(answer.error)
+        if not answer.candidates and not answer.is_blocked:
+            raise malformed_answer()
+        completion: Json = {
+            "id": answer.response_id,
+            "object": "chat.completion",
+            "created": self._created,
+            "model": self._model,
+            "choices": _choices(answer),
+        }
+        if (counted := chat_counts(answer.usage_metadata or {})) is not None:
+            completion["usage"] = counted
+        return msgspec.json.encode(completion)
+
+    def end(self) -> bytes:
+        """Nothing is held back."""
+        return b""
+
+
+def _choices(answer: GoogleAnswer) -> list[Json]:
+    if not answer.candidates:
+        return [_choice(0, {"role": "assistant", "content": None}, "content_filter")]
+    numbers, tail = CallNumbers(), id_tail(answer.response_id)
+    found = []
+    for candidate in answer.candidates:
+        message = _message(candidate, numbers, tail)
+        calls = numbers.calls(candidate.index)
+        reason = finish_reason(candidate.finish_reason, calls=calls)
+        found.append(_choice(candidate.index, message, reason))
+    return found
+
+
+def _choice(index: int, message: Json, reason: str) -> Json:
+    return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
+
+
+def _message(candidate: GoogleCandidate, numbers: CallNumbers, tail: str) -> Json:
+    """The assistant message of a candidate; the signature of its text stands beside it."""
+    words, thoughts, signature = "", "", ""
+    calls: list[Json] = []
+    for part in candidate.content.parts if candidate.content is not None else ():
+        if part.function_call is not None:
+            call = numbers.tool_call(candidate.index, part, tail)
+            calls.append({name: value for name, value in call.items() if name != "index"})
+        elif part.thought:
+            thoughts += part.text
+        else:
+            words += part.text
+            signature = part.thought_signature or signature
+    message: Json = {"role": "assistant", "content": words or (None if calls else "")}
+    message["refusal"] = None
+    if thoughts:
+        message["reasoning_content"] = thoughts
+    if calls:
+        message["tool_calls"] = calls
+    return message | extra_content(signature)

@@ -1,0 +1,132 @@
+"""Parameters of a chat call as Google's ``generationConfig`` has them.
+
+Source: Google, Gemini API, GenerationConfig, thinking, OpenAI compatibility (2026-11).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from proxy.catalog.entries import Route
+from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.gemini.body import GeminiChatBody, Json
+
+#: Models that are told a number of thinking tokens; later ones are told a level.
+_BUDGETED: Final = re.compile(r"gemini-2[.-]")
+_BUDGETS: Final[Mapping[str, int]] = {
+    "none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576,
+    "xhigh": 24_576, "max": 24_576,
+}  # fmt: skip
+_LEVELS: Final[Mapping[str, str]] = {
+    "none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high",
+    "xhigh": "high", "max": "high",
+}  # fmt: skip
+#: Source: Google, Gemini API, GenerationConfig (2026-11).
+MAX_STOPS: Final = 5
+_TIERS: Final = frozenset({"flex", "priority"})
+_JSON: Final = "application/json"
+_NAMES: Final[Mapping[str, str]] = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+}
+
+
+def generation_config(asked: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
+    """The fields of ``generationConfig``; empty where nothing was asked.
+
+    Args:
+        asked: The caller's body.
+        route: Its route.
+        model: The upstream's name of the model.
+        notes: Gets a sentence for each change.
+
+    Raises:
+        CallerError: If a parameter asks for what this kind of model cannot do.
+    """
+    if asked.logprobs or asked.top_logprobs:
+        raise unsupported_parameter(
+            "logprobs", "This model reports no log probabilities: leave logprobs out."
+        )
+    if asked.modalities is not None and asked.modalities != ["text"]:
+        raise unsupported_parameter(
+            "modalities", "This model answers in text only: leave modalities out."
+        )
+    given = {google: getattr(asked, name) for name, google in _NAMES.items()}
+    config = {name: value for name, value in given.items() if value is not None}
+    config |= _limit(asked, route, notes) | _stops(asked) | _form(asked)
+    if asked.n is not None and asked.n != 1:
+        config["candidateCount"] = asked.n
+    if (thinking := _thinking(asked, model, notes)) is not None:
+        config["thinkingConfig"] = thinking
+    return config
+
+
+def service_tier(asked: GeminiChatBody, notes: list[str]) -> Json:
+    """``serviceTier``; empty for the default."""
+    if asked.service_tier in {None, "auto", "default"}:
+        return {}
+    if asked.service_tier in _TIERS:
+        return {"serviceTier": asked.service_tier}
+    notes.append(f"dropped service_tier {asked.service_tier}: the model has no such tier")
+    return {}
+
+
+def _limit(asked: GeminiChatBody, route: Route, notes: list[str]) -> Json:
+    is_newer = asked.max_completion_tokens is not None
+    name = "max_completion_tokens" if is_newer else "max_tokens"
+    most: int | None = getattr(asked, name)
+    if most is None:
+        return {}
+    if most < 1:
+        raise invalid_parameter(name, f"{name} must be at least 1.")
+    if route.max_output is not None and most > route.max_output:
+        notes.append(f"lowered {name} to {route.max_output}: the model's most")
+        most = route.max_output
+    return {"maxOutputTokens": most}
+
+
+def _stops(asked: GeminiChatBody) -> Json:
+    stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
+    if len(stops) > MAX_STOPS:
+        raise unsupported_parameter(
+            "stop", f"This model takes at most {MAX_STOPS} stop sequences: send fewer."
+        )
+    return {"stopSequences": stops} if stops else {}
+
+
+def _form(asked: GeminiChatBody) -> Json:
+    form = asked.response_format
+    if form is None or form.type == "text":
+        return {}
+    if form.type == "json_object":
+        return {"responseMimeType": _JSON}
+    schema = form.json_schema
+    if form.type == "json_schema" and schema is not None and is_given(schema.schema):
+        return {"responseMimeType": _JSON, "responseJsonSchema": schema.schema}
+    raise invalid_parameter(
+        "response_format", "response_format must be text, json_object or a json_schema."
+    )
+
+
+def _thinking(asked: GeminiChatBody, model: str, notes: list[str]) -> object:
+    """Google's own field first; else the effort, with thoughts told where the model thinks."""
+    if is_given(asked.google.thinking_config):
+        return asked.google.thinking_config
+    effort = asked.reasoning_effort
+    if effort is None:
+        return None
+    if effort not in _LEVELS:
+        raise invalid_parameter(
+            "reasoning_effort", f"reasoning_effort must be one of {', '.join(_LEVELS)}."
+        )
+    if _BUDGETED.search(model):
+        budget = _BUDGETS[effort]
+        return {"thinkingBudget": budget} | ({"includeThoughts": True} if budget else {})
+    level = _LEVELS[effort]
+    if level != effort:
+        notes.append(f"sent reasoning_effort {effort} as {level}: the nearest that the model has")
+    return {"thinkingLevel": level} | ({"includeThoughts": True} if effort != "none" else {})

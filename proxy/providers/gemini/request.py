@@ -1,0 +1,82 @@
+"""A chat body as a ``generateContent`` body.
+
+The same body gives the same bytes, and a body with more messages begins with the same contents, so
+that Google's implicit cache keeps hitting; an explicit one is named by the caller.
+
+Source: Google, Gemini API, generateContent, caching (2026-11).
+"""
+
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.providers.body_fields import invalid_parameter, unsupported_parameter
+from proxy.providers.gemini.body import GeminiChatBody, Json, read_chat
+from proxy.providers.gemini.contents import contents, system_instruction
+from proxy.providers.gemini.params import generation_config, service_tier
+from proxy.providers.gemini.tools import tool_fields
+
+#: Fields that need no note though they are not sent on: the gateway or the path say them.
+_OURS: Final = frozenset({"stream_options", "metadata"})
+_KNOWN: Final = frozenset(GeminiChatBody.__struct_fields__) | _OURS
+#: Those of the known fields that this wire has no word for.
+_DROPPED: Final = frozenset(
+    {"user", "safety_identifier", "cache_control", "context_management", "thinking"}
+)
+_REFUSED: Final = {
+    "functions": "functions is deprecated: send tools.",
+    "function_call": "function_call is deprecated: send tool_choice.",
+    "audio": "This model cannot speak: leave audio out.",
+    "compaction": "Ask a Claude model for it, or shorten the conversation yourself.",
+    "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
+}
+
+
+class GenerateRequest(msgspec.Struct, frozen=True):
+    """A request in Google's format.
+
+    Attributes:
+        body: The JSON to send.
+        notes: Changes and omissions, each once.
+    """
+
+    body: bytes
+    notes: tuple[str, ...]
+
+
+def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
+    """The caller's chat body for this route.
+
+    Args:
+        body: The chat body.
+        route: Its route.
+        model: The upstream's name of the model.
+
+    Raises:
+        CallerError: If it is wrong, or cannot be said without changing its meaning.
+    """
+    asked, names = read_chat(body)
+    for name, fix in _REFUSED.items():
+        if name in names:
+            raise unsupported_parameter(name, fix)
+    if not asked.messages:
+        raise invalid_parameter("messages", "There is nothing to answer: send a message.")
+    notes: list[str] = []
+    if unknown := sorted((names - _KNOWN) | (names & _DROPPED)):
+        notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
+    said = _fields(asked, route, model, notes)
+    return GenerateRequest(msgspec.json.encode(said), tuple(dict.fromkeys(notes)))
+
+
+def _fields(asked: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
+    """The request as it will be written, fields in a fixed order."""
+    system, start = system_instruction(asked.messages)
+    fields: Json = {"systemInstruction": {"parts": system}} if system else {}
+    fields |= tool_fields(asked, notes)
+    fields["contents"] = contents(asked.messages, start, notes)
+    if config := generation_config(asked, route, model, notes):
+        fields["generationConfig"] = config
+    if asked.google.cached_content:
+        fields["cachedContent"] = asked.google.cached_content
+    return fields | service_tier(asked, notes)

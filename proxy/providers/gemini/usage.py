@@ -1,0 +1,37 @@
+"""Usage objects of ``generateContent``, in disjoint buckets.
+
+The prompt's count includes what a cache read and excludes what tools of Google's brought in; the
+candidates' count excludes thoughts. Source: Google, Gemini API, UsageMetadata (2026-11).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.providers.usage import token_count
+from slo.usage import Usage
+
+
+def gemini_usage(found: Mapping[str, Any]) -> Usage | None:
+    """The buckets; None if the object holds no counts."""
+    prompt = token_count(found, "promptTokenCount")
+    candidates = token_count(found, "candidatesTokenCount")
+    thoughts = token_count(found, "thoughtsTokenCount") or 0
+    if prompt is None and candidates is None and not thoughts:
+        return None
+    read = (prompt or 0) + (token_count(found, "toolUsePromptTokenCount") or 0)
+    cached = min(token_count(found, "cachedContentTokenCount") or 0, read)
+    return Usage(input=read - cached, cache_read=cached, output=candidates or 0, reasoning=thoughts)
+
+
+def chat_counts(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same as a chat completion's usage, where completion tokens include reasoning."""
+    usage = gemini_usage(found)
+    if usage is None:
+        return None
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.generated_tokens,
+        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }

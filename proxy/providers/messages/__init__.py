@@ -1,0 +1,1 @@
+"""Anthropic's Messages API in front of models whose upstream speaks chat completions."""

@@ -1,0 +1,147 @@
+"""A chat answer as the way back reads it, and the message object: frame, usage, why it stopped.
+
+Source: Anthropic, Messages API, the message object, usage, stop reasons; OpenAI API reference, Chat
+Completions; vLLM, OpenAI-compatible server, ``stop_reason`` (2026-11).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from proxy.providers.lenient import to_strict_json
+from proxy.providers.messages.body import Json
+from proxy.providers.responses.chunk import ChatChoice
+from proxy.providers.usage import openai_usage
+
+#: Stop reasons by chat's ``finish_reason``; any other ends the turn.
+_STOP_REASONS: Final = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "refusal",
+}
+_TIERS: Final = {"default": "standard", "priority": "priority"}
+
+
+class ChoiceWithStop(ChatChoice, frozen=True):
+    """A choice; some engines name the stop sequence that ended it."""
+
+    stop_reason: Any = None
+
+
+class ChatAnswer(msgspec.Struct, frozen=True):
+    """A chunk or a whole completion; ``error`` stands alone where an upstream failed."""
+
+    id: str | None = None
+    service_tier: str | None = None
+    choices: list[ChoiceWithStop] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(ChatAnswer).decode
+
+
+def read_chat_answer(data: bytes) -> ChatAnswer:
+    """Decode a chunk or a completion, also where it is only nearly JSON.
+
+    Raises:
+        msgspec.DecodeError: If it is none.
+        UnicodeDecodeError: Likewise.
+        RecursionError: Likewise.
+    """
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        return _decode(to_strict_json(data) or data)
+
+
+class Ending:
+    """The end of an answer, as far as it is known.
+
+    Attributes:
+        finish: Chat's reason; None until it comes.
+        stop: The stop sequence that ended it; None where it is unknown or was none.
+    """
+
+    __slots__ = ("finish", "stop")
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        self.stop: str | None = None
+
+    def reason(self, *, calls: bool, refused: bool) -> str:
+        """The stop reason.
+
+        Args:
+            calls: True if tools are called, which some upstreams do not give as the reason.
+            refused: True if the model refused in words of its own.
+        """
+        found = _STOP_REASONS.get(self.finish or "", "end_turn")
+        if found != "end_turn":
+            return found
+        if calls:
+            return "tool_use"
+        if refused:
+            return "refusal"
+        return found if self.stop is None else "stop_sequence"
+
+    def delta(self, *, calls: bool, refused: bool) -> Json:
+        """Stop reason and sequence, as ``message_delta`` has them."""
+        reason = self.reason(calls=calls, refused=refused)
+        return {
+            "stop_reason": reason,
+            "stop_sequence": self.stop if reason == "stop_sequence" else None,
+        }
+
+
+def opening_message(name: str, model: str) -> Json:
+    """The message before anything is said; it counts nothing, as chat counts at the end."""
+    return {
+        "id": name,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": messages_counts({}),
+    }
+
+
+def messages_counts(found: Mapping[str, Any], tier: str | None = None) -> Json:
+    """Chat's usage object as Anthropic's, whose input excludes what a cache read or stored.
+
+    OpenAI's 30 minutes are counted with the shorter lifetime, its 12 hours with the longer.
+
+    Args:
+        found: Chat's usage; empty for none.
+        tier: Chat's service tier.
+    """
+    usage = openai_usage(found)
+    if usage is None:
+        return {
+            "input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 0,
+        }
+    short, long = usage.write_5m + usage.write_30m, usage.write_1h + usage.write_12h
+    counts: Json = {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": short + long,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.generated_tokens,
+    }
+    if short + long:
+        counts["cache_creation"] = {
+            "ephemeral_5m_input_tokens": short,
+            "ephemeral_1h_input_tokens": long,
+        }
+    if usage.reasoning:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    if tier in _TIERS:
+        counts["service_tier"] = _TIERS[tier]
+    return counts

@@ -1,0 +1,185 @@
+"""The content of one message, written block by block as a chat answer goes on.
+
+Blocks of the Messages API come one after the other, and none is taken up again. Chat may go on
+with any tool call by its index. So a call is held back while the one before it is incomplete.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Raw
+
+from proxy.providers.messages.blocks import (
+    Event,
+    OpaqueOutput,
+    OpenBlock,
+    TextOutput,
+    ThinkingOutput,
+    ToolUseOutput,
+    read_opaque,
+)
+from proxy.providers.messages.body import Json
+from proxy.providers.messages.names import caller_call_id
+from proxy.providers.messages.settings import AnswerSettings
+from proxy.providers.messages.signatures import call_signature
+from proxy.providers.responses.chunk import CallPart, Delta
+from proxy.providers.responses.order import blocks_of
+from proxy.providers.stream_endings import malformed_answer
+
+
+class _Call:
+    """A call as far as chat has told it."""
+
+    __slots__ = ("block", "chat_id", "extra", "held", "name")
+
+    def __init__(self, chat_id: str) -> None:
+        self.chat_id = chat_id
+        self.name = ""
+        self.extra: Json = {}
+        self.held: list[str] = []
+        self.block: ToolUseOutput | None = None
+
+
+class MessageOutput:
+    """The blocks of one answer.
+
+    Attributes:
+        refused: True if the model refused in words of its own.
+    """
+
+    def __init__(self, settings: AnswerSettings, tail: str) -> None:
+        """Begin a message.
+
+        Args:
+            settings: Facts of the request.
+            tail: Suffix of the answer's ids.
+        """
+        self.refused = False
+        self._settings = settings
+        self._tail = tail
+        self._blocks: list[OpenBlock] = []
+        self._open: OpenBlock | None = None
+        self._calls: dict[int | str, _Call] = {}
+        self._waiting: list[_Call] = []
+
+    @property
+    def calls_tools(self) -> bool:
+        """True if a tool is called."""
+        return bool(self._calls)
+
+    def gain(self, delta: Delta) -> Iterator[Event]:
+        """The events of a delta: reasoning first, then words, then calls.
+
+        Raises:
+            UpstreamError: If it goes on with a call that had ended.
+        """
+        if delta.reasoning_text and self._settings.thinking != "hidden":
+            yield from self._think(delta.reasoning_text)
+        for raw in blocks_of(delta.thinking_blocks or []):
+            yield from self._add_opaque(raw)
+        self.refused = self.refused or bool(delta.refusal)
+        if words := delta.text + (delta.refusal or ""):
+            yield from self._say(words)
+        for place, part in enumerate(delta.tool_calls or ()):
+            yield from self._call(place if part.index is None else part.index, part)
+
+    def end(self) -> Iterator[Event]:
+        """The events that end all that is open.
+
+        Raises:
+            UpstreamError: If a call has no name.
+        """
+        yield from self._close()
+        for call in self._waiting:
+            if not call.name:
+                raise malformed_answer()
+            yield from self._start_call(call)
+            yield from self._close()
+        self._waiting = []
+
+    def content(self) -> list[Json]:
+        """All blocks, once the message has ended."""
+        return [block.whole() for block in self._blocks]
+
+    def _think(self, words: str) -> Iterator[Event]:
+        if not isinstance(self._open, ThinkingOutput):
+            shown = self._settings.thinking == "shown"
+            yield from self._begin(ThinkingOutput(len(self._blocks), shown=shown))
+        if isinstance(self._open, ThinkingOutput):
+            yield from self._open.think(words)
+
+    def _add_opaque(self, raw: Raw) -> Iterator[Event]:
+        """A provider's own block; it signs the reasoning that is open if that is its text."""
+        block = read_opaque(raw)
+        if block is None:
+            return
+        words, signature = block.get("thinking"), block.get("signature")
+        is_thought = block.get("type") == "thinking" and isinstance(words, str)
+        if is_thought and isinstance(self._open, ThinkingOutput) and self._open.words == words:
+            self._open.signature = signature if isinstance(signature, str) else ""
+            yield from self._close()
+        elif is_thought:
+            thought = ThinkingOutput(len(self._blocks), shown=True)
+            thought.signature = signature if isinstance(signature, str) else ""
+            yield from self._begin(thought)
+            if words:
+                yield from thought.think(str(words))
+            yield from self._close()
+        else:
+            yield from self._begin(OpaqueOutput(len(self._blocks), block))
+            yield from self._close()
+
+    def _say(self, words: str) -> Iterator[Event]:
+        if not isinstance(self._open, TextOutput):
+            yield from self._begin(TextOutput(len(self._blocks)))
+        if isinstance(self._open, TextOutput):
+            yield self._open.write(words)
+
+    def _call(self, index: int, part: CallPart) -> Iterator[Event]:
+        key = part.id if part.index is None and part.id else index
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(part.id or f"call_{self._tail}_{len(self._calls)}")
+            self._waiting.append(call)
+        call.extra |= part.extra_content or {}
+        function = part.function
+        if function is not None and function.name and not call.name:
+            call.name = self._settings.tool_names.get(function.name, function.name)
+        arguments = (function.arguments if function is not None else None) or ""
+        if call.block is None:
+            call.held += [arguments] if arguments else []
+        elif call.block is self._open:
+            if arguments:
+                yield call.block.write(arguments)
+        elif arguments.strip():
+            raise malformed_answer()
+        yield from self._start_waiting()
+
+    def _start_waiting(self) -> Iterator[Event]:
+        """Begin calls that wait, as far as those before them are complete."""
+        while self._waiting and self._waiting[0].name:
+            if isinstance(self._open, ToolUseOutput) and not self._open.is_complete:
+                return
+            yield from self._start_call(self._waiting.pop(0))
+
+    def _start_call(self, call: _Call) -> Iterator[Event]:
+        if call.extra and self._settings.thinking != "hidden":
+            sealed = ThinkingOutput(len(self._blocks), shown=True)
+            sealed.signature = call_signature(call.chat_id, call.extra)
+            yield from self._begin(sealed)
+        name = caller_call_id(call.chat_id, self._tail)
+        call.block = ToolUseOutput(len(self._blocks), name, call.name)
+        yield from self._begin(call.block)
+        for arguments in call.held:
+            yield call.block.write(arguments)
+        call.held = []
+
+    def _begin(self, block: OpenBlock) -> Iterator[Event]:
+        yield from self._close()
+        self._blocks.append(block)
+        self._open = block
+        yield block.start()
+
+    def _close(self) -> Iterator[Event]:
+        if self._open is not None:
+            ended, self._open = self._open, None
+            yield from ended.close()

@@ -1,0 +1,142 @@
+"""Parameters of a Messages call as chat has them: effort, form of the answer, sampling, user, tier.
+
+Source: Anthropic, adaptive and extended thinking, effort, structured outputs; OpenAI API reference,
+create chat completion (2026-11).
+"""
+
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.messages.body import Json, MessagesBody, ThinkingConfig
+from proxy.providers.messages.target import ChatTarget
+from proxy.providers.messages.tools import is_strict_schema
+from proxy.providers.substitution import effort_for_budget
+
+_EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
+#: Source: OpenAI API reference, ``safety_identifier`` (2026-11).
+_MAX_USER_CHARS: Final = 64
+_FORMAT_NAME: Final = "answer"
+#: Part of a coding agent's user that is new in every session.
+_SESSION: Final = "session_id"
+_OLD_SESSION: Final = "_session_"
+
+
+def effort(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
+    """``reasoning_effort`` by the caller's effort, else by its thinking.
+
+    Raises:
+        CallerError: If either is none that exists.
+    """
+    config = asked.output_config
+    said = None if config is None else config.effort
+    if said is not None and said not in _EFFORTS:
+        raise invalid_parameter(
+            "output_config.effort", "output_config.effort must be low, medium, high, xhigh or max."
+        )
+    thinking = asked.thinking
+    meant = None if thinking is None else _meant_effort(thinking)
+    if target.takes_extras:
+        fields = {} if thinking is None else {"thinking": msgspec.to_builtins(thinking)}
+        kept = {name: value for name, value in fields.get("thinking", {}).items() if value}
+        fields = {"thinking": kept} if kept else {}
+        return fields if said is None else fields | {"reasoning_effort": said}
+    if meant == "none":
+        return {"reasoning_effort": "none"}
+    if said is None and meant is not None:
+        notes.append(f"sent thinking as reasoning_effort {meant}")
+    wanted = said or meant
+    return {} if wanted is None else {"reasoning_effort": wanted}
+
+
+def _meant_effort(thinking: ThinkingConfig) -> str:
+    """The effort that thinking stands for; adaptive thinking without one has a high one."""
+    if thinking.type == "disabled":
+        return "none"
+    if thinking.type == "adaptive":
+        return "high"
+    if thinking.type == "enabled" and thinking.budget_tokens is not None:
+        return effort_for_budget(thinking.budget_tokens)
+    raise invalid_parameter(
+        "thinking", "thinking must be adaptive, disabled, or enabled with `budget_tokens`."
+    )
+
+
+def answer_format(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
+    """``response_format`` where a schema is asked for.
+
+    Raises:
+        CallerError: If the form is none that exists.
+    """
+    config, at = asked.output_config, "output_config.format"
+    form = config.format if config is not None and config.format is not None else None
+    if form is None:
+        form, at = asked.output_format, "output_format"
+    if form is None:
+        return {}
+    if form.type != "json_schema" or not is_given(form.schema):
+        raise invalid_parameter(at, f"`{at}` must be json_schema with a `schema`.")
+    schema: Json = {"name": _FORMAT_NAME, "schema": form.schema}
+    if target.takes_extras or is_strict_schema(form.schema):
+        schema["strict"] = True
+    else:
+        notes.append("the answer's schema is not strict: it has optional or open properties")
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def sampling(asked: MessagesBody) -> Json:
+    """The parameters that both APIs have by one name."""
+    given = {"temperature": asked.temperature, "top_p": asked.top_p, "top_k": asked.top_k}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def stops(asked: MessagesBody, target: ChatTarget) -> Json:
+    """``stop``.
+
+    Raises:
+        CallerError: If there are more than the model takes.
+    """
+    given = asked.stop_sequences or []
+    if target.max_stops is not None and len(given) > target.max_stops:
+        most = f"at most {target.max_stops}" if target.max_stops else "no"
+        raise unsupported_parameter(
+            "stop_sequences", f"This model takes {most} stop sequences: send fewer."
+        )
+    return {"stop": given} if given else {}
+
+
+def service_tier(asked: MessagesBody) -> Json:
+    """``service_tier``; Anthropic's default is the default here, too.
+
+    Raises:
+        CallerError: If the tier is none that exists.
+    """
+    if asked.service_tier not in {None, "auto", "standard_only"}:
+        raise invalid_parameter("service_tier", "service_tier must be auto or standard_only.")
+    return {"service_tier": "default"} if asked.service_tier == "standard_only" else {}
+
+
+def end_user(asked: MessagesBody, target: ChatTarget) -> Json:
+    """The opaque end user, in at most 64 characters and without the session it may name."""
+    given = asked.metadata.user_id if asked.metadata is not None else None
+    if not given:
+        return {}
+    name = given if target.takes_extras else _without_session(given)
+    if len(name) > _MAX_USER_CHARS and not target.takes_extras:
+        name = sha256(name.encode(errors="replace")).hexdigest()
+    return {target.user_field: name}
+
+
+def _without_session(name: str) -> str:
+    """The user alone: coding agents add the session, which would make each a user of its own."""
+    if not name.startswith("{"):
+        return name.partition(_OLD_SESSION)[0] or name
+    try:
+        found: Any = orjson.loads(name)
+    except orjson.JSONDecodeError:
+        return name
+    kept = {key: value for key, value in found.items() if key != _SESSION}
+    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else name

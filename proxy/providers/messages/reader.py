@@ -1,0 +1,236 @@
+"""Chat answers, whole or streamed, as Anthropic's; around whatever reader makes the chat.
+
+::
+
+    first chunk                message_start
+    reasoning, words, calls    content_block_start ─ content_block_delta … ─ content_block_stop
+    a comment                  ping, as after the first content_block_start; before: a comment
+    [DONE]                     message_delta with stop reason and usage ─ message_stop
+    an error                   error; nothing follows
+
+Source: Anthropic, streaming messages (2026-11).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from proxy.errors import UpstreamError
+from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.messages.answer import (
+    ChatAnswer,
+    ChoiceWithStop,
+    Ending,
+    messages_counts,
+    opening_message,
+    read_chat_answer,
+)
+from proxy.providers.messages.blocks import Event
+from proxy.providers.messages.names import message_id
+from proxy.providers.messages.output import MessageOutput
+from proxy.providers.messages.settings import AnswerSettings
+from proxy.providers.port import Reader
+from proxy.providers.responses.order import in_order
+from proxy.providers.sse import parse_blocks
+from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+from proxy.providers.usage import merge_usage
+
+_DONE: Final = b"[DONE]"
+_PING: Final[Event] = {"type": "ping"}
+#: Before the message begins, when clients expect no event.
+_AWAKE: Final = b": ping\n\n"
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def messages_reader(inner: Reader, settings: AnswerSettings, *, streamed: bool) -> Reader:
+    """A reader that gives Messages bytes where ``inner`` gives chat bytes.
+
+    Args:
+        inner: Turns the upstream's bytes into chat's.
+        settings: Of the request's translation.
+        streamed: True if the caller asked for a stream.
+    """
+    return MessageStream(inner, settings) if streamed else WholeMessage(inner, settings)
+
+
+class _Message:
+    """One answer while it unfolds; a whole completion unfolds in one piece."""
+
+    def __init__(self, settings: AnswerSettings) -> None:
+        self.ending = Ending()
+        self.answered = False
+        self.output = MessageOutput(settings, settings.digest)
+        self.name = ""
+        self._settings = settings
+        self._usage: dict[str, object] = {}
+        self._tier: str | None = None
+
+    def take(self, answer: ChatAnswer) -> Iterator[Event]:
+        """The events of a chunk or of a completion."""
+        yield from self.begin(answer.id or "")
+        merge_usage(self._usage, answer.usage or {})
+        self._tier = answer.service_tier or self._tier
+        for choice in answer.choices or ():
+            if choice.index == 0:
+                yield from self._gain(choice)
+
+    def begin(self, chat_id: str) -> Iterator[Event]:
+        """The event that opens the message, once."""
+        if self.name:
+            return
+        tail = chat_id.removeprefix("chatcmpl-") or self._settings.digest
+        self.name = message_id(tail)
+        self.output = MessageOutput(self._settings, tail)
+        yield {"type": "message_start", "message": opening_message(self.name, self._settings.model)}
+
+    def end(self) -> Iterator[Event]:
+        """The events of a good end."""
+        yield from self.output.end()
+        yield {"type": "message_delta", "delta": self._final_delta(), "usage": self._counts()}
+        yield {"type": "message_stop"}
+
+    def whole(self) -> dict[str, object]:
+        """The message object, once it has ended."""
+        opened = opening_message(self.name, self._settings.model)
+        known = {"content": self.output.content(), "usage": self._counts()}
+        return opened | known | self._final_delta()
+
+    def _gain(self, choice: ChoiceWithStop) -> Iterator[Event]:
+        self.answered = True
+        self.ending.finish = choice.finish_reason or self.ending.finish
+        if isinstance(choice.stop_reason, str) and choice.stop_reason in self._settings.stops:
+            self.ending.stop = choice.stop_reason
+        whole = () if choice.message is None else in_order(choice.message)
+        for delta in whole if choice.delta is None else (choice.delta,):
+            yield from self.output.gain(delta)
+
+    def _final_delta(self) -> dict[str, object]:
+        return self.ending.delta(calls=self.output.calls_tools, refused=self.output.refused)
+
+    def _counts(self) -> dict[str, object]:
+        return messages_counts(self._usage, self._tier)
+
+
+class WholeMessage:
+    """A chat completion in one piece as a message in one piece."""
+
+    def __init__(self, inner: Reader, settings: AnswerSettings) -> None:
+        self._inner = inner
+        self._settings = settings
+
+    def feed(self, piece: bytes) -> bytes:
+        """The message, once the completion is there.
+
+        Raises:
+            UpstreamError: If it is none.
+        """
+        return self._translate(self._inner.feed(piece))
+
+    def end(self) -> bytes:
+        """The message, if the completion came only now.
+
+        Raises:
+            UpstreamError: If it is none.
+        """
+        return self._translate(self._inner.end())
+
+    def _translate(self, completion: bytes) -> bytes:
+        if not completion:
+            return b""
+        try:
+            answer = read_chat_answer(completion)
+        except _UNREADABLE:
+            raise malformed_answer() from None
+        if answer.error is not None:
+            raise _failure(answer.error)
+        message = _Message(self._settings)
+        for events in (message.take(answer), message.end()):
+            for _ in events:
+                pass  # the events build the message
+        if not message.answered:
+            raise malformed_answer()
+        return msgspec.json.encode(message.whole())
+
+
+class MessageStream:
+    """Chat chunks as the events of one message."""
+
+    def __init__(self, inner: Reader, settings: AnswerSettings) -> None:
+        self._inner = inner
+        self._message = _Message(settings)
+        self._has_ended = False
+        self._has_pinged = False
+        self._unread: UpstreamError | None = None
+
+    def feed(self, piece: bytes) -> bytes:
+        """The events that these chunks mean; b"" once the stream has ended.
+
+        Raises:
+            UpstreamError: If a chunk cannot be read, once all before it was given.
+        """
+        return self._translate(self._inner.feed(piece))
+
+    def end(self) -> bytes:
+        """The events that were still missing at the end.
+
+        Raises:
+            UpstreamError: If the upstream ended in the middle of its answer.
+        """
+        last = self._translate(self._inner.end())
+        if self._has_ended:
+            return last
+        if self._unread is not None or self._message.ending.finish is None:
+            raise self._unread or truncated_stream()
+        return last + self._finish()
+
+    def _translate(self, run: bytes) -> bytes:
+        written = []
+        for event in parse_blocks(run):
+            if self._has_ended or self._unread is not None:
+                break
+            try:
+                written.append(self._ping() if event is None else self._read(event.data))
+            except _UNREADABLE:
+                self._unread = malformed_answer()
+            except UpstreamError as error:
+                self._unread = error
+        if self._unread is not None and not written:
+            raise self._unread
+        return b"".join(written)
+
+    def _ping(self) -> bytes:
+        return self._frame(_PING) if self._message.name else _AWAKE
+
+    def _read(self, data: bytes) -> bytes:
+        if data == _DONE:
+            return self._finish()
+        answer = read_chat_answer(data)
+        if answer.error is not None:
+            self._has_ended = True
+            return error_event("messages", _failure(answer.error))
+        return self._frame_all(self._message.take(answer))
+
+    def _finish(self) -> bytes:
+        """The end that the upstream calls a good one; it is none if it has not answered."""
+        if not self._message.answered:
+            raise malformed_answer()
+        self._has_ended = True
+        return self._frame_all(self._message.end())
+
+    def _frame_all(self, events: Iterator[Event]) -> bytes:
+        return b"".join(map(self._frame, events))
+
+    def _frame(self, event: Event) -> bytes:
+        kind: str = event["type"]
+        framed = b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(event))
+        if kind == "content_block_start" and not self._has_pinged:
+            self._has_pinged = True
+            return framed + self._frame(_PING)
+        return framed
+
+
+def _failure(error: object) -> UpstreamError:
+    """The caller's error of an upstream's error object."""
+    found = error if isinstance(error, dict) else {"message": str(error)}
+    return openai_failure(status_of(found), {}, msgspec.json.encode({"error": found}))

@@ -1,0 +1,62 @@
+"""Facts of a Messages request that the way back of its answer needs."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from proxy.providers.messages.body import MessagesBody
+from proxy.providers.messages.target import ChatTarget
+
+#: Fate of an answer's reasoning: shown as thinking, kept in its signature alone, or left out.
+ThinkingDisplay = Literal["shown", "sealed", "hidden"]
+
+
+class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts of a request that the way back needs.
+
+    Attributes:
+        model: The name that the answer gives as its model's.
+        tool_names: The caller's names of tools by those that were sent, where they differ.
+        thinking: Fate of the answer's reasoning.
+        stops: The stop sequences.
+        digest: Stands for ids that the upstream does not give.
+    """
+
+    model: str
+    tool_names: Mapping[str, str] = {}
+    thinking: ThinkingDisplay = "hidden"
+    stops: frozenset[str] = frozenset()
+    digest: str = ""
+
+
+def answer_settings(
+    asked: MessagesBody, tool_names: Mapping[str, str], body: bytes, target: ChatTarget
+) -> AnswerSettings:
+    """The settings for one request.
+
+    Args:
+        asked: The request.
+        tool_names: The caller's names of tools that go by a shorter one.
+        body: Bytes of the request.
+        target: The chat form of its route.
+    """
+    return AnswerSettings(
+        model=asked.model,
+        tool_names=tool_names,
+        thinking=_display(asked, target),
+        stops=frozenset(asked.stop_sequences or ()),
+        digest=sha256(body).hexdigest()[:24],
+    )
+
+
+def _display(asked: MessagesBody, target: ChatTarget) -> ThinkingDisplay:
+    """Shown where thinking was asked for; what the upstream wants to see again is never lost."""
+    thinking = asked.thinking
+    if thinking is None or thinking.type == "disabled":
+        return "hidden"
+    if thinking.display != "omitted":
+        return "shown"
+    keeps = target.thinking == "text" or target.takes_call_extras
+    return "sealed" if keeps else "hidden"

@@ -1,0 +1,111 @@
+"""Signatures of thinking that another provider's model wrote, so that it can be told apart.
+
+Callers of the Messages API send thinking back as it came, signature included. A signature of ours
+says that no Claude model wrote the block: Anthropic would refuse it. It holds all that the upstream
+wants to see again and the block does not show: reasoning, and what Google attaches to calls::
+
+    tg1.<base64url of JSON>
+
+It is no secret and proves nothing. Source: Anthropic, extended thinking; Google, thought signatures
+(2026-11).
+"""
+
+from typing import Final
+
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    members,
+    write_list,
+    write_object,
+)
+from proxy.providers.messages.body import Json, MessagesBlock
+from proxy.providers.responses.reasoning import OpaqueParts, seal_parts, unseal_parts
+from proxy.records.request_fields import replace_fields
+
+_MARK: Final = "tg1."
+_CALL: Final = "call"
+#: The beginning of a signature of ours in a body.
+_OPENING: Final = b'"' + _MARK.encode()
+
+
+def own_signature(hidden: str = "") -> str:
+    """A signature of a block that no Claude model wrote, with the words that it does not show."""
+    return seal_parts(OpaqueParts(reasoning_content=hidden))
+
+
+def call_signature(chat_id: str, extra_content: Json) -> str:
+    """A signature of ours that holds what an upstream attached to one of its calls."""
+    attached = {"type": _CALL, "id": chat_id, "extra_content": extra_content}
+    return seal_parts(OpaqueParts(thinking_blocks=[attached]))
+
+
+def call_extras(block: MessagesBlock) -> dict[str, Json]:
+    """The contents attached to calls, by the upstream's ids, that a block's signature holds."""
+    attached = _unseal(block).thinking_blocks
+    found = [one for one in attached if isinstance(one, dict) and one.get("type") == _CALL]
+    return {
+        one["id"]: one["extra_content"]
+        for one in found
+        if isinstance(one.get("id"), str) and isinstance(one.get("extra_content"), dict)
+    }
+
+
+def is_own_signature(signature: str | None) -> bool:
+    """True if the gateway signed a thinking block, which Anthropic would refuse."""
+    return signature is not None and signature.startswith(_MARK)
+
+
+def without_own_thinking(body: bytes) -> tuple[bytes, int]:
+    """A Messages body without thinking that no Claude model wrote, and the number of such blocks.
+
+    A message that held nothing else is left out; what surrounds it is joined by Anthropic. All
+    else is byte for byte the caller's, and so is a body that cannot be read.
+    """
+    if _OPENING not in body:
+        return body, 0
+    try:
+        said = elements(members(body)["messages"])
+        kept = [_without_own_blocks(each) for each in said]
+    except (KeyError, Unplannable):
+        return body, 0
+    count = sum(left_out for _, left_out in kept)
+    if not count:
+        return body, 0
+    messages = write_list(message for message, _ in kept if message)
+    return replace_fields(body, {"messages": messages}), count
+
+
+def _without_own_blocks(message: bytes) -> tuple[bytes, int]:
+    """The message without such blocks, b"" where nothing is left; and their number."""
+    found = members(message)
+    content = found.get("content", b"")
+    if _OPENING not in content or content[:1] != b"[":
+        return message, 0
+    blocks = elements(content)
+    kept = [each for each in blocks if not _is_own_block(each)]
+    if len(kept) == len(blocks):
+        return message, 0
+    written = write_object({**found, "content": write_list(kept)}) if kept else b""
+    return written, len(blocks) - len(kept)
+
+
+def _is_own_block(raw: bytes) -> bool:
+    if raw[:1] != b"{" or _OPENING not in raw:
+        return False
+    found = members(raw)
+    is_thinking = found.get("type") == b'"thinking"'
+    return is_thinking and found.get("signature", b"").startswith(_OPENING)
+
+
+def reasoning_of(block: MessagesBlock) -> str:
+    """The words of a thinking block: shown, else held by its signature; "" for none."""
+    return block.thinking or _unseal(block).reasoning_content
+
+
+def _unseal(block: MessagesBlock) -> OpaqueParts:
+    """The parts that a block's signature holds; empty where it is none of ours, or was changed."""
+    try:
+        return unseal_parts(block.signature)
+    except ValueError:
+        return OpaqueParts()

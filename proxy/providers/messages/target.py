@@ -1,0 +1,92 @@
+"""The chat form that a route's upstream takes of a Messages call."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.providers.provider_fields import is_openai, serves_claude
+from proxy.providers.substitution import accepted_traits
+
+#: Form in which the thinking of earlier answers is sent: not at all, as text, or block by block.
+ThinkingForm = Literal["none", "text", "blocks"]
+#: Ids of tool calls that an upstream takes: any, 40 characters, or nine letters and digits.
+IdForm = Literal["any", "short", "nine"]
+
+#: Providers that read another answer's reasoning as text. Source: DeepSeek, thinking mode; xAI,
+#: reasoning (2026-11). Own engines read it, too.
+_READS_REASONING: Final = frozenset({"deepseek", "xai"})
+#: Providers that take no list of parts where there is text alone.
+#: Source: litellm 1.109, transformation for DeepSeek (2026-11).
+_PLAIN_TEXT: Final = frozenset({"deepseek"})
+#: Source: OpenAI API reference, ``stop`` (2026-11).
+_MAX_STOPS: Final = 4
+#: Source: Google, Gemini API, GenerationConfig (2026-11).
+_MAX_GOOGLE_STOPS: Final = 5
+_GOOGLE: Final = "google"
+
+
+class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The ways in which upstreams that speak chat completions differ.
+
+    Attributes:
+        thinking: Form in which thinking goes along.
+        takes_extras: True if it takes the gateway's own chat fields: ``thinking``, ``is_error``,
+            and images in tool messages; so do upstreams that serve Claude by chat completions.
+        takes_marks: True if its cache takes marks, or planning is to see them.
+        plain_text: True if several texts of one message are sent as one.
+        max_output: The most generated tokens; None when unknown.
+        max_stops: The most stop sequences; None for no limit.
+        ids: Form of the ids of tool calls.
+        takes_call_extras: True if it wants to see again what it attached to its calls, and refuses
+            calls without, as Google does.
+        user_field: The field that names the end user.
+        drops_server_tools: True if tools and edits that only Anthropic runs are left out with a
+            note; False refuses them by name.
+    """
+
+    thinking: ThinkingForm = "none"
+    takes_extras: bool = False
+    takes_marks: bool = True
+    plain_text: bool = False
+    max_output: int | None = None
+    max_stops: int | None = None
+    ids: IdForm = "any"
+    takes_call_extras: bool = False
+    user_field: Literal["safety_identifier", "user"] = "user"
+    drops_server_tools: bool = False
+
+
+def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget:
+    """The chat form for a route.
+
+    Args:
+        route: A route of an upstream that speaks chat completions, or is spoken to by way of them.
+        drops_server_tools: Setting of the operator for what only Anthropic runs.
+    """
+    provider, traits = route.upstream.provider, accepted_traits(route)
+    if route.upstream.kind == "gemini":
+        return ChatTarget(
+            takes_call_extras=True,
+            takes_marks=route.regime != "",
+            max_output=route.max_output,
+            max_stops=_MAX_GOOGLE_STOPS,
+            drops_server_tools=drops_server_tools,
+        )
+    is_claude = serves_claude(route)
+    takes_any = "extra_sampling" in traits
+    thinking: ThinkingForm = "text" if takes_any or provider in _READS_REASONING else "none"
+    stops = None if takes_any else _MAX_STOPS
+    ids: IdForm = "short" if is_openai(route) else "any"
+    return ChatTarget(
+        thinking="blocks" if is_claude else thinking,
+        takes_extras=is_claude,
+        takes_marks=route.regime != "",
+        plain_text=provider in _PLAIN_TEXT,
+        max_output=route.max_output,
+        max_stops=stops if "stop" in traits else 0,
+        ids="nine" if provider == "mistral" else ids,
+        takes_call_extras=provider == _GOOGLE,
+        user_field="safety_identifier" if is_openai(route) else "user",
+        drops_server_tools=drops_server_tools,
+    )

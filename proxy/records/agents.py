@@ -1,0 +1,160 @@
+"""Coding agents that are recognised by what they send, and how each is pointed at a gateway.
+
+Claude Code and Codex say in their headers who they are; the others are known by how their
+instructions begin. A call that names no feature is booked on its agent's name.
+
+Source: captured calls of Claude Code 2.1.197 and Codex 0.169 (2026-11); the agents' public sources
+and documentation (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+#: Bytes of a body in which the beginning of instructions is looked for.
+_MAX_SEARCHED_BYTES: Final = 512 * 1024
+#: Beginnings of JSON strings that may begin instructions, and the bytes that tell which.
+_STRING_STARTS: Final = (b'"You are ', b'"\\nYou are ', b'"Act as an ', b'"\\nAct as an ')
+_HEAD_BYTES: Final = 128
+#: Members of Claude Code's ``user_id`` that hold still from session to session.
+_STABLE_IDS: Final = ("account_uuid", "device_id")
+
+
+#: Codex's table of the gateway, in TOML.
+_CODEX_PROVIDER: Final = (
+    'model_providers.thriftgate={name="Thriftgate",base_url="$url/v1",'
+    'env_key="TG_API_KEY",wire_api="responses"}'
+)
+
+
+class AgentPreset(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent.
+
+    Attributes:
+        name: The feature that its calls are booked on.
+        title: Its own name.
+        products: Beginnings of its ``user-agent``, in lower case.
+        heads: Beginnings of its instructions.
+        lines: The two lines that point it at a gateway, as templates of ``$url``,
+            ``$key`` and ``$model``.
+    """
+
+    name: str
+    title: str
+    products: tuple[str, ...] = ()
+    heads: tuple[str, ...]
+    lines: tuple[str, str]
+
+
+AGENTS: Final = (
+    AgentPreset(
+        name="claude-code",
+        title="Claude Code",
+        products=("claude-cli/",),
+        heads=(
+            "You are Claude Code",
+            "You are a Claude agent",
+            "You are an interactive agent that helps users with software engineering",
+            "You are an interactive CLI tool that helps users with software engineering",
+        ),
+        lines=("export ANTHROPIC_BASE_URL=$url", "export ANTHROPIC_API_KEY=$key"),
+    ),
+    AgentPreset(
+        name="codex",
+        title="Codex",
+        products=("codex_", "codex-"),
+        heads=("You are Codex", "You are a coding agent running in the Codex CLI"),
+        lines=(
+            "export TG_API_KEY=$key",
+            f"codex -c model_provider=thriftgate -c '{_CODEX_PROVIDER}'",
+        ),
+    ),
+    AgentPreset(
+        name="cursor",
+        title="Cursor",
+        heads=("You are an AI coding assistant, powered by",),
+        lines=(
+            "Settings, Models: Override OpenAI Base URL = $url/v1 (Cursor's servers call it)",
+            "Settings, Models: OpenAI API Key = $key",
+        ),
+    ),
+    AgentPreset(
+        name="cline",
+        title="Cline",
+        heads=("You are Cline",),
+        lines=(
+            "Settings, API Provider: OpenAI Compatible, Base URL = $url/v1",
+            "Settings, API Key = $key, Model ID = $model",
+        ),
+    ),
+    AgentPreset(
+        name="roo",
+        title="Roo Code",
+        heads=("You are Roo",),
+        lines=(
+            "Settings, Providers: OpenAI Compatible, Base URL = $url/v1",
+            "Settings, Providers: API Key = $key, Model = $model",
+        ),
+    ),
+    AgentPreset(
+        name="openhands",
+        title="OpenHands",
+        heads=("You are OpenHands",),
+        lines=(
+            "export LLM_BASE_URL=$url/v1 LLM_API_KEY=$key",
+            "export LLM_MODEL=openai/$model",
+        ),
+    ),
+    AgentPreset(
+        name="opencode",
+        title="opencode",
+        products=("opencode/",),
+        heads=("You are opencode",),
+        lines=(
+            "In opencode.json, under provider.anthropic.options:",
+            '{"baseURL": "$url/v1", "apiKey": "$key"}',
+        ),
+    ),
+    AgentPreset(
+        name="aider",
+        title="aider",
+        heads=("Act as an expert software developer",),
+        lines=(
+            "export OPENAI_API_BASE=$url/v1 OPENAI_API_KEY=$key",
+            "aider --model openai/$model",
+        ),
+    ),
+)
+#: Beginnings of the instructions of all agents.
+AGENT_HEADS: Final = tuple(head for agent in AGENTS for head in agent.heads)
+_PRODUCTS: Final = tuple((product, agent.name) for agent in AGENTS for product in agent.products)
+_HEADS: Final = tuple((head.encode(), agent.name) for agent in AGENTS for head in agent.heads)
+
+
+def agent_of_product(user_agent: str) -> str:
+    """The name of the agent that a ``user-agent`` names; "" for none."""
+    said = user_agent[:_HEAD_BYTES].lower()
+    return next((name for product, name in _PRODUCTS if said.startswith(product)), "")
+
+
+def agent_of_body(body: bytes) -> str:
+    """The name of the agent whose instructions a body begins a text with; "" for none."""
+    for start in _STRING_STARTS:
+        at = body.find(start, 0, _MAX_SEARCHED_BYTES)
+        if at >= 0:
+            words = body[at + 1 : at + _HEAD_BYTES].removeprefix(b"\\n")
+            if found := next((name for head, name in _HEADS if words.startswith(head)), ""):
+                return found
+    return ""
+
+
+def stable_user(user_id: str) -> str:
+    """The end user in a ``user_id`` of Anthropic's API, without the session of Claude Code's."""
+    if not user_id.startswith("{"):
+        return user_id
+    try:
+        said: Any = msgspec.json.decode(user_id)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return user_id
+    ids = (said.get(name) for name in _STABLE_IDS) if isinstance(said, dict) else ()
+    return next((each for each in ids if isinstance(each, str) and each), user_id)

@@ -1,0 +1,1 @@
+"""Scheduled cost reports: built from the ledger, sent by mail and webhook when a period ends."""

@@ -1,0 +1,99 @@
+"""The content of a scheduled report of one period, read from the ledger, as a mail and an event."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from dashboards.cost_formats import cost_document
+from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension, cost_report
+from dashboards.report_mail import ReportMail, report_mail
+from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
+from dashboards.scheduled_periods import period_name
+from proxy.errors import OperatorError
+from proxy.services.alerts.http_sender import HttpMessage, rfc3339
+from proxy.services.alerts.webhook import signed_event
+from proxy.store.store import Store
+from slo.alert import stable_id
+from slo.budget import EVERY
+from slo.policies.reports import ScheduledReport
+
+ReadProviders = Callable[[], Mapping[str, str]]
+"""Returns the provider of each upstream."""
+
+_DIMENSIONS: Final[Mapping[str, Dimension]] = {each: each for each in DIMENSIONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportContent:
+    """A report that is ready to be sent.
+
+    Attributes:
+        scheduled: Its entry in the policies file.
+        report: Its figures.
+        teams: The teams' names by id.
+    """
+
+    scheduled: ScheduledReport
+    report: CostReport
+    teams: Mapping[str, str]
+
+    def mail(self) -> ReportMail:
+        """The report as a mail."""
+        team = "" if self.scheduled.team == EVERY else self.scheduled.team
+        return report_mail(self.scheduled.name, self.report, self.teams, team)
+
+    def event(self, secret: str, at: float) -> HttpMessage:
+        """The report as a CloudEvent, signed as alerts are; its id is the period's.
+
+        Args:
+            secret: Shared with the webhook.
+            at: Seconds since the epoch.
+        """
+        period = period_name(self.report.period)
+        event: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": stable_id("report", self.scheduled.name, period),
+            "source": "urn:thriftgate",
+            "type": "thriftgate.reports.cost",
+            "time": rfc3339(at),
+            "datacontenttype": "application/json",
+            "data": {
+                "report": self.scheduled.name,
+                "team": None if self.scheduled.team == EVERY else self.scheduled.team,
+                "period": period,
+                **cost_document(self.report, self.teams),
+            },
+        }
+        return signed_event(msgspec.json.encode(event), secret, at)
+
+
+def report_content(
+    store: Store, scheduled: ScheduledReport, period: ReportPeriod, providers: Mapping[str, str]
+) -> ReportContent:
+    """The report of a period; blocks.
+
+    Args:
+        store: The store.
+        scheduled: The report's entry.
+        period: Its period.
+        providers: The provider of each upstream.
+
+    Raises:
+        OperatorError: There is no such team.
+        SQLAlchemyError: The database is away.
+    """
+    teams = {each.id: each.name for each in store.teams.all()}
+    only = ALL_CALLS
+    if scheduled.team != EVERY:
+        meant = frozenset(id_ for id_, name in teams.items() if scheduled.team in {id_, name})
+        if not meant:
+            raise OperatorError(f"there is no team {scheduled.team}")
+        only = SpendFilter(teams=meant)
+    by = [_DIMENSIONS[each] for each in scheduled.by]
+    return ReportContent(
+        scheduled=scheduled,
+        report=cost_report(store.reports, period, by, providers, only),
+        teams=teams,
+    )

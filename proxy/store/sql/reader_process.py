@@ -1,0 +1,173 @@
+"""A process of its own that reads the ledger for pages, at the lowest priority.
+
+::
+
+    page ── thread ── pipe ──▶ reader process (nice 19) ── the database
+                      pipe ◀── sums
+
+A question of a page takes a tenth of a second of processor time or more. In the gateway's process
+it would hold the interpreter's lock while calls wait for it. Here the operating system gives way
+to calls at once, and the gateway's own part is to read the sums.
+
+Run as a module, it is that process.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.store.sql.dashboard_reads import DashboardReads, LocalReads
+from proxy.store.sql.database import open_reader
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: A method of a reader, and what it is called with.
+_Question = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+#: The method's result, and the reason if the database gave none; "" if it did.
+_Answer = tuple[Any, str]
+
+_log = logging.getLogger("thriftgate.pages")
+
+#: Seconds that a question may take; the page that asked has given up long before.
+_QUESTION_TIMEOUT_S: Final = 10.0
+#: Seconds that a question waits for the one before it.
+_TURN_TIMEOUT_S: Final = 1.0
+_LOWEST_PRIORITY: Final = 19
+
+
+class ReaderProcess:
+    """Asks the reader process one question after another.
+
+    A question that waits too long for the one before it, or that finds no process, is answered in
+    this process. A process that takes too long or has died is replaced.
+
+    Args:
+        url: The database's URL.
+        local: Reads in this process.
+        timeout_s: Seconds that a question may take.
+        turn_timeout_s: Seconds that it waits for the one before it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        local: DashboardReads,
+        timeout_s: float = _QUESTION_TIMEOUT_S,
+        turn_timeout_s: float = _TURN_TIMEOUT_S,
+    ) -> None:
+        self._url = url
+        self._local = local
+        self._timeout_s, self._turn_timeout_s = timeout_s, turn_timeout_s
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._is_closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the process; it answers once it has imported what it needs, in a second or two."""
+        ours, theirs = Pipe()
+        with theirs:
+            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            try:
+                # In another session its priority could count among its own kind alone.
+                self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603 - our own module
+            except OSError as error:
+                _log.warning("Pages are read within the gateway; no process can start: %s", error)
+                ours.close()
+                return
+        ours.send(self._url)
+        self._pipe = ours
+
+    def read(
+        self, method: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The method's result; the arguments are those of ``DashboardReads.read``."""
+        answer: _Answer | None = None
+        if self._turn.acquire(timeout=self._turn_timeout_s):
+            try:
+                answer = self._ask((method, args, kwargs))
+            finally:
+                self._turn.release()
+        if answer is None:
+            return self._local.read(method, *args, **kwargs)
+        result, failure = answer
+        if failure:
+            raise SQLAlchemyError(failure)
+        found: T = result
+        return found
+
+    def close(self) -> None:
+        """End the process, whatever it reads."""
+        self._is_closed = True
+        if self._process is not None:
+            self._process.kill()
+        with self._turn:
+            self._end()
+
+    def _ask(self, question: _Question) -> _Answer | None:
+        """The answer of the process; None where there is none any more.
+
+        Raises:
+            TimeoutError: It did not answer in time.
+        """
+        if self._pipe is None:
+            return None
+        try:
+            self._pipe.send(question)
+            if self._pipe.poll(self._timeout_s):
+                answer: _Answer = self._pipe.recv()
+                return answer
+        except (EOFError, OSError) as error:
+            self._replace(f"has ended ({error!r})")
+            return None
+        self._replace(f"took more than {self._timeout_s:g} s for a question")
+        raise TimeoutError
+
+    def _replace(self, why: str) -> None:
+        self._end()
+        if not self._is_closed:
+            _log.warning("The process that reads for pages %s; another one is started.", why)
+            self.start()
+
+    def _end(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        process, self._process = self._process, None
+        if pipe is not None:
+            pipe.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def _answer_questions(pipe: Connection) -> None:
+    """Answer questions until the gateway closes its end, or is no more."""
+    reads = LocalReads(open_reader(pipe.recv()))
+    os.nice(_LOWEST_PRIORITY)
+    while True:
+        method, args, kwargs = pipe.recv()
+        try:
+            answer: _Answer = reads.read(method, *args, **kwargs), ""
+        except SQLAlchemyError as error:
+            answer = None, str(error)
+        pipe.send(answer)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the gateway
+    with suppress(EOFError, ConnectionError):
+        _answer_questions(Connection(int(sys.argv[1])))

@@ -1,0 +1,154 @@
+"""Sums of what was saved and missed, read from rollups for any period."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Engine, case, cast, func, select
+
+from dashboards.reports import SpendFilter
+from dashboards.views.savings import SavingsSums
+from proxy.records.receipt import answering_model
+from proxy.store.sql import schema
+from proxy.store.sql.bucket_sums import SumQuery, bucket_sums
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.rollup_tables import rollup_misses
+from proxy.store.sql.spend_filters import Columns, filter_conditions
+from slo.usage import Usage
+
+_DAY_S: Final = 86_400
+_SUMMED: Final = (
+    "list_nanos",
+    "cost_nanos",
+    "read_saved_nanos",
+    "write_extra_nanos",
+    "planning_nanos",
+    "compaction_nanos",
+    "notes_nanos",
+    "calls",
+    "unpriced",
+)
+_SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReroutedUsage:
+    """Usage of calls of a feature that another model answered than was asked for."""
+
+    team: str
+    feature: str
+    requested: str
+    calls: int
+    usage: Usage
+    list_nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissTotals:
+    """Cache misses of a feature for one reason, summed; ``nanos`` is 0 where none is known."""
+
+    team: str
+    feature: str
+    reason: str
+    attempts: int
+    tokens: int
+    nanos: int
+    example: str
+
+
+class SavingsReader:
+    """Savings in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def sums_by_feature(
+        self, start: int, end: int, only: SpendFilter
+    ) -> tuple[dict[tuple[str, str], SavingsSums], list[ReroutedUsage]]:
+        """Sums by team and feature, and usage that another model answered than was asked for.
+
+        Both are read at once. Usage is that at a known price.
+
+        Args:
+            start: A moment, in seconds since the epoch.
+            end: A later one.
+            only: Calls that count.
+        """
+        query = SumQuery(
+            place=lambda rows: [rows.team, rows.feature, rows.model, rows.route],
+            addends=_savings,
+            only=only,
+        )
+        with read_transaction(self._engine, is_snapshot=True) as connection:
+            found = bucket_sums(connection, (start, end), query)
+        features: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        rerouted: list[ReroutedUsage] = []
+        for (_, team, feature, requested, route), sums in found.items():
+            total = features[team, feature]
+            for name in _SAVINGS:
+                total[name] += sums[name]
+            if answering_model(route, requested) != requested:
+                rerouted += _rerouted_usage(team, feature, requested, sums)
+        return {place: SavingsSums(**sums) for place, sums in features.items()}, rerouted
+
+    def misses(
+        self, start: int, end: int, only: SpendFilter, limit: int = 1_000
+    ) -> Sequence[MissTotals]:
+        """Misses by feature and reason, the dearest first, of whole days of UTC.
+
+        Args:
+            start: A moment of the first day, in seconds since the epoch.
+            end: A moment of the last day; its midnight belongs to the day before.
+            only: Calls that count; keys are not told apart.
+            limit: Most rows.
+        """
+        rows = rollup_misses.c
+        nanos = cast(func.coalesce(func.sum(rows.nanos), 0), BigInteger)
+        tokens = cast(func.sum(rows.tokens), BigInteger)
+        query = (
+            select(
+                rows.team,
+                rows.feature,
+                rows.reason,
+                cast(func.sum(rows.attempts), BigInteger).label("attempts"),
+                tokens.label("tokens"),
+                nanos.label("nanos"),
+                func.max(rows.example).label("example"),
+            )
+            .where(
+                rows.day.between(start // _DAY_S, (end - 1) // _DAY_S),
+                *filter_conditions(rows, only),
+            )
+            .group_by(rows.team, rows.feature, rows.reason)
+            .order_by(nanos.desc(), tokens.desc(), rows.team, rows.feature, rows.reason)
+            .limit(limit)
+        )
+        with read_transaction(self._engine) as connection:
+            return [MissTotals(**row._asdict()) for row in connection.execute(query)]
+
+
+def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
+    is_unknown = rows.read_saved_nanos.is_(None) & rows.list_nanos.is_not(None)
+    is_priced = rows.list_nanos.is_not(None)
+    priced = ("calls", *schema.BUCKETS)
+    return {
+        **{name: rows[name] for name in _SUMMED},
+        "unknown_cached_tokens": case((is_unknown, rows.cache_read), else_=0),
+        **{f"priced_{name}": case((is_priced, rows[name]), else_=0) for name in priced},
+    }
+
+
+def _rerouted_usage(
+    team: str, feature: str, requested: str, sums: Mapping[str, int]
+) -> list[ReroutedUsage]:
+    """The usage at a known price; [] without any."""
+    found = ReroutedUsage(
+        team=team,
+        feature=feature,
+        requested=requested,
+        calls=sums["priced_calls"],
+        usage=Usage(**{name: sums[f"priced_{name}"] for name in schema.BUCKETS}),
+        list_nanos=sums["list_nanos"],
+    )
+    return [found] if found.calls or found.list_nanos or found.usage != Usage() else []

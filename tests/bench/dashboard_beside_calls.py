@@ -1,0 +1,129 @@
+# ruff: noqa: T201 - a script prints; its URLs are its own
+"""Calls of a gateway while people read its dashboard, beside the same gateway while nobody does.
+
+Rounds take turns in one run, so the machine's noise falls on both; each figure is the median of its
+rounds. The gateway's ledger is a SQLite file that ``dashboard_queries --keep`` filled.
+Usage: python -m tests.bench.dashboard_beside_calls FILE [--rounds 5] [--seconds 10]
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+
+from tests.bench.gateway import CATALOG, command, gateway_key, process, request, run
+from tests.fakes.free_port import free_port
+
+_TOKEN: Final = "a-token-of-a-bench-that-is-long-enough"
+_MONTH: Final = "from=2026-10-28&to=2026-11-26"
+#: What a page of costs, of savings, of caches, of latencies and of calls asks.
+PATHS: Final = (
+    f"/api/v1/costs?by=feature&tz=Europe/Berlin&{_MONTH}",
+    f"/api/v1/savings?{_MONTH}",
+    f"/api/v1/cache?by=model&tz=America/New_York&{_MONTH}",
+    f"/api/v1/latency?{_MONTH}",
+    "/api/v1/calls?limit=50",
+)
+_CONNECTIONS: Final = 4
+
+
+class Reader:
+    """A person who asks for one page's data after another, while asked to."""
+
+    def __init__(self, port: int) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        self.is_reading = threading.Event()
+        self.is_over = False
+        self.taken: list[float] = []
+        self.unanswered = 0
+
+    def sign_in(self) -> None:
+        """Open a session with the admin token."""
+        form = urlencode({"token": _TOKEN}).encode()
+        self._opener.open(f"{self._base}/admin/sign-in", form, timeout=30).close()
+
+    def run(self) -> None:
+        """Read until it is over."""
+        number = 0
+        while not self.is_over:
+            if not self.is_reading.wait(0.1):
+                continue
+            began = time.perf_counter()
+            try:
+                with self._opener.open(self._base + PATHS[number % len(PATHS)], timeout=30) as got:
+                    json.load(got)
+                self.taken.append(time.perf_counter() - began)
+            except HTTPError:  # 503: the database did not answer within the page's patience
+                self.unanswered += 1
+            number += 1
+
+
+def percentile(times: list[float], percent: int) -> float:
+    """Milliseconds by nearest rank."""
+    ranked = sorted(times)
+    return ranked[-(-len(ranked) * percent // 100) - 1] * 1_000
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", help="the filled SQLite file")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port, reader, call = _start(stack, folder, Path(options.file).resolve())
+        thread = threading.Thread(target=reader.run)
+        thread.start()
+        for _ in range(options.rounds):
+            for name, figures in found.items():
+                if name != "alone":
+                    reader.is_reading.set()
+                times = run(port, call, _CONNECTIONS, options.seconds)
+                reader.is_reading.clear()
+                figures.append([percentile(times, p) for p in (50, 95, 99)] + [len(times)])
+        reader.is_over = True
+        thread.join()
+    for name, rounds in found.items():
+        p50, p95, p99, calls = (median(each) for each in zip(*rounds, strict=True))
+        waits = f"p50 {p50:.2f} ms  p95 {p95:.2f} ms  p99 {p99:.2f} ms"
+        print(f"{name:<16} {waits}  {calls:,.0f} calls")
+    p95 = percentile(reader.taken, 95)
+    print(f"{len(reader.taken)} answers, p95 {p95:.0f} ms; {reader.unanswered} without an answer")
+
+
+def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, Reader, bytes]:
+    """The gateway's port, a reader that is signed in, and a call."""
+    behind, port = free_port(), free_port()
+    upstream = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
+    stack.enter_context(process(upstream, None, behind))
+    catalog = folder / "catalog.toml"
+    catalog.write_text(CATALOG.format(port=behind))
+    environment = {
+        "THRIFTGATE_FOLDER": str(folder / "gateway"),
+        "THRIFTGATE_CATALOG": str(catalog),
+        "THRIFTGATE_PORT": str(port),
+        "THRIFTGATE_DATABASE_URL": f"sqlite:///{file}",
+        "THRIFTGATE_ADMIN_TOKEN": _TOKEN,
+    }
+    key = gateway_key(environment)
+    stack.enter_context(process([command(), "serve"], None, port, **environment))
+    reader = Reader(port)
+    reader.sign_in()
+    return port, reader, request(200, key, is_stream=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""A gateway that dies while it holds calls: what it held counts until its time is over."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from proxy.services.budgets.counter_loss import TTL_S
+from slo.reservations import CounterLevel
+from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
+from tests.fakes.budget_gateway import DIME, FIVE
+from tests.fakes.plain_http import PLAIN
+from tests.fakes.redis_server import OwnRedis
+from tests.fakes.serve_process import ServeProcess
+
+_DIME = NANOS // 10
+
+
+@dataclass(frozen=True)
+class Killed:
+    """Results after one of two gateways was killed, each with half of the budget under way.
+
+    Attributes:
+        held: Dollars held, as a refused caller of the other gateway was told: before, and after.
+        frees: Seconds until something is free, as it was told after.
+        waited: Seconds from the kill until all that the dead one held was free; None if nobody
+            waited.
+        admitted: How many of the calls were sent that then asked for all of the budget.
+        level: What the counter said once all calls of the living one had ended.
+        spent: What the ledger said then, in nano-dollars.
+    """
+
+    held: tuple[str, str]
+    frees: float
+    waited: float | None
+    admitted: int
+    level: CounterLevel
+    spent: int
+
+
+def killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+    """Kill one of two gateways that share a budget of fifty calls, each with half of them.
+
+    Args:
+        folder: Where everything is.
+        redis: Where they count.
+        waits: Whether to wait until what the dead one held is free, which takes a minute.
+    """
+    return asyncio.run(_killed(folder, redis, waits=waits))
+
+
+async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+    async with AsyncExitStack() as stack:
+        first, second = stack.enter_context(gateways(folder, FIVE, redis.url, count=2))
+        ledger = Ledger(second, redis.url)
+        stack.callback(ledger.store.close, 5)
+        limits = httpx.Limits(max_connections=200)
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(trust_env=False, timeout=TTL_S * 3, limits=limits, verify=PLAIN)
+        )
+        hanging = [
+            asyncio.ensure_future(call(client, gateway, "[[fault:hang]] Well?"))
+            for gateway in (first, second)
+            for _ in range(HALF)
+        ]
+        await until(ledger, lambda level: level.held == 2 * HALF * _DIME)
+        before, _ = await refused(client, second)
+        await asyncio.to_thread(first.kill)
+        began = time.monotonic()
+        after, frees = await refused(client, second)
+        waited = None
+        if waits:
+            await until(ledger, lambda level: level.held <= HALF * _DIME)
+            waited = time.monotonic() - began
+        more = [call(client, second, "[[fault:hang]] And?", patience=3) for _ in range(2 * HALF)]
+        answers = await asyncio.gather(*more, return_exceptions=True)
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+        left = 0 if waits else HALF * _DIME
+        level = await until(ledger, lambda level: level.held <= left)
+        await asyncio.to_thread(second.stop)
+        spent = sum(ledger.spent().values())
+    admitted = sum(isinstance(each, httpx.TimeoutException) for each in answers)
+    return Killed((before, after), frees, waited, admitted, level, spent)
+
+
+async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> CounterLevel:
+    """The counter once this is so of it, or as it stands after a while."""
+    end = time.monotonic() + 1.5 * TTL_S
+    (level,) = await ledger.counted(["day"])
+    while not is_so(level) and time.monotonic() < end:
+        await asyncio.sleep(0.25)
+        (level,) = await ledger.counted(["day"])
+    return level
+
+
+async def refused(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
+    """Dollars held and seconds to wait, as a caller is told once nothing is free."""
+    for _ in range(400):
+        answer = await call(client, gateway, "[[fault:words=1]] Me too?")
+        if answer.status_code == 429:
+            return str(answer.json()["error"]["held"]), float(answer.headers["retry-after"])
+        await asyncio.sleep(0.05)
+    raise AssertionError("nothing is refused")
+
+
+async def call(
+    client: httpx.AsyncClient, gateway: ServeProcess, text: str, patience: float = TTL_S * 3
+) -> httpx.Response:
+    """The answer of a gateway to a call of ten cents at most."""
+    return await client.post(
+        f"{gateway.url}/v1/chat/completions",
+        json=DIME | {"messages": [{"role": "user", "content": text}]},
+        headers={"authorization": f"Bearer {gateway.key}"},
+        timeout=patience,
+    )

@@ -1,0 +1,123 @@
+"""The budgets form as an administrator fills it in, in a real browser."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, expect
+
+from slo.budget import Budget, HoldPolicy, OnStoreLoss, UnpricedPolicy
+from tests.browser.test_pages import Watch
+from tests.fakes.demo_gateway import DemoGateway
+
+pytestmark = pytest.mark.browser
+NAME = "support-day"
+
+
+@pytest.fixture(autouse=True)
+def _remove_what_was_set(gateway: DemoGateway) -> Iterator[None]:
+    yield
+    gateway.store.budgets.remove(NAME, "test", 1.0)
+
+
+def stored(gateway: DemoGateway) -> Budget | None:
+    found = {each.budget.name: each.budget for each in gateway.store.budgets.all()}
+    return found.get(NAME)
+
+
+def fill(page: Page) -> None:
+    page.goto("/admin/budgets")
+    form = page.locator("form[action$='/budgets/set']").last
+    form.get_by_label("Name").fill(NAME)
+    form.get_by_label("Whose").fill("acme-support")
+    form.get_by_label("Window").select_option("day")
+    form.get_by_label("Limit", exact=True).fill("12.5")
+
+
+def test_a_budget_is_set_with_all_that_the_policies_file_can_say(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    watch = Watch(page, gateway.url)
+    fill(page)
+    page.get_by_text("Alerts, and what else it does").last.click()
+    page.get_by_label("Held for a running call").last.select_option("worst")
+    page.get_by_label("While the counters are unreachable").last.select_option("local_quota")
+    page.get_by_label("Calls of unknown price").last.select_option("refuse")
+    page.get_by_label("Notify at these percents of the limit").last.fill("60, 90")
+    page.get_by_role("button", name="Set the budget").click()
+
+    row = page.locator("#set-budgets tbody tr").filter(has_text=NAME)
+    expect(row).to_contain_text("12.5 usd")
+    expect(row).to_contain_text("refuses beyond; notifies at 60, 90 %")
+    row.get_by_text(f"Change {NAME}").click()
+    row.get_by_text("Alerts, and what else it does").click()
+    expect(row.get_by_label("While the counters are unreachable")).to_have_value("local_quota")
+    found = stored(gateway)
+    assert found is not None
+    assert (found.hold, found.on_loss, found.unpriced, found.alerts) == (
+        HoldPolicy.WORST,
+        OnStoreLoss.LOCAL_QUOTA,
+        UnpricedPolicy.REFUSE,
+        (60, 90),
+    )
+    assert watch.problems == []
+
+
+def test_a_budget_is_changed_and_removed_and_the_audit_log_says_by_whom(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    fill(page)
+    page.get_by_role("button", name="Set the budget").click()
+    row = page.locator("#set-budgets tbody tr").filter(has_text=NAME)
+    row.get_by_text(f"Change {NAME}").click()
+    row.get_by_label("Limit in usd").fill("20")
+    row.get_by_text("Alerts, and what else it does").click()
+    row.get_by_label("Notify at these percents of the limit").fill("none")
+    row.get_by_role("button", name="Change", exact=True).click()
+
+    expect(row).to_contain_text("20 usd")
+    found = stored(gateway)
+    assert found is not None
+    assert found.alerts == ()
+    row.get_by_text(f"Change {NAME}").click()
+    page.get_by_role("button", name=f"Remove the budget {NAME}").click()
+    expect(row).to_have_count(0)
+    assert stored(gateway) is None
+    page.goto("/admin/audit?who=admin")
+    for action in ("create budget", "change budget", "remove budget"):
+        done = page.locator("#changes tbody tr").filter(has_text=action).first
+        expect(done).to_contain_text(NAME)
+        expect(done.get_by_role("rowheader")).to_have_text("admin")
+
+
+def test_a_budget_that_cannot_be_is_explained_and_leads_back(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    fill(page)
+    page.get_by_label("Whose").last.fill("acme-suport")
+    page.get_by_role("button", name="Set the budget").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("There is no team acme-suport")
+    page.get_by_role("link", name="Back").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Budgets and alerts")
+    assert stored(gateway) is None
+
+
+def test_the_page_with_a_budget_and_its_open_form_reads_well(
+    view: tuple[str, BrowserContext], take_picture: Callable[[Page, str], None]
+) -> None:
+    name, window = view
+    page = window.new_page()
+    fill(page)
+    page.get_by_role("button", name="Set the budget").click()
+    page.get_by_text(f"Change {NAME}").click()
+    page.get_by_text("Alerts, and what else it does").last.click()
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    faults = Axe().run(page).response["violations"]
+    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": 2200})  # type: ignore[index]
+    take_picture(page, f"budgets-form-{name}")

@@ -1,0 +1,66 @@
+"""Forms of the pages as a person fills them in."""
+
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.fakes.demo_gateway import DemoGateway
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_proposed_layout_is_applied_from_the_first_page(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    page.goto("/admin")
+    page.get_by_role("button", name="Apply").first.click()
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Feature")
+    held = gateway.store.layouts.standings()
+    assert any(held.of(place).version for place in held.places)
+    page.get_by_role("button", name=re.compile("Roll back layout")).first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Feature")
+
+
+def test_planning_and_compaction_modes_are_chosen(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    page.goto("/admin/layouts")
+    page.locator("tbody th a").first.click()
+    page.locator("select[name=compaction]").select_option("facts")
+    page.get_by_role("button", name="Set compaction").click()
+
+    expect(page.locator("select[name=compaction]")).to_have_value("facts")
+    assert "facts" in {
+        each.mode for each in gateway.store.compactions.all_settings().features.values()
+    }
+
+
+def test_the_files_are_read_again(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin/settings")
+    page.get_by_role("button", name="Read the files again now").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
+
+
+def test_a_mistake_in_the_address_is_told_and_leads_back(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin/costs?tz=Mars/Olympus")
+
+    expect(page.get_by_role("alert")).to_contain_text("there is no such time zone")
+    page.get_by_role("link", name="Back").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def test_a_report_is_downloaded(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin/reports?by=team,feature")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+
+    assert download.value.suggested_filename.endswith(".csv")
+    assert "acme-support" in download.value.path().read_text()

@@ -1,0 +1,137 @@
+"""Every page in a real browser: drawn without an error, from this host alone, for everybody."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+
+from dashboards.pages import NAVIGATION
+from proxy.store.sql.audit_log import AuditedChange
+from tests.fakes.demo_gateway import DemoGateway
+
+pytestmark = pytest.mark.browser
+
+#: Faults of axe-core that keep people out.
+_SERIOUS = {"serious", "critical"}
+PATHS = [each.path for each in NAVIGATION]
+
+
+class Watch:
+    """All that a page logs, and all hosts that it asks."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self._url = url
+        self.problems: list[str] = []
+        page.on("console", self._log)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", self._request)
+
+    def _log(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.problems.append(message.text)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self._url, "data:", "blob:")):
+            self.problems.append(f"asked another host: {request.url}")
+
+
+def test_every_page_of_the_menu_is_drawn_without_a_fault(
+    view: tuple[str, BrowserContext],
+    gateway: DemoGateway,
+    take_picture: Callable[[Page, str], None],
+) -> None:
+    name, window = view
+    page = window.new_page()
+    watch = Watch(page, gateway.url)
+    for path in PATHS:
+        answer = page.goto(f"/admin{path}")
+        assert answer is not None
+        assert answer.status == 200, path
+        page.wait_for_load_state("networkidle")
+        if page.locator("figure[data-chart] tbody tr").count():
+            page.locator("figure[data-chart]").first.scroll_into_view_if_needed()
+            page.wait_for_selector("figure[data-drawn] .main-svg", state="attached")
+        assert watch.problems == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        page.evaluate("scrollTo(0, 0)")
+        take_picture(page, f"{path.strip('/').replace('/', '-') or 'overview'}-{name}")
+
+
+def test_axe_finds_no_serious_fault_on_any_page(view: tuple[str, BrowserContext]) -> None:
+    _, window = view
+    page = window.new_page()
+    faults = []
+    for path in PATHS:
+        page.goto(f"/admin{path}")
+        page.wait_for_load_state("networkidle")
+        found = Axe().run(page).response["violations"]
+        faults += [
+            (path, each["id"], [node["target"] for node in each["nodes"]][:3])
+            for each in found
+            if each["impact"] in _SERIOUS
+        ]
+    assert faults == []
+
+
+def test_the_chart_and_its_table_say_the_same(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin/costs?by=feature")
+    page.wait_for_selector("figure[data-drawn] .main-svg", state="attached")
+
+    drawn = page.evaluate(
+        "document.querySelector('.chart').data.map(each => each.y.reduce((a, b) => a + b, 0))"
+    )
+    cells = page.evaluate(
+        "[...document.querySelector('figure table').tBodies[0].rows].map("
+        "row => [...row.cells].slice(1).map(cell => Number(cell.dataset.value)))"
+    )
+    assert drawn == pytest.approx([sum(column) for column in zip(*cells, strict=True)])
+    assert sum(drawn) > 0
+
+
+@pytest.mark.parametrize("path", ["", "/costs", "/latency", "/cache"])
+def test_every_plot_over_time_marks_the_events_of_its_list(
+    admin: BrowserContext, gateway: DemoGateway, path: str
+) -> None:
+    now = datetime.now(UTC).timestamp()  # noqa: TID251 - the gateway's own clock
+    change = AuditedChange(who="ann", action="set layout mode", subject="chat")
+    gateway.store.audit.append(change, now)
+    page = admin.new_page()
+    page.goto(f"/admin{path}")
+    for figure in page.locator("figure[data-chart]").all():
+        figure.scroll_into_view_if_needed()
+        figure.locator(".main-svg").first.wait_for(state="attached")
+
+    shown = page.evaluate(
+        "[...document.querySelectorAll('figure[data-chart]')].map(figure => ["
+        "figure.querySelector('.chart').layout.shapes.length,"
+        "figure.querySelectorAll('.events li').length])"
+    )
+    assert shown
+    assert all(marks == events > 0 for marks, events in shown), shown
+
+
+def test_without_javascript_every_page_still_tells_its_figures(
+    view: tuple[str, BrowserContext], gateway: DemoGateway
+) -> None:
+    _, window = view
+    browser = window.browser
+    assert browser is not None
+    plain = browser.new_context(
+        base_url=gateway.url, storage_state=window.storage_state(), java_script_enabled=False
+    )
+    page = plain.new_page()
+    page.goto("/admin/costs")
+    assert page.locator("#breakdown-title").is_visible()
+    plain.close()
+
+
+def test_the_keyboard_reaches_the_content_and_the_menu(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")

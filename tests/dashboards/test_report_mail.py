@@ -1,0 +1,157 @@
+import csv
+import io
+import re
+from datetime import date
+from decimal import Decimal
+from email import message_from_bytes, policy
+from html.parser import HTMLParser
+
+from dashboards.cost_reports import CostReport, CostRow, CostSums
+from dashboards.report_mail import MAX_CSV_BYTES, MAX_ROWS, ReportMail, report_mail
+from dashboards.reports import ReportPeriod
+from slo.usage import Usage
+
+PERIOD = ReportPeriod(first=date(2026, 11, 16), end=date(2026, 11, 23), zone="Europe/Berlin")
+EVIL = '<script>alert(1)</script><img src="https://evil.example/x">\r\nBcc: x@evil.example'
+
+
+def sums(nanos: int, **fields: int) -> CostSums:
+    return CostSums(
+        calls=1,
+        attempts=1,
+        priced_list_nanos=2 * nanos,
+        priced_nanos=nanos,
+        usage=Usage(input=10, output=5),
+        **fields,
+    )
+
+
+def mail(*rows: tuple[str, CostSums], team: str = "", name: str = "weekly") -> ReportMail:
+    found = CostReport(
+        period=PERIOD,
+        by=("team", "feature"),
+        rows=tuple(CostRow(("t1", feature), each) for feature, each in rows),
+    )
+    return report_mail(name, found, {"t1": "assistants"}, team)
+
+
+class Elements(HTMLParser):
+    """The elements of a mail's HTML, with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_and_text_show_the_same_exact_figures_as_the_csv() -> None:
+    made = mail(("chat", sums(1_234_567_891)), ("search", sums(2)))
+    (_, *rows) = csv.reader(io.StringIO(made.csv, newline=""))
+
+    assert sum(Decimal(row[10]) for row in rows) == Decimal("1.234567893")
+    for shown in (made.text, Elements(made.html).text):
+        assert "$1.234567893" in shown
+        assert "$2.469135786" in shown
+        assert "$1.234567891" in shown
+        assert "assistants" in shown
+        assert "2026-11-16 to 2026-11-22, days in Europe/Berlin" in shown
+
+
+def test_html_shows_amounts_to_read_at_a_glance_and_shares_beside_the_exact_ones() -> None:
+    shown = Elements(mail(("chat", sums(30 * 10**9, errors=3)), ("search", sums(10**10))).html)
+
+    for text in ("$40.00", "$30.00", "75.0 % of cost", "25.0 % of cost", "3 failed"):
+        assert text in shown.text
+    assert [at["style"] for _, at in shown.found if "width:75.0%" in (at.get("style") or "")]
+
+
+def test_the_dearest_row_comes_first() -> None:
+    made = mail(("cheap", sums(2)), ("dear", sums(9)))
+
+    assert made.text.index("dear") < made.text.index("cheap")
+
+
+def test_callers_text_is_escaped_and_nothing_is_loaded() -> None:
+    made = mail((EVIL, sums(1)), team=EVIL)
+    page = Elements(made.html)
+    tags = {tag for tag, _ in page.found}
+
+    assert not tags & {"script", "img", "link", "style", "iframe", "a", "form", "svg"}
+    assert not any({"src", "href", "background", "onerror"} & set(at) for _, at in page.found)
+    assert not any("url(" in (at.get("style") or "") for _, at in page.found)
+    assert "<script>alert(1)</script>" in page.text
+    assert len(made.subject.splitlines()) == 1
+    assert all("Bcc" not in line[:3] for line in made.text.splitlines())
+
+
+def test_a_formula_in_a_name_is_inert_in_the_csv() -> None:
+    (_, row) = csv.reader(io.StringIO(mail(("=HYPERLINK(1)", sums(1))).csv, newline=""))
+
+    assert row[1] == "'=HYPERLINK(1)"
+
+
+def test_attempts_at_no_known_price_are_named() -> None:
+    made = mail(("chat", sums(1, unpriced=3)))
+
+    assert "3 attempts have no known price and are in no cost." in made.text
+    assert "3 attempts have no known price and are in no cost." in made.html
+
+
+def test_a_period_without_calls_is_said() -> None:
+    made = mail()
+
+    assert "No calls in this period." in made.text
+    assert "<tbody>" not in made.html
+
+
+def test_of_many_rows_the_dearest_are_shown_and_all_are_attached() -> None:
+    made = mail(*((f"f{n:04}", sums(n + 1)) for n in range(MAX_ROWS + 50)))
+
+    assert f"The {MAX_ROWS} dearest of 150 rows; the attached CSV has all." in made.text
+    assert len(re.findall("<tr>", made.html)) == MAX_ROWS + 1
+    assert len(made.csv.splitlines()) == MAX_ROWS + 51
+
+
+def test_a_csv_that_servers_would_refuse_is_left_out_and_named() -> None:
+    rows = 1 + MAX_CSV_BYTES // 1_000
+    made = mail(*((f"{n}" + "x" * 1_000, sums(1)) for n in range(rows)))
+
+    assert made.csv == ""
+    assert "`thriftgate report cost` has all" in made.text
+    names = [part.get_filename() for part in made.message("a@b.c", "d@e.f", 0.0).iter_attachments()]
+    assert names == []
+
+
+def test_a_message_has_text_then_html_and_the_csv() -> None:
+    made = mail(("chät", sums(1)))
+    sent = made.message("reports@example.com", "ann@example.com", 1_790_000_000.0)
+    read = message_from_bytes(sent.as_bytes(policy=policy.SMTP), policy=policy.default)
+    kinds = [part.get_content_type() for part in read.walk() if not part.is_multipart()]
+    (attached,) = read.iter_attachments()
+
+    assert kinds == ["text/plain", "text/html", "text/csv"]
+    assert (read["From"], read["To"]) == ("reports@example.com", "ann@example.com")
+    assert read["Subject"] == "Costs of all teams, 2026-W47"
+    assert read["Auto-Submitted"] == "auto-generated"
+    assert attached.get_filename() == "thriftgate-weekly-2026-W47.csv"
+    assert attached.get_payload(decode=True) == made.csv.encode()
+    assert attached.get_content() == made.csv
+    shown = read.get_body(("plain",))
+    assert shown is not None
+    assert "chät" in shown.get_content()
+
+
+def test_a_message_that_is_sent_again_has_the_same_id_and_others_another() -> None:
+    made = mail(("chat", sums(1)))
+    ids = {made.message("r@x.y", "ann@x.y", at)["Message-ID"] for at in (0.0, 99.0)}
+
+    assert len(ids) == 1
+    assert made.message("r@x.y", "bob@x.y", 0.0)["Message-ID"] not in ids
+    assert mail(name="other").message("r@x.y", "ann@x.y", 0.0)["Message-ID"] not in ids

@@ -1,0 +1,58 @@
+from collections.abc import Callable
+from datetime import date, timedelta
+
+from dashboards.cost_reports import CostSums
+from dashboards.views.costs import MonthForecast, cost_amounts, month_forecast, share
+from slo.usage import Usage
+
+TODAY = date(2026, 11, 26)  # a Thursday
+
+
+def forecast(cost: Callable[[date], int], first: date = date(2026, 10, 29)) -> MonthForecast:
+    """The forecast of today's month where each day costs that much."""
+    days = [first + timedelta(days=n) for n in range((TODAY - first).days)]
+    month = [day for day in (*days, TODAY) if day.month == TODAY.month]
+    past = [(day, cost(day)) for day in days]
+    return month_forecast(TODAY, sum(map(cost, month)), cost(TODAY), past)
+
+
+def test_the_cost_of_a_unit_is_rounded_and_leaves_idle_time_out() -> None:
+    sums = CostSums(calls=3, attempts=4, priced_nanos=1_010, usage=Usage(input=600, output=400))
+    found = cost_amounts(sums, idle_nanos=10)
+
+    assert found.cost_nanos == 1_010
+    assert (found.nanos_per_call, found.nanos_per_1k_calls) == (333, 333_333)
+    assert found.nanos_per_1m_tokens == 1_000_000
+
+
+def test_units_of_nothing_or_of_unknown_cost_are_unknown() -> None:
+    assert cost_amounts(CostSums()).nanos_per_call is None
+    unpriced = cost_amounts(CostSums(calls=2, attempts=2, unpriced=2, usage=Usage(input=5)))
+
+    assert (unpriced.cost_nanos, unpriced.nanos_per_call, unpriced.nanos_per_1m_tokens) == (
+        None,
+        None,
+        None,
+    )
+    assert share(1, 0) is None
+
+
+def test_a_forecast_expects_of_each_day_left_what_its_weekday_cost() -> None:
+    found = forecast(lambda day: 700 if day.weekday() == 4 else 100 if day < TODAY else 40)
+
+    # To the end of November: the rest of Thursday, a Friday, Saturday, Sunday, Monday.
+    assert found.forecast_nanos == found.spent_nanos + 60 + 700 + 3 * 100
+    assert (found.month, found.known_days) == ("2026-11", 28)
+
+
+def test_a_day_that_cost_more_than_usual_already_takes_nothing_from_the_rest() -> None:
+    found = forecast(lambda day: 900 if day == TODAY else 100)
+
+    assert found.forecast_nanos == found.spent_nanos + 4 * 100
+
+
+def test_a_week_is_needed_to_forecast_a_month() -> None:
+    found = forecast(lambda day: 100 if (TODAY - day).days <= 6 else 0)
+
+    assert (found.forecast_nanos, found.known_days, found.spent_nanos) == (None, 6, 700)
+    assert "7 whole days" in found.method

@@ -1,0 +1,77 @@
+"""The API behind the pages over a store, asked by people of several roles."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, FastAPI, Request
+
+from dashboards.access import Role, Viewer
+from proxy.pages.app import add_error_handlers
+from proxy.pages.resources.api import API_PATH, api_app
+from proxy.pages.store_questions import StoreQuestions
+from proxy.store.sql.inserts import inserter
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection, asked, scope
+
+#: The moment at which the API is asked, and the seconds of a day before it.
+NOW: Final = 1_795_687_200.0  # 2026-11-26 10:00 UTC
+DAY: Final = 86_400.0
+#: Seconds that a question has; a busy machine is no failure of what is asked.
+PATIENCE_S: Final = 60.0
+
+ADMIN: Final = Viewer(name="root", role=Role.ADMIN)
+FINANCE: Final = Viewer(name="fay", role=Role.FINANCE)
+
+
+def of_team(*teams: str, role: Role = Role.VIEWER) -> Viewer:
+    """A person of these teams."""
+    return Viewer(name="ann", role=role, own_teams=frozenset(teams))
+
+
+@dataclass
+class AdminApi:
+    """The API of some resources.
+
+    Attributes:
+        store: Its store.
+        make: Makes the resources' routes of what asks the store.
+    """
+
+    store: Store
+    make: Callable[[StoreQuestions], APIRouter]
+    viewer: Viewer = field(default=ADMIN)
+
+    def keep(self, *receipts: Any) -> None:
+        """Put receipts into the ledger."""
+        assert inserter(self.store._engine)(list(receipts)) is None
+
+    def get(self, path: str, viewer: Viewer = ADMIN, /, **query: Any) -> tuple[int, Any]:
+        """The status and the body of an answer."""
+
+        async def who(_request: Request) -> Viewer:
+            return viewer
+
+        async def run() -> Any:
+            app = FastAPI()
+
+            def handlers(api: FastAPI) -> None:
+                add_error_handlers(api, lambda: "call_1")
+
+            routes = self.make(StoreQuestions(self.store, PATIENCE_S))
+            app.mount(API_PATH, api_app(who, [routes], handlers))
+            head = scope(API_PATH + path, "GET", {"host": "gateway"})
+            head["query_string"] = urlencode(query, doseq=True).encode()
+            return await asked(app, head, Connection([b""]))
+
+        answer = asyncio.run(run())
+        return answer.status, json.loads(answer.body)
+
+    def ok(self, path: str, viewer: Viewer = ADMIN, /, **query: Any) -> Any:
+        """The body of a good answer."""
+        status, body = self.get(path, viewer, **query)
+        assert status == 200, body
+        return body

@@ -1,0 +1,118 @@
+"""A browser before the admin pages of one gateway."""
+
+import asyncio
+from pathlib import Path
+from typing import NoReturn, cast
+from urllib.parse import urlencode
+
+from fastapi import FastAPI
+from sqlalchemy.exc import OperationalError
+
+from compaction.policy import CompactionMode
+from proxy.configuration import read_catalog
+from proxy.pages.app import add_admin_pages, add_error_handlers
+from proxy.pages.operation_pages import Operations
+from proxy.pages.people_pages import AccessResources
+from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.features import FeaturesResource
+from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.live_calls import LiveCalls
+from proxy.pages.resources.models import ModelsResource
+from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.stored_budgets import StoredBudgetsResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.reloading import Reloader
+from proxy.settings import Settings
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.board import NOW, FakeBoard
+from tests.fakes.objective_process import ManualClock
+from tests.fakes.page_access import InMemoryAccess, page_access
+
+TOKEN = "an-admin-token-of-24-chars"
+
+
+class AwayStore:
+    """A store whose database is away, and whose parts answer nothing."""
+
+    def __getattr__(self, name: str) -> object:
+        return object()
+
+    async def ask(self, *_: object) -> NoReturn:
+        raise OperationalError("", {}, OSError("away"))
+
+
+NO_STORE = cast("Store", AwayStore())
+
+
+def operations(board: FakeBoard, store: Store = NO_STORE) -> Operations:
+    """Resources over a board and a store; without one, those of admins who change nothing."""
+    ask, reloader = StoreQuestions(store), cast("Reloader", object())
+    catalog = read_catalog(Settings())
+    objectives = ObjectivesResource(board, store, ask, lambda: NOW)
+    return Operations(
+        objectives=objectives,
+        events=EventsResource(store, ask, objectives, lambda: NOW),
+        budgets=BudgetsResource(board, store, ask),
+        stored_budgets=StoredBudgetsResource(store, ask, reloader, Settings(), lambda: NOW),
+        scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
+        features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW),
+        models=ModelsResource(lambda: catalog, lambda _: True, Path("none"), lambda: NOW),
+        configuration=cast("ConfigurationResource", object()),
+    )
+
+
+class Browser:
+    """Asks one gateway's pages, and keeps its cookie."""
+
+    def __init__(
+        self,
+        board: FakeBoard | None = None,
+        *,
+        token: str = TOKEN,
+        store: Store = NO_STORE,
+        provider: str = "",
+    ) -> None:
+        self.board = board or FakeBoard()
+        self.watch = ManualClock(5000.0)
+        self.app = FastAPI(redirect_slashes=False)
+        self.kept = InMemoryAccess()
+        access = page_access(self.kept, token, self.watch, provider=provider)
+        ask, catalog = StoreQuestions(store), read_catalog(Settings())
+        ledger = LedgerResources.of(
+            store, ask, lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
+        )
+        operated = operations(self.board, store)
+        people = AccessResources.of(store, ask, access, operated.stored_budgets, lambda: NOW)
+        shown = (self.board, operated, ledger, people)
+        self.app.include_router(access.router())
+        add_admin_pages(self.app, access, shown, lambda: NOW)
+        add_error_handlers(self.app, lambda: "call_1")
+        self.cookie = ""
+
+    def get(self, path: str = "/objectives", **headers: str) -> Connection:
+        return self._asked("GET", path, b"", headers)
+
+    def post(self, path: str, sent: bytes = b"", **headers: str) -> Connection:
+        return self._asked("POST", path, sent, headers)
+
+    def sign_in(self, token: str = TOKEN, **headers: str) -> Connection:
+        return self.post("/sign-in", urlencode({"token": token}).encode(), **headers)
+
+    def _asked(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Connection:
+        told = {
+            "authorization": "",
+            "host": "gateway:8080",
+            "cookie": self.cookie,
+            "content-type": "application/x-www-form-urlencoded" if sent else "",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        path, _, query = path.partition("?")
+        head = scope(f"/admin{path}", method, told, query)
+        got = asyncio.run(asked(self.app, head, Connection([sent])))
+        if "set-cookie" in got.headers:
+            self.cookie = got.headers["set-cookie"].partition(";")[0]
+        return got

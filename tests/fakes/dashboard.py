@@ -1,0 +1,201 @@
+"""The whole dashboard, pages and API, over a real store, before people of every role."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from fastapi import FastAPI
+from starlette.routing import Mount
+
+from compaction.policy import CompactionMode
+from dashboards.access import Role
+from proxy.configuration import read_snapshot
+from proxy.pages.access.sessions import AdminSessions
+from proxy.pages.access.sign_in import PageAccess
+from proxy.pages.access.sign_in_methods import SignInMethods
+from proxy.pages.app import add_admin_pages, add_error_handlers
+from proxy.pages.operation_pages import Operations
+from proxy.pages.people_pages import AccessResources
+from proxy.pages.resources.api import API_PATH, api_app
+from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.configuration import ConfigurationResource
+from proxy.pages.resources.events import EventsResource
+from proxy.pages.resources.features import FeaturesResource
+from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.live_calls import LiveCalls
+from proxy.pages.resources.models import ModelsResource
+from proxy.pages.resources.objectives import ObjectivesResource
+from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.stored_budgets import StoredBudgetsResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.reloading import Reloader
+from proxy.services.budgets.budget_overlay import BudgetOverlay
+from proxy.settings import Settings
+from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.users import UserRecord
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.board import NOW, FakeBoard
+
+OWN_TEAM: Final = "acme"
+#: The policies file of the gateway.
+POLICIES: Final = """
+[[budgets]]
+name = "in-the-file"
+scope = "organization"
+unit = "usd"
+window = "month"
+limit = "500"
+"""
+#: Seconds after which the reader of a stream leaves.
+_STREAM_S: Final = 0.05
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A method of a path, as the app has it."""
+
+    method: str
+    path: str
+
+    @property
+    def is_page(self) -> bool:
+        return not self.path.startswith(API_PATH)
+
+    @property
+    def is_safe(self) -> bool:
+        return self.method in {"GET", "HEAD"}
+
+
+@dataclass
+class Dashboard:
+    """Pages and API of one gateway, whose people are named after their roles."""
+
+    store: Store
+    folder: Path
+    board: FakeBoard = field(default_factory=FakeBoard)
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.Runner()  # one for all requests, as in a gateway
+        ask, store = StoreQuestions(self.store), self.store
+        methods = SignInMethods(store.users, ask, None, (self.now, self.now))
+        self.access = PageAccess(AdminSessions(store.sessions, ask, self.now), methods)
+        policies = self.folder / "policies.toml"
+        policies.write_text(POLICIES, encoding="utf8")
+        settings = Settings(folder=self.folder, policies=policies)
+        overlay = BudgetOverlay(store.budgets)
+        snapshot = read_snapshot(settings)
+        self.reloader = reloader = Reloader(settings, snapshot, self.now, overlay)
+        catalog = snapshot.catalog
+        objectives = ObjectivesResource(self.board, store, ask, self.now)
+        operations = Operations(
+            objectives=objectives,
+            events=EventsResource(store, ask, objectives, self.now),
+            budgets=BudgetsResource(self.board, store, ask),
+            stored_budgets=StoredBudgetsResource(store, ask, reloader, settings, self.now),
+            scheduled_reports=ReportDeliveriesResource(store, ask, reloader, settings, self.now),
+            features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
+            models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
+            configuration=ConfigurationResource(
+                settings, reloader, (list, reloader.notes), self._record
+            ),
+        )
+        ledger = LedgerResources.of(store, ask, lambda: catalog, lambda: (), LiveCalls(), self.now)
+        people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
+        self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+        self.app.include_router(self.access.router())
+        add_admin_pages(self.app, self.access, (self.board, operations, ledger, people), self.now)
+        routers = (*operations.routers(), *ledger.routers(), *people.routers())
+        self.api = api_app(self.access.viewer, routers, self._add_handlers)
+        self.app.mount(API_PATH, self.api)
+        self._add_handlers(self.app)
+        self.own = store.teams.create(OWN_TEAM, now=NOW).id
+        self.other = store.teams.create("other", now=NOW).id
+        self.people = {role: self.add_person(role.value, role, self.own) for role in Role}
+        self.cookies = {role: self.cookie(person) for role, person in self.people.items()}
+
+    def close(self) -> None:
+        self.access.methods.passwords.close()
+        self._loop.close()
+
+    def now(self) -> float:
+        return NOW
+
+    def add_person(self, name: str, role: Role, *teams: str) -> UserRecord:
+        return self.store.users.create(name, role, teams, now=NOW)
+
+    def cookie(self, person: UserRecord) -> str:
+        """The cookie of a new session of a person."""
+        made = self._loop.run(self.access.sessions.begin(person, person.id, "link", "Firefox"))
+        return f"thriftgate_admin={made}"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        cookie: str = "",
+        sent: Any = None,
+        **headers: str | None,
+    ) -> Connection:
+        """Ask by a browser of ours; a dict is sent as a form to pages and as JSON to the API."""
+        is_api = path.startswith(API_PATH)
+        kind = "application/json" if is_api else "application/x-www-form-urlencoded"
+        body = b""
+        if sent is not None:
+            body = msgspec.json.encode(sent) if is_api else urlencode(sent).encode()
+        told: dict[str, str | None] = {
+            "authorization": "",
+            "host": "gateway:8080",
+            "cookie": cookie,
+            "content-type": kind,
+            "sec-fetch-site": "same-origin",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        head = {name: value for name, value in told.items() if value is not None}
+        path, _, query = path.partition("?")
+        leaves = _STREAM_S if path.endswith("/live") else None
+        connection = Connection([body], leaves_after=leaves)
+        return self._loop.run(asked(self.app, scope(path, method, head, query), connection))
+
+    def ask_as(self, role: Role, method: str, path: str, sent: Any = None) -> Connection:
+        return self.ask(method, path, cookie=self.cookies[role], sent=sent)
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        """Every method of every route of the app, so that a new one is among them."""
+        yield from _endpoints(self.app, "")
+
+    def _add_handlers(self, app: FastAPI) -> None:
+        add_error_handlers(app, lambda: "call_1")
+
+    async def _record(self, change: AuditedChange) -> None:
+        self.store.audit.append(change, NOW)
+
+
+def _endpoints(router: Any, prefix: str) -> Iterator[Endpoint]:
+    for route in router.routes:
+        if isinstance(route, Mount):
+            inner = getattr(route.app, "_app", route.app)
+            yield from _endpoints(inner, prefix + route.path)
+        elif (included := getattr(route, "original_router", None)) is not None:
+            yield from _endpoints(included, prefix)
+        else:
+            for method in sorted(route.methods - {"HEAD"}):
+                yield Endpoint(method, prefix + route.path)
+
+
+def filled(path: str, **values: str) -> str:
+    """A path whose parameters are replaced; an unknown one by ``x``."""
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values.get(found[1], "x"), path)
+
+
+def new_cookie(answer: Connection) -> str:
+    """The cookie that an answer sets, as a browser sends it."""
+    (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
+    return f"{cookie.key}={cookie.value}"

@@ -1,0 +1,119 @@
+"""Races of attempts over fake routes."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.calls.ports import Dependencies, SpendingLimits
+from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.route_choice import RouteChoice, RoutingDecision
+from proxy.catalog.entries import Route
+from proxy.errors import ProxyError
+from proxy.prefix.planned import Passthrough
+from proxy.records.call import Call
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from tests.fakes.answers import STREAM, stream
+from tests.fakes.call_dependencies import (
+    NoPlanning,
+    fake_dependencies,
+    serve_call,
+)
+from tests.fakes.caller import FakeCaller
+from tests.fakes.clock import played, ticks
+from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
+from tests.proxy.api.served_calls import ONE, TWO, streamed
+
+#: Deadline of the races here, in seconds.
+DEADLINE = 10.0
+LONG = RetryPolicy(first_byte_s=100.0, retries=0)
+
+
+class FixedDecision:
+    """Decides the same of every call."""
+
+    def __init__(self, decision: RoutingDecision) -> None:
+        self.decision = decision
+
+    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
+        return self.decision
+
+
+class SlowPlanning(NoPlanning):
+    """Takes its time."""
+
+    def __init__(self, takes: float) -> None:
+        super().__init__()
+        self._takes = takes
+
+    async def plan(self, call: Call, route: Route) -> Passthrough:
+        await asyncio.sleep(self._takes)
+        return await super().plan(call, route)
+
+
+@dataclass
+class HedgedCall:
+    """The results of a race."""
+
+    caller: FakeCaller
+    transport: FakeTransport
+    receipts: list[Receipt]
+    error: ProxyError | None
+    took: float
+    table: Dependencies
+
+    @property
+    def told(self) -> list[tuple[int, str, str, bool]]:
+        return sorted(
+            (each.attempt, each.outcome.value, each.error, each.final) for each in self.receipts
+        )
+
+
+def race(
+    *scripts: Scripted | Piece,
+    choices: tuple[RouteChoice, ...] = (RouteChoice(ONE, "m"), RouteChoice(TWO, "m")),
+    calls_before: int = 1000,
+    patience: RetryPolicy = LONG,
+    limits: SpendingLimits | None = None,
+    before: Callable[[Dependencies], None] = lambda _: None,
+    planned_in: float = 0.0,
+    asking: Call | None = None,
+    **caller: Any,
+) -> HedgedCall:
+    async def work() -> HedgedCall:
+        transport = FakeTransport(scripts)
+        table, ledger = fake_dependencies(
+            transport, *(each.route for each in choices), patience=patience
+        )
+        table = replace(
+            table, router=FixedDecision(RoutingDecision(choices=choices, deadline=DEADLINE))
+        )
+        table = replace(table, limits=limits, planning=SlowPlanning(planned_in))
+        before(table)
+        for _ in range(calls_before):
+            table.route_health.record_call(1_000_000, ticks())
+        taker = FakeCaller(**caller)
+        error, began = None, ticks()
+        try:
+            await serve_call(asking or streamed(), taker, table, Timeline(ticks))
+        except ProxyError as raised:
+            error = raised
+        took = ticks() - began
+        await asyncio.sleep(1)
+        assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+        assert isinstance(table.planning, NoPlanning)
+        told = table.planning.told
+        assert told.count("planned") == told.count("ended")
+        return HedgedCall(taker, transport, ledger.receipts, error, took, table)
+
+    done = played(work())
+    assert sum(each.final for each in done.receipts) == 1
+    assert len({each.attempt for each in done.receipts}) == len(done.receipts)
+    assert all(exchange.closed for exchange in done.transport.exchanges)
+    return done
+
+
+def late(seconds: float) -> Scripted:
+    """A stream that begins after so many seconds."""
+    return stream(After(seconds, STREAM))

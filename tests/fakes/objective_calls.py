@@ -1,0 +1,64 @@
+"""Calls, receipts and decisions of a router of objectives."""
+
+import json
+from typing import Any
+
+from proxy.calls.route_choice import RoutingDecision, requested_routes
+from proxy.records.call import Call
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.objectives.router import ObjectiveRouter
+from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.objective import Objective
+from slo.usage import Usage
+from tests.fakes.call_dependencies import call
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.objective_replicas import START, tracks
+
+CATALOG = two_model_catalog()
+USER = {"role": "user", "content": "Hello"}
+COUNT = iter(range(10**9))
+
+
+def chat(*messages: Any, **fields: Any) -> Call:
+    said = {"model": "m", "stream": True, "messages": messages or [USER], **fields}
+    return call(json.dumps(said).encode(), id=f"call_{next(COUNT)}", arrived=START)
+
+
+def wheel(*objectives: Objective, known: Any = CATALOG) -> ObjectiveRouter:
+    return ObjectiveRouter(tracks(*objectives), known)
+
+
+def down(
+    level: int, share: float = 0.0, state: ControllerState = ControllerState.DEGRADED
+) -> ControllerSnapshot:
+    return ControllerSnapshot(state=state, level=level, since=0.0, share=share)
+
+
+def decide(
+    made: ObjectiveRouter, asking: Call | None = None, known: Any = CATALOG
+) -> RoutingDecision:
+    asking = asking or chat()
+    return made.decide(asking, requested_routes(asking, known))
+
+
+def receipt(asking: Call, **fields: Any) -> Receipt:
+    said: dict[str, Any] = {
+        "call_id": asking.id,
+        "started": START,
+        "team": "team_1",
+        "key_id": "key_1",
+        "endpoint": asking.endpoint,
+        "route": "one/m",
+        "status": 200,
+        "outcome": Outcome.ANSWERED,
+        "duration": 1.0,
+        "ttft": 0.2,
+        "usage": Usage(input=10, output=2),
+        "cost_nanos": 100,
+    }
+    return Receipt(**{**said, **fields})
+
+
+def counted(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
+    """Return what was counted, by arm."""
+    return {key: count for (key, _), count in made.tally.drain().items()}

@@ -1,0 +1,143 @@
+"""A receipt says what was planned and compacted, and what that saved."""
+
+import msgspec
+import pytest
+
+from proxy.calls.settlement import (
+    AttemptInfo,
+    build_receipt,
+)
+from proxy.prefix.explain.reasons import CacheMiss, MissReason
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.records.compaction_result import CompactionResult
+from proxy.records.receipt import Receipt
+from proxy.records.timeline import Timeline
+from slo.price import (
+    PricePeriod,
+    PriceSheet,
+    Tariff,
+)
+from slo.usage import Usage
+from tests.fakes.call_dependencies import RATES, call, route
+from tests.proxy.calls.settled_calls import BODY, SEAL, Ticks, ended, there
+from tests.proxy.prefix.planning_requests import (
+    TARGETS,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
+
+
+def again(share: float = 0.0) -> Planned:
+    """The second call of a conversation, planned."""
+    process = PlanningProcess(TARGETS["block-chain"], share=share)
+    process.answered(planning_request(body(*conversation_messages(0))))
+    return process.planned(planning_request(body(*conversation_messages(1))))
+
+
+def told(planned: Planned | Passthrough, **fields: object) -> Receipt:
+    attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
+    return build_receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
+
+
+def test_a_receipt_says_what_was_planned():
+    planned = again()
+    made = told(planned)
+
+    assert made.conversation == planned.draft.conversation.hex()
+    assert (made.arm, made.layout) == ("treated", 0)
+    assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
+    assert told(again(share=1.0)).arm == "control"
+
+
+def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
+    planned = again()
+    total = planned.evidence.sent.estimate
+    expected = planned.evidence.expected.tokens
+
+    assert expected > 0
+    assert told(planned, usage=None).expected_read == expected
+    assert told(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
+        2 * expected, rel=0.01
+    )
+
+
+def test_a_receipt_says_why_the_cache_missed():
+    miss = CacheMiss(reason=MissReason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
+    made = told(again(), miss=miss)
+
+    assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
+    assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
+
+
+def test_a_call_that_was_not_planned_says_nothing_of_it():
+    made = told(Passthrough("too large"))
+
+    assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
+    assert made.unplanned_why == "too large"
+
+
+def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
+    made = told(Passthrough(reason="under_2_kb"))
+
+    assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
+
+
+def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
+    compaction = CompactionResult(
+        mode="facts",
+        why="pays",
+        is_compacted=True,
+        messages=12,
+        before=600,
+        after=150,
+        needed=4,
+        lost=1,
+    )
+    kept = build_receipt(
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
+        ended(),
+        Timeline(Ticks()),
+        SEAL,
+    )
+    guessed = build_receipt(
+        AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
+        ended(estimated=True),
+        Timeline(Ticks()),
+        SEAL,
+    )
+
+    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
+    assert kept.compacted_messages == 12
+    assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
+    assert kept.compaction_nanos == 450 * 90
+    assert guessed.compaction_nanos is None
+
+
+def warm() -> Planned:
+    """A call that reads by our marks what Anthropic would not have stored without them."""
+    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
+    for turns in range(6):
+        call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
+        planned = process.planned(call)
+        process.answered(call)
+    return planned
+
+
+def test_a_receipt_says_what_planning_should_have_saved():
+    planned = warm()
+    total = planned.evidence.sent.estimate
+    rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
+    tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
+    attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
+    end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
+    made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)
+
+    assert planned.direct is not None
+    assert made.planning_nanos is not None
+    assert made.cost_nanos is not None
+    assert made.planning_nanos > made.cost_nanos
+    assert told(planned, usage=None).planning_nanos is None
+    assert told(again(), usage=Usage(input=100)).planning_nanos == 0
+    assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None

@@ -1,0 +1,47 @@
+"""Boards and rules as operators get them."""
+
+import pytest
+import yaml
+
+from dashboards.grafana.boards import board_files
+from proxy.cli.dashboards import dashboards
+from proxy.settings import Settings
+from slo.policies.file import Policies
+from tests.fakes.admission_harness import NOW, budget
+from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.objectives import objective
+
+
+@pytest.fixture
+def typed(tmp_path):
+    return CommandRunner(tmp_path, NOW)
+
+
+def commands(terminal):
+    policies = Policies(budgets=(budget(),), objectives=(objective(),))
+    return dashboards(terminal, Settings, lambda _: policies)
+
+
+def test_rules_of_objectives_budgets_and_caches_are_one_file(typed):
+    groups = yaml.safe_load(typed.said(commands, "prometheus"))["groups"]
+
+    assert [each["name"] for each in groups] == [
+        "thriftgate-objectives", "thriftgate-budgets", "thriftgate-caches",
+    ]  # fmt: skip
+
+
+def test_a_file_is_written_for_each_board_into_a_folder_that_is_made(typed, tmp_path):
+    said = typed.said(commands, "grafana", "--out", str(tmp_path / "new" / "boards"))
+
+    written = {path.name: path.read_text() for path in (tmp_path / "new" / "boards").iterdir()}
+    assert written == dict(board_files())
+    assert "Wrote 6 boards" in said
+
+
+def test_a_folder_that_cannot_be_written_is_named(typed, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    said = typed.refused(commands, "grafana", "--out", str(tmp_path / "file"))
+
+    assert f"Cannot write to {tmp_path / 'file'}" in said
+    assert "--out" in said

@@ -1,0 +1,159 @@
+"""Commands import no more than they need, so that they begin at once."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.cli.main import _TABLE
+from tests.proxy.cli.typed_commands import told
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+#: What takes long to import: libraries, most of them longer than a command takes to run, and the
+#: parts of ours that do a command's work.
+HEAVY = {
+    "aiohttp", "alembic", "argon2", "bpe_openai", "fastapi", "httpx", "httpx2", "jinja2",
+    "narwhals", "openai", "opentelemetry", "plotly", "prometheus_client", "psycopg", "redis",
+    "sqlalchemy", "sqlalchemy.dialects.postgresql", "starlette", "uvicorn", "uvloop", "yaml",
+}  # fmt: skip
+WORK = {
+    "compaction.compact", "proxy.services", "proxy.app", "proxy.configuration", "proxy.tools.demo",
+    "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.serving",
+    "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.policies",
+}  # fmt: skip
+
+#: Each command typed as in ``typed``, but in a process that has imported none of what it needs: a
+#: fork of one that has imported the table of commands and nothing else. What it has imported when
+#: it ends is the last line.
+_IMPORTS = """
+import json, os, sys
+import attr, pydantic, rich.markdown, rich.table  # libraries that any command may import
+from proxy.cli.main import _commands
+
+for line in sys.stdin:
+    words, environment, stderr = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.environ.clear()
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT), 2)
+    try:
+        _commands(words)
+    finally:
+        print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def importer() -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", _IMPORTS]
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        yield process
+
+
+@pytest.fixture
+def imported(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..., set[str]]:
+    """Slow modules that were imported when a command ends with that status."""
+
+    def run(*words: str, code: int = 0, **settings: str) -> set[str]:
+        env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
+        environment = {**os.environ, **env}  # noqa: TID251 - the child's
+        said = tmp_path / "imported"
+        assert importer.stdin is not None
+        assert importer.stdout is not None
+        importer.stdin.write(json.dumps([words, environment, str(said)]) + "\n")
+        importer.stdin.flush()
+        status = int(importer.stdout.readline())
+        assert status == code, said.read_text()
+        return set(said.read_text().splitlines()[-1].split()) & (HEAVY | WORK)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words", [("--version",), ("--help",), *((name, "--help") for name in _TABLE)]
+)
+def test_version_and_help_import_nothing_that_does_work(words, imported):
+    assert imported(*words) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "settings"),
+    [
+        (("serve",), 1, {"port": "none"}),
+        (("check",), 1, {"port": "none"}),
+        (("report",), 1, {"port": "none"}),
+        (("budgets",), 1, {"port": "none"}),
+        (("demo", "--calls", "0"), 2, {}),
+        (("simulator", "--regime", "none"), 2, {}),
+        (("key", "create"), 2, {}),
+        (("report", "--zone", "Nowhere/GatewayFixture"), 1, {}),
+    ],
+)
+def test_a_command_that_is_refused_has_imported_nothing_that_does_work(
+    words, code, settings, imported
+):
+    assert imported(*words, code=code, **settings) == set()
+
+
+@pytest.mark.parametrize(("command", "code"), [(("serve",), 1), (("compact", "none.json"), 2)])
+def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(
+    command, code, tmp_path, imported
+):
+    settings = {} if code == 2 else {"policies": str(tmp_path / "none.toml")}
+
+    assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report",),
+        ("report", "cost"),
+        ("savings",),
+        ("layout", "list"),
+        ("compaction", "list"),
+        ("key", "list"),
+        ("budgets",),
+        ("alerts",),
+    ],
+)
+def test_a_command_that_reads_the_ledger_imports_no_server_and_no_driver_of_another(
+    words, imported
+):
+    told("migrate")
+
+    assert imported(*words) & HEAVY <= {"sqlalchemy"}
+
+
+def test_the_hash_of_a_user_imports_no_provider_and_no_settlement(imported):
+    told("migrate")
+    found = imported("user", "hash", "somebody", code=1)  # no team yet
+
+    assert found & HEAVY == {"sqlalchemy"}
+    assert not found & {"proxy.calls.settlement", "proxy.prefix.planner", "proxy.providers"}
+
+
+def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imported):
+    assert not imported("check") & HEAVY
+
+
+def test_the_state_of_engines_is_shown_without_a_database_a_client_and_the_catalog(imported):
+    assert imported("engine", "status") == set()
+
+
+def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imported):
+    found = imported("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
+
+    assert "proxy.tools.simulator" in found
+    assert not found & {"alembic", "psycopg", "redis", "sqlalchemy"}

@@ -1,0 +1,62 @@
+"""Passwords are hashed by Argon2 off the event loop, a few at a time."""
+
+import asyncio
+
+import pytest
+
+from proxy.errors import Unready
+from proxy.pages.access import passwords
+from proxy.pages.access.passwords import Passwords, check_new_password
+from tests.fakes.refusals import refusing
+
+
+def test_a_password_matches_its_hash_alone() -> None:
+    made = Passwords()
+
+    async def play() -> None:
+        hashed = await made.hash("correct horse battery")
+        assert hashed.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+        assert await made.matches(hashed, "correct horse battery")
+        for wrong in ("", "correct horse", "correct horse battery "):
+            assert not await made.matches(hashed, wrong)
+        assert not await made.matches("no hash", "correct horse battery")
+        assert not made.is_outdated(hashed)
+
+    asyncio.run(play())
+    made.close()
+
+
+def test_nobodys_password_is_checked_by_the_same_parameters_as_everybodys() -> None:
+    """A name that nobody has takes as long as one that somebody has."""
+    made = Passwords()
+    assert not made.is_outdated(passwords._NOBODYS)
+    assert not asyncio.run(made.matches(None, "anything"))
+    made.close()
+
+
+def test_more_hashes_than_fit_are_refused_instead_of_queued() -> None:
+    made = Passwords()
+
+    async def play() -> list[object]:
+        tries = (made.matches(None, "x") for _ in range(passwords._MAX_PENDING + 2))
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    results = asyncio.run(play())
+    assert sum(isinstance(each, Unready) for each in results) == 2
+    assert results.count(False) == passwords._MAX_PENDING
+    assert asyncio.run(made.matches(None, "x")) is False
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [
+        ("short", "12 to 256 characters"),
+        ("x" * 257, "12 to 256 characters"),
+        ("Annabel-12345", "does not contain your name"),
+    ],
+)
+def test_a_weak_password_is_refused(password: str, why: str) -> None:
+    with refusing(400, match=why):
+        check_new_password(password, "annabel")
+    check_new_password("correct horse battery", "annabel")

@@ -1,0 +1,162 @@
+"""Signing in and out: what opens the pages, to which of them it leads, and what is kept."""
+
+from http.cookies import SimpleCookie
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from dashboards.access import Role
+from proxy.pages.access.sessions import FRESH_S
+from proxy.pages.access.sign_in_limits import MAX_FAILURES_OF_NAME
+from tests.fakes.admin_browser import TOKEN, Browser
+from tests.fakes.asgi import Connection
+from tests.fakes.page_access import PASSWORD, a_person
+
+
+def sign_in(browser: Browser, headers: dict[str, str] | None = None, **fields: str) -> Connection:
+    return browser.post("/sign-in", urlencode(fields).encode(), **(headers or {}))
+
+
+def test_the_page_that_was_wanted_follows_the_form() -> None:
+    browser = Browser()
+    asked = browser.get("/calls/none?tz=Europe/Berlin").headers["location"]
+    assert asked == f"/admin/sign-in?next={quote('/admin/calls/none?tz=Europe/Berlin', safe='')}"
+
+    form = browser.get(asked.removeprefix("/admin")).body.decode()
+    assert 'name="next" value="/admin/calls/none?tz=Europe/Berlin"' in form
+
+    fields = {"token": TOKEN, "next": "/admin/calls/none?tz=Europe/Berlin"}
+    got = browser.post("/sign-in", urlencode(fields).encode())
+    assert got.headers["location"] == "/admin/calls/none?tz=Europe/Berlin"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/v1/models",
+        "/adminx",
+        "/admin/\\evil",
+        "/admin/../v1/models",
+        "/admin/x\ny",
+    ],
+)
+def test_signing_in_leads_to_no_other_place(wanted: str) -> None:
+    got = Browser().post("/sign-in", urlencode({"token": TOKEN, "next": wanted}).encode())
+
+    assert (got.status, got.headers["location"]) == (303, "/admin")
+
+
+def test_a_person_signs_in_by_name_and_password() -> None:
+    browser = Browser(token="")
+    got = sign_in(browser, name="ann", password=PASSWORD)
+
+    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert ">ann</a> <small>admin</small>" in browser.get().body.decode()
+
+
+@pytest.mark.parametrize(("name", "password"), [("ann", "wrong"), ("bob", PASSWORD), ("", "")])
+def test_a_wrong_password_and_a_name_that_nobody_has_are_told_alike(
+    name: str, password: str
+) -> None:
+    browser = Browser(token="")
+    got = sign_in(browser, name=name, password=password)
+
+    assert (got.status, "set-cookie" in got.headers) == (401, False)
+    assert "No person has this name and this password." in got.body.decode()
+
+
+@pytest.mark.parametrize("name", ["ann", "nobody"])
+def test_passwords_cannot_be_guessed_at_length_whether_there_is_such_a_person_or_not(
+    name: str,
+) -> None:
+    browser = Browser(token="")
+    for _ in range(MAX_FAILURES_OF_NAME):
+        assert sign_in(browser, name=name, password="wrong").status == 401
+    late = sign_in(browser, name=name, password=PASSWORD)
+
+    assert (late.status, late.headers["retry-after"]) == (429, "301")
+    browser.watch.now += 300.0
+    assert sign_in(browser, name=name, password=PASSWORD).status == (303 if name == "ann" else 401)
+
+
+def test_a_link_signs_in_once_by_a_button_and_not_by_being_looked_at() -> None:
+    browser = Browser(token="")
+    browser.kept.links["c0de"] = "ann"
+    for _ in range(2):  # as programs do that look at links in messages
+        assert 'name="code" value="c0de"' in browser.get("/sign-in?code=c0de").body.decode()
+
+    assert sign_in(browser, code="c0de").status == 303
+    assert browser.get().status == 200
+    again = sign_in(Browser(token=""), code="c0de")
+    assert (again.status, "used already" in again.body.decode()) == (401, True)
+
+
+def test_whoever_has_no_password_is_asked_to_set_one() -> None:
+    browser = Browser(token="")
+    browser.kept.people["new"] = a_person("new")
+    object.__setattr__(browser.kept.people["new"], "has_password", False)
+    browser.kept.links |= {"one": "new", "two": "new"}
+
+    assert sign_in(browser, code="one").headers["location"] == "/admin/account"
+    assert sign_in(browser, code="two", next="/admin/").headers["location"] == "/admin/"
+
+
+def test_an_id_that_somebody_else_planted_is_not_taken_over() -> None:
+    browser = Browser(token="")
+    planted = "thriftgate_admin=" + "x" * 43
+    browser.cookie = planted
+    sign_in(browser, name="ann", password=PASSWORD)
+    assert browser.cookie != planted
+
+    browser.cookie = planted
+    assert browser.get().status == 303
+
+
+def test_over_https_only_the_cookie_bound_to_this_host_counts() -> None:
+    browser = Browser(token="")
+    https = {"x_forwarded_proto": "https"}
+    got = sign_in(browser, https, name="ann", password=PASSWORD)
+    (cookie,) = SimpleCookie(got.headers["set-cookie"]).values()
+    assert cookie.key == "__Host-thriftgate_admin"
+    assert (cookie["path"], cookie["secure"], cookie["domain"]) == ("/", True, "")
+    assert browser.get(**https).status == 200
+
+    browser.cookie = f"thriftgate_admin={cookie.value}"
+    assert browser.get(**https).status == 303
+
+
+def test_a_session_of_a_token_that_was_replaced_opens_nothing() -> None:
+    browser = Browser()
+    browser.sign_in()
+    other = Browser(token="another-token-of-24-chars")
+    other.kept.sessions, other.cookie = browser.kept.sessions, browser.cookie
+
+    assert browser.get().status == 200
+    assert other.get().status == 303
+
+
+def test_a_change_of_role_holds_within_seconds() -> None:
+    browser = Browser(token="")
+    sign_in(browser, name="ann", password=PASSWORD)
+    assert browser.get("/calls").status == 503  # allowed, but there is no database here
+    browser.kept.people["ann"] = a_person("ann", Role.VIEWER, "team_a")
+    browser.watch.now += FRESH_S
+
+    assert browser.get("/calls").status == 403
+
+
+def test_while_the_database_is_away_people_wait_and_the_token_works() -> None:
+    browser = Browser()
+    browser.kept.is_away = True
+    late = sign_in(browser, name="ann", password=PASSWORD)
+    assert late.status == 503
+
+    assert sign_in(browser, token=TOKEN).status == 303
+    assert browser.get().status == 200
+
+
+def test_the_form_has_a_button_for_the_identity_provider_where_there_is_one() -> None:
+    assert "Sign in with Acme" in Browser(provider="Acme").get("/sign-in").body.decode()
+    assert "/admin/sso" not in Browser().get("/sign-in").body.decode()

@@ -1,0 +1,242 @@
+"""Sign-in at an identity provider: groups give roles, and each callback belongs to its browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role
+from proxy.errors import OperatorError
+from proxy.pages.access.identity_provider import IdentityProvider, ProviderSettings
+from proxy.pages.access.single_sign_on import (
+    SingleSignOn,
+    granted_role,
+    parse_group_roles,
+    router,
+)
+from proxy.pages.store_questions import StoreQuestions
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection
+from tests.fakes.board import NOW
+from tests.fakes.dashboard import Dashboard, new_cookie
+from tests.fakes.identity_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    ISSUER,
+    REDIRECT_URI,
+    FakeProvider,
+)
+
+ROLES = "ops=admin, leads=team-admin:acme, leads-2=team-admin:other, money=finance"
+
+
+class Site:
+    """A dashboard whose people sign in at a provider, and a browser before it."""
+
+    def __init__(self, store: Store, folder: Path, *, creates_people: bool = False) -> None:
+        self.store = store
+        self.dashboard = Dashboard(store, folder)
+        self.fake = FakeProvider(NOW)
+        settings = ProviderSettings(
+            issuer=ISSUER,
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            redirect_uri=REDIRECT_URI,
+        )
+        provider = IdentityProvider(settings, lambda: NOW, self.fake.transport())
+        ask, people = StoreQuestions(store), (store.users, store.teams)
+        single = SingleSignOn(provider, parse_group_roles(ROLES), people, ask, b"s" * 32)
+        self.now = NOW
+        routes = router(
+            single, self.dashboard.access, lambda: self.now, creates_people=creates_people
+        )
+        self.dashboard.app.include_router(routes)
+
+    def begin(self, wanted: str = "") -> tuple[str, str]:
+        """The cookie of an attempt, and the provider's URL."""
+        sent = self.dashboard.ask("GET", f"/admin/sso?next={wanted}")
+        assert sent.status == 303
+        return new_cookie(sent), sent.headers["location"]
+
+    def call_back(self, cookie: str, query: str) -> Connection:
+        path = f"/admin/sso/callback?{query}"
+        return self.dashboard.ask("GET", path, cookie=cookie, sec_fetch_site="cross-site")
+
+    def sign_in(self, **claims: Any) -> Connection:
+        self.fake.claims = claims
+        cookie, url = self.begin()
+        code, state = self.fake.sign_in(url)
+        return self.call_back(cookie, f"code={code}&state={state}")
+
+
+@pytest.fixture
+def site(store: Store, tmp_path: Path) -> Iterator[Site]:
+    made = Site(store, tmp_path)
+    yield made
+    made.dashboard.close()
+
+
+@pytest.fixture
+def open_site(store: Store, tmp_path: Path) -> Iterator[Site]:
+    made = Site(store, tmp_path, creates_people=True)
+    yield made
+    made.dashboard.close()
+
+
+def session_of(got: Connection) -> str:
+    """The cookie of the session that an answer opens; it deletes the attempt's, too."""
+    cookies: list[str] = [
+        value.decode() for name, value in got.sent[0]["headers"] if name == b"set-cookie"
+    ]
+    (opened,) = [each for each in cookies if each.startswith("thriftgate_admin=")]
+    assert any(each.startswith('thriftgate_sso=""') for each in cookies)
+    return opened.partition(";")[0]
+
+
+def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_group(
+    site: Site,
+) -> None:
+    site.dashboard.add_person("ann@acme.example", Role.VIEWER)
+    got = site.sign_in(groups=["leads", "leads-2", "unknown"])
+    assert got.status == 303
+
+    who = site.dashboard.ask("GET", "/api/v1/session", cookie=session_of(got))
+    assert b'"name":"ann@acme.example","role":"team-admin"' in who.body
+    ann = site.store.users.find("ann@acme.example")
+    assert ann is not None
+    assert ann.teams == {site.dashboard.own, site.dashboard.other}
+    actions = [each.change.action for each in site.store.audit.entries(9, who="identity provider")]
+    assert sorted(actions) == ["change role", "link to identity provider"]
+
+
+def test_a_change_of_groups_changes_the_role_at_the_next_sign_in(open_site: Site) -> None:
+    assert open_site.sign_in(groups=["ops"]).status == 303
+    assert open_site.sign_in(groups=["money"]).status == 303
+
+    ann = open_site.store.users.by_subject(f"{ISSUER} u-1")
+    assert ann is not None
+    assert (ann.name, ann.role) == ("ann", Role.FINANCE)
+
+
+def text(got: Connection) -> str:
+    return " ".join(got.body.decode().replace("&#39;", "'").split())
+
+
+def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified(
+    site: Site,
+) -> None:
+    got = site.sign_in()
+    assert (got.status, "nobody has added you" in text(got)) == (403, True)
+
+    site.dashboard.add_person("ann@acme.example", Role.VIEWER)
+    assert site.sign_in(email_verified=False).status == 403
+    assert site.sign_in(email_verified="true").status == 403
+
+
+def test_nobody_takes_over_a_person_who_has_a_password(open_site: Site) -> None:
+    ann = open_site.dashboard.add_person("ann@acme.example", Role.ADMIN)
+    open_site.store.users.set_password(ann.id, "$argon2id$1", now=NOW, who="ann")
+    got = open_site.sign_in(preferred_username="ann@acme.example")
+
+    assert (got.status, "already" in text(got)) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("claims", "status", "why"),
+    [
+        ({"groups": ["unknown"]}, 403, "none of your groups has a role here"),
+        ({"groups": None}, 403, "none of your groups has a role here"),
+        ({"nonce": "another"}, 401, "nonce"),
+        ({"aud": "another"}, 401, "aud"),
+    ],
+)
+def test_a_sign_in_that_fails_says_why_and_opens_nothing(
+    open_site: Site, claims: dict[str, Any], status: int, why: str
+) -> None:
+    got = open_site.sign_in(**claims)
+
+    assert (got.status, why in text(got)) == (status, True)
+    assert "set-cookie" not in got.headers
+
+
+def test_a_disabled_person_stays_out(open_site: Site) -> None:
+    open_site.sign_in()
+    ann = open_site.store.users.by_subject(f"{ISSUER} u-1")
+    assert ann is not None
+    open_site.store.users.set_disabled(ann.id, disabled=True, now=NOW, who="root")
+    got = open_site.sign_in()
+
+    assert (got.status, "your access was disabled" in text(got)) == (403, True)
+
+
+def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(open_site: Site) -> None:
+    cookie, url = open_site.begin()
+    code, state = open_site.fake.sign_in(url)
+    query = f"code={code}&state={state}"
+    others, _ = open_site.begin()
+    for wrong in ("", others, cookie[:-2] + "xx", cookie.replace("~", "")):
+        assert open_site.call_back(wrong, query).status == 401
+    assert open_site.call_back(cookie, f"code={code}&state={state}x").status == 401
+    open_site.now += 600.0
+    assert open_site.call_back(cookie, query).status == 401
+    open_site.now -= 1.0
+    assert open_site.call_back(cookie, query).status == 303
+
+    replayed = open_site.call_back(cookie, query)
+    assert (replayed.status, "used already" in text(replayed)) == (401, True)
+
+
+def test_a_refusal_of_the_provider_is_told_as_text(open_site: Site) -> None:
+    cookie, url = open_site.begin()
+    _, state = open_site.fake.sign_in(url)
+    got = open_site.call_back(cookie, f"error=<script>&state={state}")
+
+    assert (got.status, b"&lt;script&gt;" in got.body) == (403, True)
+    assert b"<script>" not in got.body
+
+
+@pytest.mark.parametrize(
+    ("wanted", "follows"),
+    [("/admin/costs", "/admin/costs"), ("//evil.example", "/admin"), ("/v1", "/admin")],
+)
+def test_the_page_that_was_wanted_follows_and_no_other_site(
+    open_site: Site, wanted: str, follows: str
+) -> None:
+    cookie, url = open_site.begin(wanted)
+    code, state = open_site.fake.sign_in(url)
+
+    got = open_site.call_back(cookie, f"code={code}&state={state}")
+    locations = [value for name, value in got.sent[0]["headers"] if name == b"location"]
+    assert locations == [follows.encode()]
+
+
+def test_the_first_entry_decides_the_role_and_its_entries_the_teams() -> None:
+    roles, teams = parse_group_roles(ROLES), {"acme": "team_1", "other": "team_2"}
+
+    def granted(*groups: str) -> Any:
+        return granted_role(roles, frozenset(groups), teams)
+
+    assert granted("money", "leads") == (Role.TEAM_ADMIN, {"team_1"})
+    assert granted("leads-2", "leads") == (Role.TEAM_ADMIN, {"team_1", "team_2"})
+    assert granted("ops", "leads") == (Role.ADMIN, frozenset())
+    assert granted_role(roles, frozenset({"leads"}), {}) == (Role.TEAM_ADMIN, frozenset())
+    assert granted() is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("ops", "'ops' is no group=role"),
+        ("ops=root", "'ops=root' is no group=role"),
+        ("leads=viewer", "write leads=viewer:TEAM"),
+    ],
+)
+def test_roles_of_groups_that_cannot_be_read_say_which_entry(said: str, why: str) -> None:
+    with pytest.raises(OperatorError, match=why):
+        parse_group_roles(f"money=finance,{said}")
+
+
+def test_a_group_may_have_signs_in_its_name() -> None:
+    (one,) = parse_group_roles("cn=ops:all=admin")
+    assert (one.group, one.role, one.team) == ("cn=ops:all", Role.ADMIN, "")

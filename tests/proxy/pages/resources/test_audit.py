@@ -1,0 +1,47 @@
+"""The audit log over the API."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role
+from proxy.store.store import Store
+from tests.fakes.board import NOW
+from tests.fakes.dashboard import Dashboard
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path)
+    yield made
+    made.close()
+
+
+def entries(dashboard: Dashboard, query: str = "") -> Any:
+    answer = dashboard.ask_as(Role.ADMIN, "GET", f"/api/v1/audit?{query}")
+    assert answer.status == 200, answer.body
+    return json.loads(answer.body)
+
+
+def test_changes_are_listed_page_by_page_and_by_person_and_team(dashboard: Dashboard) -> None:
+    for number in range(5):
+        name = f"team {number}"
+        dashboard.store.teams.create(name, now=NOW + 1 + number, who="mei")
+
+    first = entries(dashboard, "limit=2")
+    assert [each["subject"] for each in first["entries"]] == ["team 4", "team 3"]
+    rest = entries(dashboard, f"limit=3&after={first['next']}")
+    assert [each["subject"] for each in rest["entries"]] == ["team 2", "team 1", "team 0"]
+    mine = entries(dashboard, "who=mei")
+    assert (len(mine["entries"]), mine["next"]) == (5, None)
+    (made,) = entries(dashboard, f"team={dashboard.own}")["entries"]
+    assert (made["action"], made["before"]) == ("create team", None)
+    assert made["after"] == {"name": "acme", "keeps_prompts": False}
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=%00", "after=A'--", "limit=x"])
+def test_a_query_that_is_none_is_refused(dashboard: Dashboard, query: str) -> None:
+    assert dashboard.ask_as(Role.ADMIN, "GET", f"/api/v1/audit?{query}").status == 422

@@ -1,0 +1,138 @@
+"""Planning and compaction of features: seen by their teams, changed by those who may."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from compaction.policy import CompactionMode
+from dashboards.access import Role, Viewer
+from proxy.errors import CallerError
+from proxy.pages.resources.features import (
+    CompactionModeRequest,
+    FeaturesResource,
+    LayoutDecision,
+    ModeRequest,
+)
+from proxy.pages.store_questions import StoreQuestions
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.store import Store
+from tests.fakes.board import NOW
+
+MOVES = msgspec.json.encode(Layout(version=1, moves=())).decode()
+
+
+class Desk:
+    """The resource over a store of two teams, and what the audit log says of people's changes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.acme = store.teams.create("acme", now=NOW).id
+        self.other = store.teams.create("other", now=NOW).id
+        self.resource = FeaturesResource(
+            store, StoreQuestions(store), CompactionMode.OFF, lambda: NOW
+        )
+        for team in (self.acme, self.other):
+            store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)
+
+    def audited(self) -> list[AuditedChange]:
+        """Changes by ann, in the order of their names."""
+        found = self.store.audit.entries(100, who="ann")
+        return [each.change for each in sorted(found, key=lambda each: each.change.action)]
+
+    def viewer(self, role: Role) -> Viewer:
+        return Viewer(name="ann", role=role, own_teams=frozenset({self.acme}))
+
+    def change(self, role: Role, kind: str, team: str, *asked: Any) -> None:
+        asyncio.run(getattr(self.resource, kind)(self.viewer(role), team, "chat", *asked))
+
+
+@pytest.fixture
+def desk(store: Store) -> Desk:
+    return Desk(store)
+
+
+def test_a_member_sees_features_of_the_own_team_only(desk: Desk) -> None:
+    found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER)))
+    assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
+    (_, on_gpt) = found[0].layouts
+    assert (on_gpt.family, [each.state for each in on_gpt.versions]) == ("gpt", ["proposed"])
+
+    with pytest.raises(CallerError, match="of this team"):
+        asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.other, "chat"))
+
+
+def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: Desk) -> None:
+    place = LayoutScope(desk.acme, "chat", "gpt")
+    desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=1, family="gpt"))
+    assert desk.store.layouts.standings().of(place).version == 1
+    assert desk.store.layouts.standings().of(place).changed_by == "ann"
+
+    desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=None, family="gpt"))
+    assert desk.store.layouts.standings().of(place).version == 0
+    actions = [change.action for change in desk.audited()]
+    assert actions == ["approve layout", "roll back layout"]
+
+
+def test_modes_of_planning_and_compaction_are_set(desk: Desk) -> None:
+    desk.change(Role.ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.AUTO))
+    desk.change(
+        Role.ADMIN, "set_compaction", desk.other, CompactionModeRequest(mode=CompactionMode.FACTS)
+    )
+
+    scope = LayoutScope(desk.other, "chat")
+    assert desk.store.layouts.standings().of(scope).mode is PlanningMode.AUTO
+    chosen = desk.store.compactions.all_settings().of(desk.other, "chat")
+    assert chosen.mode is CompactionMode.FACTS
+    modes = [(change.before or {}, change.after or {}) for change in desk.audited()]
+    assert [(before["mode"], after["mode"]) for before, after in modes] == [
+        (None, "facts"),
+        (None, "auto"),
+    ]
+
+
+def test_a_suspended_feature_is_resumed_once(desk: Desk) -> None:
+    desk.store.layouts.suspend(LayoutScope(desk.acme, "chat"), "it cost more", NOW)
+    desk.change(Role.TEAM_ADMIN, "resume", desk.acme)
+    assert not desk.store.layouts.standings().of(LayoutScope(desk.acme, "chat")).suspended
+
+    with pytest.raises(CallerError, match="Neither planning nor compaction"):
+        desk.change(Role.TEAM_ADMIN, "resume", desk.acme)
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.FINANCE])
+def test_others_change_nothing(desk: Desk, role: Role) -> None:
+    with pytest.raises(CallerError, match="may not change layouts"):
+        desk.change(role, "set_mode", desk.acme, ModeRequest(mode=PlanningMode.OFF))
+    assert desk.audited() == []
+
+
+def test_a_team_admin_changes_no_other_team(desk: Desk) -> None:
+    with pytest.raises(CallerError, match="of this team"):
+        desk.change(Role.TEAM_ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.OFF))
+
+
+def test_a_version_that_is_not_there_is_named(desk: Desk) -> None:
+    with pytest.raises(CallerError) as refused:
+        desk.change(Role.ADMIN, "decide", desk.acme, LayoutDecision(version=9, family="gpt"))
+    assert refused.value.code == "unknown_layout"
+
+
+def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: Desk) -> None:
+    found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "quiet"))
+
+    (layout,) = found.layouts
+    assert (found.team_name, found.feature) == ("acme", "quiet")
+    assert (layout.mode, layout.version, layout.versions) == (PlanningMode.OBSERVE, 0, [])
+    assert (found.compaction, found.compaction_chosen) == (CompactionMode.OFF, None)
+    listed = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER)))
+    assert [each.feature for each in listed] == ["chat"]
+
+
+def test_a_feature_of_a_team_that_is_not_there_is_refused(desk: Desk) -> None:
+    with pytest.raises(CallerError) as refused:
+        asyncio.run(desk.resource.get(desk.viewer(Role.ADMIN), "team_none", "chat"))
+    assert (refused.value.code, refused.value.status) == ("unknown_team", 404)

@@ -1,0 +1,49 @@
+"""Models with the prices of now, and engines as gateways see them."""
+
+import asyncio
+from pathlib import Path
+
+from dashboards.access import Role, Viewer
+from proxy.configuration import read_catalog
+from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, TrafficFile
+from proxy.pages.resources.models import ModelsResource
+from proxy.settings import Settings
+from tests.fakes.board import NOW
+
+BOB = Viewer(name="bob", role=Role.VIEWER)
+
+
+def resource(folder: Path) -> ModelsResource:
+    catalog = read_catalog(Settings())
+    return ModelsResource(
+        lambda: catalog, lambda route: route.upstream.name == "anthropic", folder, lambda: NOW
+    )
+
+
+def test_a_model_has_the_standard_prices_of_now(tmp_path: Path) -> None:
+    found = {each.id: each for each in asyncio.run(resource(tmp_path).models(BOB))}
+
+    (sonnet, *_) = (each for name, each in found.items() if name.startswith("claude-sonnet"))
+    route = sonnet.routes[0]
+    assert route.is_priced
+    assert route.can_answer
+    assert route.input
+    assert route.cache_read
+    assert route.cache_read < route.input < route.cache_writes["5 min"] < route.cache_writes["1 h"]
+    assert not next(iter(found.values())).routes[0].can_answer
+
+
+def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
+    replica = ReplicaTraffic(
+        name="local:0",
+        profile="local",
+        model="tiny",
+        base_url="http://127.0.0.1:1",
+        is_healthy=True,
+        reuse=PrefixReuse(prompt_tokens=100, available=80, captured=70, delivered=60),
+    )
+    TrafficFile(tmp_path, 7).write(EngineTraffic(pid=7, at=NOW, replicas=(replica,)))
+    TrafficFile(tmp_path, 8).write(EngineTraffic(pid=8, at=NOW - 999, replicas=(replica,)))
+
+    (found,) = asyncio.run(resource(tmp_path).engines(BOB))
+    assert (found.gateway, found.name, found.delivered) == (7, "local:0", 60)

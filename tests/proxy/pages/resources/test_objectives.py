@@ -1,0 +1,90 @@
+"""Objectives as people of each role see and pin them."""
+
+import asyncio
+
+import pytest
+
+from dashboards.access import Role, Viewer
+from proxy.errors import CallerError
+from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
+from proxy.pages.store_questions import StoreQuestions
+from proxy.store.store import Store
+from tests.fakes.board import NOW, FakeBoard, a_ceiling, a_reroute, an_objective, overview
+
+ADMIN = Viewer(name="ann", role=Role.ADMIN)
+
+
+class Desk:
+    """The resource over a board and a store, with what it wrote to the audit log."""
+
+    def __init__(self, store: Store) -> None:
+        objectives = [
+            an_objective(name="everyone"),
+            an_objective(name="acme", team="acme"),
+            an_objective(name="other", team="other"),
+        ]
+        reroutes = [a_reroute(objective="acme"), a_reroute(objective="other")]
+        ceilings = [a_ceiling(name="all"), a_ceiling(name="others", team="other")]
+        board = FakeBoard(overview(objectives=objectives, reroutes=reroutes, ceilings=ceilings))
+        self.store = store
+        self.resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+
+
+def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) -> None:
+    team = store.teams.create("acme", now=NOW)
+    viewer = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({team.id}))
+
+    found = asyncio.run(Desk(store).resource.list(viewer))
+
+    assert [each.name for each in found.objectives or ()] == ["everyone", "acme"]
+    assert [each.objective for each in found.reroutes or ()] == ["acme"]
+    assert [each.name for each in found.ceilings] == ["all"]
+
+
+def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
+    desk = Desk(store)
+    asked = PinRequest(level=2, seconds=3600.0, why="an incident")
+
+    asyncio.run(desk.resource.pin(ADMIN, "everyone", asked))
+    (pin,) = store.pins.current_pins(NOW).values()
+    assert (pin.objective, pin.level, pin.until, pin.why, pin.who) == (
+        "everyone",
+        2,
+        NOW + 3600,
+        "an incident",
+        "ann",
+    )
+
+    asyncio.run(desk.resource.release(ADMIN, "everyone"))
+    assert store.pins.current_pins(NOW) == {}
+    changes = {each.change.action: each.change for each in store.audit.entries(10, who="ann")}
+    assert {name: each.subject for name, each in changes.items()} == {
+        "pin objective": "everyone",
+        "release objective": "everyone",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "code"),
+    [("everyone", 3, "unknown_level"), ("none", 1, "unknown_objective")],
+)
+def test_a_pin_of_what_is_not_there_is_refused(
+    store: Store, name: str, level: int, code: str
+) -> None:
+    desk = Desk(store)
+    with pytest.raises(CallerError) as refused:
+        asyncio.run(desk.resource.pin(ADMIN, name, PinRequest(level=level, seconds=60.0)))
+
+    assert refused.value.code == code
+    assert store.pins.current_pins(NOW) == {}
+    assert store.audit.entries(10, who="ann") == []
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.TEAM_ADMIN, Role.FINANCE])
+def test_only_admins_pin(store: Store, role: Role) -> None:
+    with pytest.raises(CallerError, match="may not pin objectives"):
+        asyncio.run(
+            Desk(store).resource.pin(
+                Viewer(name="bob", role=role), "everyone", PinRequest(level=1, seconds=60.0)
+            )
+        )

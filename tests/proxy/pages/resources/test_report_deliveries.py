@@ -1,0 +1,105 @@
+"""Scheduled reports as people see them: when the next is due, what was sent, and what failed."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role
+from dashboards.scheduled_periods import last_period, periods_after
+from proxy.store.store import Store
+from slo.policies.reports import ReportInterval
+from tests.fakes.board import NOW
+from tests.fakes.dashboard import OWN_TEAM, POLICIES, Dashboard
+
+WEEK = 7 * 86_400.0
+ADDRESS = "mailto:ann@example.com"
+REPORTS = f"""
+[[reports]]
+name = "weekly"
+every = "week"
+mail_to = ["ann@example.com"]
+
+[[reports]]
+name = "own-monthly"
+team = "{OWN_TEAM}"
+every = "month"
+url_env = "REPORTS_TEST_URL"
+secret_env = "REPORTS_TEST_SECRET"
+"""
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path)
+    (tmp_path / "policies.toml").write_text(POLICIES + REPORTS, encoding="utf8")
+    assert made.ask_as(Role.ADMIN, "POST", "/api/v1/configuration/reload").status < 300
+    yield made
+    made.close()
+
+
+def shown(dashboard: Dashboard, role: Role = Role.FINANCE) -> dict[str, Any]:
+    answer = dashboard.ask_as(role, "GET", "/api/v1/reports/scheduled")
+    return {each["name"]: each for each in json.loads(answer.body)}
+
+
+def page(dashboard: Dashboard, role: Role = Role.FINANCE) -> str:
+    return dashboard.ask_as(role, "GET", "/admin/reports").body.decode()
+
+
+def schedule(store: Store, at: float) -> None:
+    """Schedule the weeks that ended before a moment."""
+    last = last_period(ReportInterval.WEEK, "UTC", at)
+    after = partial(periods_after, last=last, every=ReportInterval.WEEK)
+    store.report_deliveries.schedule("weekly", [ADDRESS], last, after, at)
+
+
+def test_the_next_report_is_due_two_hours_after_its_period_ends(dashboard: Dashboard) -> None:
+    weekly = shown(dashboard)["weekly"]
+
+    assert datetime.fromtimestamp(NOW, UTC).isoformat() == "2026-09-21T14:13:20+00:00"
+    assert weekly["next_period"] == "2026-W39"
+    due = datetime.fromtimestamp(weekly["next_due"], UTC)
+    assert due.isoformat() == "2026-09-28T02:00:00+00:00"
+    assert weekly["deliveries"] == []
+    assert "Nothing was due yet" in page(dashboard)
+
+
+def test_deliveries_say_what_was_sent_when_and_what_failed_why(dashboard: Dashboard) -> None:
+    store, deliveries = dashboard.store, dashboard.store.report_deliveries
+    for ago in (3, 2, 1, 0):
+        schedule(store, NOW - ago * WEEK)
+    sent = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
+    assert sent is not None
+    deliveries.mark_sent(sent, NOW - 60)
+    failing = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
+    assert failing is not None
+    deliveries.mark_failed(failing, "it answered 451", NOW + 60)
+    lost = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
+    assert lost is not None
+    deliveries.mark_failed(lost, "it answered 550", None)
+    found = {each["state"]: each for each in shown(dashboard)["weekly"]["deliveries"]}
+
+    assert found["sent"]["sent"] == NOW - 60
+    assert (found["failing"]["why"], found["failing"]["due"]) == ("it answered 451", NOW + 60)
+    assert (found["given up"]["failed_tries"], found["given up"]["due"]) == (1, None)
+    html = page(dashboard)
+    assert "it answered 550" in html
+    assert "given up" in html
+
+
+def test_a_report_that_cannot_be_sent_says_what_is_missing(dashboard: Dashboard) -> None:
+    said = shown(dashboard)["weekly"]["problems"]
+
+    assert said == ["The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set."]
+    assert "REPORTS_TEST_URL is not set" in page(dashboard)
+
+
+def test_a_member_sees_reports_of_own_teams_alone(dashboard: Dashboard) -> None:
+    assert set(shown(dashboard, Role.FINANCE)) == {"weekly", "own-monthly"}
+    assert set(shown(dashboard, Role.VIEWER)) == {"own-monthly"}
+    assert "ann@example.com" not in page(dashboard, Role.VIEWER)

@@ -1,0 +1,150 @@
+from typing import Any
+
+import pytest
+
+from proxy.catalog.catalog import Catalog
+from proxy.pages.resources.savings import SavingsResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.store.sql.ids import id_floor
+from proxy.store.store import Store
+from slo.usage import Usage
+from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.receipts import a_receipt
+
+MILLION = 1_000_000
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return two_model_catalog()
+
+
+@pytest.fixture
+def api(store: Store, catalog: Catalog) -> AdminApi:
+    def make(ask: StoreQuestions):
+        return SavingsResource(store, ask, lambda: catalog, lambda: NOW).router()
+
+    return AdminApi(store, make)
+
+
+def a_call(n: int, days_ago: float = 1, **changes: Any):
+    started = NOW - days_ago * DAY
+    fields = {"route": "lab/model-0", "model": "model-0"} | changes
+    return a_receipt(n, call_id=f"{id_floor(started)[:-4]}{n:04x}", started=started, **fields)
+
+
+def steps(body: Any) -> dict[str, int]:
+    return {each["name"]: each["nanos"] for each in body["steps"]}
+
+
+def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
+    api.keep(
+        a_call(
+            1, team="a", list_nanos=220, cost_nanos=200, read_saved_nanos=900, write_extra_nanos=30,
+            planning_nanos=40, compaction="facts", compaction_nanos=70, conversation="ab",
+        ),
+        a_call(2, team="a", list_nanos=5, cost_nanos=5, compaction_why="notes"),
+        a_call(3, 60, team="a", list_nanos=999, cost_nanos=999, read_saved_nanos=999),
+    )  # fmt: skip
+    body = api.ok("/savings")
+
+    assert steps(body) == {
+        "cache_reads": -860,
+        "cache_writes": 30,
+        "planning": -40,
+        "compaction": -65,
+        "routing": 0,
+        "discounts": -20,
+    }
+    assert body["paid_nanos"] == 205
+    assert body["unmodified_nanos"] + sum(steps(body).values()) == 205
+    assert body["saved_nanos"] == body["unmodified_nanos"] - 205
+
+
+def test_features_have_waterfalls_of_their_own_that_add_up(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x", read_saved_nanos=100, write_extra_nanos=0),
+        a_call(2, team="b", feature="y", read_saved_nanos=5000, write_extra_nanos=9),
+    )
+    body = api.ok("/savings")
+
+    assert [each["feature"] for each in body["features"]] == ["y", "x"]
+    for index, step in enumerate(body["steps"]):
+        assert step["nanos"] == sum(each["steps"][index] for each in body["features"])
+    for each in body["features"]:
+        assert each["unmodified_nanos"] + sum(each["steps"]) == each["paid_nanos"]
+
+
+def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
+    missed: dict[str, Any] = {"miss": "diverged", "miss_nanos": 9, "conversation": "ab"}
+    api.keep(
+        a_call(1, team="a", feature="x", read_saved_nanos=1, write_extra_nanos=0, **missed),
+        a_call(2, team="b", feature="y", read_saved_nanos=2, write_extra_nanos=0, **missed),
+    )
+    mine = api.ok("/savings", of_team("a"))
+
+    assert {each["team"] for each in mine["features"] + mine["next"]} == {"a"}
+    assert steps(mine)["cache_reads"] == -1
+    assert api.ok("/savings", of_team("a"), team="b")["features"] == []
+
+
+def test_replies_of_another_model_are_priced_as_the_one_asked_for(
+    api: AdminApi, catalog: Catalog
+) -> None:
+    asked, *_ = catalog.models.values()
+    usage = Usage(input=MILLION, output=MILLION)
+    api.keep(
+        a_call(1, team="a", model=asked.id, route="lab/small", usage=usage, list_nanos=7),
+        a_call(2, team="a", model="unlisted", route="lab/small", usage=usage, list_nanos=7),
+    )
+    body = api.ok("/savings")
+    tariff = asked.routes[0].tariff
+    assert tariff is not None
+    rates = tariff.periods[-1].sheets[""].rates
+
+    assert -steps(body)["routing"] == (rates.input or 0) + (rates.output or 0) - 7
+    assert body["unknown_routing_calls"] == 1
+
+
+def test_the_next_savings_are_those_that_something_can_be_done_about(api: AdminApi) -> None:
+    missed: dict[str, Any] = {"conversation": "ab", "miss_tokens": 10}
+    api.keep(
+        a_call(1, team="a", feature="x", miss="diverged", miss_nanos=300, **missed),
+        a_call(2, team="a", feature="x", miss="first_seen", miss_nanos=9_000, **missed),
+        a_call(3, team="a", feature="", miss="expired", miss_nanos=500, **missed),
+        a_call(4, team="a", feature="x", miss="unheard of", miss_nanos=9_000, **missed),
+    )
+    found = api.ok("/savings", next=5)["next"]
+
+    assert [(each["kind"], each["feature"], each["month_nanos"]) for each in found] == [
+        ("miss", "", pytest.approx(500, rel=0.05)),
+        ("miss", "x", pytest.approx(300, rel=0.05)),
+    ]
+    assert found[0]["link"] == "/admin/cache?team=a&feature=%28none%29"
+    assert api.ok("/savings", next=1)["next"] == found[:1]
+
+
+def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) -> None:
+    arms = ["treated"] * 60 + ["control"] * 60
+    api.keep(
+        *(
+            a_call(n, 1 + n / 1000, team="a", feature="x", conversation=f"{n:032x}", arm=arm,
+                   cost_nanos=(100 if arm == "treated" else 200) + n)
+            for n, arm in enumerate(arms)
+        )
+    )  # fmt: skip
+    api.ok("/savings")
+    body = api.ok("/savings")
+    (found,) = body["measured"]
+
+    assert (found["finding"], found["feature"]) == ("measured", "x")
+    assert found["low"] < found["share"] < found["high"]
+    assert body["measured_at"] == NOW
+    assert api.ok("/savings", of_team("b"))["measured"] == []
+
+
+def test_cached_tokens_of_unknown_saving_are_said(api: AdminApi) -> None:
+    api.keep(a_call(1, usage=Usage(input=1, cache_read=77)))
+
+    assert api.ok("/savings")["unknown_cached_tokens"] == 77

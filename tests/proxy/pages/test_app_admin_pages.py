@@ -1,0 +1,90 @@
+"""The pages below /admin in a browser: their headers, forms of other sites, and their contents."""
+
+from typing import Any
+
+import pytest
+
+from proxy.pages.browser_requests import HEADERS
+from tests.fakes.admin_browser import Browser
+from tests.fakes.asgi import refusal
+from tests.fakes.board import CALL, FakeBoard, a_rerouted_call, overview
+
+SOURCES = [
+    ({"sec_fetch_site": "same-origin"}, True),
+    ({"sec_fetch_site": "none"}, True),
+    ({"sec_fetch_site": "same-site"}, False),
+    ({"sec_fetch_site": "cross-site"}, False),
+    ({"sec_fetch_site": "cross-site", "origin": "http://gateway:8080"}, False),
+    ({"sec_fetch_site": "same-origin", "origin": "null"}, True),
+    ({"origin": "http://gateway:8080"}, True),
+    ({"origin": "https://gateway:8080"}, True),
+    ({"origin": "http://gateway"}, False),
+    ({"origin": "http://evil.example"}, False),
+    ({"origin": "http://[gateway:8080"}, False),
+    ({"origin": "null"}, False),
+    ({}, True),
+]
+
+
+@pytest.mark.parametrize(("headers", "is_taken"), SOURCES)
+def test_forms_of_other_sites_are_not_taken(headers: dict[str, str], is_taken: bool) -> None:  # noqa: FBT001 - a row
+    browser = Browser()
+    assert browser.sign_in(**headers).status == (303 if is_taken else 403)
+
+    browser.sign_in()
+    left = browser.post("/sign-out", b"", **headers)
+    assert left.status == (303 if is_taken else 403)
+    if not is_taken:
+        assert refusal(left)["code"] == "cross_site"
+        assert browser.get().status == 200
+
+
+def test_every_page_has_a_policy_that_lets_nothing_in(signed_in: Browser) -> None:
+    paths = ("", "/", "/sign-in", f"/calls/{CALL}", "/calls/none")
+    answers = [signed_in.get(path) for path in paths]
+    answers += [signed_in.sign_in("wrong"), signed_in.post("/sign-out")]
+    answers += [signed_in.get()]
+
+    for got in answers:
+        assert got.headers["content-security-policy"] == HEADERS["content-security-policy"]
+        assert got.headers["x-content-type-options"] == "nosniff"
+        assert got.headers["cache-control"] == "no-store"
+        assert got.headers["referrer-policy"] == "same-origin"
+        assert got.headers["x-frame-options"] == "DENY"
+
+
+def test_a_slash_too_many_leads_to_the_page_and_to_no_other_host(browser: Browser) -> None:
+    got = browser.get("/", host="evil.example")
+
+    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert browser.get("/sign-in/").status == 404
+
+
+def test_the_stylesheet_is_one(browser: Browser) -> None:
+    got = browser.get("/static/admin.css")
+
+    assert got.headers["content-type"].startswith("text/css")
+    assert b"prefers-color-scheme" in got.body
+
+
+def test_a_part_that_is_not_known_leaves_the_page_standing() -> None:
+    browser = Browser(FakeBoard(page=overview(counters=None)))
+    browser.sign_in()
+    got = browser.get("/budgets")
+
+    assert got.status == 200
+    assert "Budgets are not available just now" in got.body.decode()
+
+
+def test_a_script_in_a_features_name_is_text() -> None:
+    evil: Any = a_rerouted_call(feature="<script>alert(1)</script>")
+    browser = Browser(FakeBoard(page=overview(rerouted_calls=[evil])))
+    browser.sign_in()
+
+    assert "<script" not in browser.get().body.decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in browser.get().body.decode()
+
+
+def test_pages_only_read(signed_in: Browser) -> None:
+    assert signed_in.post("").status == 405
+    assert signed_in.post(f"/calls/{CALL}").status == 405

@@ -1,0 +1,74 @@
+"""Forms of the page of budgets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dashboards.access import Role
+from proxy.store.store import Store
+from slo.budget import Budget
+from tests.fakes.dashboard import Dashboard
+
+FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path)
+    yield made
+    made.close()
+
+
+def submitted(dashboard: Dashboard, **fields: str) -> Budget | str:
+    """The budget that the form makes, or what the page says instead."""
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/set", {**FORM, **fields})
+    if answer.status != 303:
+        return answer.body.decode()
+    return next(
+        each for each in dashboard.reloader.snapshot.policies.budgets if each.name == FORM["name"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "percents"),
+    [
+        ("", (50, 80, 95)),
+        ("none", ()),
+        ("60", (60,)),
+        (" 60 %,90% ", (60, 90)),
+    ],
+)
+def test_percents_are_written_as_people_write_them(
+    dashboard: Dashboard, text: str, percents: tuple[int, ...]
+) -> None:
+    found = submitted(dashboard, alerts=text, hard="yes")
+
+    assert isinstance(found, Budget)
+    assert found.alerts == percents
+
+
+def test_empty_choices_are_the_defaults_and_no_mistakes(dashboard: Dashboard) -> None:
+    found = submitted(dashboard, hold="", on_loss="", unpriced="", hard="")
+
+    assert isinstance(found, Budget)
+    assert (found.of, found.hard, found.on_loss) == ("*", False, "open")
+
+
+@pytest.mark.parametrize("text", ["half", "60;90", "-1"])
+def test_percents_that_are_none_are_explained(dashboard: Dashboard, text: str) -> None:
+    said = submitted(dashboard, alerts=text)
+
+    assert isinstance(said, str)
+    assert "alerts" in said
+
+
+def test_the_form_offers_the_teams_of_its_viewer(dashboard: Dashboard) -> None:
+    def offered(role: Role) -> str:
+        html = dashboard.ask_as(role, "GET", "/admin/budgets").body.decode()
+        return html.partition('<datalist id="owners">')[2].partition("</datalist>")[0]
+
+    assert "other" in offered(Role.ADMIN)
+    assert "acme" in offered(Role.TEAM_ADMIN)
+    assert "other" not in offered(Role.TEAM_ADMIN)
+    assert offered(Role.VIEWER) == ""

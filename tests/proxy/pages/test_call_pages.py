@@ -1,0 +1,106 @@
+"""Pages of calls and caches over a ledger: filters, a call's story, why a call missed."""
+
+from typing import Any
+
+import pytest
+
+from proxy.store.sql.inserts import inserter
+from proxy.store.store import Store
+from tests.fakes.admin_browser import Browser
+from tests.fakes.board import NOW
+from tests.fakes.receipts import a_receipt
+
+EVIL = "<script>alert(1)</script>"
+
+MISS: dict[str, Any] = {
+    "conversation": "c" * 32,
+    "miss": "expired",
+    "miss_detail": "310 seconds after the last use",
+    "miss_tokens": 900,
+    "miss_nanos": 12_000_000,
+    "expected_read": 1_000,
+}
+
+
+class Pages:
+    """A signed-in browser before three calls of one team, of which one missed."""
+
+    def __init__(self, store: Store) -> None:
+        self.team = store.teams.create("acme", now=NOW).id
+        named: dict[str, Any] = {"team": self.team, "feature": "chat"}
+        self.receipts = [
+            a_receipt(0, started=NOW - 60, **named),
+            a_receipt(
+                1,
+                started=NOW - 59,
+                reroute_reason="chat-ttft: fallback level 1",
+                **{**named, "feature": EVIL},
+            ),
+            a_receipt(2, started=NOW - 58, **named, **MISS),
+        ]
+        inserter(store._engine)(self.receipts)
+        self.browser = Browser(store=store)
+        self.browser.sign_in()
+
+    def text(self, path: str, status: int = 200) -> str:
+        got = self.browser.get(path)
+        assert got.status == status
+        return got.body.decode()
+
+
+@pytest.fixture
+def pages(store: Store) -> Pages:
+    return Pages(store)
+
+
+def test_calls_are_listed_newest_first_with_their_notes(pages: Pages) -> None:
+    html = pages.text("/calls?from=2026-09-20&to=2026-09-22")
+    places = [html.index(f"/admin/calls/{each.call_id}") for each in reversed(pages.receipts)]
+
+    assert places == sorted(places)
+    assert "missed: expired" in html
+    assert "chat-ttft: fallback level 1" in html
+    assert EVIL not in html
+
+
+def test_a_filter_narrows_the_list(pages: Pages) -> None:
+    html = pages.text("/calls?from=2026-09-20&to=2026-09-22&miss=*")
+
+    assert pages.receipts[2].call_id in html
+    assert pages.receipts[0].call_id not in html
+
+
+def test_a_call_tells_its_story_with_its_cost_lines(pages: Pages) -> None:
+    html = pages.text(f"/calls/{pages.receipts[2].call_id}")
+
+    assert "Attempt 1" in html
+    assert "cache_read" in html
+    assert f"/admin/cache/{pages.receipts[2].call_id}" in html
+
+
+def test_the_page_of_a_miss_says_what_to_do_where_prompts_are_not_kept(pages: Pages) -> None:
+    html = pages.text(f"/cache/{pages.receipts[2].call_id}")
+
+    assert "310 seconds after the last use" in html
+    assert "thriftgate team prompts TEAM keep" in html
+
+
+def test_cache_health_leads_to_the_dearest_miss(pages: Pages) -> None:
+    html = pages.text("/cache?from=2026-09-20&to=2026-09-22")
+
+    assert "expired" in html
+    assert pages.receipts[2].call_id in html
+
+
+@pytest.mark.parametrize("path", ["/calls/none", f"/cache/call_{32 * '0'}", "/calls/%3Cx%3E"])
+def test_a_call_that_is_not_there_is_told_as_a_page(pages: Pages, path: str) -> None:
+    assert "This cannot be done" in pages.text(path, 404)
+
+
+@pytest.mark.parametrize("path", ["/savings", "/latency?metric=duration&by=model"])
+def test_pages_of_figures_are_drawn(pages: Pages, path: str) -> None:
+    separator = "&" if "?" in path else "?"
+    html = pages.text(f"{path}{separator}from=2026-09-20&to=2026-09-22")
+
+    assert "data-chart=" in html
+    assert EVIL not in html

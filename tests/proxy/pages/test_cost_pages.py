@@ -1,0 +1,112 @@
+"""Pages of money: figures of the period, drill-down, and what each team may see."""
+
+import re
+from html import unescape
+
+import msgspec
+import pytest
+
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import LayoutScope
+from proxy.store.sql.inserts import inserter
+from proxy.store.store import Store
+from tests.fakes.admin_browser import Browser
+from tests.fakes.board import NOW
+from tests.fakes.receipts import a_receipt
+
+
+class Pages:
+    """A signed-in browser before the costs of two teams."""
+
+    def __init__(self, store: Store) -> None:
+        teams = [store.teams.create(name, now=NOW).id for name in ("acme", "<b>other</b>")]
+        receipts = [
+            a_receipt(
+                number,
+                started=NOW - 3600,
+                team=teams[number % 2],
+                feature=("chat", "")[number % 2],
+                cost_nanos=10**9 * (number + 1),
+                list_nanos=10**9 * (number + 1),
+            )
+            for number in range(3)
+        ]
+        inserter(store._engine)(receipts)
+        self.teams = teams
+        self.store = store
+        self.browser = Browser(store=store)
+        self.browser.sign_in()
+
+    def text(self, path: str) -> str:
+        got = self.browser.get(path)
+        assert got.status == 200
+        return got.body.decode()
+
+
+@pytest.fixture
+def pages(store: Store) -> Pages:
+    return Pages(store)
+
+
+def test_costs_are_stacked_with_their_table_behind_the_chart(pages: Pages) -> None:
+    html = pages.text("/costs?by=team")
+
+    assert '<p class="value">$6.00</p>' in html
+    assert 'data-chart="stack"' in html
+    assert re.search(r'data-value="4">\$4.00</td>', html)
+    assert "&lt;b&gt;other&lt;/b&gt;" in html
+    assert "<b>other" not in html
+
+
+def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: Pages) -> None:
+    html = pages.text("/costs?by=team&tz=Europe/Berlin")
+    (link,) = (
+        unescape(each)
+        for each in re.findall(r'href="/admin(/costs\?[^"]+)"', html)
+        if pages.teams[0] in each
+    )
+    assert "by=feature" in link
+    assert "tz=Europe" in link
+
+    narrowed = pages.text(link)
+    assert '<p class="value">$4.00</p>' in narrowed
+    assert "Remove this filter" in narrowed
+
+
+def test_costs_without_a_feature_come_first_to_the_eye(pages: Pages) -> None:
+    html = pages.text("/costs")
+    assert "Without a feature" in html
+    assert "33.3 %" in html
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("from=2026-02-30", 422), ("tz=Mars/Olympus", 400), ("by=colour", 422), ("unit=second", 422)],
+)
+def test_a_question_with_a_fault_is_told_as_a_page(pages: Pages, query: str, status: int) -> None:
+    got = pages.browser.get(f"/costs?{query}")
+
+    assert got.status == status
+    assert got.headers["content-type"].startswith("text/html")
+
+
+def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(pages: Pages) -> None:
+    scope = LayoutScope(pages.teams[0], "chat", "gpt")
+    moves = msgspec.json.encode(Layout(version=1, moves=())).decode()
+    pages.store.layouts.propose(scope, "d1", moves, NOW)
+    html = pages.text("")
+
+    assert '<a href="/admin/costs?by=feature">$6.00</a>' in html
+    assert "Saved in 30 days" in html
+    assert "chat-ttft burns its error budget" in html
+    assert '<button class="main" type="submit">Apply</button>' in html
+    assert html.index("burns its error budget") < html.index("$6.00") < html.index("Apply")
+
+
+def test_the_first_page_stands_while_the_database_is_away() -> None:
+    browser = Browser()
+    browser.sign_in()
+    html = browser.get("").body.decode()
+
+    assert "Costs are not available just now" in html
+    assert "chat-ttft burns its error budget" in html

@@ -1,0 +1,293 @@
+"""Every route of the dashboard, as the app has them: who may use it, and from where.
+
+The table names each route once, with the roles that may use it; a route that is not in it fails.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dashboards.access import Role
+from proxy.pages.resources.api import API_PATH
+from proxy.records.feature_mode import LayoutScope
+from proxy.store.sql.inserts import inserter
+from proxy.store.sql.teams import KeyLimits
+from proxy.store.store import Store
+from tests.fakes.asgi import Connection
+from tests.fakes.board import (
+    CALL,
+    NOW,
+    FakeBoard,
+    a_counter,
+    a_pin,
+    a_reroute,
+    a_rerouted_call,
+    an_objective,
+    an_open_alert,
+    overview,
+)
+from tests.fakes.dashboard import Dashboard, Endpoint, filled
+from tests.fakes.receipts import a_receipt
+
+EVIL: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+OPEN: Final = None
+EVERYBODY: Final = frozenset(Role)
+TEAM_ADMINS: Final = frozenset({Role.TEAM_ADMIN, Role.ADMIN})
+ADMINS: Final = frozenset({Role.ADMIN})
+_API: Final = API_PATH
+BUDGET: Final = {"scope": "team", "of": "acme", "unit": "usd", "window": "month", "limit": "5"}
+
+#: Roles that may use each route, OPEN for those before a sign-in, and what is sent.
+ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
+    ("GET", "/admin/static/{name}"): (OPEN, None),
+    ("GET", "/admin/sign-in"): (OPEN, None),
+    ("POST", "/admin/sign-in"): (OPEN, {"name": "x", "password": "x"}),
+    ("POST", "/admin/sign-out"): (OPEN, {}),
+    ("GET", "/admin/"): (OPEN, None),
+    ("GET", "/admin"): (EVERYBODY, None),
+    ("GET", "/admin/calls/{call_id}"): (TEAM_ADMINS, None),
+    ("GET", "/admin/calls"): (TEAM_ADMINS, None),
+    ("GET", "/admin/cache"): (EVERYBODY, None),
+    ("GET", "/admin/cache/{call_id}"): (TEAM_ADMINS, None),
+    ("GET", "/admin/savings"): (EVERYBODY, None),
+    ("GET", "/admin/latency"): (EVERYBODY, None),
+    ("GET", "/admin/costs"): (EVERYBODY, None),
+    ("GET", "/admin/reports"): (EVERYBODY, None),
+    ("GET", "/admin/objectives"): (EVERYBODY, None),
+    ("POST", "/admin/objectives/pin"): (ADMINS, {"name": "x", "level": "1", "for": "1h"}),
+    ("POST", "/admin/objectives/release"): (ADMINS, {"name": "x"}),
+    ("GET", "/admin/budgets"): (EVERYBODY, None),
+    ("POST", "/admin/budgets/set"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
+    ("POST", "/admin/budgets/remove"): (TEAM_ADMINS, {"name": "x"}),
+    ("GET", "/admin/layouts"): (EVERYBODY, None),
+    ("GET", "/admin/layouts/{team}/{feature:path}"): (EVERYBODY, None),
+    ("POST", "/admin/layouts/{team}/{feature:path}"): (
+        TEAM_ADMINS,
+        {"change": "mode", "mode": "off"},
+    ),
+    ("GET", "/admin/models"): (EVERYBODY, None),
+    ("GET", "/admin/engines"): (EVERYBODY, None),
+    ("GET", "/admin/settings"): (ADMINS, None),
+    ("POST", "/admin/settings/reload"): (ADMINS, {}),
+    ("GET", "/admin/teams"): (EVERYBODY, None),
+    ("POST", "/admin/teams/create"): (ADMINS, {"name": "new"}),
+    ("POST", "/admin/teams/prompts"): (ADMINS, {"team": "x", "keep": "yes"}),
+    ("POST", "/admin/teams/create-key"): (TEAM_ADMINS, {"team": "{team}"}),
+    ("POST", "/admin/teams/revoke-key"): (TEAM_ADMINS, {"key": "key_x"}),
+    ("POST", "/admin/teams/key-budget"): (TEAM_ADMINS, {"key": "key_x", "limit": ""}),
+    ("GET", "/admin/people"): (ADMINS, None),
+    ("POST", "/admin/people/add"): (ADMINS, {"name": "new", "role": "admin"}),
+    ("POST", "/admin/people/change"): (ADMINS, {"person": "x", "change": "link"}),
+    ("GET", "/admin/account"): (EVERYBODY, None),
+    ("POST", "/admin/account/password"): (EVERYBODY, {"password": "x", "again": "x"}),
+    ("POST", "/admin/account/end-session"): (EVERYBODY, {"session": "x"}),
+    ("GET", "/admin/audit"): (ADMINS, None),
+    ("GET", f"{_API}/openapi.json"): (OPEN, None),
+    ("GET", f"{_API}/session"): (EVERYBODY, None),
+    ("GET", f"{_API}/objectives"): (EVERYBODY, None),
+    ("PUT", f"{_API}/objectives/{{name}}/pin"): (ADMINS, {"level": 1, "seconds": 60}),
+    ("DELETE", f"{_API}/objectives/{{name}}/pin"): (ADMINS, None),
+    ("GET", f"{_API}/events"): (EVERYBODY, None),
+    ("GET", f"{_API}/budgets"): (EVERYBODY, None),
+    ("GET", f"{_API}/budgets/stored"): (EVERYBODY, None),
+    ("PUT", f"{_API}/budgets/{{name}}"): (TEAM_ADMINS, BUDGET),
+    ("DELETE", f"{_API}/budgets/{{name}}"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/alerts"): (EVERYBODY, None),
+    ("GET", f"{_API}/features"): (EVERYBODY, None),
+    ("GET", f"{_API}/features/{{team}}/{{feature}}"): (EVERYBODY, None),
+    ("PUT", f"{_API}/features/{{team}}/{{feature}}/mode"): (TEAM_ADMINS, {"mode": "off"}),
+    ("PUT", f"{_API}/features/{{team}}/{{feature}}/layout"): (TEAM_ADMINS, {"version": 1}),
+    ("POST", f"{_API}/features/{{team}}/{{feature}}/resume"): (TEAM_ADMINS, {}),
+    ("PUT", f"{_API}/features/{{team}}/{{feature}}/compaction"): (TEAM_ADMINS, {"mode": "off"}),
+    ("GET", f"{_API}/models"): (EVERYBODY, None),
+    ("GET", f"{_API}/engines"): (EVERYBODY, None),
+    ("GET", f"{_API}/configuration"): (ADMINS, None),
+    ("POST", f"{_API}/configuration/reload"): (ADMINS, None),
+    ("GET", f"{_API}/costs"): (EVERYBODY, None),
+    ("GET", f"{_API}/savings"): (EVERYBODY, None),
+    ("GET", f"{_API}/cache"): (EVERYBODY, None),
+    ("GET", f"{_API}/cache/misses/{{call_id}}"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/latency"): (EVERYBODY, None),
+    ("GET", f"{_API}/calls"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/calls/live"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/calls/{{call_id}}"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/reports/cost"): (EVERYBODY, None),
+    ("GET", f"{_API}/reports/scheduled"): (EVERYBODY, None),
+    ("GET", f"{_API}/teams"): (EVERYBODY, None),
+    ("POST", f"{_API}/teams"): (ADMINS, {"name": "new"}),
+    ("PUT", f"{_API}/teams/{{team}}/prompts"): (ADMINS, {"keeps_prompts": True}),
+    ("GET", f"{_API}/keys"): (TEAM_ADMINS, None),
+    ("POST", f"{_API}/keys"): (TEAM_ADMINS, {"team": "{team}"}),
+    ("DELETE", f"{_API}/keys/{{key}}"): (TEAM_ADMINS, None),
+    ("GET", f"{_API}/people"): (ADMINS, None),
+    ("POST", f"{_API}/people"): (ADMINS, {"name": "new", "role": "admin"}),
+    ("POST", f"{_API}/people/{{person}}/link"): (ADMINS, None),
+    ("PUT", f"{_API}/people/{{person}}/role"): (ADMINS, {"role": "admin"}),
+    ("PUT", f"{_API}/people/{{person}}/state"): (ADMINS, {"is_disabled": False}),
+    ("GET", f"{_API}/account"): (EVERYBODY, None),
+    ("PUT", f"{_API}/account/password"): (EVERYBODY, {"password": "x"}),
+    ("DELETE", f"{_API}/account/sessions/{{session}}"): (EVERYBODY, None),
+    ("GET", f"{_API}/audit"): (ADMINS, None),
+}
+
+
+@pytest.fixture
+def board() -> FakeBoard:
+    return FakeBoard()
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path, board: FakeBoard) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path, board)
+    missed: dict[str, Any] = {"conversation": "c" * 32, "miss": "expired", "expected_read": 1_000}
+    receipt = a_receipt(0, call_id=CALL, team=made.own, started=NOW - 60, **missed)
+    assert inserter(store._engine)([receipt]) is None
+    yield made
+    made.close()
+
+
+def asked(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connection:
+    """Ask a route about a team of the person's own."""
+    _, sent = ROUTES[endpoint.method, endpoint.path]
+    path = filled(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
+    if isinstance(sent, dict):
+        sent = {name: dashboard.own if value == "{team}" else value for name, value in sent.items()}
+    return dashboard.ask(endpoint.method, path, sent=sent, **headers)
+
+
+def closed(dashboard: Dashboard) -> Iterator[Endpoint]:
+    """The routes that need a sign-in."""
+    for each in dashboard.endpoints():
+        if ROUTES[each.method, each.path][0] is not OPEN:
+            yield each
+
+
+def test_every_route_is_in_the_table(dashboard: Dashboard) -> None:
+    assert {(each.method, each.path) for each in dashboard.endpoints()} == set(ROUTES)
+
+
+def test_a_route_is_open_to_its_roles_and_to_no_other(dashboard: Dashboard) -> None:
+    wrong = []
+    for endpoint in closed(dashboard):
+        roles = ROUTES[endpoint.method, endpoint.path][0] or frozenset()
+        for role in Role:
+            status = asked(dashboard, endpoint, cookie=dashboard.cookies[role]).status
+            is_refused = status in {401, 403} and endpoint.path != "/admin/account/password"
+            if is_refused == (role in roles):
+                wrong.append((endpoint.method, endpoint.path, role.value, status))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer {key}"}, {"cookie": "{key}"}])
+def test_nobody_gets_in_without_a_session_nor_by_a_callers_key(
+    dashboard: Dashboard, headers: dict[str, str]
+) -> None:
+    _, key = dashboard.store.teams.create_key(dashboard.own, "", now=NOW)
+    before, cookie = len(dashboard.store.audit.entries(200)), f"thriftgate_admin={key}"
+    given = {
+        name: cookie if name == "cookie" else text.format(key=key) for name, text in headers.items()
+    }
+    wrong = []
+    for endpoint in closed(dashboard):
+        got = asked(dashboard, endpoint, **given)
+        is_sent_to_form = got.status == 303 and "/admin/sign-in" in got.headers["location"]
+        if not (is_sent_to_form if endpoint.is_page else got.status == 401):
+            wrong.append((endpoint, got.status))
+
+    assert wrong == []
+    assert len(dashboard.store.audit.entries(200)) == before
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "cross-site", "origin": "http://gateway:8080"},
+        {"sec_fetch_site": None, "origin": "https://evil.example"},
+        {"sec_fetch_site": None, "origin": "null"},
+    ],
+)
+def test_no_other_site_changes_anything(dashboard: Dashboard, source: dict[str, Any]) -> None:
+    before = len(dashboard.store.audit.entries(200))
+    cookie = dashboard.cookies[Role.ADMIN]
+    taken = [
+        endpoint
+        for endpoint in dashboard.endpoints()
+        if not endpoint.is_safe
+        and asked(dashboard, endpoint, cookie=cookie, **source).status != 403
+    ]
+
+    assert taken == []
+    assert len(dashboard.store.audit.entries(200)) == before
+    assert dashboard.ask("GET", f"{_API}/session", cookie=cookie).status == 200
+
+
+def test_a_safe_method_changes_nothing(dashboard: Dashboard) -> None:
+    before = len(dashboard.store.audit.entries(200))
+    for endpoint in dashboard.endpoints():
+        if endpoint.is_safe:
+            asked(dashboard, endpoint, cookie=dashboard.cookies[Role.ADMIN])
+
+    assert len(dashboard.store.audit.entries(200)) == before
+
+
+def test_names_that_people_and_callers_choose_are_text_on_every_page(
+    dashboard: Dashboard, board: FakeBoard
+) -> None:
+    store = dashboard.store
+    team = store.teams.create(EVIL, now=NOW, who=EVIL)
+    limits = KeyLimits(models=frozenset({EVIL}))
+    store.teams.create_key(team.id, EVIL, now=NOW, feature=EVIL, limits=limits, who=EVIL)
+    dashboard.cookies[Role.ADMIN] = dashboard.cookie(
+        dashboard.add_person(EVIL[:100].strip(), Role.ADMIN)
+    )
+    store.layouts.propose(LayoutScope(team.id, EVIL, EVIL), "digest", "{}", NOW)
+    receipt = a_receipt(1, team=team.id, feature=EVIL, model=EVIL, route=EVIL, started=NOW - 60)
+    assert inserter(store._engine)([receipt]) is None
+    evil = {"name": EVIL, "team": EVIL, "feature": EVIL, "what": EVIL, "why": EVIL}
+    board.page = overview(
+        objectives=[an_objective(**evil, state="pinned", pin=a_pin(who=EVIL, why=EVIL))],
+        reroutes=[a_reroute(objective=EVIL, why=EVIL, level=EVIL)],
+        rerouted_calls=[a_rerouted_call(team=EVIL, feature=EVIL, model=EVIL, error=EVIL)],
+        counters=[a_counter(budget=EVIL, whose=EVIL)],
+        open_alerts=[an_open_alert(title=EVIL, done=EVIL, fix=EVIL, facts=((EVIL, EVIL),))],
+    )
+    shown = 0
+    for endpoint in dashboard.endpoints():
+        if not (endpoint.is_page and endpoint.is_safe) or "static" in endpoint.path:
+            continue
+        path = filled(endpoint.path, team=team.id, call_id=receipt.call_id)
+        got = dashboard.ask("GET", path, cookie=dashboard.cookies[Role.ADMIN])
+        html = got.body.decode()
+        assert "<script>alert" not in html, path
+        assert "<img" not in html, path
+        assert "onerror=alert(1)>" not in html.replace("&gt;", ""), path
+        scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", html, re.DOTALL)
+        assert not any(text.strip() for text in scripts), path
+        shown += "&lt;script&gt;" in html
+
+    assert shown >= 6
+
+
+@pytest.mark.parametrize(
+    "wanted", ["https://evil.example", "//evil.example/admin/", "/\\evil.example", "/admin/../../x"]
+)
+def test_no_page_redirects_to_another_host(dashboard: Dashboard, wanted: str) -> None:
+    for endpoint in dashboard.endpoints():
+        if endpoint.is_page:
+            path = filled(endpoint.path, team=dashboard.own, call_id=CALL)
+            cookie = dashboard.cookies[Role.ADMIN]
+            sent = {"next": wanted, "back": wanted}
+            got = (
+                dashboard.ask("GET", f"{path}?next={wanted}", cookie=cookie)
+                if endpoint.is_safe
+                else dashboard.ask(endpoint.method, path, cookie=cookie, sent=sent, referer=wanted)
+            )
+            location = got.headers.get("location", "/admin")
+            assert location == "/admin" or location.startswith(("/admin/", "/admin?")), path
+            assert f'href="{wanted}' not in got.body.decode(errors="replace")

@@ -1,0 +1,110 @@
+"""Forms of the pages change what they say, and say why they cannot."""
+
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.store import Store
+from tests.fakes.admin_browser import Browser
+from tests.fakes.asgi import Connection
+from tests.fakes.board import NOW
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Pages:
+    """A signed-in browser before pages over a store with a team and a proposed layout."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.team = store.teams.create(EVIL, now=NOW).id
+        self.scope = LayoutScope(self.team, EVIL, "gpt")
+        moves = msgspec.json.encode(Layout(version=1, moves=())).decode()
+        store.layouts.propose(self.scope, "d1", moves, NOW)
+        self.browser = Browser(store=store)
+        self.browser.sign_in()
+        self.path = f"/layouts/{self.team}/{EVIL}"
+
+    def submit(self, path: str, **fields: str) -> Connection:
+        return self.browser.post(path, urlencode(fields).encode())
+
+
+@pytest.fixture
+def pages(store: Store) -> Pages:
+    return Pages(store)
+
+
+def test_every_page_escapes_names(pages: Pages) -> None:
+    for path in ("/layouts", pages.path, "/models?q=<script>", "/engines", "/budgets"):
+        got = pages.browser.get(path)
+        assert got.status == 200
+        assert b"<script>alert" not in got.body
+        assert b'<script>"' not in got.body
+
+
+def test_a_layout_is_approved_by_its_form(pages: Pages) -> None:
+    assert "Approve version 1" in pages.browser.get(pages.path).body.decode()
+    got = pages.submit(pages.path, change="approve", version="1", family="gpt")
+
+    assert got.status == 303
+    assert pages.store.layouts.standings().of(pages.scope).version == 1
+    assert "Roll back layout 1" in pages.browser.get(pages.path).body.decode()
+
+
+def test_a_mode_is_set_by_its_form(pages: Pages) -> None:
+    assert pages.submit(pages.path, change="mode", mode="off", family="").status == 303
+    assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OFF
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"change": "mode", "mode": "fast"}, "mode: Input should be"),
+        ({"change": "approve", "version": "9", "family": "gpt"}, "version 9"),
+        ({"change": "resume"}, "Neither planning nor compaction"),
+        ({"change": "nothing"}, "no form of these pages"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_a_page_with_the_reason(
+    pages: Pages, fields: dict[str, str], said: str
+) -> None:
+    got = pages.submit(pages.path, **fields)
+
+    assert got.status in {400, 404}
+    assert said in got.body.decode()
+    assert "This cannot be done" in got.body.decode()
+
+
+def test_an_objective_is_pinned_and_released(pages: Pages) -> None:
+    pinned = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "2h"})
+    assert pinned.status == 303
+    (pin,) = pages.store.pins.current_pins(NOW).values()
+    assert (pin.level, pin.until) == (1, NOW + 7200)
+
+    assert pages.submit("/objectives/release", name="chat-ttft").status == 303
+    assert pages.store.pins.current_pins(NOW) == {}
+
+
+def test_a_pin_without_a_time_is_refused(pages: Pages) -> None:
+    got = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "soon"})
+    assert (got.status, "such as 30m" in got.body.decode()) == (400, True)
+
+
+def test_another_sites_form_changes_nothing(pages: Pages) -> None:
+    body = urlencode({"change": "mode", "mode": "off", "family": ""}).encode()
+    got = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
+
+    assert got.status == 403
+    assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OBSERVE
+
+
+def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: Pages) -> None:
+    got = pages.browser.get(f"/layouts/{pages.team}/quiet")
+
+    assert got.status == 200
+    assert "Mode <strong>observe</strong>, no layout" in got.body.decode()
+    assert "There is no proposal of a layout yet" in got.body.decode()
+    assert "no proposal of a layout" not in pages.browser.get(pages.path).body.decode()

@@ -1,0 +1,29 @@
+"""Files that pages load: ours, and Plotly from its installed package."""
+
+import gzip
+
+from dashboards import pages
+from tests.fakes.admin_browser import Browser
+
+
+def test_plotly_is_served_from_its_package_and_kept_for_good() -> None:
+    got = Browser().get(f"/static/{pages.CHART_LIBRARY}", accept_encoding="gzip")
+
+    assert got.status == 200
+    assert got.headers["content-encoding"] == "gzip"
+    assert "immutable" in got.headers["cache-control"]
+    assert b"plotly.js" in gzip.decompress(got.body)[:2000]
+
+
+def test_an_own_file_is_asked_for_again_and_not_sent_twice() -> None:
+    browser = Browser()
+    first = browser.get("/static/admin.css")
+    assert (first.status, first.headers["cache-control"]) == (200, "public, no-cache")
+
+    again = browser.get("/static/admin.css", if_none_match=first.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_nothing_else_is_served() -> None:
+    for name in ("nothing.js", "../pages.py", "..%2fpages.py", "%2e%2e/pages.py"):
+        assert Browser().get(f"/static/{name}").status == 404

@@ -1,0 +1,119 @@
+"""Telling pages harms nothing: what takes too long is given up, and calls go on."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxy.pages.board_data import LiveBoard
+from proxy.store.store import Store
+from tests.fakes.admission_harness import budget
+from tests.fakes.live_board import asked, broken, wheel
+from tests.fakes.objective_replicas import objective
+
+_PARTS = {
+    "moved.calls": "fallback_rows.RecentFallbacks.calls",
+    "moved.stays": "fallback_rows.RecentFallbacks.reroutes",
+    "outbox.open": "outbox.Outbox.open_alerts",
+    "pins.held": "pins.Pins.current_pins",
+    "spendings.of": "spendings.Spendings.from_rollups",
+}
+#: Seconds that a part of a page has, where it will get no answer.
+PATIENCE_S = 1.0
+
+
+def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, monkeypatch) -> None:
+    for part in ("moved.calls", "moved.stays", "outbox.open", "pins.held", "spendings.of"):
+        monkeypatch.setattr(f"proxy.store.sql.{_PARTS[part]}", broken)
+
+    async def everything(board: LiveBoard) -> list[Any]:
+        return [
+            await board.rerouted_calls(),
+            await board.reroutes(),
+            await board.open_alerts(),
+            await board.counters(),
+        ]
+
+    assert asked(store, everything, budget()) == [None] * 4
+    (promise,) = asked(store, LiveBoard.objectives, router=wheel(objective())) or ()
+    assert (promise.pin, promise.knows_pin) == (None, False)
+
+
+class Slow:
+    """Questions that go on until they are let, and how many were asked of each kind."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
+        self.asked_for: list[str] = []
+        self.goes_on = threading.Event()
+        for part in parts:
+            monkeypatch.setattr(f"proxy.store.sql.{_PARTS[part]}", self._slow(part))
+
+    def _slow(self, part: str) -> Callable[..., list[Any]]:
+        def slow(*_: Any) -> list[Any]:
+            self.asked_for.append(part)
+            assert self.goes_on.wait(10)
+            return []
+
+        return slow
+
+
+async def page(board: LiveBoard) -> list[bool]:
+    """Return which parts are known, all asked for at once."""
+    parts = (
+        board.objectives,
+        board.reroutes,
+        board.rerouted_calls,
+        board.counters,
+        board.open_alerts,
+    )
+    return [found is not None for found in await asyncio.gather(*(each() for each in parts))]
+
+
+def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
+    store: Store, monkeypatch
+) -> None:
+    slow = Slow(monkeypatch, "moved.calls")
+
+    async def run(board: LiveBoard) -> None:
+        assert await asyncio.gather(*(board.rerouted_calls() for _ in range(8))) == [None] * 8
+        assert slow.asked_for == ["moved.calls"]
+        assert await board.reroutes() == []
+        assert await page(board) == [True, True, False, True, True]
+        assert slow.asked_for == ["moved.calls"]
+        slow.goes_on.set()
+        assert await board.rerouted_calls() == []
+
+    asked(store, run, budget(), router=wheel(objective()), timeout_s=1.5)
+
+
+def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
+    slow = Slow(monkeypatch, "moved.calls", "moved.stays", "outbox.open")
+
+    async def run(board: LiveBoard) -> None:
+        lookers = [page(board) for _ in range(5)]
+        async with asyncio.timeout(PATIENCE_S * 5):  # one patience, and no sum of them
+            found = await asyncio.gather(*lookers)
+        assert all(not each[1] and not each[2] and not each[4] for each in found)
+        assert len(slow.asked_for) == 2
+        assert await store.ask(lambda: "calls go on") == "calls go on"
+        slow.goes_on.set()
+        assert await page(board) == [True] * 5
+
+    asked(store, run, router=wheel(objective()), timeout_s=PATIENCE_S)
+
+
+def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
+    store: Store, monkeypatch
+) -> None:
+    goes_on = threading.Event()
+
+    async def run(board: LiveBoard) -> None:
+        for _ in range(4):
+            store._threads.submit(goes_on.wait, 10)
+        assert await page(board) == [True, False, False, True, False]
+        goes_on.set()
+        assert await page(board) == [True] * 5
+
+    asked(store, run, router=wheel(objective()), timeout_s=1.5)

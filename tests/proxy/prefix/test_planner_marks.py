@@ -1,0 +1,134 @@
+"""Conversations are marked where they are likely to be gone on with."""
+
+from tests.proxy.prefix.planning_requests import (
+    RULES,
+    TARGETS,
+    PlanningProcess,
+    body,
+    chat_message,
+    conversation_messages,
+    planning_request,
+    tool,
+)
+
+ANTHROPIC = TARGETS["anthropic-breakpoint"]
+
+
+def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
+    process = PlanningProcess(ANTHROPIC)
+    for number in range(60):
+        process.answered(planning_request(body(chat_message("user", f"{number} {RULES}"))))
+    found = process.planned(planning_request(body(chat_message("user", f"last {RULES}"))))
+
+    assert found.body is found.draft.request.body
+
+
+def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():
+    process = PlanningProcess(ANTHROPIC)
+    begun = process.answered(planning_request(body(*conversation_messages(0))))
+    later = process.answered(planning_request(body(*conversation_messages(1))))
+    again = process.planned(planning_request(body(*conversation_messages(1))))
+
+    assert begun.plan.policies["anthropic-breakpoint/"].history == ""
+    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
+    assert again.plan.policies == later.plan.policies
+
+
+def test_a_prompt_sent_again_word_for_word_is_marked():
+    process = PlanningProcess(ANTHROPIC)
+    first_one = process.answered(planning_request(body(*conversation_messages(0))))
+    process.now += 10.0
+    second = process.planned(planning_request(body(*conversation_messages(0))))
+
+    assert b"cache_control" not in first_one.body.partition(b'"user"')[2]
+    assert b"cache_control" in second.body.partition(b'"user"')[2]
+
+
+def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
+    begun = [*conversation_messages(1)[:-1], chat_message("assistant", "Let me see.")]
+    processes = [
+        PlanningProcess(TARGETS[name]) for name in ("anthropic-breakpoint", "openai-breakpoint")
+    ]
+    for process in processes:
+        process.answered(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    marked, unmarked = (
+        process.answered(planning_request(body(*begun, tools=[tool("a")]))) for process in processes
+    )
+
+    last = len(marked.evidence.sent.blocks) - 1
+    assert last in marked.evidence.sent.marks
+    assert last not in unmarked.evidence.sent.marks
+
+
+DESK = [tool(name, strict=True, note="n" * 2_000) for name in ("find", "book", "cancel")]
+
+
+def at_noon(turns: int, call: int, opening: str = "Where is my parcel?", **fields: object) -> bytes:
+    """A call whose first line tells the time."""
+    return body(
+        *conversation_messages(turns, rules=f"Call {call}.\n{RULES}", opening=opening), **fields
+    )
+
+
+def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_call_on():
+    process = PlanningProcess(ANTHROPIC)
+    for turns in range(3):
+        process.answered(
+            planning_request(
+                body(*conversation_messages(turns, opening="Before?"), tools=[tool("a")])
+            )
+        )
+    begun = process.answered(planning_request(at_noon(0, 1, tools=[tool("a")])))
+    later = process.answered(planning_request(at_noon(1, 2, tools=[tool("a")])))
+
+    assert begun.plan.policies["anthropic-breakpoint/"].history == "5m"
+    assert b"cache_control" not in later.body
+    assert "begins in another way" in later.plan.policies["anthropic-breakpoint//1"].why
+
+
+def test_first_calls_are_not_marked_until_one_went_on():
+    process = PlanningProcess(ANTHROPIC)
+    calls = [planning_request(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
+    found = [process.planned(call) for call in calls]
+
+    assert not any(b"cache_control" in one.body for one in found)
+
+
+def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
+    process = PlanningProcess(ANTHROPIC)
+    for number in range(6):
+        for turn in range(3):
+            raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=DESK)
+            process.answered(planning_request(raw))
+    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
+
+    assert list(found.evidence.sent.marks) == [2]
+    assert found.evidence.expected.tokens > 1_000
+
+
+def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_on():
+    process = PlanningProcess(ANTHROPIC)
+    large = [tool(name, note="n" * 99_999) for name in ("find", "book")]
+    for number in range(6):
+        for turn in range(3):
+            raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=large)
+            process.answered(planning_request(raw))
+    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
+
+    assert list(found.evidence.sent.marks) == [1]
+
+
+def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same():
+    process = PlanningProcess(ANTHROPIC)
+    helper = body(
+        chat_message("system", f"You name things.\n{RULES}"), chat_message("user", "A title?")
+    )
+    process.answered(
+        planning_request(body(*conversation_messages(0), tools=[tool("a")]), hint="one")
+    )
+    process.answered(planning_request(helper, hint="one"))
+    later = process.answered(
+        planning_request(body(*conversation_messages(1), tools=[tool("a")]), hint="one")
+    )
+
+    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"

@@ -1,0 +1,128 @@
+"""Requests as Amazon Bedrock's InvokeModel takes them."""
+
+from base64 import b64decode
+
+import orjson
+import pytest
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.errors import UpstreamError
+from proxy.providers.cloud_platforms.bedrock import BedrockWire
+from proxy.providers.stream_endings import malformed_answer
+from proxy.records.request_fields import parse_request_fields
+from slo.price import BillingTerms
+from tests.fakes.call_dependencies import call
+
+UPSTREAM = Upstream(name="aws", kind="anthropic-bedrock", base_url="http://aws")
+MODEL = "us.anthropic.claude-opus-4-8-v1:0"
+ROUTE = Route(name="aws/claude", upstream=UPSTREAM, model=MODEL, max_output=64)
+WIRE = BedrockWire()
+TURNS = [{"role": "user", "content": "Hi"}]
+
+
+def request(endpoint="messages", model=MODEL, headers=None, **fields):
+    body = orjson.dumps({"model": "claude", "messages": TURNS, **fields})
+    one = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
+    route = Route(name="aws/claude", upstream=UPSTREAM, model=model, max_output=64)
+    return WIRE.request(one, route)
+
+
+def test_a_message_is_invoked_with_its_model_in_the_path_and_the_version_in_the_body():
+    found = request(max_tokens=9, stream=False)
+
+    assert (found.method, found.path) == ("POST", f"/model/{MODEL.replace(':', '%3A')}/invoke")
+    assert found.headers == {"content-type": "application/json"}
+    assert orjson.loads(found.body) == {
+        "messages": TURNS,
+        "max_tokens": 9,
+        "anthropic_version": "bedrock-2023-05-31",
+    }
+    assert (found.reader, found.endpoint) == (None, "messages")
+
+
+@pytest.mark.parametrize("endpoint", ["messages", "chat/completions"])
+def test_a_stream_is_another_path_and_no_field(endpoint):
+    found = request(endpoint, max_tokens=9, stream=True)
+
+    assert found.path.endswith("/invoke-with-response-stream")
+    assert "stream" not in orjson.loads(found.body)
+
+
+def test_the_name_of_a_profile_of_ones_own_is_one_part_of_the_path():
+    arn = "arn:aws:bedrock:us-east-1:1:application-inference-profile/ab"
+
+    assert request(model=arn, max_tokens=9).path == (
+        "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fab/invoke"
+    )
+
+
+def test_a_chat_call_is_translated_and_its_omissions_noted():
+    found = request("chat/completions", service_tier="priority")
+    body = orjson.loads(found.body)
+
+    assert body["max_tokens"] == 64
+    assert body["messages"][0]["role"] == "user"
+    assert "service_tier" not in body
+    assert found.reader is not None
+
+
+def test_tokens_are_counted_of_the_model_itself():
+    found = request("messages/count_tokens", system="Be brief.")
+    asked = orjson.loads(b64decode(orjson.loads(found.body)["input"]["invokeModel"]["body"]))
+
+    assert found.path == "/model/anthropic.claude-opus-4-8-v1%3A0/count-tokens"
+    assert asked == {
+        "messages": TURNS,
+        "system": "Be brief.",
+        "anthropic_version": "bedrock-2023-05-31",
+        "max_tokens": 1,
+    }
+    assert found.reader is not None
+    assert found.reader.feed(b'{"inputTokens":') + found.reader.feed(b"14}") == b""
+    assert orjson.loads(found.reader.end()) == {"input_tokens": 14}
+
+
+def test_a_count_that_is_none_is_reported():
+    reader = request("messages/count_tokens").reader
+    assert reader is not None
+    reader.feed(b"{}")
+
+    with pytest.raises(UpstreamError) as caught:
+        reader.end()
+    assert caught.value.code == malformed_answer().code
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "shown", "code", "retryable"),
+    [
+        (429, "ThrottlingException", 429, "rate_limit_exceeded", True),
+        (400, "ServiceQuotaExceededException", 429, "rate_limit_exceeded", True),
+        (424, "ModelErrorException", 502, "upstream_error", True),
+        (408, "ModelTimeoutException", 504, "upstream_timeout", True),
+        (503, "ServiceUnavailableException", 503, "upstream_overloaded", True),
+        (403, "ExpiredTokenException", 502, "upstream_unauthorized", True),
+        (400, "ValidationException", 400, "upstream_refused", False),
+    ],
+)
+def test_an_error_is_known_by_its_type(status, kind, shown, code, retryable):
+    found = WIRE.failure(status, {"x-amzn-errortype": kind}, b'{"message":"No."}')
+
+    assert (found.status, found.code, found.retryable) == (shown, code, retryable)
+
+
+def test_the_words_of_a_refusal_are_passed_on():
+    found = WIRE.failure(
+        400, {"x-amzn-errortype": "ValidationException"}, b'{"message":"Too long."}'
+    )
+
+    assert found.message == "Too long."
+
+
+def test_usage_is_anthropics_and_the_region_is_the_upstreams():
+    found = WIRE.usage({"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3})
+
+    assert found is not None
+    assert (found.input, found.cache_read, found.output) == (1, 2, 3)
+    assert WIRE.terms("priority", "", {"service_tier": "standard"}, "eu") == BillingTerms(
+        region="eu"
+    )

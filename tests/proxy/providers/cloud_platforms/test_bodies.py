@@ -1,0 +1,188 @@
+"""Bodies of the Messages API in the form of a cloud."""
+
+import orjson
+import pytest
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.providers.cloud_platforms.bodies import CloudForm, cloud_request, served_model
+from proxy.records.request_fields import parse_request_fields
+from tests.fakes.call_dependencies import call
+from tests.fakes.refusals import refusing
+
+FORM = CloudForm(
+    title="Cloud",
+    version=b'"cloud-1"',
+    without=("model",),
+    betas_in_body=True,
+    places_marks=True,
+)
+MARK = {"type": "ephemeral", "ttl": "1h"}
+
+
+def said(body, betas="", form=FORM, always=None, taken=("a", "b")):
+    headers = {"anthropic-beta": betas} if betas else {}
+    return cloud_request(body, headers, form, always or {}, taken)
+
+
+def asked(**fields):
+    turn = {"role": "user", "content": "Hi"}
+    return orjson.dumps({"model": "m", "max_tokens": 9, "messages": [turn], **fields})
+
+
+def test_all_but_the_model_is_the_callers_byte_for_byte():
+    turns = b'"messages":[{"role":"user", "content":"\\u00e9"}]'
+    body = b'{"model":"m","max_tokens":9,"x":[1.0e2],' + turns + b"}"
+    sent = b'{"max_tokens":9,"x":[1.0e2],' + turns + b',"anthropic_version":"cloud-1"}'
+
+    assert said(body).body == sent
+
+
+@pytest.mark.parametrize("field", ["service_tier", "speed", "diagnostics"])
+def test_fields_that_change_no_answer_are_left_out_with_a_note(field):
+    found = said(asked(**{field: "x"}))
+
+    assert field not in orjson.loads(found.body)
+    assert found.notes == (f"left out {field}: Cloud does not take it",)
+
+
+def test_fields_that_say_nothing_are_left_out_without_a_note():
+    found = said(asked(service_tier=None, container=None))
+
+    assert "service_tier" not in orjson.loads(found.body)
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("field", ["container", "thread", "mcp_servers", "inference_geo"])
+def test_fields_that_would_change_an_answer_are_refused_by_name(field):
+    with refusing(400, f"`{field}` works at Anthropic's own API alone") as caught:
+        said(asked(**{field: "x"}))
+
+    assert (caught.value.code, caught.value.param) == ("unsupported_parameter", field)
+
+
+def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
+    found = said(asked(), "a, c,b,a")
+
+    assert orjson.loads(found.body)["anthropic_beta"] == ["a", "b"]
+    assert found.headers == {"content-type": "application/json"}
+    assert found.notes == ("left out c: no beta feature that Cloud takes",)
+
+
+def test_the_operators_betas_are_sent_whatever_they_are():
+    found = said(asked(), "o,a", always={"Anthropic-Beta": "o"})
+
+    assert orjson.loads(found.body)["anthropic_beta"] == ["o", "a"]
+    assert found.notes == ()
+
+
+def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
+    form = CloudForm(title="Cloud", version=b'"v"', without=("model",))
+    found = said(asked(), "a,c", form)
+    every = said(asked(), "a,c", form, taken=None)
+
+    assert found.headers["anthropic-beta"] == "a"
+    assert every.headers["anthropic-beta"] == "a,c"
+    assert "anthropic_beta" not in orjson.loads(found.body)
+
+
+def test_a_beta_goes_by_the_name_that_the_cloud_knows():
+    found = said(asked(), "advanced-tool-use-2025-11-20", taken=["tool-search-tool-2025-10-19"])
+
+    assert orjson.loads(found.body)["anthropic_beta"] == ["tool-search-tool-2025-10-19"]
+
+
+@pytest.mark.parametrize(
+    ("content", "written"),
+    [
+        ("Hi", [{"type": "text", "text": "Hi", "cache_control": MARK}]),
+        (
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b", "cache_control": MARK}],
+        ),
+        (
+            [{"type": "text", "text": "a"}, {"type": "thinking", "thinking": "t"}],
+            [
+                {"type": "text", "text": "a", "cache_control": MARK},
+                {"type": "thinking", "thinking": "t"},
+            ],
+        ),
+    ],
+)
+def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, written):
+    turns = [{"role": "user", "content": "first"}, {"role": "user", "content": content}]
+    body = orjson.loads(said(asked(messages=turns, cache_control=MARK)).body)
+
+    assert "cache_control" not in body
+    assert body["messages"] == [turns[0], {"role": "user", "content": written}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
+        [{"type": "thinking", "thinking": "t"}],
+        [],
+        7,
+    ],
+)
+def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
+    turns = [{"role": "user", "content": content}]
+    found = said(asked(messages=turns, cache_control=MARK))
+
+    assert orjson.loads(found.body)["messages"] == turns
+    assert found.notes[0].startswith("left out cache_control at the top")
+
+
+def test_a_mark_at_the_top_is_left_out_beside_four_others():
+    block = {"type": "text", "text": "a", "cache_control": MARK}
+    turn = {"role": "user", "content": "So?"}
+    found = said(asked(system=[block] * 4, messages=[turn], cache_control=MARK))
+
+    assert orjson.loads(found.body)["messages"] == [turn]
+    assert found.notes
+
+
+def test_a_mark_at_the_top_stays_where_the_cloud_takes_it():
+    form = CloudForm(title="Cloud", version=b'"v"', without=())
+
+    assert orjson.loads(said(asked(cache_control=MARK), form=form).body)["cache_control"] == MARK
+
+
+ROUTE = Route(
+    name="up/m", upstream=Upstream(name="up", kind="anthropic-vertex", base_url="http://up")
+)
+
+
+def test_the_model_is_the_routes_name_for_it_else_the_callers():
+    body = asked()
+    one = call(body, "messages", fields=parse_request_fields(body))
+    named = Route(name="up/m", upstream=ROUTE.upstream, model="theirs")
+
+    assert served_model(one, named, FORM) == "theirs"
+    assert served_model(one, ROUTE, FORM) == "m"
+
+
+@pytest.mark.parametrize(
+    ("method", "endpoint"),
+    [
+        ("POST", "messages/batches"),
+        ("GET", "messages/batches/b1"),
+        ("POST", "files"),
+        ("GET", "models/m"),
+        ("POST", "embeddings"),
+        ("GET", "messages"),
+    ],
+)
+def test_calls_that_the_cloud_has_not_are_refused_in_one_sentence(method, endpoint):
+    one = call(b"{}", endpoint, method=method)
+    with refusing(400, f"takes no /v1/{endpoint} from here") as caught:
+        served_model(one, ROUTE, FORM)
+
+    assert caught.value.code == "unsupported_endpoint"
+
+
+def test_a_call_without_a_model_is_refused():
+    one = call(b"{}", "messages", fields=parse_request_fields(b"{}"))
+
+    with refusing(400, "Name a model"):
+        served_model(one, ROUTE, FORM)

@@ -1,0 +1,84 @@
+"""Answers of ``generateContent`` as a chat completion."""
+
+from typing import Any
+
+import orjson
+import pytest
+from openai.types.chat import ChatCompletion
+
+from proxy.errors import UpstreamError
+from proxy.providers.gemini.answer import WholeCompletion
+from tests.fakes.gemini_answers import USAGE, Json, answer, call
+
+
+def completion(found: Json) -> Json:
+    reader = WholeCompletion(model="gemini-x", created=7)
+    said: Json = orjson.loads(reader.feed(orjson.dumps(found)) + reader.end())
+    ChatCompletion.model_validate(said, strict=True)
+    return said
+
+
+def test_thoughts_words_and_calls_are_an_assistant_message() -> None:
+    found = completion(
+        answer(
+            {"text": "Hm", "thought": True},
+            {"text": "I "},
+            {"text": "look.", "thoughtSignature": "dHh0"},
+            call(signature="c2ln", id="c0"),
+            call(),
+            finish="STOP",
+            usage=USAGE,
+        )
+    )
+    choice = found["choices"][0]
+    message = choice["message"]
+
+    assert (found["id"], found["model"], found["created"]) == ("r-1", "gemini-x", 7)
+    assert (message["content"], message["reasoning_content"]) == ("I look.", "Hm")
+    assert message["extra_content"] == {"google": {"thought_signature": "dHh0"}}
+    first, second = message["tool_calls"]
+    assert first["id"] == "c0"
+    assert first["function"] == {"name": "weather", "arguments": '{"city":"Bern"}'}
+    assert first["extra_content"] == {"google": {"thought_signature": "c2ln"}}
+    assert second["id"].startswith("call_")
+    assert "extra_content" not in second
+    assert choice["finish_reason"] == "tool_calls"
+    assert found["usage"]["completion_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("SAFETY", "content_filter"),
+        ("RECITATION", "content_filter"),
+        ("MALFORMED_FUNCTION_CALL", "stop"),
+        (None, "stop"),
+    ],
+)
+def test_the_reason_to_stop_is_chats(finish: str | None, reason: str) -> None:
+    assert completion(answer({"text": "a"}, finish=finish))["choices"][0]["finish_reason"] == reason
+
+
+def test_a_blocked_prompt_is_filtered_content() -> None:
+    found = completion({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE})
+
+    assert found["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_each_candidate_is_a_choice() -> None:
+    found = answer({"text": "a"}, finish="STOP")
+    other = answer({"text": "b"}, finish="STOP")["candidates"][0] | {"index": 1}
+    found["candidates"].append(other)
+
+    contents = [choice["message"]["content"] for choice in completion(found)["choices"]]
+    assert contents == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"candidates": []}, {"error": {"code": 429, "message": "quota"}}, [], 7]
+)
+def test_a_body_that_is_no_answer_is_the_upstreams_error(body: Any) -> None:
+    with pytest.raises(UpstreamError):
+        completion(body)

@@ -1,0 +1,21 @@
+"""A chat body as Google's wire reads it."""
+
+import pytest
+
+from proxy.providers.gemini.body import read_chat
+from tests.fakes.refusals import refusing
+
+
+def test_googles_own_options_are_read() -> None:
+    body = b'{"messages":[],"extra_body":{"google":{"cached_content":"cachedContents/a"}}}'
+    asked, names = read_chat(body)
+
+    assert asked.google.cached_content == "cachedContents/a"
+    assert names == {"messages", "extra_body"}
+    assert read_chat(b'{"messages":[],"extra_body":{}}')[0].google.cached_content is None
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"messages":[],"seed":"x"}', b"[]"])
+def test_a_wrong_body_is_refused(body: bytes) -> None:
+    with refusing(400):
+        read_chat(body)

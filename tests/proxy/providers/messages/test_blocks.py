@@ -1,0 +1,82 @@
+"""Content blocks while they are written."""
+
+import orjson
+import pytest
+from msgspec import Raw
+
+from proxy.providers.messages.blocks import (
+    OpaqueOutput,
+    TextOutput,
+    ThinkingOutput,
+    ToolUseOutput,
+    read_opaque,
+    tool_input,
+)
+from proxy.providers.messages.signatures import own_signature
+
+
+def test_words_are_deltas_and_a_whole_block() -> None:
+    block = TextOutput(2)
+    start, delta, (stop,) = block.start(), block.write("Hi"), block.close()
+
+    assert start["content_block"] == {"type": "text", "text": ""}
+    assert delta["delta"] == {"type": "text_delta", "text": "Hi"}
+    assert [event["index"] for event in (start, delta, stop)] == [2, 2, 2]
+    assert block.whole() == {"type": "text", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "signature", "whole"),
+    [
+        (True, "", ("Hm.", own_signature())),
+        (False, "", ("", own_signature("Hm."))),
+        (True, "c2ln", ("Hm.", "c2ln")),
+    ],
+)
+def test_reasoning_is_signed_at_its_end(
+    *, shown: bool, signature: str, whole: tuple[str, str]
+) -> None:
+    block = ThinkingOutput(0, shown=shown)
+    block.signature = signature
+    thought = [*block.think("Hm.")]
+    signed, stop = block.close()
+
+    assert [event["delta"]["thinking"] for event in thought] == (["Hm."] if shown else [])
+    assert signed["delta"] == {"type": "signature_delta", "signature": whole[1]}
+    assert stop["type"] == "content_block_stop"
+    assert block.whole() == {"type": "thinking", "thinking": whole[0], "signature": whole[1]}
+
+
+def test_an_opaque_block_is_whole_at_its_start() -> None:
+    redacted = {"type": "redacted_thinking", "data": "x"}
+    block = OpaqueOutput(0, redacted)
+
+    assert block.start()["content_block"] == block.whole() == redacted
+    assert read_opaque(Raw(orjson.dumps(redacted))) == redacted
+    assert read_opaque(Raw(b"[]")) is None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole", "complete"),
+    [
+        (['{"a": ', "1}"], b'{"a": 1}', True),
+        ([], b"{}", False),
+        (['{"a": '], b'{"arguments":"{\\"a\\": "}', False),
+        (["[1]"], b'{"arguments":"[1]"}', False),
+    ],
+)
+def test_arguments_are_an_input_byte_for_byte_and_never_lost(
+    *, pieces: list[str], whole: bytes, complete: bool
+) -> None:
+    block = ToolUseOutput(0, "t1", "weather")
+    written = [block.write(piece)["delta"]["partial_json"] for piece in pieces]
+
+    assert written == pieces
+    assert block.is_complete is complete
+    found = block.whole()["input"]
+    assert (bytes(found) if isinstance(found, Raw) else orjson.dumps(found)) == whole
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "}", "1", '{"a":1}}', "null"])
+def test_only_an_object_is_an_input(arguments: str) -> None:
+    assert tool_input(arguments) is None

@@ -1,0 +1,226 @@
+"""Chat answers, whole or streamed, as Anthropic's."""
+
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from anthropic.types import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import UpstreamError
+from proxy.providers.messages.reader import messages_reader
+from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.sse import EventFramer, parse_events
+from tests.fakes.messages_calls import (
+    Json,
+    chat_stream,
+    chunk,
+    completion,
+    message_of,
+    part,
+    settings,
+    streamed,
+)
+
+USAGE: Json = {
+    "prompt_tokens": 100,
+    "completion_tokens": 9,
+    "prompt_tokens_details": {"cached_tokens": 60},
+}
+CALLS = [part(0, '{"a":1}', name="weather", id="c:0"), part(1, "{}", name="weather", id="c1")]
+STREAM = chat_stream(
+    b": keep-alive\n\n",
+    chunk(role="assistant", content=""),
+    chunk(reasoning_content="Hm"),
+    b": keep-alive\n\n: keep-alive\n\n",
+    chunk(content="Hé"),
+    chunk(content="llo 🎉"),
+    chunk(tool_calls=CALLS[:1]),
+    chunk(tool_calls=CALLS[1:]),
+    chunk("tool_calls"),
+    usage=USAGE,
+)
+
+
+def names(run: bytes) -> list[str]:
+    return [event.name for event in parse_events(run)]
+
+
+def payloads(run: bytes) -> list[Json]:
+    return [orjson.loads(event.data) for event in parse_events(run)]
+
+
+def test_a_stream_has_anthropics_events_in_their_order() -> None:
+    found = streamed(chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE))
+    first, *_, last_but_one, _ = payloads(found)
+
+    assert names(found) == [
+        "message_start", "content_block_start", "ping", "content_block_delta",
+        "content_block_stop", "message_delta", "message_stop",
+    ]  # fmt: skip
+    assert [each["type"] for each in payloads(found)] == names(found)
+    assert first["message"]["id"] == "msg_7f"
+    assert last_but_one == {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "usage": {
+            "input_tokens": 40,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 60,
+            "output_tokens": 9,
+        },
+    }
+
+
+def test_comments_keep_the_caller_awake() -> None:
+    found = streamed(STREAM, thinking="shown")
+
+    assert found.startswith(b": ping\n\nevent: message_start")
+    assert names(found).count("ping") == 3
+
+
+@given(st.lists(st.integers(1, len(STREAM) - 1), max_size=12))
+def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
+    frames = EventFramer()
+    reader = messages_reader(PassthroughReader(), settings(thinking="shown"), streamed=True)
+    pieces = [STREAM[a:b] for a, b in pairwise([0, *sorted(cuts), len(STREAM)])]
+    runs = [run for piece in pieces if (run := frames.feed(piece))]
+
+    assert b"".join(map(reader.feed, runs)) + reader.end() == streamed(STREAM, thinking="shown")
+
+
+@given(st.lists(st.sampled_from(["text", "thought", "call", "piece", "comment"]), max_size=12))
+def test_blocks_never_overlap_and_are_numbered_in_order(kinds: list[str]) -> None:
+    made: dict[str, Any] = {
+        "text": chunk(content="x"),
+        "thought": chunk(reasoning_content="y"),
+        "piece": chunk(tool_calls=[part(0, " ")]),
+        "comment": b": c\n\n",
+    }
+    chunks = [
+        chunk(tool_calls=[part(n, "{}", name="t", id=f"c{n}")]) if kind == "call" else made[kind]
+        for n, kind in enumerate(kinds)
+        if kind != "piece" or "call" in kinds[:n]
+    ]
+    try:
+        found = payloads(streamed(chat_stream(*chunks, chunk("stop")), thinking="shown"))
+    except UpstreamError:
+        return  # a piece of a call that no chunk had begun has no name
+    open_block, started = None, 0
+    for event in found:
+        if event["type"] == "content_block_start":
+            assert (open_block, event["index"]) == (None, started)
+            open_block, started = event["index"], started + 1
+        elif event["type"] == "content_block_delta":
+            assert event["index"] == open_block
+        elif event["type"] == "content_block_stop":
+            assert event["index"] == open_block
+            open_block = None
+    assert open_block is None
+    assert [found[0]["type"], found[-1]["type"]] == ["message_start", "message_stop"]
+
+
+def test_a_whole_completion_is_the_message_that_its_stream_would_be() -> None:
+    found = message_of(
+        completion("tool_calls", USAGE, content="Hello", reasoning_content="Hm", tool_calls=CALLS),
+        thinking="shown",
+    )
+
+    assert Message.model_validate(found, strict=True).to_dict(mode="json") == found
+    assert found["id"] == "msg_7f"
+    assert [block["type"] for block in found["content"]] == [
+        "thinking", "text", "tool_use", "tool_use",
+    ]  # fmt: skip
+    assert found["content"][2]["input"] == {"a": 1}
+    assert found["stop_reason"] == "tool_use"
+    assert found["usage"]["cache_read_input_tokens"] == 60
+
+
+def test_the_stop_sequence_is_named_where_the_upstream_names_it() -> None:
+    ended = chunk("stop")
+    ended["choices"][0]["stop_reason"] = "END"
+    run = chat_stream(chunk(content="Hi"), ended)
+
+    assert payloads(streamed(run, stops=frozenset({"END"})))[-2]["delta"] == {
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "END",
+    }
+    assert payloads(streamed(run))[-2]["delta"]["stop_reason"] == "end_turn"
+
+
+@pytest.mark.parametrize("reason", [7, None, [], {}])
+def test_an_engines_other_reasons_to_stop_are_no_stop_sequences(reason: Any) -> None:
+    ended = chunk("stop")
+    ended["choices"][0]["stop_reason"] = reason
+    run = chat_stream(chunk(content="Hi"), ended)
+
+    found = payloads(streamed(run, stops=frozenset({"END"})))
+    assert found[-2]["delta"]["stop_reason"] == "end_turn"
+
+
+def test_only_the_first_choice_is_told() -> None:
+    other = chunk(content="other words")
+    other["choices"][0]["index"] = 1
+
+    assert b"other words" not in streamed(chat_stream(chunk(content="y"), other, chunk("stop")))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        chat_stream(chunk(content="Hi")).removesuffix(b"data: [DONE]\n\n"),
+        chat_stream(),
+        chat_stream(chunk(content="Hi"), b"data: <html>\n\n"),
+        chat_stream(chunk(tool_calls=[part(0, "{}")]), chunk("stop")),
+    ],
+)
+def test_a_stream_that_is_cut_or_none_ends_with_an_error(run: bytes) -> None:
+    with pytest.raises(UpstreamError):
+        streamed(run)
+
+
+def test_chunks_before_an_unreadable_one_are_told_first() -> None:
+    reader = messages_reader(PassthroughReader(), settings(), streamed=True)
+    told = reader.feed(chat_stream(chunk(content="Hi"), b"data: <html>\n\n"))
+
+    assert names(told)[-1] == "content_block_delta"
+    with pytest.raises(UpstreamError):
+        reader.feed(chat_stream(chunk(content="no")))
+
+
+def test_a_stream_with_a_reason_but_no_end_is_ended() -> None:
+    run = chat_stream(chunk(content="Hi"), chunk("length")).removesuffix(b"data: [DONE]\n\n")
+
+    assert names(streamed(run))[-2:] == ["message_delta", "message_stop"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"{}", b'{"choices":[]}', b'{"error":{"message":"no"}}', b'{"choices":7}']
+)
+def test_a_body_that_is_no_completion_is_the_upstreams_error(body: bytes) -> None:
+    with pytest.raises(UpstreamError):
+        message_of(body)
+
+
+def test_an_empty_answer_is_an_empty_message() -> None:
+    assert message_of(completion(content=""))["content"] == []
+    assert names(streamed(chat_stream(chunk(content=""), chunk("stop")))) == [
+        "message_start", "message_delta", "message_stop",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"message": "busy", "type": "overloaded_error"}, "overloaded_error"),
+        ({"message": "slow down", "code": "rate_limit_exceeded"}, "rate_limit_error"),
+        ("broken", "api_error"),
+    ],
+)
+def test_an_error_midway_is_anthropics_and_the_last_event(error: Any, kind: str) -> None:
+    found = streamed(chat_stream(chunk(content="Hi"), {"error": error}, chunk(content="no")))
+
+    assert names(found)[-1] == "error"
+    assert payloads(found)[-1]["error"]["type"] == kind

@@ -1,0 +1,351 @@
+"""Messages → chat → Messages: nothing is lost that chat can say, and what it cannot is named."""
+
+from copy import deepcopy
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.catalog.entries import Route, Upstream
+from proxy.providers.anthropic.answer import WholeAnswer
+from proxy.providers.anthropic.request import messages_body
+from proxy.providers.anthropic.stream import AnswerStream
+from proxy.providers.messages.names import chat_call_id
+from proxy.providers.messages.reader import messages_reader
+from proxy.providers.messages.request import chat_request
+from proxy.providers.messages.target import ChatTarget
+from proxy.providers.sse import parse_events
+from tests.examples import examples
+from tests.fakes.messages_calls import CLAUDE, Json, settings
+
+_TRAITS = {"sampling", "forced_tools", "adaptive_thinking", "structured", "prefill", "mid_system"}
+_ROUTE = Route(
+    name="a/claude",
+    upstream=Upstream(name="a", kind="anthropic", base_url="https://a.test/v1"),
+    traits=frozenset(_TRAITS),
+)
+_SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+_MARK = {"type": "ephemeral", "ttl": "1h"}
+
+words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(str.strip)
+texts = st.builds(lambda said: {"type": "text", "text": said}, words)
+images = st.sampled_from(
+    [
+        {"type": "image", "source": _SOURCE},
+        {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}},
+    ]
+)
+documents = st.sampled_from(
+    [
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf",
+                                        "data": "aGk="}, "title": "a.pdf"},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hé"}},
+        {"type": "document", "source": {"type": "url", "url": "https://x.test/a.pdf"}},
+    ]
+)  # fmt: skip
+said = (texts | images | documents).map(deepcopy)
+thoughts = st.builds(
+    lambda thought: {"type": "thinking", "thinking": thought, "signature": "c2ln"}, st.text()
+) | st.just({"type": "redacted_thinking", "data": "eHl6"})
+values = st.integers(-9, 9) | st.text(max_size=5)
+inputs = st.dictionaries(st.text(max_size=5), values, max_size=3)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Json]:
+    """Alternating turns, each call answered in the next."""
+    found: list[Json] = [{"role": "user", "content": draw(st.lists(said, min_size=1, max_size=3))}]
+    for number in range(draw(st.integers(0, 3))):
+        names = [f"toolu_{number}_{n}" for n in range(draw(st.integers(0, 2)))]
+        calls = [
+            {"type": "tool_use", "id": name, "name": "weather", "input": draw(inputs)}
+            for name in names
+        ]
+        before = draw(st.lists(texts | thoughts, max_size=3))
+        last = calls or [draw(texts)]
+        found.append({"role": "assistant", "content": [*before, *last]})
+        results = [
+            {"type": "tool_result", "tool_use_id": name,
+             "content": draw(st.lists(texts | images, min_size=1, max_size=2)),
+             **({"is_error": True} if draw(st.booleans()) else {})}
+            for name in names
+        ]  # fmt: skip
+        more = draw(st.lists(said, min_size=0 if results else 1, max_size=2))
+        found.append({"role": "user", "content": [*results, *more]})
+    return found
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> Json:
+    """Calls that Anthropic takes."""
+    tool = {"name": "weather", "description": "d", "input_schema": {"type": "object"}}
+    choices = ({"type": "any"}, {"type": "tool", "name": "weather"}, {"type": "none"},
+               {"type": "auto", "disable_parallel_tool_use": True})  # fmt: skip
+    body: Json = {"model": "m", "max_tokens": draw(st.integers(1, 4000)), "messages": draw(turns())}
+    options: dict[str, st.SearchStrategy[Any]] = {
+        "system": st.lists(texts, min_size=1, max_size=3),
+        "tools": st.just([tool]) | st.just([tool | {"cache_control": _MARK}]),
+        "stop_sequences": st.just(["END"]),
+        "service_tier": st.just("standard_only"),
+        "metadata": st.just({"user_id": '{"device_id":"d","session_id":"s"}'}),
+        "cache_control": st.just({"type": "ephemeral"}),
+        "stream": st.sampled_from([True]),
+        "output_config": st.just({"effort": "low"}),
+        "thinking": st.just({"type": "adaptive", "display": "summarized"}),
+    }
+    for name, values in options.items():
+        if draw(st.booleans()):
+            body[name] = draw(values)
+    if "output_config" in body:  # in chat an effort alone asks Claude to think
+        body.setdefault("thinking", {"type": "adaptive"})
+    if "tools" in body and "thinking" not in body and draw(st.booleans()):
+        body["tool_choice"] = draw(st.sampled_from(choices))
+    if "thinking" not in body and draw(st.booleans()):
+        body["temperature"], body["top_k"] = 0.5, 3
+    for block in body.get("system", [])[-1:] + body["messages"][-1]["content"][-1:]:
+        if draw(st.booleans()):
+            block["cache_control"] = _MARK
+    return body
+
+
+@pytest.mark.slow
+@given(bodies())
+@examples(60)
+def test_a_call_to_claude_by_chat_and_back_is_the_same_call(body: Json) -> None:
+    chat = chat_request(orjson.dumps(body), CLAUDE)
+    back = messages_body(chat.body, _ROUTE)
+
+    assert (*chat.notes, *back.notes) == ()
+    assert orjson.loads(back.body) == body
+
+
+def _normal(body: Json) -> list[tuple[str, Any]]:
+    """All that a model of another provider is to be told, in order: words, images, calls, results.
+
+    Results precede what else stands in their turn, and their images precede its other words.
+    """
+    told: list[tuple[str, Any]] = [("text", one["text"]) for one in body.get("system", [])]
+    for message in body["messages"]:
+        shown: list[tuple[str, Any]] = []
+        for block in message["content"]:
+            if block["type"] == "tool_result":
+                inner = block["content"]
+                told.append(("result", block["tool_use_id"]))
+                told += [("text", one["text"]) for one in inner if one["type"] == "text"]
+                shown += [("image", "") for one in inner if one["type"] == "image"]
+        told += shown
+        kinds = {"image": "image", "tool_use": "call"}
+        for block in message["content"]:
+            if block["type"] in {"text", "document"}:
+                source = block.get("source", {})
+                told.append(("text", block.get("text") or source.get("data")))
+            elif block["type"] in kinds:
+                told.append((kinds[block["type"]], block.get("id", "")))
+    return told
+
+
+def _told(chat: Json) -> list[tuple[str, Any]]:
+    """The same, as it stands in a chat body."""
+    told: list[tuple[str, Any]] = []
+    for message in chat["messages"]:
+        if message["role"] == "tool":
+            told.append(("result", message["tool_call_id"]))
+        content = message["content"]
+        parts: list[Json] = content or []
+        if isinstance(content, str):
+            parts = [{"type": "text", "text": content}]
+        for part in parts:
+            if part["type"] == "text":
+                told.append(("text", part["text"]))
+            else:
+                data = part.get("file", {}).get("file_data", "").partition(",")[2]
+                told.append(("text", data) if data else ("image", ""))
+        told += [("call", call["id"]) for call in message.get("tool_calls", [])]
+    return told
+
+
+def _lost(body: Json) -> set[str]:
+    """Words of the notes that have to be there."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    inner = [one for block in results for one in block["content"]]
+    has: dict[str, Any] = {
+        "thinking blocks": any("thinking" in block["type"] for block in blocks),
+        "is_error": any(block.get("is_error") for block in results),
+        "images of tool results": any(one["type"] == "image" for one in inner),
+        "thinking as reasoning_effort": "thinking" in body and "output_config" not in body,
+    }
+    return {name for name, is_there in has.items() if is_there}
+
+
+@pytest.mark.slow
+@given(bodies())
+@examples(60)
+def test_a_call_to_another_model_says_all_that_chat_can_and_names_the_rest(body: Json) -> None:
+    for message in body["messages"]:
+        message["content"] = [
+            block
+            for block in message["content"]
+            if block.get("source", {}).get("url") != "https://x.test/a.pdf"
+        ] or [{"type": "text", "text": "?"}]
+    found = chat_request(orjson.dumps(body), ChatTarget())
+    said_to_model = _told(orjson.loads(found.body))
+
+    wanted = [pair for pair in _normal(body) if pair[0] != "text"]
+    assert [pair for pair in said_to_model if pair[0] != "text"] == wanted
+    everything = "".join(text for kind, text in said_to_model if kind == "text")
+    at = 0
+    for kind, text in _normal(body):
+        if kind == "text":
+            at = everything.index(text, at)
+    assert {name for name in _lost(body) if any(name in note for note in found.notes)} == _lost(
+        body
+    )
+    assert len(found.notes) == len(_lost(body))
+
+
+usages = st.fixed_dictionaries(
+    {
+        "input_tokens": st.integers(0, 99),
+        "cache_creation_input_tokens": st.integers(0, 99),
+        "cache_read_input_tokens": st.integers(0, 99),
+        "output_tokens": st.integers(0, 99),
+    }
+)
+answers = st.lists(
+    texts
+    | thoughts
+    | st.builds(lambda given_input: {"type": "tool_use", "name": "weather", "input": given_input},
+                inputs),
+    max_size=5,
+)  # fmt: skip
+_STOPS = {"tool_use": "tool_use", "end_turn": "end_turn", "max_tokens": "max_tokens",
+          "refusal": "refusal", "pause_turn": "end_turn", "stop_sequence": "end_turn"}  # fmt: skip
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Json:
+    """Answers that Claude gives; words that follow words are one block."""
+    drawn = [
+        {**block, "id": f"toolu_{n}"} if block["type"] == "tool_use" else block
+        for n, block in enumerate(draw(answers))
+    ]
+    content: list[Json] = []
+    for block in drawn:
+        if block["type"] != "text" or not content or content[-1]["type"] != "text":
+            content.append(block)
+    calls = any(block["type"] == "tool_use" for block in content)
+    reason = "tool_use" if calls else draw(st.sampled_from([*_STOPS][1:]))
+    return {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "gpt-x", "content": content,
+        "stop_reason": reason, "stop_sequence": None, "usage": draw(usages),
+    }  # fmt: skip
+
+
+def _expected(message: Json) -> Json:
+    usage = dict(message["usage"])
+    if written := usage["cache_creation_input_tokens"]:
+        usage["cache_creation"] = {
+            "ephemeral_5m_input_tokens": written,
+            "ephemeral_1h_input_tokens": 0,
+        }
+    reason = _STOPS[message["stop_reason"]]
+    return message | {"usage": usage, "stop_reason": reason}
+
+
+@given(messages())
+@examples(60)
+def test_an_answer_of_claude_by_chat_and_back_is_the_same_answer(message: Json) -> None:
+    inner = WholeAnswer(model="gpt-x", created=1)
+    reader = messages_reader(inner, settings(thinking="shown"), streamed=False)
+
+    assert orjson.loads(reader.feed(orjson.dumps(message))) == _expected(message)
+
+
+def _stream(message: Json) -> bytes:
+    """The message as Anthropic streams it."""
+    events: list[Json] = [{"type": "message_start", "message": message | {"content": []}}]
+    for index, block in enumerate(message["content"]):
+        deltas = {
+            "text": [{"type": "text_delta", "text": block.get("text")}],
+            "thinking": [
+                {"type": "thinking_delta", "thinking": block.get("thinking")},
+                {"type": "signature_delta", "signature": block.get("signature")},
+            ],
+            "tool_use": [
+                {"type": "input_json_delta",
+                 "partial_json": orjson.dumps(block.get("input")).decode()}
+            ],
+            "redacted_thinking": [],
+        }[block["type"]]  # fmt: skip
+        empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""},
+                 "tool_use": {"input": {}}, "redacted_thinking": {}}[block["type"]]  # fmt: skip
+        events.append({"type": "content_block_start", "index": index,
+                       "content_block": block | empty})  # fmt: skip
+        events += [{"type": "content_block_delta", "index": index, "delta": d} for d in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": ending, "usage": message["usage"]})
+    events.append({"type": "message_stop"})
+    return b"".join(
+        b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event))
+        for event in events
+    )
+
+
+def _gathered(run: bytes) -> Json:
+    """The message that a stream tells."""
+    message: Json = {}
+    partial = ""
+    for event in parse_events(run):
+        found = orjson.loads(event.data)
+        if found["type"] == "message_start":
+            message = found["message"]
+        elif found["type"] == "content_block_start":
+            message["content"].append(found["content_block"])
+            partial = ""
+        elif found["type"] == "content_block_delta":
+            block = message["content"][found["index"]]
+            delta = {name: value for name, value in found["delta"].items() if name != "type"}
+            for name, value in delta.items():
+                if name == "partial_json":
+                    partial += value
+                    block["input"] = orjson.loads(partial)
+                else:
+                    block[name] += value
+        elif found["type"] == "message_delta":
+            message |= found["delta"] | {"usage": found["usage"]}
+    return message
+
+
+@given(messages())
+@examples(60)
+def test_a_stream_of_claude_by_chat_and_back_tells_the_same_message(message: Json) -> None:
+    inner = AnswerStream(model="gpt-x", created=1, wants_usage=True)
+    reader = messages_reader(inner, settings(thinking="shown"), streamed=True)
+
+    assert _gathered(reader.feed(_stream(message)) + reader.end()) == _expected(message)
+
+
+@pytest.mark.parametrize("name", ["call_Ab1", "functions.Bash:0", "chatcmpl-tool-" + "0" * 32, "0"])
+def test_a_call_of_any_upstream_comes_back_by_its_own_id(name: str) -> None:
+    completion = {
+        "id": "chatcmpl-7f",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"tool_calls": [
+            {"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}],
+    }  # fmt: skip
+
+    class Upstream:
+        def feed(self, piece: bytes) -> bytes:
+            return piece
+
+        def end(self) -> bytes:
+            return b""
+
+    answer = orjson.loads(
+        messages_reader(Upstream(), settings(), streamed=False).feed(orjson.dumps(completion))
+    )
+
+    assert chat_call_id(answer["content"][0]["id"], "any") == name

@@ -1,0 +1,281 @@
+"""Turns of the Messages API as chat messages."""
+
+from typing import Any
+
+import pytest
+
+from proxy.providers.messages.signatures import call_signature, own_signature
+from proxy.providers.messages.target import ChatTarget
+from tests.fakes.messages_calls import (
+    CLAUDE,
+    Json,
+    assistant,
+    calls,
+    result,
+    text,
+    translated,
+    user,
+)
+from tests.fakes.refusals import refusing
+
+MARK = {"type": "ephemeral"}
+PICTURE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+}
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+BELOW = "(The result's images and files follow in the next message.)"
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+HEADER = "x-anthropic-billing-header: cc_version=2.1.197.d00; cc_entrypoint=sdk-cli;"
+
+
+def system(words: str) -> Json:
+    return {"role": "system", "content": words}
+
+
+def called(*names: str) -> list[Json]:
+    function = {"name": "weather", "arguments": '{"city":"Bern"}'}
+    return [{"id": name, "type": "function", "function": function} for name in names]
+
+
+def tool(name: str, content: Any = "22 degrees", **more: Any) -> Json:
+    return {"role": "tool", "tool_call_id": name, "content": content, **more}
+
+
+def messages(*given: Json, **fields: Any) -> list[Json]:
+    found: list[Json] = translated(*given, **fields)[0]["messages"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        ("Be brief.", "Be brief."),
+        ([text("a"), text("b", cache_control=MARK)], [text("a"), text("b", cache_control=MARK)]),
+        ([text("a")], "a"),
+        (f"{HEADER}\n\nBe brief.", "Be brief."),
+        ([text(HEADER), text("a"), text("b")], [text("a"), text("b")]),
+    ],
+)
+def test_the_system_prompt_comes_first_in_its_blocks(given: Any, content: Any) -> None:
+    assert messages(user("Hi"), system=given) == [
+        {"role": "system", "content": content},
+        user("Hi"),
+    ]
+
+
+@pytest.mark.parametrize("given", [None, "", [], [text("")], HEADER, [text(HEADER)]])
+def test_an_empty_system_prompt_is_none(given: Any) -> None:
+    assert messages(user("Hi"), system=given) == [user("Hi")]
+
+
+def test_the_attribution_line_is_named_as_left_out() -> None:
+    notes = translated(system=[text(HEADER), text("a")])[1]
+
+    assert notes == ("dropped x-anthropic-billing-header: it is for Anthropic's accounts",)
+
+
+def test_a_later_system_message_keeps_its_place() -> None:
+    given = [user("Hi"), system("Agents: a, b."), assistant("Yes?"), user("Go")]
+
+    assert messages(*given, system="Be brief.") == [system("Be brief."), *given]
+
+
+def test_results_come_right_behind_their_calls_and_words_after_them() -> None:
+    found = messages(
+        user("Weather?"),
+        assistant(text("I look."), calls("t1"), calls("t2")),
+        user(text("Well?"), result("t2", [text("rain"), text("wind")]), result("t1")),
+    )
+
+    assert found[1:] == [
+        {"role": "assistant", "content": "I look.", "tool_calls": called("t1", "t2")},
+        tool("t2", "rain\n\nwind"),
+        tool("t1"),
+        user("Well?"),
+    ]
+
+
+def test_results_may_stand_in_several_messages_of_one_turn() -> None:
+    found = messages(
+        user("Weather?"),
+        assistant(calls("t1"), calls("t2")),
+        user(result("t1")),
+        user(result("t2")),
+    )
+
+    assert found[2:] == [tool("t1"), tool("t2")]
+
+
+def test_calls_of_neighbouring_messages_are_one_turn() -> None:
+    found = messages(
+        user("Hi"), assistant("I look."), assistant(calls("t1")), user(result("t1"), text("?"))
+    )
+
+    assert found[1]["content"] == "I look."
+    assert found[1]["tool_calls"] == called("t1")
+
+
+def test_images_of_a_result_follow_in_a_users_message() -> None:
+    given = [
+        user("Look"),
+        assistant(calls("t1", "camera"), calls("t2")),
+        user(result("t1", [text("Two:"), PICTURE, PICTURE]), result("t2"), text("So?")),
+    ]
+    body, notes = translated(*given)
+
+    assert body["messages"][2:] == [
+        tool("t1", f"Two:\n\n{BELOW}"),
+        tool("t2"),
+        user(text("From the result of the tool camera:"), SHOWN, SHOWN),
+        user("So?"),
+    ]
+    assert notes == ("sent images of tool results in a user message: chat takes text there",)
+    assert messages(*given, target=CLAUDE)[2] == tool("t1", [text("Two:"), SHOWN, SHOWN])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no such city", "The tool failed.\n\nno such city"),
+        (None, "The tool failed."),
+        ([], "The tool failed."),
+    ],
+)
+def test_a_failure_of_a_tool_is_said_in_words(content: Any, said: str) -> None:
+    given = [user("Hi"), assistant(calls("t1")), user(result("t1", content, is_error=True))]
+    body, notes = translated(*given)
+
+    assert body["messages"][2] == tool("t1", said)
+    assert notes == ("wrote is_error into the text: chat has no such field",)
+    assert messages(*given, target=CLAUDE)[2]["is_error"] is True
+
+
+def test_a_mark_on_a_result_stays_on_its_message() -> None:
+    found = messages(user("Hi"), assistant(calls("t1")), user(result("t1", cache_control=MARK)))
+
+    assert found[2] == tool("t1", cache_control=MARK)
+
+
+def test_ids_are_said_as_the_upstream_gave_them() -> None:
+    name = "toolu_tg0a1b2c3d_call_9"
+    found = messages(user("Hi"), assistant(calls(name)), user(result(name)))
+
+    assert found[1]["tool_calls"][0]["id"] == found[2]["tool_call_id"] == "call_9"
+
+
+@pytest.mark.parametrize(
+    ("target", "fields", "notes"),
+    [
+        (ChatTarget(), {}, 1),
+        (ChatTarget(thinking="text"), {"reasoning_content": "Hm."}, 0),
+        (CLAUDE, {"thinking_blocks": [THOUGHT]}, 0),
+    ],
+)
+def test_thinking_goes_along_in_the_form_that_the_upstream_takes(
+    target: ChatTarget, fields: Json, notes: int
+) -> None:
+    body, said = translated(user("Hi"), assistant(THOUGHT, text("Yes.")), user("?"), target=target)
+
+    assert body["messages"][1] == assistant("Yes.") | fields
+    assert len(said) == notes
+
+
+@pytest.mark.parametrize(
+    ("target", "fields"),
+    [
+        (ChatTarget(), {}),
+        (ChatTarget(thinking="text"), {"reasoning_content": "Secret."}),
+        (CLAUDE, {}),
+    ],
+)
+def test_thinking_that_the_gateway_signed_goes_to_whom_reads_it_and_never_to_claude(
+    target: ChatTarget, fields: Json
+) -> None:
+    sealed = {"type": "thinking", "thinking": "", "signature": own_signature("Secret.")}
+    found = messages(user("Hi"), assistant(sealed, text("Yes.")), user("?"), target=target)
+
+    assert found[1] == assistant("Yes.") | fields
+
+
+def test_the_place_of_thinking_among_calls_is_told_to_claude() -> None:
+    redacted = {"type": "redacted_thinking", "data": "xyz"}
+    found = messages(
+        user("Hi"),
+        assistant(THOUGHT, text("So"), redacted, calls("t1"), THOUGHT, text("and")),
+        user(result("t1")),
+        target=CLAUDE,
+    )
+    told = found[1]["thinking_blocks"]
+
+    assert [one["type"] for one in told] == [
+        "thinking", "said", "redacted_thinking", "called", "thinking",
+    ]  # fmt: skip
+
+
+def test_an_answer_of_thinking_alone_is_left_out() -> None:
+    assert messages(user("Hi"), assistant(THOUGHT), user("?")) == [user("Hi"), user("?")]
+
+
+def test_a_last_message_of_the_assistant_is_sent_and_noted() -> None:
+    body, notes = translated(user("Hi"), assistant("{"))
+
+    assert body["messages"][-1] == assistant("{")
+    assert notes == ("the model does not go on from a last assistant message, but answers it",)
+
+
+CALLED = assistant(calls("t1"), calls("t2"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "send a message"),
+        ([{"role": "tool", "content": "x"}], "use user, assistant or system"),
+        ([user("Hi"), {"role": "user", "content": []}], "send at least one block"),
+        ([user("Hi"), CALLED], "No result for tool call 't1'"),
+        ([user("Hi"), CALLED, user(result("t1"))], "No result for tool call 't2'"),
+        ([user("Hi"), CALLED, user("?")], "in the very next message"),
+        ([user("Hi"), CALLED, system("s"), user(result("t1"), result("t2"))], "No result"),
+        ([user(result("t1"))], "answers no tool_use of the message before"),
+        ([user("Hi"), CALLED, user(result("t1"), result("t2"), result("t2"))], "send it once"),
+        ([user("Hi"), CALLED, user({"type": "tool_result"})], "add `tool_use_id`"),
+        ([user("Hi"), assistant(result("t1"))], "Unknown block 'tool_result'"),
+    ],
+)
+def test_an_order_that_no_model_takes_is_refused_with_a_fix(given: list[Json], words: str) -> None:
+    with refusing(400, words):
+        translated(messages=given)
+
+
+def test_a_conversation_that_goes_on_keeps_all_messages_it_had() -> None:
+    first = [user("Hi"), assistant(THOUGHT, calls("t1")), user(result("t1", [PICTURE]), text("?"))]
+    then = [*first, user("More"), assistant("Yes."), system("s"), user("And?")]
+    before = messages(*first)
+
+    assert messages(*then)[: len(before)] == before
+
+
+SIGNED = {"google": {"thought_signature": "c2ln"}}
+UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "extras"),
+    [
+        ([], [UNSIGNED, None]),
+        ([THOUGHT], [UNSIGNED, None]),
+        ([{"type": "thinking", "thinking": "", "signature": call_signature("t1", SIGNED)}],
+         [SIGNED, None]),
+        ([{"type": "thinking", "thinking": "", "signature": call_signature("t2", SIGNED)}],
+         [UNSIGNED, SIGNED]),
+    ],
+)  # fmt: skip
+def test_google_gets_its_signatures_of_calls_back_and_a_placeholder_for_others(
+    before: list[Json], extras: list[Json | None]
+) -> None:
+    given = [user("Hi"), assistant(*before, *CALLED["content"]), user(result("t1"), result("t2"))]
+    found = messages(*given, target=ChatTarget(takes_call_extras=True))[1]["tool_calls"]
+
+    assert [call.get("extra_content") for call in found] == extras
+    assert all("extra_content" not in call for call in messages(*given)[1]["tool_calls"])

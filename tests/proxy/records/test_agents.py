@@ -1,0 +1,87 @@
+"""Coding agents, by what they send."""
+
+from string import Template
+
+import orjson
+import pytest
+
+from proxy.records.agents import (
+    AGENT_HEADS,
+    AGENTS,
+    agent_of_body,
+    agent_of_product,
+    stable_user,
+)
+from proxy.settings import read
+
+NAMES = [agent.name for agent in AGENTS]
+
+
+@pytest.mark.parametrize(
+    ("product", "name"),
+    [
+        ("claude-cli/2.1.197 (external, sdk-cli)", "claude-code"),
+        ("codex_exec/0.169.0 (Debian 13; x86_64)", "codex"),
+        ("codex_cli_rs/0.169.0", "codex"),
+        ("OpenAI/Python 3.52.0", ""),
+        ("", ""),
+    ],
+)
+def test_an_agent_is_known_by_its_user_agent(product: str, name: str) -> None:
+    assert agent_of_product(product) == name
+
+
+@pytest.mark.parametrize("head", AGENT_HEADS)
+def test_an_agent_is_known_by_how_its_instructions_begin(head: str) -> None:
+    (name,) = [agent.name for agent in AGENTS if head in agent.heads]
+    chat = {"messages": [{"role": "system", "content": f"{head}, and more."}]}
+    native = {"system": [{"type": "text", "text": f"\n{head}, and more."}], "messages": []}
+
+    assert agent_of_body(orjson.dumps(chat)) == name
+    assert agent_of_body(orjson.dumps(native)) == name
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b'{"system":"You are a poet."}',
+        b'{"messages":[{"content":"Is it You are Roo?"}]}',
+    ],
+)
+def test_other_bodies_are_no_agents(body: bytes) -> None:
+    assert agent_of_body(body) == ""
+
+
+def test_a_shell_with_every_agents_variables_still_runs_our_commands() -> None:
+    lines = [line for agent in AGENTS for line in agent.lines if line.startswith("export ")]
+    pairs = [word.split("=", 1) for line in lines for word in line.split()[1:]]
+
+    assert len(pairs) >= 5
+    read(dict(pairs))
+
+
+def test_every_agent_has_two_lines_that_name_gateway_and_key() -> None:
+    for agent in AGENTS:
+        filled = [Template(line).substitute(url="U", key="K", model="M") for line in agent.lines]
+
+        assert len(filled) == 2
+        assert "U" in "".join(filled)
+        assert "K" in "".join(filled)
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("user_id", "user"),
+    [
+        ("u-1", "u-1"),
+        ('{"device_id":"d","account_uuid":"a","session_id":"s"}', "a"),
+        ('{"device_id":"d","account_uuid":"","session_id":"s"}', "d"),
+        ('{"session_id":"s"}', '{"session_id":"s"}'),
+        ("{broken", "{broken"),
+        ('{"device_id":7}', '{"device_id":7}'),
+    ],
+)
+def test_a_user_is_the_same_in_every_session(user_id: str, user: str) -> None:
+    assert stable_user(user_id) == user

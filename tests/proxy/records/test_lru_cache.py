@@ -1,0 +1,62 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.records.lru_cache import LruCache
+
+
+def known(memory: LruCache[str, int], keys: str) -> str:
+    return "".join(key for key in keys if key in memory)
+
+
+def test_the_lru_cache_returns_stored_values_only():
+    memory: LruCache[str, int] = LruCache(3)
+    memory.put("a", 1)
+
+    assert (memory.get("a"), memory.peek("a")) == (1, 1)
+    assert (memory.get("b"), memory.peek("b")) == (None, None)
+    assert len(memory) == 1
+
+
+def test_the_lru_cache_drops_the_least_recently_used_first():
+    memory: LruCache[str, int] = LruCache(2)
+    memory.put_all("ab", 0)
+    memory.get("a")
+    memory.put("c", 0)
+
+    assert known(memory, "abc") == "ac"
+
+
+def test_peek_does_not_count_as_use():
+    memory: LruCache[str, int] = LruCache(2)
+    memory.put_all("ab", 0)
+    memory.peek("a")
+    memory.put("c", 0)
+
+    assert known(memory, "abc") == "bc"
+
+
+def test_get_or_make_makes_a_missing_value_once():
+    memory: LruCache[str, int] = LruCache(2)
+
+    assert (memory.get_or_make("a", lambda: 1), memory.get_or_make("a", lambda: 2)) == (1, 1)
+
+
+def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_is_dropped():
+    memory: LruCache[str, int] = LruCache(10, weigh=abs)
+    memory.put_all("abc", 4)
+    memory.put("b", 7)
+    after = known(memory, "abc")
+    memory.put("d", 11)
+
+    assert after == "b"
+    assert len(memory) == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9)), max_size=40))
+def test_the_lru_cache_never_exceeds_its_limit(puts):
+    memory: LruCache[str, int] = LruCache(20, weigh=abs)
+    for key, weight in puts:
+        memory.put(key, weight)
+
+        assert sum(memory.peek(each) or 0 for each in "abcdef") <= 20
+        assert key in memory

@@ -1,0 +1,165 @@
+"""The process that reads for pages: its answers, its priority, and its end in every way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+import psutil
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from dashboards.reports import ALL_CALLS
+from proxy.store.sql.cache_sums import CacheReader, CacheSplit
+from proxy.store.sql.call_pages import CallPages, CallSearch
+from proxy.store.sql.dashboard_reads import LocalReads
+from proxy.store.sql.latency_histograms import LatencyReader
+from proxy.store.sql.reader_process import ReaderProcess
+from proxy.store.sql.savings import Savings
+from proxy.store.sql.savings_sums import SavingsReader
+from proxy.store.sql.spend_series import SpendSeries, SpendSplit
+from tests.fakes.ledger import book
+from tests.fakes.receipts import a_receipt
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DAY = 1_790_000_000 // 86_400 * 86_400
+PERIOD = DAY - 86_400, DAY + 86_400
+#: A question of each kind that pages ask.
+QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (SpendSeries.spend_over_time, (PERIOD, SpendSplit(part="model", limit=3), ALL_CALLS)),
+    (SpendSeries.costs_by_bucket, (PERIOD, ALL_CALLS)),
+    (SavingsReader.sums_by_feature, (*PERIOD, ALL_CALLS)),
+    (SavingsReader.misses, (*PERIOD, ALL_CALLS)),
+    (Savings.compare, (0.0,)),
+    (CacheReader.sums, (PERIOD, CacheSplit(part="model", labels={}, limit=3), ALL_CALLS)),
+    (CacheReader.prompts_around_miss, ("nobody",)),
+    (LatencyReader.by_hour, ("ttft", *PERIOD, ALL_CALLS)),
+    (LatencyReader.by_day, ("ttft", *PERIOD, ALL_CALLS)),
+    (LatencyReader.by_value, ("ttft", "model", PERIOD, ALL_CALLS, 5)),
+    (LatencyReader.phases, (*PERIOD, ALL_CALLS)),
+    (CallPages.page, (CallSearch(since=0.0, until=2e9),)),
+]
+
+
+class HereReads(LocalReads):
+    """Reads in this process, counted."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.count = 0
+
+    def read(self, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        self.count += 1
+        return super().read(method, *args, **kwargs)
+
+
+@pytest.fixture
+def here(engine: Engine) -> HereReads:
+    book(engine, [a_receipt(number) for number in range(40)], 0.6)
+    return HereReads(engine)
+
+
+@pytest.fixture
+def process(url: str, here: HereReads) -> Iterator[ReaderProcess]:
+    process = ReaderProcess(url, here)
+    process.start()
+    yield process
+    process.close()
+
+
+def ask(process: ReaderProcess) -> list[int]:
+    """Ask a short question."""
+    return process.read(SpendSeries.costs_by_bucket, PERIOD, ALL_CALLS)
+
+
+def pid_of(process: ReaderProcess) -> int:
+    assert process.pid is not None
+    return process.pid
+
+
+def test_answers_are_those_of_this_process_at_the_lowest_priority(
+    process: ReaderProcess, here: HereReads
+) -> None:
+    told = [process.read(method, *args) for method, args in QUESTIONS]
+
+    assert here.count == 0
+    assert psutil.Process(process.pid).nice() == 19
+    assert told == [here.read(method, *args) for method, args in QUESTIONS]
+    assert any(told)
+
+
+def test_a_killed_process_is_replaced_and_its_question_answered_here(
+    process: ReaderProcess, here: HereReads
+) -> None:
+    first = ask(process)
+    killed = pid_of(process)
+    os.kill(killed, signal.SIGKILL)
+
+    assert (ask(process), here.count) == (first, 1)
+    assert process.pid not in {None, killed}
+    assert (ask(process), here.count) == (first, 1)
+
+
+def test_a_process_that_hangs_holds_no_other_question_up_and_is_replaced(
+    url: str, here: HereReads
+) -> None:
+    process = ReaderProcess(url, here, timeout_s=2.0, turn_timeout_s=0.0)
+    process.start()
+    with ThreadPoolExecutor() as threads:
+        hung = pid_of(process)
+        os.kill(hung, signal.SIGSTOP)
+        waiting = threads.submit(ask, process)
+        while not waiting.running():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        told = ask(process)
+
+        assert (here.count, waiting.done()) == (1, False)
+        with pytest.raises(TimeoutError):
+            waiting.result(30)
+    assert process.pid not in {None, hung}
+    assert not psutil.pid_exists(hung)
+    assert process.read(SpendSeries.costs_by_bucket, PERIOD, ALL_CALLS) == told
+    process.close()
+
+
+def test_a_closed_process_is_gone_and_not_replaced(process: ReaderProcess, here: HereReads) -> None:
+    pid = pid_of(process)
+    process.close()
+
+    assert not psutil.pid_exists(pid)
+    assert (len(ask(process)), here.count, process.pid) == (1, 1, None)
+
+
+def test_a_database_that_is_away_is_told_by_the_database_s_error(here: HereReads) -> None:
+    process = ReaderProcess("postgresql://nobody@127.0.0.1:1/none", here)
+    process.start()
+
+    with pytest.raises(SQLAlchemyError, match="port 1"):
+        ask(process)
+    process.close()
+
+
+def test_it_ends_with_the_process_that_started_it(url: str) -> None:
+    script = (
+        "import sys, time\n"
+        "from proxy.store.sql.reader_process import ReaderProcess\n"
+        f"process = ReaderProcess({url!r}, None)\n"
+        "process.start()\n"
+        "print(process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:  # noqa: S603 - our own script
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        parent.wait()
+    child.wait(30)
+    assert not child.is_running()

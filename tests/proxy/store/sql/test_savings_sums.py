@@ -1,0 +1,65 @@
+import pytest
+from sqlalchemy import Engine
+
+from dashboards.reports import ALL_CALLS, SpendFilter
+from proxy.store.sql.savings_sums import SavingsReader
+from proxy.store.sql.spend_series import SpendSeries, SpendSplit
+from slo.usage import Usage
+from tests.fakes.ledger import MERGED_PARTS, book
+from tests.fakes.receipts import START, a_receipt
+
+DAY = 86_400
+FIRST = int(START) // DAY * DAY
+ONE_TEAM = SpendFilter(teams=frozenset({"a"}))
+
+
+@pytest.fixture(params=MERGED_PARTS)
+def reader(engine: Engine, request: pytest.FixtureRequest) -> SavingsReader:
+    missed = {"conversation": "ab", "miss": "expired"}
+    book(
+        engine,
+        [
+            a_receipt(1, team="a", feature="x", planning_nanos=5, cost_nanos=9, **missed,
+                      miss_tokens=7, miss_nanos=3),
+            a_receipt(2, team="a", feature="x", model="big", route="lab/small",
+                      usage=Usage(input=4), list_nanos=2),
+            a_receipt(3, team="b", feature="y", **missed, miss_tokens=1),
+            a_receipt(4, team="b", feature="y", model="big", route="lab/small", list_nanos=None),
+        ],
+        request.param,
+    )  # fmt: skip
+    return SavingsReader(engine)
+
+
+def test_features_are_summed_apart_and_only_of_teams_that_may_be_seen(
+    reader: SavingsReader,
+) -> None:
+    every, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS)
+    mine, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM)
+
+    assert set(every) == {("a", "x"), ("b", "y")}
+    assert mine == {("a", "x"): every["a", "x"]}
+    assert (mine["a", "x"].planning_nanos, mine["a", "x"].calls) == (5, 2)
+
+
+def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: SavingsReader) -> None:
+    _, mine = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM)
+    (found,) = mine
+
+    assert (found.team, found.calls, found.list_nanos) == ("a", 1, 2)
+    assert found.usage == Usage(input=4)
+
+
+def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
+    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS)
+
+    assert [(each.team, each.tokens, each.nanos) for each in every] == [("a", 7, 3), ("b", 1, 0)]
+    assert [each.team for each in reader.misses(FIRST, FIRST + 1, ONE_TEAM)] == ["a"]
+    assert reader.misses(FIRST + DAY, FIRST + 2 * DAY, ALL_CALLS) == []
+
+
+def test_features_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
+    (spent,) = SpendSeries(engine).spend_by_bucket((FIRST, FIRST + DAY), SpendSplit())
+    features, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS)
+
+    assert sum(each.cost_nanos for each in features.values()) == spent.sums.priced_nanos > 0

@@ -1,0 +1,105 @@
+import re
+
+import pytest
+
+from dashboards import cost_reports
+from slo.policies.file import read
+from slo.policies.reports import DIMENSIONS, ReportInterval, ScheduledReport, is_mail_address
+from slo.toml.nodes import parse_toml
+from slo.toml.problems import InvalidFile
+
+SHORT = '[[reports]]\nname = "r"\nevery = "week"\nmail_to = ["ann@example.com"]\n'
+
+
+def with_(**lines: str) -> str:
+    """The short file with these entries in place of its own, or added; "" takes one out."""
+    text = SHORT
+    for key, value in lines.items():
+        line = f"{key} = {value}\n" if value else ""
+        text, found = re.subn(rf"(?m)^{key} = .*\n", line.replace("\\", r"\\"), text)
+        text += "" if found else line
+    return text
+
+
+def reports(text: str) -> tuple[ScheduledReport, ...]:
+    return read(parse_toml(text, "policies.toml")).reports
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(InvalidFile) as bad:
+        reports(text)
+    return str(bad.value)
+
+
+def test_a_report_is_read_as_it_is_written() -> None:
+    text = with_(
+        team='"assistants"',
+        by='["month", "feature", "month"]',
+        every='"month"',
+        mail_to='["ann@example.com", "o.b-c+x@mail.example.com"]',
+        url_env='"HOOK"',
+        secret_env='"HOOK_SECRET"',
+        time_zone='"Europe/Berlin"',
+    )
+
+    assert reports(text) == (
+        ScheduledReport(
+            name="r",
+            team="assistants",
+            by=("month", "feature"),
+            every=ReportInterval.MONTH,
+            mail_to=("ann@example.com", "o.b-c+x@mail.example.com"),
+            url_env="HOOK",
+            secret_env="HOOK_SECRET",
+            time_zone="Europe/Berlin",
+        ),
+    )
+
+
+def test_a_short_report_is_of_all_teams_by_team_in_utc() -> None:
+    (found,) = reports(SHORT)
+
+    assert (found.team, found.by, found.time_zone, found.url_env) == ("*", ("team",), "UTC", "")
+    assert reports("") == ()
+
+
+def test_a_report_has_the_dimensions_of_cost_reports() -> None:
+    assert DIMENSIONS == cost_reports.DIMENSIONS
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ({"name": ""}, "policies.toml:1: reports[0].name: is missing"),
+        ({"every": ""}, "every: is missing"),
+        ({"every": '"day"'}, 'policies.toml:3: reports.r.every: names "day", which is not known'),
+        ({"team": '""'}, "team: is empty"),
+        ({"by": "[]"}, "by: is empty"),
+        ({"by": '"team"'}, "by: is the string"),
+        ({"by": '["team", "fture"]'}, "did you mean feature?"),
+        ({"mail_to": ""}, "mail_to: is missing, and so is url_env"),
+        ({"mail_to": "[]"}, "mail_to: has 0 addresses"),
+        ({"mail_to": '["Ann <ann@example.com>"]'}, 'is the string "Ann <ann@example.com>"'),
+        ({"mail_to": '["a@b\\r\\nBcc: c@d"]'}, "write an address alone"),
+        ({"url_env": '"HOOK"'}, "secret_env: is missing"),
+        ({"secret_env": '"HOOK"'}, "url_env: is missing"),
+        ({"time_zone": '"Berlin"'}, "which is no time zone"),
+        ({"time_zone": '"../etc/passwd"'}, "which is no time zone"),
+        ({"to": '["x"]'}, "to: is not known"),
+        ({"name": '"r"\n[[reports]]\nname = "r"'}, "names a second report"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(lines: dict[str, str], said: str) -> None:
+    assert said in mistakes(with_(**lines))
+
+
+def test_a_secret_written_where_a_name_belongs_is_not_repeated() -> None:
+    said = mistakes(with_(url_env='"https://hooks.example/xyzzy"', secret_env='"S"'))
+
+    assert "names no environment variable" in said
+    assert "xyzzy" not in said
+
+
+@pytest.mark.parametrize("text", ["", "ann", "@b.c", "a@", "a@-b", "a@b..c", "a b@c", "ä@b.c"])
+def test_a_text_that_is_no_address_is_refused(text: str) -> None:
+    assert not is_mail_address(text)

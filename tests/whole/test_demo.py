@@ -1,0 +1,38 @@
+"""``thriftgate demo`` as it stays up: the commands that it prints work until Ctrl-C."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+from tests.fakes.terminal_command import TERMINAL_COMMAND
+
+
+def output(command: list[str]) -> str:
+    ran = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - as it was printed
+    return ran.stdout.decode()
+
+
+def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
+    options = ["demo", "--port", "0", "--calls", "4"]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [*TERMINAL_COMMAND, *options], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        lines = []
+        for line in running.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        _, _, after = "".join(lines).partition("pip install openai):\n\n")
+        snippet, _, _ = after.partition("Ctrl-C")
+        curl = next(line for line in lines if line.startswith("curl "))
+        ran, fetched = output([sys.executable, "-c", snippet]), output(shlex.split(curl))
+        running.send_signal(signal.SIGINT)
+        ended = running.wait(60)
+
+    assert "[simulated]" in ran
+    assert "x-thriftgate-cost-usd" in fetched
+    assert "[simulated]" in fetched
+    assert ended == os.EX_OK

@@ -1,0 +1,66 @@
+"""The process that reads for pages beside a running gateway: found, killed, and gone in the end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.plain_http import PLAIN
+from tests.fakes.serve_process import ServeProcess, serve_process
+
+TOKEN = "an-admin-token-of-24-chars"
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[ServeProcess]:
+    """A gateway with a token for its pages."""
+    with (
+        running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
+        serve_process(tmp_path, catalog) as made,
+    ):
+        made.start(THRIFTGATE_ADMIN_TOKEN=TOKEN)
+        yield made
+
+
+@pytest.fixture
+def browser(gateway: ServeProcess) -> Iterator[httpx.Client]:
+    """One that is signed in."""
+    with httpx.Client(base_url=gateway.url, follow_redirects=True, verify=PLAIN) as client:
+        assert client.post("/admin/sign-in", data={"token": TOKEN}).status_code == 200
+        yield client
+
+
+def readers(gateway: ServeProcess) -> list[psutil.Process]:
+    """The gateway's child processes that have the lowest priority."""
+    return [each for each in psutil.Process(gateway.pid).children() if each.nice() == 19]
+
+
+def test_pages_are_read_by_a_process_of_the_lowest_priority_which_is_replaced_and_ends(
+    gateway: ServeProcess, browser: httpx.Client
+) -> None:
+    for path in ("costs", "savings", "cache", "latency", "calls"):
+        assert browser.get(f"/api/v1/{path}").status_code == 200
+    first = readers(gateway)
+    first[0].kill()
+    after_kill = [browser.get("/api/v1/costs").status_code for _ in range(2)]
+    second = readers(gateway)
+    status = gateway.stop()
+
+    assert (len(first), after_kill, len(second), status) == (1, [200, 200], 1, 0)
+    assert first != second
+    assert not second[0].is_running()
+
+
+def test_a_gateway_that_was_killed_leaves_no_reader_behind(
+    gateway: ServeProcess, browser: httpx.Client
+) -> None:
+    assert browser.get("/api/v1/costs").status_code == 200
+    found = readers(gateway)
+    gateway.kill()
+
+    assert len(found) == 1
+    found[0].wait(30)
