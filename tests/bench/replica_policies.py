@@ -7,7 +7,7 @@ from typing import Any
 
 from proxy.engines.routing.decision import RoutingRequest
 from proxy.engines.routing.policy import DEFAULT_POLICY, RoutingPolicy
-from proxy.engines.routing.prompt_chain import PromptChain
+from proxy.engines.routing.prompt_chain import LINK_BYTES, PromptChain
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter, RoutedCall
 from tests.bench.replica_simulation import SimulatedCall, SimulatedReplica
@@ -101,7 +101,10 @@ class Routed:
         self._turn += 1
         router = self.routers[self._turn % len(self.routers)]
         per_link = max(1, 256 // self._block)
-        links = call.blocks[per_link - 1 :: per_link]
+        links = tuple(
+            int.from_bytes(each[:LINK_BYTES], "big")
+            for each in call.blocks[per_link - 1 :: per_link]
+        )
         chain = PromptChain(links, self._block * per_link, call.tokens)
         request = RoutingRequest(chain=chain, conversation=call.conversation)
         self._poll(replicas, now)

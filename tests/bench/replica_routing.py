@@ -8,6 +8,7 @@ Usage: python -m tests.bench.replica_routing [--part table|rules|faults|time] [-
 """
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +19,10 @@ from statistics import median
 from time import thread_time_ns
 from typing import Final
 
+from proxy.engines.routing.call_prompt import call_prompt
 from proxy.engines.routing.decision import RoutingRequest
 from proxy.engines.routing.policy import RoutingPolicy
-from proxy.engines.routing.prompt_chain import ChainBuilder, chain_root
+from proxy.engines.routing.prompt_chain import chain_root, prompt_chain
 from proxy.engines.routing.replica import ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter
 from tests.bench import replica_traces as traces
@@ -41,6 +43,7 @@ from tests.bench.replica_simulation import (
 from tests.bench.replica_smg import RouterProgram
 
 _ROUNDS: Final = 200
+_CHAT: Final = "chat/completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,35 +177,36 @@ def _lose(cache: BlockCache, _now: float) -> None:
 def decision_times() -> Iterator[tuple[str, float]]:
     """Microseconds of processor time for a prompt of 100,000 tokens and 16 replicas, medians."""
     random = Random(7)  # noqa: S311 - the same traffic each time
-    router, builder = ReplicaRouter(), ChainBuilder()
+    router = ReplicaRouter()
     root = chain_root("model", "organisation")
     names = [ReplicaCandidate(name=f"http://replica-{n}:8000") for n in range(16)]
     shared = random.randbytes(200_000)
     prompts = [shared + random.randbytes(200_000) for _ in range(32)]
     for number, prompt in enumerate(prompts):
-        chain = builder.chain(root, prompt, 100_000, "")
+        chain = prompt_chain(root, prompt, 100_000)
         request = RoutingRequest(chain=chain, conversation=str(number))
         cost = router.decide(request, names, 0.0).order[number % 16]
         router.send(request, cost).end(0)
-    request = RoutingRequest(chain=builder.chain(root, prompts[0], 100_000, ""))
+    request = RoutingRequest(chain=prompt_chain(root, prompts[0], 100_000))
     cost = router.decide(request, names, 0.0).order[0]
     yield "hash 400 KB once (BLAKE2b): the reference", _timed(lambda: blake2b(prompts[0]).digest())
     yield "decision, given the chain", _timed(lambda: router.decide(request, names, 0.0))
     yield "noting that it was sent", _timed(lambda: router.send(request, cost).end(None))
-    yield (
-        "chain of a prompt not seen before",
-        _timed(lambda: builder.chain(root, prompts[0], 100_000, "")),
-    )
-    grown = iter([prompts[0] + bytes(4_000 * n) for n in range(_ROUNDS)])
-    yield (
-        "chain of a conversation that grew by 1,000 tokens",
-        _timed(lambda: builder.chain(root, next(grown), 100_000, "c"), rounds=100),
-    )
+    yield "chain of a prompt", _timed(lambda: prompt_chain(root, prompts[0], 100_000))
+    body = _chat_body(prompts[0])
+    yield "its prompt, read from the body of a chat call", _timed(lambda: call_prompt(body, _CHAT))
 
 
-def _timed(work: Callable[[], object], rounds: int = _ROUNDS) -> float:
+def _chat_body(content: bytes) -> bytes:
+    """A chat call with so many bytes of text, in messages of 4,000 characters."""
+    text = content.hex()[: len(content)]
+    parts = [text[at : at + 4_000] for at in range(0, len(text), 4_000)]
+    return json.dumps({"messages": [{"role": "user", "content": part} for part in parts]}).encode()
+
+
+def _timed(work: Callable[[], object]) -> float:
     taken = []
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         begun = thread_time_ns()
         work()
         taken.append((thread_time_ns() - begun) / 1000)

@@ -6,7 +6,7 @@ before heads. Blocks are looked up and stored when reading begins, as vLLM does.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Protocol
@@ -46,9 +46,9 @@ class BlockCache:
 
     def __init__(self, blocks: int) -> None:
         self._most = blocks
-        self._held: OrderedDict[bytes, None] = OrderedDict()
+        self._held: OrderedDict[Hashable, None] = OrderedDict()
 
-    def read(self, blocks: Sequence[bytes]) -> int:
+    def read(self, blocks: Sequence[Hashable]) -> int:
         """Blocks of the longest prefix that is held; all are held afterwards."""
         held = self._held
         hits = next((at for at, each in enumerate(blocks) if each not in held), len(blocks))

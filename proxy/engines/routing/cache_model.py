@@ -37,7 +37,7 @@ class CacheModel:
         self._uses = 0
         self._stale_at = 0
         self._most_links = 0.0
-        self._links: OrderedDict[bytes, int] = OrderedDict()
+        self._links: OrderedDict[int, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._links)

@@ -5,7 +5,9 @@ body, such as a temperature, is left out: it changes no prefix. So are the cache
 attribution line of a Messages call, which no engine gets.
 """
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -19,6 +21,11 @@ _ABSENT: Final = msgspec.Raw(b"")
 _NAME_BYTES: Final = 16
 #: Messages among which the first of a user is looked for.
 _MAX_OPENING: Final = 8
+#: Bytes of the messages in which it is looked for first: reading all of a long prompt takes as
+#: long as hashing it.
+_OPENING_BYTES: Final = 64 * 1024
+_BETWEEN_MESSAGES: Final = re.compile(r"[\s,]*")
+_read_object: Final = json.JSONDecoder().raw_decode
 #: A cache mark with the comma before it; in a text its quotes would be escaped.
 _CACHE_MARK: Final = re.compile(
     rb',\s*"cache_control"\s*:\s*(?:\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\}|null)'
@@ -99,10 +106,32 @@ def _opening(parts: list[bytes]) -> str:
         return ""
     named = blake2b(b"\n".join(before), digest_size=_NAME_BYTES, person=b"opening")
     try:
-        for message in _decode_messages(messages)[:_MAX_OPENING]:
+        for message in _first_messages(messages):
             named.update(message)
             if _decode_message(message).role == "user":
                 return named.hexdigest()
     except _ERRORS:
         return ""
     return ""
+
+
+def _first_messages(messages: bytes) -> Iterator[bytes | msgspec.Raw]:
+    """The first messages of a JSON array, each as its bytes."""
+    text, at = messages[:_OPENING_BYTES].decode(errors="ignore"), 1
+    for number in range(_MAX_OPENING):
+        at = _end_of(_BETWEEN_MESSAGES, text, at)
+        if text.startswith("]", at):
+            return
+        try:
+            _, end = _read_object(text, at)
+        except (ValueError, RecursionError):  # it is longer than what was looked at
+            yield from _decode_messages(messages)[number:_MAX_OPENING]
+            return
+        yield text[at:end].encode()
+        at = end
+
+
+def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """The place up to which a pattern that may be empty matches there."""
+    found = pattern.match(text, at)
+    return found.end() if found is not None else at

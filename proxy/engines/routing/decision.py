@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from proxy.caches.prefixes import seeded_chance
 from proxy.engines.routing.policy import RoutingPolicy
-from proxy.engines.routing.prompt_chain import PromptChain
+from proxy.engines.routing.prompt_chain import LINK_BYTES, PromptChain
 from proxy.engines.routing.replica import ReplicaCandidate
 
 _HOME_SEED: Final = 1
@@ -46,7 +46,8 @@ class RoutingRequest:
         links = self.chain.links
         if self.conversation or not links:
             return self.conversation.encode()
-        return links[min(len(links), max(1, int(home_tokens / self.chain.block_tokens))) - 1]
+        at = min(len(links), max(1, int(home_tokens / self.chain.block_tokens))) - 1
+        return links[at].to_bytes(LINK_BYTES, "big")
 
 
 class ReplicaCost(NamedTuple):
@@ -143,7 +144,8 @@ def _explores(order: Sequence[ReplicaCost], request: RoutingRequest, policy: Rou
     is_cheap = second.seconds - best.seconds < policy.explore_limit_s
     if not is_cheap or second.is_full > best.is_full:
         return False
-    return seeded_chance(_EXPLORE_SEED, request.chain.links[-1]) < policy.explore_share
+    last = request.chain.links[-1].to_bytes(LINK_BYTES, "big")
+    return seeded_chance(_EXPLORE_SEED, last) < policy.explore_share
 
 
 def _reason(order: Sequence[ReplicaCost], equal: Sequence[ReplicaCost]) -> str:

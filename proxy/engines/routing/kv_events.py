@@ -8,8 +8,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.caches.prefixes import block_digests
-from proxy.engines.routing.prompt_chain import PromptChain, chain_root
+from proxy.caches.prefixes import WORD
+from proxy.engines.routing.prompt_chain import PromptChain, block_links, chain_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,8 @@ class KvEventIndex:
         self._model = model
         self._max_blocks = max_blocks
         self._next: int | None = None
-        self._by_hash: dict[bytes | int, bytes] = {}
-        self._links: set[bytes] = set()
+        self._by_hash: dict[bytes | int, int] = {}
+        self._links: set[int] = set()
         self._is_whole = False
         self._stored = 0
         self.block_size = 0
@@ -89,7 +89,7 @@ class KvEventIndex:
                 self._store(event)
             elif isinstance(event, BlockRemoved):
                 for removed in event.block_hashes:
-                    self._links.discard(self._by_hash.pop(removed, b""))
+                    self._links.discard(self._by_hash.pop(removed, -1))
             else:
                 self._clear()
                 self._is_whole = True
@@ -115,13 +115,13 @@ class KvEventIndex:
         return chain.tokens_at(low)
 
     def _store(self, event: BlockStored) -> None:
-        start: bytes | None = chain_root(self._model, event.cache_salt)
+        start: int | None = chain_root(self._model, event.cache_salt)
         if event.parent_block_hash is not None:
             start = self._by_hash.get(event.parent_block_hash)
         if start is None:
             return  # stored on a block whose own event was lost
         content = array("I", event.token_ids).tobytes()
-        links = block_digests(start, content, event.block_size)
+        links = block_links(start, content, event.block_size * WORD)
         self.block_size = event.block_size
         self._stored += len(event.block_hashes)
         for engine_hash, link in zip(event.block_hashes, links, strict=False):

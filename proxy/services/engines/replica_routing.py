@@ -24,7 +24,7 @@ from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.engines.routing.call_prompt import call_prompt
 from proxy.engines.routing.decision import ReplicaCost, RoutingRequest
-from proxy.engines.routing.prompt_chain import ChainBuilder, PromptChain, chain_root
+from proxy.engines.routing.prompt_chain import PromptChain, chain_root, prompt_chain
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter, RoutedCall
 from proxy.providers.cache_isolation import isolate_cache
@@ -37,7 +37,7 @@ from slo.usage import Usage
 
 _log = logging.getLogger("thriftgate.engines")
 
-#: Bodies from this size on are hashed on a thread: it takes about a millisecond.
+#: Bodies from this size on are read and hashed on a thread: it takes about half a millisecond.
 _MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 #: Bytes of a token until an engine has reported tokens, and the weight of its newest report.
 _BYTES_PER_TOKEN: Final = 4.0
@@ -62,8 +62,6 @@ class ModelRouting:
         route: One of its routes, the last that a call could take.
         starts: Starts of each replica that the router was told of, by its address.
         own_calls: Calls of this gateway there when its load was read.
-        chains: Builds the chains of bodies on the event loop.
-        large_chains: Those of large bodies, on a thread, one at a time.
     """
 
     router: ReplicaRouter = field(default_factory=ReplicaRouter)
@@ -72,9 +70,6 @@ class ModelRouting:
     route: Route | None = None
     starts: dict[str, int] = field(default_factory=dict)
     own_calls: dict[str, int] = field(default_factory=dict)
-    chains: ChainBuilder = field(default_factory=ChainBuilder)
-    large_chains: ChainBuilder = field(default_factory=ChainBuilder)
-    large_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True)
@@ -261,12 +256,9 @@ class ReplicaRouting:
         """The question for the router, and the bytes of the prompt."""
         body = call.body
         if len(body) < _MIN_THREADED_BODY_BYTES:
-            chain, opening, size = _chain(routing.chains, routing, call, route)
+            chain, opening, size = _chain(routing, call, route)
         else:
-            async with routing.large_turn:
-                chain, opening, size = await asyncio.to_thread(
-                    _chain, routing.large_chains, routing, call, route
-                )
+            chain, opening, size = await asyncio.to_thread(_chain, routing, call, route)
         request = RoutingRequest(
             chain=chain,
             conversation=call.conversation or call.session or opening,
@@ -275,9 +267,7 @@ class ReplicaRouting:
         return request, size
 
 
-def _chain(
-    builder: ChainBuilder, routing: ModelRouting, call: Call, route: Route
-) -> tuple[PromptChain, str, int]:
+def _chain(routing: ModelRouting, call: Call, route: Route) -> tuple[PromptChain, str, int]:
     """The chain of the call's prompt, a name of how it opens, and the prompt's bytes.
 
     It is made of the caller's own bytes, before anything is planned or compacted for a replica.
@@ -289,9 +279,7 @@ def _chain(
     root = chain_root(route.model or call.model, salt)
     size = len(prompt.content)
     tokens = round(size / routing.bytes_per_token)
-    conversation = call.conversation or call.session or prompt.conversation
-    chain = builder.chain(root, prompt.content, tokens, conversation)
-    return chain, prompt.conversation, size
+    return prompt_chain(root, prompt.content, tokens), prompt.conversation, size
 
 
 def _note_starts(routing: ModelRouting, statuses: Sequence[ReplicaStatus]) -> None:

@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from proxy.engines.routing.cache_model import CacheModel
 from proxy.engines.routing.prompt_chain import PromptChain
@@ -10,7 +11,7 @@ BLOCK = 1_000
 
 def chain(path: str) -> PromptChain:
     """A prompt whose blocks are the letters; equal beginnings are shared."""
-    links = tuple(path[: at + 1].encode() for at in range(len(path)))
+    links = tuple(xxh3_64_intdigest(path[: at + 1].encode()) for at in range(len(path)))
     return PromptChain(links, BLOCK, BLOCK * len(path))
 
 
@@ -113,7 +114,7 @@ def test_room_and_memory_stay_bounded_whatever_an_engine_reports(calls):
 
 def test_a_cleared_model_matches_nothing_at_once_and_is_emptied_bit_by_bit():
     model = CacheModel(10_000 * BLOCK)
-    long = PromptChain(tuple(str(at).encode() for at in range(2_000)), BLOCK, 2_000 * BLOCK)
+    long = PromptChain(tuple(range(2_000)), BLOCK, 2_000 * BLOCK)
     model.touch(long)
 
     model.clear()

@@ -117,3 +117,21 @@ def test_any_messages_are_read_without_failing(messages, endpoint):
     body = json.dumps({"messages": messages, "input": messages, "prompt": messages}).encode()
 
     assert call_prompt(body, endpoint) is not None
+
+
+def test_a_conversation_that_opens_with_a_long_message_is_named_as_by_all_of_its_bytes():
+    """It ends beyond what is read first, also where characters are fewer than bytes."""
+    for text in ("long " * 20_000, "é" * 40_000):
+        opening = {"role": "user", "content": text}
+        names = {
+            conversation(chat(SYSTEM, opening)),
+            conversation(chat(SYSTEM, opening, ANSWER, FIRST)),
+        }
+
+        assert len(names) == 1
+        assert conversation(chat(SYSTEM, {"role": "user", "content": text + "!"})) not in names
+
+
+def test_no_conversation_is_named_where_many_messages_precede_the_first_of_a_user():
+    assert conversation(chat(*[SYSTEM] * 7, FIRST)) != ""
+    assert conversation(chat(*[SYSTEM] * 8, FIRST)) == ""

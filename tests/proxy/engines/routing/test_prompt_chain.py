@@ -3,15 +3,19 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.routing.prompt_chain import ChainBuilder, chain_of_token_ids, chain_root
+from proxy.engines.routing.prompt_chain import (
+    block_links,
+    chain_of_token_ids,
+    chain_root,
+    prompt_chain,
+)
 
 ROOT = chain_root("m", "acme")
 SIZE = 64
 
 
-def chain(content: bytes, builder: ChainBuilder | None = None, conversation: str = ""):
-    made = builder or ChainBuilder(SIZE)
-    return made.chain(ROOT, content, len(content) // 4, conversation)
+def chain(content: bytes, root: int = ROOT):
+    return prompt_chain(root, content, len(content) // 4, SIZE)
 
 
 def test_prompts_share_links_up_to_the_block_in_which_they_differ():
@@ -23,7 +27,7 @@ def test_prompts_share_links_up_to_the_block_in_which_they_differ():
 def test_prompts_of_other_organisations_or_models_share_no_link():
     content = b"a" * 300
     roots = [chain_root("m", "acme"), chain_root("m", "other"), chain_root("n", "acme")]
-    chains = [ChainBuilder(SIZE).chain(root, content, 75, "") for root in roots]
+    chains = [chain(content, root) for root in roots]
 
     assert len({link for each in chains for link in each.links}) == 3 * len(chains[0].links)
 
@@ -50,35 +54,26 @@ def test_a_chain_of_token_ids_has_a_link_for_each_full_block():
     assert (len(made.links), made.tokens, made.block_tokens) == (4, 70, 16)
 
 
-@given(st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=300)), max_size=6))
-def test_a_conversation_has_the_chain_of_its_prompt_whatever_was_hashed_before(turns):
-    builder, content = ChainBuilder(SIZE), b""
-    for cut, more in turns:
-        content = content[:cut] + more
+@given(st.binary(max_size=400), st.binary(max_size=400), st.binary(max_size=300))
+def test_prompts_have_exactly_the_links_of_the_full_blocks_with_which_both_begin_in_common(
+    start, one, other
+):
+    ours, theirs = chain(start + one).links, chain(start + other).links
+    shared = 0
+    for a, b in zip(start + one, start + other, strict=False):
+        if a != b:
+            break
+        shared += 1
 
-        assert chain(content, builder, "c") == chain(content)
-
-
-def test_conversations_of_two_organisations_with_one_name_are_apart():
-    builder, other = ChainBuilder(SIZE), chain_root("m", "other")
-    chain(b"a" * 300, builder, "c")
-
-    assert builder.chain(other, b"a" * 300, 75, "c").links != chain(b"a" * 300).links
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 800)), max_size=30))
-def test_the_bytes_that_a_builder_keeps_are_bounded(calls):
-    builder = ChainBuilder(SIZE, max_bytes=1_000)
-    for conversation, length in calls:
-        chain(b"x" * length, builder, str(conversation))
-
-        assert builder.kept_bytes <= 1_000
-        assert len(builder) <= 10
+    common = min(shared // SIZE, len(ours), len(theirs))
+    assert ours[:common] == theirs[:common]
+    assert not set(ours[common:]) & set(theirs[common:])
 
 
-def test_a_prompt_larger_than_the_bound_is_not_kept():
-    builder = ChainBuilder(SIZE, max_bytes=100)
+@given(st.binary(max_size=700), st.integers(0, 10))
+def test_a_chain_goes_on_from_any_of_its_links(content, at):
+    links = chain(content).links
+    at = min(at, len(links))
+    start = links[at - 1] if at else ROOT
 
-    chain(b"x" * 1_000, builder, "c")
-
-    assert (len(builder), builder.kept_bytes) == (0, 0)
+    assert (*links[:at], *block_links(start, content[at * SIZE :], SIZE)) == links

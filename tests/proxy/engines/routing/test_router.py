@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from proxy.engines.routing.decision import RoutingRequest
 from proxy.engines.routing.kv_events import AllBlocksCleared, BlockStored, KvEventIndex
@@ -19,7 +20,7 @@ CALM = RoutingPolicy(explore_share=0.0)
 
 def request(path: str = "p" * 40, **more) -> RoutingRequest:
     """A prompt of a block for each letter; equal beginnings are shared."""
-    links = tuple(path[: at + 1].encode() for at in range(len(path)))
+    links = tuple(xxh3_64_intdigest(path[: at + 1].encode()) for at in range(len(path)))
     return RoutingRequest(chain=PromptChain(links, BLOCK, BLOCK * len(path)), **more)
 
 

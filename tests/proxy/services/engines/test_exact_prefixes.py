@@ -25,7 +25,7 @@ STATUSES = [
     ReplicaStatus(name=f"house:{n}", profile="house", model="m", base_url=f"http://{n}/v1")
     for n in range(3)
 ]
-REQUEST = RoutingRequest(chain=PromptChain((b"a", b"b"), 400.0, 800))
+REQUEST = RoutingRequest(chain=PromptChain((1, 2), 400.0, 800))
 
 
 class Reader:
