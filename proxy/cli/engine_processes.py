@@ -26,18 +26,14 @@ from proxy.engines.replica_process import (
     port_conflict,
     replica_process,
 )
+from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation_file import SpeculationRecorder
 from proxy.engines.state_file import (
     EngineStateFile,
     locked_profile,
     profile_folder,
 )
-from proxy.engines.supervised_replica import (
-    ProcessState,
-    ReplicaReport,
-    SupervisionPorts,
-    SupervisionSettings,
-)
+from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
 from proxy.engines.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal, empty_table, format_time
+from proxy.engines.replica_report import LOST_STATES, ProcessState, ReplicaReport
 from proxy.engines.state_file import ChangeReport, EngineState, read_engine_states
-from proxy.engines.supervised_replica import LOST_STATES, ProcessState, ReplicaReport
 from proxy.engines.traffic_file import read_traffic
 
 
@@ -19,6 +19,8 @@ def change_lines(report: ReplicaReport) -> list[str]:
         said += f" at {report.base_url}"
     if report.reason:
         said += f": {report.reason}"
+    elif report.state is ProcessState.READY and report.left_out:
+        said += f", without {', '.join(report.left_out)}: its engine does not know that"
     lines = [said]
     if report.last_lines:
         lines += [f"  {line}" for line in report.last_lines] + [f"  All of it: {report.log}"]
@@ -85,7 +87,7 @@ def _show_replicas(terminal: Terminal, state: EngineState) -> None:
         table.add_row(*map(Text, cells))
     terminal.show(table)
     for each in state.replicas:
-        if each.state in LOST_STATES:
+        if each.state in LOST_STATES or each.left_out:
             terminal.say(*change_lines(each))
 
 

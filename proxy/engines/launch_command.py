@@ -11,10 +11,13 @@ class LaunchFlag:
     Attributes:
         argv: The flag and its values, as the engine takes them.
         reason: One sentence that says what it is good for.
+        feature: The feature it is part of, where answers are the same without that; an engine that
+            does not know one of its flags runs without all. "" for a flag that has to be followed.
     """
 
     argv: tuple[str, ...]
     reason: str
+    feature: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import msgspec
 
 from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profiles import EngineProfile
+from proxy.engines.replica_report import ReplicaReport
 from proxy.engines.speculation.advice import parse_setting
 from proxy.engines.speculation.auto_choice import (
     SpeculationRecord,
@@ -17,7 +18,6 @@ from proxy.engines.speculation.auto_choice import (
 )
 from proxy.engines.speculation.evidence import SpeculationCounters, sample_between
 from proxy.engines.state_file import replace_private_file
-from proxy.engines.supervised_replica import ReplicaReport
 
 _log = logging.getLogger("thriftgate")
 

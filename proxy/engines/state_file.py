@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.engines.supervised_replica import ReplicaReport
+from proxy.engines.replica_report import ReplicaReport
 from proxy.errors import OperatorError
 
 _log = logging.getLogger("thriftgate")

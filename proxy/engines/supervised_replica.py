@@ -17,14 +17,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from proxy.engines.engine_log import EngineLog
 from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.replica_process import MARKER, ProcessExit
+from proxy.engines.replica_report import FINAL_STATES, ProcessState, ReplicaReport
 from proxy.engines.restart_policy import EngineExit, RestartPolicy, describe_exit
+from proxy.engines.unknown_flags import flags_left_out, unknown_flags, without_flags
 
 #: Lines of the log that are shown with an unexpected end.
 _LAST_LINES: Final = 12
@@ -33,59 +34,6 @@ _MAX_EXITS: Final = 50
 _LASTING_ERRORS: Final = frozenset(
     {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.EINVAL}
 )
-
-
-class ProcessState(StrEnum):
-    """A replica's state."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-    RESTARTING = "restarting"
-    STOPPED = "stopped"
-    CRASH_LOOP = "crash_loop"
-    FAILED = "failed"
-
-
-#: States that a replica does not leave by itself.
-FINAL_STATES: Final = frozenset(
-    {ProcessState.STOPPED, ProcessState.CRASH_LOOP, ProcessState.FAILED}
-)
-#: Final states that nobody asked for.
-LOST_STATES: Final = frozenset({ProcessState.CRASH_LOOP, ProcessState.FAILED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaReport:
-    """The state of a replica, for people and programs.
-
-    Attributes:
-        name: Its port, which is its own among the engines of a machine.
-        base_url: Where its OpenAI-compatible API answers.
-        metrics_url: Its Prometheus metrics; "" for none.
-        state: The state.
-        since: Time it began, in seconds since the epoch.
-        pid: The engine's process; 0 for none.
-        restarts: Restarts so far.
-        reason: Reason for the state; "" where nothing is wrong.
-        last_lines: Its last output, where it ended unexpectedly.
-        log: Path of its log.
-        replica: Its number in the profile, from 0.
-        speculation: Name of its speculative setting; "none" for no speculation.
-    """
-
-    name: str
-    base_url: str
-    metrics_url: str
-    state: ProcessState
-    since: float
-    pid: int = 0
-    restarts: int = 0
-    reason: str = ""
-    last_lines: tuple[str, ...] = ()
-    log: str = ""
-    replica: int = 0
-    speculation: str = ""
 
 
 class EngineProcess(Protocol):
@@ -173,7 +121,8 @@ class SupervisedReplica:
         on_change: Called with the report after each change of state.
 
     Attributes:
-        command: The command that starts it.
+        command: The command that is to start it; flags that its engine does not know are left out
+            of it where answers are the same without them.
         report: Its present state.
     """
 
@@ -186,6 +135,7 @@ class SupervisedReplica:
         on_change: Callable[[ReplicaReport], object],
     ) -> None:
         self.command = command
+        self._launched = command
         self._log = log
         self._ports = ports
         self._settings = settings
@@ -235,6 +185,8 @@ class SupervisedReplica:
             ready_s = 0.0
             try:
                 why, ready_s = await self._run_once()
+                if not ready_s and self._leave_out_unknown_flags():
+                    continue
             except OSError as error:
                 why = f"{self.command.argv[0]} cannot be started: {error.strerror or error}"
                 if error.errno in _LASTING_ERRORS:
@@ -251,6 +203,19 @@ class SupervisedReplica:
             await _first_of(asyncio.sleep(delay), self._stopping.wait())
             self.report = replace(self.report, restarts=self.report.restarts + 1)
         self._enter(ProcessState.STOPPED)
+
+    def _leave_out_unknown_flags(self) -> bool:
+        """True if the engine ended over flags that it can be started without, each at most once."""
+        if self._stopping.is_set():
+            return False
+        fewer = without_flags(self._launched, unknown_flags(self._log.tail()))
+        if fewer is None:
+            return False
+        self._launched = fewer
+        left_out = flags_left_out(self.command, fewer)
+        self.report = replace(self.report, left_out=left_out, speculation=fewer.speculation)
+        self._enter(ProcessState.STARTING, f"its engine does not know {', '.join(left_out)}")
+        return True
 
     def _restart_delay(self, ready_s: float) -> float | None:
         """Seconds until the next start after an unexpected end; None in a crash loop."""
@@ -272,7 +237,7 @@ class SupervisedReplica:
         marker = {MARKER: f"{settings.marker}{self.report.name}"}
         environment = {**settings.environment, **self.command.env, **marker}
         kills = self._ports.oom_kills()
-        async with self._ports.start(self.command.argv, environment, self._log) as process:
+        async with self._ports.start(self._launched.argv, environment, self._log) as process:
             self.report = replace(self.report, pid=process.pid)
             self._enter(ProcessState.STARTING)
             trouble = await self._watch(process, self._poll_until_healthy())

@@ -7,11 +7,8 @@ from pathlib import Path
 from proxy.engines.engine_log import EngineLog
 from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.replica_plan import ReplicaPlan
+from proxy.engines.replica_report import FINAL_STATES, LOST_STATES, ProcessState, ReplicaReport
 from proxy.engines.supervised_replica import (
-    FINAL_STATES,
-    LOST_STATES,
-    ProcessState,
-    ReplicaReport,
     SupervisedReplica,
     SupervisionPorts,
     SupervisionSettings,

@@ -165,6 +165,8 @@ class PlayedEngine:
         hangs: True if health checks are not answered.
         busy_until: When its last call ends, on the loop's clock; None if its metrics hang.
         environment: That of the last start.
+        known_flags: Flags that it takes; None for all. At another one it ends as argparse does.
+        argv: The command line of the last start.
     """
 
     def __init__(self) -> None:
@@ -182,6 +184,8 @@ class PlayedEngine:
         self.start_error = errno.ENOENT
         self.oom_kills = 0
         self.says = b""
+        self.known_flags: frozenset[str] | None = None
+        self.argv: tuple[str, ...] = ()
 
     @property
     def ports(self) -> SupervisionPorts:
@@ -202,11 +206,14 @@ class PlayedEngine:
         if self.missing:
             raise OSError(self.start_error, self.missing)
         loop = asyncio.get_running_loop()
-        self.environment = environment
+        self.environment, self.argv = environment, argv
         made = PlayedProcess(100 + len(self.processes), self.drains_in)
         self.starts.append(loop.time())
         self.processes.append(made)
         log.feed(self.says)
+        if unknown := self._unknown(argv):
+            log.feed(f"usage: engine [-h]\nengine: error: {unknown}\n".encode())
+            loop.call_later(0.5, made.end, 2)
         if self.lives_for is not None:
             loop.call_later(self.lives_for, made.end, self.status)
         try:
@@ -214,6 +221,13 @@ class PlayedEngine:
         finally:
             with suppress(asyncio.InvalidStateError):
                 made.end(-9)
+
+    def _unknown(self, argv: tuple[str, ...]) -> str:
+        if self.known_flags is None:
+            return ""
+        given = [word for word in argv if word.startswith("--")]
+        unknown = [word for word in given if word not in self.known_flags]
+        return f"unrecognized arguments: {' '.join(unknown)}" if unknown else ""
 
     async def _probe(self, url: str, deadline: float) -> int:
         if self.hangs:

@@ -193,8 +193,9 @@ class EngineAdapter:
             return ""
         return (
             f"{self.engine} {profile.version} is outside {self.oldest_version} to "
-            f"{self.newest_version}, whose flags and metrics are known: an unknown flag stops the "
-            "start, and without a known metric replicas are compared by their load alone."
+            f"{self.newest_version}, whose flags and metrics are known: a flag that it lacks is "
+            "left out or stops the start, and without a known metric replicas are compared by "
+            "their load alone."
         )
 
 

@@ -17,6 +17,7 @@ from proxy.engines.profiles import (
     Speculation,
     SpeculativeMethod,
 )
+from proxy.engines.unknown_flags import SPECULATION
 
 _BUILD: Final = "11549"
 _LAUNCHER: Final = "proxy.engines.llamacpp_server"
@@ -95,7 +96,9 @@ def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         )
     if profile.prefix_caching:
         yield LaunchFlag(
-            argv=("--cache-prompt",), reason="A prefix seen before in a slot is not computed again."
+            argv=("--cache-prompt",),
+            reason="A prefix seen before in a slot is not computed again.",
+            feature="prefix caching",
         )
     else:
         yield LaunchFlag(
@@ -105,6 +108,7 @@ def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--cache-ram", str(int(profile.kv_offload_gb * _MIB_PER_GIB))),
             reason="Prompts that leave a slot stay readable in so many MiB of host memory.",
+            feature="KV offload",
         )
 
 
@@ -125,21 +129,25 @@ def _speculation_flags(speculation: Speculation | None) -> Iterator[LaunchFlag]:
     if speculation is None:
         return
     kind, reason = _SPECULATION[speculation.method]
-    yield LaunchFlag(argv=("--spec-type", kind), reason=reason)
+    yield LaunchFlag(argv=("--spec-type", kind), reason=reason, feature=SPECULATION)
     tokens = str(speculation.tokens)
     if speculation.method is SpeculativeMethod.NGRAM:
         size = str(speculation.ngram_max)
         yield LaunchFlag(
             argv=("--spec-ngram-simple-size-n", size, "--spec-ngram-simple-size-m", tokens),
             reason=f"Looks for the last {size} tokens, and drafts the {tokens} that followed.",
+            feature=SPECULATION,
         )
         return
     if speculation.draft:
         flag = "--spec-draft-model" if _is_file(speculation.draft) else "--spec-draft-hf"
-        yield LaunchFlag(argv=(flag, speculation.draft), reason="The weights that draft.")
+        yield LaunchFlag(
+            argv=(flag, speculation.draft), reason="The weights that draft.", feature=SPECULATION
+        )
     yield LaunchFlag(
         argv=("--spec-draft-n-max", tokens),
         reason="Draft tokens per step: more pay where accepted.",
+        feature=SPECULATION,
     )
 
 
@@ -152,7 +160,11 @@ def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
             argv=("--reasoning-format", profile.reasoning_parser),
             reason="Reads the model's reasoning out of its text.",
         )
-    yield LaunchFlag(argv=("--metrics",), reason="Load, cache and acceptance are read from there.")
+    yield LaunchFlag(
+        argv=("--metrics",),
+        reason="Load, cache and acceptance are read from there.",
+        feature="metrics",
+    )
 
 
 def _env(profile: EngineProfile, replica: int) -> dict[str, str]:

@@ -25,6 +25,7 @@ from proxy.engines.profiles import (
     Speculation,
     SpeculativeMethod,
 )
+from proxy.engines.unknown_flags import SPECULATION
 
 _OLDEST: Final = "0.20"
 _NEWEST: Final = "0.33"
@@ -117,7 +118,9 @@ def _kv_flags(profile: EngineProfile, replica: int) -> Iterator[LaunchFlag]:
         yield LaunchFlag(argv=("--kv-cache-dtype", dtype), reason=reason)
     if profile.prefix_caching:
         yield LaunchFlag(
-            argv=("--enable-prefix-caching",), reason="A prefix seen before is not computed again."
+            argv=("--enable-prefix-caching",),
+            reason="A prefix seen before is not computed again.",
+            feature="prefix caching",
         )
     else:
         yield LaunchFlag(
@@ -127,11 +130,13 @@ def _kv_flags(profile: EngineProfile, replica: int) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--kv-offloading-size", f"{profile.kv_offload_gb:f}"),
             reason="KV blocks that leave the GPU stay readable in so many GiB of host memory.",
+            feature="KV offload",
         )
     if profile.kv_events:
         yield LaunchFlag(
             argv=("--kv-events-config", json.dumps(_kv_events_config(profile, replica))),
             reason="Says which blocks it holds, so that calls are routed by what is cached.",
+            feature="KV events",
         )
     if profile.role:
         transfer = {"kv_connector": "NixlConnector", "kv_role": _KV_ROLES[profile.role]}
@@ -152,7 +157,9 @@ def _kv_events_config(profile: EngineProfile, replica: int) -> dict[str, Any]:
 def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
     if profile.goal in _GOALS:
         mode, reason = _GOALS[profile.goal]
-        yield LaunchFlag(argv=("--performance-mode", mode), reason=reason)
+        yield LaunchFlag(
+            argv=("--performance-mode", mode), reason=reason, feature="performance mode"
+        )
     goal_sequences, goal_tokens = _BATCH_LIMITS[profile.goal]
     if not profile.chunked_prefill:
         goal_tokens = 0  # a whole prompt has to fit into a step
@@ -170,6 +177,7 @@ def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--enable-chunked-prefill",),
             reason="Long prompts are split, so that running streams go on meanwhile.",
+            feature="chunked prefill",
         )
     else:
         yield LaunchFlag(
@@ -179,6 +187,7 @@ def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--stream-interval", "8"),
             reason="Streams 8 tokens at a time, which costs the processor less.",
+            feature="stream interval",
         )
 
 
@@ -197,7 +206,9 @@ def _speculation_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
     if profile.speculation:
         settings = json.dumps(_speculative_config(profile.speculation))
         reason = _SPECULATION_REASONS[profile.speculation.method]
-        yield LaunchFlag(argv=("--speculative-config", settings), reason=reason)
+        yield LaunchFlag(
+            argv=("--speculative-config", settings), reason=reason, feature=SPECULATION
+        )
 
 
 def _speculative_config(speculation: Speculation) -> dict[str, Any]:
@@ -229,6 +240,7 @@ def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--scheduling-policy", "priority"),
             reason="Calls with a priority go first; others keep their order.",
+            feature="" if "vllm" in profile.hints else "priority",
         )
 
 
@@ -237,16 +249,19 @@ def _metrics_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
     yield LaunchFlag(
         argv=("--enable-prompt-tokens-details",),
         reason="Answers say how many prompt tokens were read from the cache.",
+        feature="cached tokens in answers",
     )
     if version >= _PER_REQUEST_METRICS_SINCE:
         yield LaunchFlag(
             argv=("--enable-per-request-metrics",),
             reason="Answers say the time in queue, prefill and decode.",
+            feature="times in answers",
         )
     if profile.speculation and version >= _SPEC_METRICS_SINCE:
         yield LaunchFlag(
             argv=("--per-request-spec-decode-metrics", "summary"),
             reason="Answers say how many draft tokens were accepted.",
+            feature="acceptance in answers",
         )
 
 

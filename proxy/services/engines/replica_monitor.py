@@ -25,8 +25,8 @@ from proxy.engines.metrics_page import (
     parse_metrics_page,
 )
 from proxy.engines.profiles import EngineProfile
+from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state_file import EngineState
-from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 
 INTERVAL_S: Final = 1.0
 #: Seconds that a page may take; a page that takes longer is as good as none.

@@ -14,13 +14,13 @@ from typer import Exit
 from proxy.cli.engine_processes import health_probe, serve_engine, sum_metrics
 from proxy.cli.engine_status import change_lines, print_engine_status
 from proxy.cli.terminal import Terminal
+from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state_file import (
     ChangeReport,
     EngineStateFile,
     locked_profile,
     profile_folder,
 )
-from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, TrafficFile
 from proxy.errors import OperatorError
 from tests.fakes.engine_gateway import PROFILE, engine_gateway, plan, wait_for_replica
@@ -268,6 +268,9 @@ def test_status_without_an_engine_says_so(tmp_path, spoken):
 
 def test_a_change_names_the_replica_the_reason_and_the_last_output():
     assert change_lines(READY) == ["Replica 8001: ready at http://127.0.0.1:8001/v1"]
+    fewer = replace(READY, left_out=("--mode quick (It is quicker)",))
+    (line,) = change_lines(fewer)
+    assert line.startswith(f"{change_lines(READY)[0]}, without --mode quick (It is quicker): its")
     assert change_lines(LOST) == [
         "Replica 8002: crash loop: exited with status 1",
         "  no such model",

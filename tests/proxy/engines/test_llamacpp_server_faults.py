@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx2
 
 from proxy.engines.adapters.llamacpp import LLAMACPP
+from proxy.engines.replica_report import ProcessState
 from proxy.engines.restart_policy import RestartPolicy
-from proxy.engines.supervised_replica import ProcessState
 from tests.fakes.engines import is_alive, until
 from tests.fakes.tiny_engine import PATIENT, needs_wheel, supervise_engine, tiny_profile
 

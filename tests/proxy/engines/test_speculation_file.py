@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profiles import SpeculativeMethod
+from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
 from proxy.engines.speculation_file import (
     SpeculationRecorder,
@@ -12,7 +13,6 @@ from proxy.engines.speculation_file import (
     resolve_auto,
     write_record,
 )
-from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 from tests.fakes.engine_profiles import a_profile
 
 NOW = 1_790_000_000.0

@@ -3,13 +3,13 @@ import os
 
 import pytest
 
+from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state_file import (
     EngineStateFile,
     locked_profile,
     profile_folder,
     read_engine_states,
 )
-from proxy.engines.supervised_replica import ProcessState, ReplicaReport
 from proxy.errors import OperatorError
 
 REPLICA = ReplicaReport(

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from proxy.engines.engine_log import EngineLog
+from proxy.engines.launch_command import LaunchFlag
 from proxy.engines.replica_process import MARKER
+from proxy.engines.replica_report import ProcessState
 from proxy.engines.restart_policy import RestartPolicy
-from proxy.engines.supervised_replica import ProcessState, SupervisedReplica, SupervisionSettings
+from proxy.engines.supervised_replica import SupervisedReplica, SupervisionSettings
 from tests.fakes.clock import played
 from tests.fakes.engines import PlayedEngine, engine_command
 
@@ -283,3 +285,49 @@ def test_a_withdrawn_replica_gets_sigterm_only_after_callers_could_leave(play, e
     states, _ = play(100, story=withdraw)
 
     assert states[-1] == (3.0, ProcessState.STOPPED)
+
+
+MODEL = LaunchFlag(argv=("--model", "m"), reason="The weights.")
+MODE = LaunchFlag(argv=("--mode", "quick"), reason="It is quicker.", feature="mode")
+DRAFT = LaunchFlag(argv=("--draft", "d"), reason="It drafts.", feature="speculation")
+DRAFT_TOKENS = LaunchFlag(argv=("--tokens", "4"), reason="So many.", feature="speculation")
+
+
+def test_an_engine_that_does_not_know_a_flag_is_started_at_once_without_it(play, engine):
+    engine.known_flags = frozenset({"--model", "--draft", "--tokens"})
+    command = replace(
+        engine_command(port=8001), program=("engine",), flags=(MODEL, MODE, DRAFT, DRAFT_TOKENS)
+    )
+
+    states, last = play(100, command)
+
+    assert [state.value for _, state in states[:2]] == ["starting", "ready"]
+    assert engine.starts[1] - engine.starts[0] == pytest.approx(0.5)
+    assert engine.argv == ("engine", "--model", "m", "--draft", "d", "--tokens", "4")
+    assert last.left_out == ("--mode quick (It is quicker)",)
+    assert (last.restarts, last.reason) == (0, "")
+
+
+def test_flags_of_one_feature_are_left_out_together_and_the_report_says_what_runs(play, engine):
+    engine.known_flags = frozenset({"--model", "--mode", "--draft"})
+    command = replace(
+        engine_command(port=8001),
+        program=("engine",),
+        flags=(MODEL, MODE, DRAFT, DRAFT_TOKENS),
+        speculation="draft_model:4",
+    )
+
+    _, last = play(100, command)
+
+    assert engine.argv == ("engine", "--model", "m", "--mode", "quick")
+    assert (last.state, last.speculation) == (ProcessState.READY, "none")
+
+
+def test_an_engine_that_does_not_know_a_flag_which_it_has_to_follow_is_a_crash_loop(play, engine):
+    engine.known_flags = frozenset({"--mode"})
+    command = replace(engine_command(port=8001), program=("engine",), flags=(MODEL, MODE))
+
+    _, last = play(100, command)
+
+    assert (last.state, last.left_out) == (ProcessState.CRASH_LOOP, ())
+    assert last.last_lines[-1] == "engine: error: unrecognized arguments: --model"

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from proxy.engines.launch_command import LaunchCommand, LaunchFlag
+from proxy.engines.replica_plan import ReplicaPlan
+from proxy.engines.replica_report import ProcessState
 from proxy.engines.restart_policy import RestartPolicy
-from proxy.engines.supervised_replica import ProcessState
 from proxy.engines.supervisor import EngineSupervisor
 from tests.fakes.engines import (
     QUICK,
@@ -110,6 +112,26 @@ def test_a_wrong_model_path_is_a_crash_loop_that_shows_the_engine_s_last_lines(s
     assert report.state is ProcessState.CRASH_LOOP
     assert "exited with status 1" in report.reason
     assert report.last_lines == ("OSError: models/nope is no folder",)
+
+
+def test_an_engine_that_runs_without_an_unknown_flag_is_left_alone_by_a_change(
+    supervise,
+):
+    flag = LaunchFlag(argv=("--newer", "1"), reason="It is new.", feature="new")
+
+    def command(port: int = 0) -> LaunchCommand:
+        return replace(engine_command(port=port), flags=(flag,))
+
+    async def story(supervisor):
+        pids = await wait_ready(supervisor)
+        plan = ReplicaPlan(count=1, first_port=1, build=lambda _, port: command(port))
+        why = await supervisor.change(plan)
+        return why, pids, supervisor.reports
+
+    _, (why, pids, (report,)) = supervise([command()], story)
+
+    assert (why, report.pid) == ("", pids[0])
+    assert report.left_out == ("--newer 1 (It is new)",)
 
 
 def test_one_replica_in_a_crash_loop_leaves_the_other_running(supervise):
