@@ -249,26 +249,26 @@ async def _dependencies(
     tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 ]:
     """Dependencies of calls, the receipts, the gate and the router, and what takes later ones."""
-    keeping = _watch_routes(context, ticks)
     async with (
         running_budgets(context) as entry,
         running_objectives(context) as wheel,
         AsyncExitStack() as stack,
     ):
-        stack.callback(context.tasks.end, *keeping)
+        stack.callback(context.tasks.end, *_watch_routes(context, ticks))
         stack.enter_context(closing(compactor := build_compactor(context)))
         summariser = build_summariser(context)
         tracing = await stack.enter_async_context(running_tracing(context))
+        replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         readers = _readers(
             None if entry is None else entry.settle,
             None if wheel is None else wheel.record_receipt,
             None if tracing is None else tracing.observe,
+            None if replicas is None else replicas.gains.observe,
             compactor.record_outcome,
             partial(_count_for_hedges, context.route_health, ticks),
         )
         kept = ReceiptDispatcher(context.opened, telemetry, readers)
         stack.enter_context(closing(planning := _planning(context)))
-        replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
         deps = Dependencies(
             catalog=context.catalog,
             transport=pool,

@@ -52,6 +52,7 @@ TOML_PARSERS = {
 TESTED_ELSEWHERE: dict[str, str] = {
     "dashboards/grafana/money_boards.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/grafana/service_boards.py": "tests/dashboards/grafana/test_boards.py",
+    "dashboards/grafana/engines_board.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/test_cache_health.py",
     "dashboards/views/calls.py": "tests/proxy/pages/resources/test_calls.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/test_latency.py",

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from dashboards.grafana.engines_board import engines_board
 from dashboards.grafana.money_boards import budgets_board, compaction_board, cost_board
 from dashboards.grafana.panels import Board, Panel, Query, Variable
-from dashboards.grafana.service_boards import cache_board, engines_board, latency_board
+from dashboards.grafana.service_boards import cache_board, latency_board
 
 _GRID_COLUMNS: Final = 24
 _SOURCE: Final = {"type": "prometheus", "uid": "${source}"}

@@ -1,4 +1,4 @@
-"""The boards of service: cache health, latency and objectives, engines; pure."""
+"""The boards of service: cache health, latency and objectives; pure."""
 
 from typing import Final
 
@@ -19,8 +19,6 @@ from dashboards.grafana.panels import (
 )
 
 _TEAM: Final = 'team=~"$team"'
-_ENGINE: Final = 'engine=~"$engine"'
-_USD: Final = "currencyUSD"
 _SHARE: Final = "percentunit"
 _TOKENS: Final = "thriftgate_tokens_total"
 _PROMPT: Final = f'{_TEAM},bucket=~"input|cache_read|cache_write"'
@@ -201,149 +199,5 @@ def _route_series() -> tuple[Panel, ...]:
             "Number of processes in which the route gets no calls.",
             "short",
             Query(f"sum {routes}_open) > 0", "{{route}}"),
-        ),
-    )
-
-
-def engines_board() -> Board:
-    """Load, reuse and cost of self-hosted engines."""
-    return Board(
-        name="engines",
-        description="Self-hosted engines: what they say of themselves, what this gateway sends "
-        "them, and what they cost.",
-        variables=(Variable("engine", "thriftgate_engine_healthy"),),
-        panels=(
-            *_engine_figures(),
-            *_replica_series(),
-            *_reuse_series(),
-            *_phase_series(),
-            *_engine_cost_series(),
-        ),
-    )
-
-
-def _reuse_share(part: str, by: str) -> str:
-    metric = "thriftgate_engine_prompt_tokens_total"
-    reused, available = (rate(metric, f'part="{each}"', by) for each in (part, "available"))
-    return f"{reused} / {available}"
-
-
-def _engine_figures() -> tuple[Panel, ...]:
-    healthy = f"thriftgate_engine_healthy{{{_ENGINE}}}"
-    idle, paid = (
-        increase("thriftgate_replica_gpu_seconds_total", where) for where in ('state="idle"', "")
-    )
-    prompt = "thriftgate_engine_prompt_tokens_total"
-    delivered, available = (
-        increase(prompt, f'part="{part}"') for part in ("delivered", "available")
-    )
-    accepted, drafted = (
-        increase(f"thriftgate_engine_{kind}_tokens_total", _ENGINE)
-        for kind in ("accepted", "draft")
-    )
-    return (
-        stat(
-            "Healthy replicas",
-            "Part of the replicas that calls may go to.",
-            _SHARE,
-            f"avg(min by (engine, replica) ({healthy}))",
-            0,
-        ),
-        stat("Idle", "GPU seconds without a call ÷ paid.", _SHARE, f"{idle} / {paid}", 1),
-        stat(
-            "Prefix reuse",
-            "Tokens read from caches ÷ tokens that one cache with the room of all would have had.",
-            _SHARE,
-            f"{delivered} / {available}",
-            1,
-        ),
-        stat(
-            "Draft tokens accepted",
-            "Of those that speculation proposed.",
-            _SHARE,
-            f"{accepted} / {drafted}",
-            1,
-        ),
-    )
-
-
-def _replica_series() -> tuple[Panel, ...]:
-    def gauge(name: str) -> str:
-        return f"max by (replica) (thriftgate_engine_{name}{{{_ENGINE}}})"
-
-    in_flight = f"sum by (replica) (thriftgate_engine_calls_in_flight{{{_ENGINE}}})"
-    return (
-        series(
-            "Running calls", "In the batch of each replica.", "short", _by_replica(gauge("running"))
-        ),
-        series("Waiting calls", "In each replica's queue.", "short", _by_replica(gauge("waiting"))),
-        series("KV cache in use", "Of each replica.", _SHARE, _by_replica(gauge("kv_usage"))),
-        series(
-            "Calls of the gateways", "Sent and not yet answered.", "short", _by_replica(in_flight)
-        ),
-    )
-
-
-def _by_replica(expr: str) -> Query:
-    return Query(expr, "{{replica}}")
-
-
-def _reuse_series() -> tuple[Panel, ...]:
-    routed = rate("thriftgate_engine_routed_calls_total", by="reason")
-    return (
-        series(
-            "Prefix reuse, by model",
-            "Captured by routing, and delivered by engines, of what was available.",
-            _SHARE,
-            Query(_reuse_share("captured", "model"), "{{model}}: captured"),
-            Query(_reuse_share("delivered", "model"), "{{model}}: delivered"),
-        ),
-        series(
-            "Routed calls a second",
-            "By the reason for their replica.",
-            "reqps",
-            Query(routed, "{{reason}}"),
-            is_stacked=True,
-        ),
-    )
-
-
-def _phase_series() -> tuple[Panel, ...]:
-    def slow(where: str, legend: str) -> Query:
-        return Query(quantile(0.95, "thriftgate_phase_seconds", where, "phase"), legend)
-
-    warmed = rate("thriftgate_engine_warming_prompts_total", _ENGINE, "kind, result")
-    return (
-        series(
-            "Phases, p95",
-            "Gateway, queue, prefill, decode and transfer, as engines report them.",
-            "s",
-            slow("", "{{phase}}"),
-        ),
-        series(
-            "Prompts read ahead, a second",
-            "By kind and how it ended.",
-            "short",
-            Query(warmed, "{{kind}}: {{result}}"),
-        ),
-    )
-
-
-def _engine_cost_series() -> tuple[Panel, ...]:
-    money = rate("thriftgate_replica_cost_usd_total", by="upstream, state")
-    price = "max by (upstream, tokens) (thriftgate_replica_usd_per_million_tokens)"
-    return (
-        series(
-            "Cost an hour",
-            "Of replicas that are paid by the hour, used and idle.",
-            _USD,
-            Query(f"3600 * {money}", "{{upstream}}: {{state}}"),
-            is_stacked=True,
-        ),
-        series(
-            "Cost of a million tokens",
-            "Measured at the present load.",
-            _USD,
-            Query(price, "{{upstream}}: {{tokens}}"),
         ),
     )

@@ -11,9 +11,13 @@ from proxy.cli.terminal import Terminal, empty_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic
+    from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, WarmingReport
 
 _REUSE: Final = ("prompt tokens", "available", "captured", "delivered")
+_WARMING: Final = (
+    "prompts", "tokens computed", "cost", "calls that used it", "tokens read", "prefill saved",
+)  # fmt: skip
+_NANOS_PER_DOLLAR: Final = 1_000_000_000
 _LOAD: Final = ("in flight", "running", "waiting", "KV use")
 _UNKNOWN: Final = "unknown"
 
@@ -33,6 +37,7 @@ def print_traffic(terminal: Terminal, found: Sequence[EngineTraffic], profile: s
             shown = True
             terminal.say(f"Gateway of process {each.pid}, since it started:")
             _show_routes(terminal, each, replicas)
+            _show_warming(terminal, [one for one in each.warming if profile in {"", one.profile}])
     if not shown:
         terminal.say("No gateway runs here with these engines, so reuse and load are not known.")
 
@@ -59,6 +64,26 @@ def _show_routes(
         blank = [""] * (1 + len(_LOAD))
         reuse = _reuse_cells(traffic.models[model])
         table.add_row(*map(Text, (f"all of {model}", *blank, *reuse, "")))
+    terminal.show(table)
+
+
+def _show_warming(terminal: Terminal, found: Sequence[WarmingReport]) -> None:
+    """A line for each profile and kind of prompt that was read ahead."""
+    if not found:
+        return
+    columns = ("read ahead", *_WARMING)
+    table = empty_table(*columns, right=_WARMING)
+    for each in found:
+        cells = (
+            f"{each.profile}: {each.kind.replace('_', ' ')}",
+            f"{each.prompts:,}",
+            f"{each.computed_tokens:,}",
+            f"${each.cost_nanos / _NANOS_PER_DOLLAR:.4f}",
+            f"{each.used_calls:,}",
+            f"{each.used_tokens:,}",
+            f"{each.saved_s:.1f} s",
+        )
+        table.add_row(*map(Text, cells))
     terminal.show(table)
 
 

@@ -63,6 +63,66 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
     reuse: PrefixReuse = PrefixReuse()
 
 
+class WarmingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Prompts of one kind that were read ahead, and what that gained, of one profile.
+
+    Attributes:
+        profile: Name of the profile.
+        kind: ``system_prompt``, ``next_turn`` or ``typed``.
+        prompts: Prompts that were read.
+        computed_tokens: Tokens that engines computed for it.
+        cost_nanos: Nano-dollars of it, as far as they are known.
+        used_calls: Calls that found their beginning warmed.
+        used_tokens: Tokens that they read of it from the cache.
+        saved_s: Seconds of prefill that they were spared, as an estimate.
+    """
+
+    profile: str
+    kind: str
+    prompts: int = 0
+    computed_tokens: int = 0
+    cost_nanos: int = 0
+    used_calls: int = 0
+    used_tokens: int = 0
+    saved_s: float = 0.0
+
+
+class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of speculation and what is known of it; None for what is not.
+
+    Attributes:
+        setting: Its name, such as ``ngram:4``.
+        acceptance: Acceptance per token.
+        tokens_per_step: Tokens that a step is expected to give.
+        expected: Speed-up by the formula.
+        measured: Speed-up as measured.
+        pays_below: Sequences at once from which on it does not pay; None where it never does.
+    """
+
+    setting: str
+    acceptance: float | None = None
+    tokens_per_step: float = 1.0
+    expected: float | None = None
+    measured: float | None = None
+    pays_below: float | None = None
+
+
+class SpeculationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The advice on speculation of one profile.
+
+    Attributes:
+        profile: Name of the profile.
+        recommended: Name of the setting to take; "" while data are few.
+        reason: The reason, in a sentence.
+        settings: The settings that something is known of, best first.
+    """
+
+    profile: str
+    recommended: str
+    reason: str
+    settings: tuple[SettingReport, ...] = ()
+
+
 class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
     """Traffic that one gateway has seen since it started.
 
@@ -71,12 +131,16 @@ class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
         at: Time of the report, in seconds since the epoch.
         models: Reuse by the name that engines serve a model under.
         replicas: The replicas.
+        warming: Prompts that were read ahead, by profile and kind.
+        speculation: The advice on it, by profile.
     """
 
     pid: int
     at: float
     models: dict[str, PrefixReuse] = {}
     replicas: tuple[ReplicaTraffic, ...] = ()
+    warming: tuple[WarmingReport, ...] = ()
+    speculation: tuple[SpeculationReport, ...] = ()
 
 
 class TrafficFile:

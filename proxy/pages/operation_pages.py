@@ -167,10 +167,15 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
 
     @routes.get(f"{HOME}/engines")
     async def engines_page(request: Request) -> Response:
-        """Replicas of self-hosted engines."""
+        """Replicas of self-hosted engines, their speculation, and what they read ahead."""
         viewer = await site.viewer(request)
         return await site.html(
-            "engines.html", viewer, section="engines", replicas=await models.engines(viewer)
+            "engines.html",
+            viewer,
+            section="engines",
+            replicas=await models.engines(viewer),
+            speculation=await models.speculation(viewer),
+            warming=await models.warming(viewer),
         )
 
 

@@ -48,7 +48,9 @@ class AwayStore:
 NO_STORE = cast("Store", AwayStore())
 
 
-def operations(board: FakeBoard, store: Store = NO_STORE) -> Operations:
+def operations(
+    board: FakeBoard, store: Store = NO_STORE, folder: Path = Path("none")
+) -> Operations:
     """Resources over a board and a store; without one, those of admins who change nothing."""
     ask, reloader = StoreQuestions(store), cast("Reloader", object())
     catalog = read_catalog(Settings())
@@ -60,7 +62,7 @@ def operations(board: FakeBoard, store: Store = NO_STORE) -> Operations:
         stored_budgets=StoredBudgetsResource(store, ask, reloader, Settings(), lambda: NOW),
         scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW),
-        models=ModelsResource(lambda: catalog, lambda _: True, Path("none"), lambda: NOW),
+        models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),
     )
 
@@ -75,6 +77,7 @@ class Browser:
         token: str = TOKEN,
         store: Store = NO_STORE,
         provider: str = "",
+        folder: Path = Path("none"),
     ) -> None:
         self.board = board or FakeBoard()
         self.watch = ManualClock(5000.0)
@@ -85,7 +88,7 @@ class Browser:
         ledger = LedgerResources.of(
             store, ask, lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
         )
-        operated = operations(self.board, store)
+        operated = operations(self.board, store, folder)
         people = AccessResources.of(store, ask, access, operated.stored_budgets, lambda: NOW)
         shown = (self.board, operated, ledger, people)
         self.app.include_router(access.router())

@@ -11,11 +11,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Upstream
+from proxy.engines.speculation.auto_choice import SpeculationRecord
+from proxy.engines.speculation_file import write_record
 from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
 from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import EngineCollector
+from proxy.services.engines.speculation_metrics import SpeculationCollector
 from proxy.services.engines.warming_metrics import WarmingCollector
 from proxy.services.objectives.route_alerts import RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
@@ -33,6 +36,7 @@ from tests.fakes.plain_http import PLAIN
 from tests.fakes.receipts import a_receipt, an_engine_receipt
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import question, virtual_gateway
+from tests.proxy.engines.speculation.test_advice import grown
 
 SAMPLE = re.compile(r"^(thriftgate_\w+)(?:\{(.*)\})? ", re.MULTILINE)
 LABEL = re.compile(r"(\w+)=~?\"")
@@ -92,7 +96,15 @@ async def draft_page() -> str:
     return generate_latest(registry).decode()
 
 
-def rarer_metrics() -> str:
+def speculation_metrics(folder: Path) -> SpeculationCollector:
+    """The advice on a profile that speculation was measured with."""
+    profile = a_profile('gpu = "H100"')
+    evidence = grown(draft_model=(180, 0.7, 1), none=(100, None, 1))
+    write_record(folder / "engines" / profile.name, SpeculationRecord(evidence=evidence))
+    return SpeculationCollector(folder, lambda: {profile.name: profile})
+
+
+def rarer_metrics(folder: Path) -> str:
     """The metrics that take more than a story: engines' phases and costs, compaction, misses."""
     catalog, health = two_model_catalog(), RouteHealthRegistry()
     route = next(iter(catalog.models.values())).routes[0]
@@ -101,7 +113,11 @@ def rarer_metrics() -> str:
     router.not_enforced["chat-ttft", "small"] = 1
     router.misses.totals["chat-ttft", "prefill"] += 1
     accounts, costs = WarmingAccounts(), ReplicaCosts()
-    accounts.results["house", WarmingKind.NEXT_TURN, WarmingResult.CANCELLED] += 1
+    kind = WarmingKind.NEXT_TURN
+    accounts.results["house", kind, WarmingResult.CANCELLED] += 1
+    accounts.tokens["house", kind] += 1
+    accounts.nanos["house", kind] += 1
+    accounts.note_use("house", kind, 1, rate=1.0)
     price = ReplicaPrice(gpus=1, gpu_hour_nanos=1_000_000_000)
     costs.update(
         [Upstream(name="gpu", kind="openai", base_url="http://gpu/v1", replica_price=price)], 0.0
@@ -114,6 +130,7 @@ def rarer_metrics() -> str:
         ObjectiveMetrics(router),
         RouteHealthMetrics(health, lambda: 0.0),
         WarmingCollector(accounts),
+        speculation_metrics(folder),
         ReplicaCostMetrics(costs, lambda: 1.0),
     )
     telemetry.observe(an_engine_receipt(1))
@@ -131,7 +148,7 @@ def exported_metrics(folder: Path) -> dict[str, set[str]]:
         run_in_virtual_time(lambda: gateway_page(folder)),
         asyncio.run(engine_page(folder / "engines")),
         run_in_virtual_time(draft_page),
-        rarer_metrics(),
+        rarer_metrics(folder),
     )
     for name, labels in (sample for page in pages for sample in SAMPLE.findall(page)):
         found.setdefault(name, set()).update(LABEL.findall(labels))

@@ -73,6 +73,11 @@ async def warmed(fleet: EngineFleet, kind: str, result: str = "warmed") -> float
     return await figure(fleet, f'{_METRIC}_prompts_total{{engine="house",kind="{kind}"', result)
 
 
+async def gained(fleet: EngineFleet, figure_name: str, kind: str) -> float:
+    """A figure of what calls found warmed."""
+    return await figure(fleet, f'{_METRIC}_{figure_name}_total{{engine="house"', kind)
+
+
 async def figure(fleet: EngineFleet, start: str, label: str) -> float:
     for line in (await fleet.metrics()).splitlines():
         if line.startswith(start) and f'"{label}"' in line:
@@ -116,7 +121,11 @@ def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
             if table:
                 await wait_for(lambda: _is_above(warmed(fleet, "next_turn"), 0))
             messages.append({"role": "assistant", "content": answer})
-            return await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
+            told = await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
+            if table:
+                await wait_for(lambda: _is_above(gained(fleet, "used_tokens", "next_turn"), 600))
+                assert await gained(fleet, "used_calls", "next_turn") == 1.0
+            return told
 
         return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
 
@@ -172,6 +181,32 @@ def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
     assert any('warmed="yes"' in line and line.endswith(" 1.0") for line in waits)
     (cost,) = (line for line in page if line.startswith(f"{_METRIC}_cost_usd_total"))
     assert float(cost.rpartition(" ")[2]) > 0
+
+
+def test_a_prompt_that_was_typed_before_it_was_sent_gained_its_tokens_and_has_a_cost(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+):
+    async def story(fleet: EngineFleet, _: RealReplicas) -> dict[str, float]:
+        typed = long_system("of a question that is being typed")
+        await ask(fleet, [{"role": "user", "content": long_system("to measure prefill by")}])
+        await asyncio.sleep(1.1)  # the page of the engine is read each second
+        body = {"model": "house-llm", "messages": [{"role": "user", "content": typed}]}
+        headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+        url = f"{fleet.url}/thriftgate/prefill"
+        assert (await fleet.client.post(url, json=body, headers=headers)).status_code == 200
+        assert await gained(fleet, "used_calls", "typed") == 0.0
+        await ask(fleet, [{"role": "user", "content": f"{typed} Which plans are there?"}])
+        await wait_for(lambda: _is_above(gained(fleet, "used_calls", "typed"), 0))
+        names = ("prompts", "tokens", "cost_usd", "used_calls", "used_tokens", "saved_seconds")
+        return {name: await gained(fleet, name, "typed") for name in names}
+
+    found = with_fleet(tmp_path / "typed", story, "")
+
+    record_property("gain of typed prompts", found)
+    assert (found["prompts"], found["used_calls"]) == (1.0, 1.0)
+    assert found["tokens"] >= found["used_tokens"] > 1_000
+    assert found["cost_usd"] > 0
+    assert found["saved_seconds"] > 0
 
 
 def test_a_call_that_comes_while_a_prompt_is_warmed_does_not_wait_for_it(tmp_path: Path):

@@ -13,6 +13,7 @@ class WarmingKind(StrEnum):
 
     SYSTEM_PROMPT = "system_prompt"
     NEXT_TURN = "next_turn"
+    TYPED = "typed"  # it came to ``/v1/thriftgate/prefill``
 
 
 class WarmingResult(StrEnum):
@@ -72,12 +73,34 @@ class WarmingAccounts:
         nanos: Nano-dollars of it, as far as they are known.
         waits: First-token times of streams that could have been warmed, by whether they were:
             the first one with its system prompt since its replica's start, and later turns.
+        used_calls: Calls that found their beginning warmed.
+        used_tokens: Tokens that they read of it from the cache.
+        saved_s: Seconds in which their replicas would have computed these, at the rate of prefill
+            that was measured there.
     """
 
     results: Counter[tuple[str, WarmingKind, WarmingResult]] = field(default_factory=Counter)
     tokens: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
     nanos: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
     waits: dict[tuple[str, WarmingKind, bool], WaitSum] = field(default_factory=dict)
+    used_calls: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
+    used_tokens: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
+    saved_s: dict[tuple[str, WarmingKind], float] = field(default_factory=dict)
+
+    def note_use(self, engine: str, kind: WarmingKind, tokens: int, rate: float) -> None:
+        """Count a call that found its beginning warmed.
+
+        Args:
+            engine: Profile of its replica.
+            kind: Kind of what was warmed.
+            tokens: Tokens that it read of that.
+            rate: Prompt tokens that the replica computes in a second; 0 where unknown.
+        """
+        key = engine, kind
+        self.used_calls[key] += 1
+        self.used_tokens[key] += tokens
+        if rate > 0.0:
+            self.saved_s[key] = self.saved_s.get(key, 0.0) + tokens / rate
 
     def note_wait(self, engine: str, kind: WarmingKind, seconds: float, *, warmed: bool) -> None:
         """Add the first-token time of a call."""

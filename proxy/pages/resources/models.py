@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from fastapi import APIRouter
 
 from dashboards.access import Action, Viewer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.engines.traffic_file import PrefixReuse, ReplicaTraffic, read_traffic
+from proxy.engines.traffic_file import (
+    PrefixReuse,
+    ReplicaTraffic,
+    SpeculationReport,
+    read_traffic,
+)
 from proxy.pages.viewing import SignedIn, check_allowed
 
 #: Rates of a route that are shown, by their name in the answer.
@@ -114,6 +120,71 @@ class ReplicaView:
     delivered: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmingView:
+    """Prompts of one kind that one gateway had engines read ahead, and what calls gained.
+
+    Attributes:
+        gateway: Process id of the gateway.
+        profile: Profile of the replicas.
+        kind: ``system_prompt``, ``next_turn`` or ``typed``.
+        prompts: Prompts that were read.
+        computed_tokens: Tokens that engines computed for it.
+        cost_nanos: Nano-dollars of it, as far as they are known.
+        used_calls: Calls that found their beginning warmed.
+        used_tokens: Tokens that they read of it from the cache.
+        saved_s: Seconds of prefill that they were spared, as an estimate.
+    """
+
+    gateway: int
+    profile: str
+    kind: str
+    prompts: int
+    computed_tokens: int
+    cost_nanos: int
+    used_calls: int
+    used_tokens: int
+    saved_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculativeSettingView:
+    """A setting of speculation; null for what is unknown.
+
+    Attributes:
+        setting: Method and depth, such as ``ngram:4``.
+        acceptance: Acceptance per token.
+        tokens_per_step: Tokens that a step is expected to give.
+        expected: Speed-up by the formula.
+        measured: Speed-up as measured.
+        pays_below: Sequences at once from which on it does not pay; null where it never does.
+    """
+
+    setting: str
+    acceptance: float | None
+    tokens_per_step: float
+    expected: float | None
+    measured: float | None
+    pays_below: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationView:
+    """The advice on speculation of one profile.
+
+    Attributes:
+        profile: The profile.
+        recommended: The setting to take; "" while data are few.
+        reason: The reason.
+        settings: Settings that something is known of, best first.
+    """
+
+    profile: str
+    recommended: str
+    reason: str
+    settings: Sequence[SpeculativeSettingView]
+
+
 class ModelsResource:
     """Models and engines as viewers see them.
 
@@ -156,6 +227,31 @@ class ModelsResource:
         found = await asyncio.to_thread(read_traffic, self._folder, self._now())
         return [_replica(gateway.pid, replica) for gateway in found for replica in gateway.replicas]
 
+    async def warming(self, viewer: Viewer) -> Sequence[WarmingView]:
+        """Prompts that engines read ahead, as the gateways of this data folder see them.
+
+        Raises:
+            CallerError: The viewer may see none.
+        """
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        return [
+            WarmingView(gateway=gateway.pid, **msgspec.structs.asdict(each))
+            for gateway in found
+            for each in gateway.warming
+        ]
+
+    async def speculation(self, viewer: Viewer) -> Sequence[SpeculationView]:
+        """The advice on speculation by profile; all gateways of this data folder have one.
+
+        Raises:
+            CallerError: The viewer may see none.
+        """
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        by_profile = {each.profile: each for gateway in found for each in gateway.speculation}
+        return [_speculation(each) for _, each in sorted(by_profile.items())]
+
     def router(self) -> APIRouter:
         """Routes of the API."""
         routes = APIRouter(tags=["models"])
@@ -169,6 +265,16 @@ class ModelsResource:
         async def list_engines(viewer: SignedIn) -> Sequence[ReplicaView]:
             """Replicas of self-hosted engines."""
             return await self.engines(viewer)
+
+        @routes.get("/engines/warming")
+        async def list_warming(viewer: SignedIn) -> Sequence[WarmingView]:
+            """Prompts that engines read ahead, their cost, and what calls gained."""
+            return await self.warming(viewer)
+
+        @routes.get("/engines/speculation")
+        async def list_speculation(viewer: SignedIn) -> Sequence[SpeculationView]:
+            """Advice on speculation by profile: acceptance, speed-ups, the recommended setting."""
+            return await self.speculation(viewer)
 
         return routes
 
@@ -220,4 +326,15 @@ def _replica(gateway: int, found: ReplicaTraffic) -> ReplicaView:
         available=reuse.available,
         captured=reuse.captured,
         delivered=reuse.delivered,
+    )
+
+
+def _speculation(report: SpeculationReport) -> SpeculationView:
+    return SpeculationView(
+        profile=report.profile,
+        recommended=report.recommended,
+        reason=report.reason,
+        settings=[
+            SpeculativeSettingView(**msgspec.structs.asdict(each)) for each in report.settings
+        ],
     )

@@ -27,12 +27,14 @@ from proxy.engines.routing.decision import ReplicaCost, RoutingRequest
 from proxy.engines.routing.prompt_chain import PromptChain, chain_root, prompt_chain
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter, RoutedCall
+from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind
 from proxy.providers.cache_isolation import isolate_cache
-from proxy.records.call import Call
+from proxy.records.call import WARMING_PREFIX, Call
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
 from proxy.services.engines.warming import ReplicaWarming, WatchedCall
 from proxy.services.engines.warming_calls import warming_sender
+from proxy.services.engines.warming_gains import WarmingGains
 from slo.usage import Usage
 
 _log = logging.getLogger("thriftgate.engines")
@@ -76,9 +78,10 @@ class ModelRouting:
 class _Ticket:
     """A replica for one call; it tells the router of the call there."""
 
-    name: str
+    status: ReplicaStatus
     why: str
     routing: ModelRouting
+    gains: WarmingGains
     request: RoutingRequest
     cost: ReplicaCost
     content_bytes: int
@@ -87,8 +90,15 @@ class _Ticket:
     routed: RoutedCall | None = None
     watched: WatchedCall | None = None
 
+    @property
+    def name(self) -> str:
+        """The replica's name."""
+        return self.status.name
+
     def send(self) -> None:
         """Count the call as on its way there."""
+        if self.call.feature.startswith(WARMING_PREFIX):
+            self.gains.note_typed(self.call.id, self.status, self.request.chain)
         if self.warming is not None:
             conversation = self.request.conversation
             self.watched = self.warming.note_sent(self.name, self.call, conversation)
@@ -119,6 +129,8 @@ class _Ticket:
         if usage is None or not prompt:
             routed.end()
             return
+        if not self.call.is_unattended:
+            self.gains.note_call(self.status, self.request.chain, usage.cache_read)
         # In tokens of the chain, which are an estimate.
         share = usage.cache_read / prompt
         routed.end(round(share * self.request.chain.tokens), is_comparable=is_comparable)
@@ -137,6 +149,9 @@ class ReplicaRouting:
         region: The gateway's own region; "" where regions are equal.
         warming: Is told of calls, and warms replicas that are idle; None for nothing.
         exact: Knows what caches hold by events; None for nothing.
+
+    Attributes:
+        gains: Counts what calls found warmed; it needs to hear of receipts.
     """
 
     def __init__(
@@ -154,6 +169,7 @@ class ReplicaRouting:
         self._failures = 0
         self._warming = warming
         self._exact = exact
+        self.gains = WarmingGains(WarmingAccounts() if warming is None else warming.accounts)
         monitor.listen(self._note_reading)
         if warming is not None:
             warming.is_idle, warming.on_warmed = self.is_idle, self.note_warmed
@@ -184,7 +200,9 @@ class ReplicaRouting:
         load = metrics.values.get("running", 0.0) + metrics.values.get("waiting", 0.0)
         return load <= own
 
-    async def note_warmed(self, replica: ReplicaStatus, call: Call) -> None:
+    async def note_warmed(
+        self, replica: ReplicaStatus, call: Call, kind: WarmingKind, computed_tokens: int
+    ) -> None:
         """Believe that a replica holds the prompt of a call that warmed it."""
         routing = self._models.get(replica.model)
         if routing is None or routing.route is None:
@@ -197,6 +215,7 @@ class ReplicaRouting:
             ),
             request.chain,
         )
+        self.gains.note_warmed(replica, kind, request.chain, computed_tokens)
 
     def keep_only(self, models: Collection[str]) -> None:
         """Drop the state of models that no engine serves any more."""
@@ -244,7 +263,15 @@ class ReplicaRouting:
         for cost in decision.order:
             choice, status = by_url.pop(cost.name)
             ticket = _Ticket(
-                status.name, decision.why, routing, request, cost, size, call, self._warming
+                status,
+                decision.why,
+                routing,
+                self.gains,
+                request,
+                cost,
+                size,
+                call,
+                self._warming,
             )
             ready.append(_at_address(choice, status, ticket))
         unready = tuple(_at_address(choice, status) for choice, status in by_url.values())

@@ -74,7 +74,7 @@ async def running_engines(
     reader.update(context.engines)
     exact = ExactPrefixes(reader, PromptTokenizer(transport, ticks))
     routing = ReplicaRouting(monitor, ticks, context.settings.region, warming, exact)
-    _publish(context, monitor, routing, warming)
+    advisor = _publish(context, monitor, routing, warming)
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         def commit() -> None:
@@ -87,9 +87,9 @@ async def running_engines(
 
     context.follow(prepare)
     file = TrafficFile(context.settings.folder, os.getpid())
-    report = partial(TrafficReport(monitor, routing, os.getpid(), context.now).run, file)
+    reporter = TrafficReport(monitor, routing, os.getpid(), context.now, advisor.advice)
     async with keeping_prompts(context, warming, ticks):
-        watching = [context.tasks.keep(each) for each in (monitor.run, report)]
+        watching = [context.tasks.keep(each) for each in (monitor.run, partial(reporter.run, file))]
         try:
             yield routing
         finally:
@@ -100,11 +100,12 @@ async def running_engines(
 
 def _publish(
     context: AppContext, monitor: ReplicaMonitor, routing: ReplicaRouting, warming: ReplicaWarming
-) -> None:
-    """Have Prometheus read the metrics of engines."""
-    context.publish(EngineCollector(monitor, routing))
-    context.publish(WarmingCollector(warming.accounts))
-    context.publish(SpeculationCollector(context.settings.folder, lambda: monitor.profiles))
+) -> SpeculationCollector:
+    """Have Prometheus read the metrics of engines; returns the advisor's."""
+    advisor = SpeculationCollector(context.settings.folder, lambda: monitor.profiles)
+    for each in (EngineCollector(monitor, routing), WarmingCollector(warming.accounts), advisor):
+        context.publish(each)
+    return advisor
 
 
 def page_fetcher(transport: Transport) -> PageFetcher:

@@ -34,11 +34,15 @@ class SpeculationCollector(Collector):
         self._profiles = profiles
         self._known: dict[str, tuple[EngineProfile, int, SpeculationAdvice]] = {}
 
-    def collect(self) -> Iterator[Metric]:
-        """All of it, as Prometheus' own types."""
+    def advice(self) -> Mapping[str, SpeculationAdvice]:
+        """The advice for each profile, by its present record; reads files."""
         profiles = self._profiles()
         self._known = {name: each for name, each in self._known.items() if name in profiles}
-        found = {name: self._advice(each) for name, each in profiles.items()}
+        return {name: self._advice(each) for name, each in profiles.items()}
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, as Prometheus' own types."""
+        found = self.advice()
         recommended = GaugeMetricFamily(
             "thriftgate_engine_speculation_recommended",
             "1 for the method and depth that the advisor recommends, where data suffice",
@@ -74,6 +78,11 @@ def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
         "Probability that a draft token is accepted if those before it were",
         labels=_BY,
     )
+    length = GaugeMetricFamily(
+        "thriftgate_engine_speculation_tokens_per_step",
+        "Tokens that a step of the model is expected to give, by acceptance and depth",
+        labels=_BY,
+    )
     break_even = GaugeMetricFamily(
         "thriftgate_engine_speculation_pays_below_sequences",
         "Sequences at once from which on the setting is expected not to pay; 0 if it never does",
@@ -87,5 +96,6 @@ def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
                     gain.add_metric([*by, kind], interval.value)
             if each.acceptance is not None:
                 accepted.add_metric(by, each.acceptance.value)
+                length.add_metric(by, each.length)
                 break_even.add_metric(by, each.break_even or 0.0)
-    yield from (gain, accepted, break_even)
+    yield from (gain, accepted, length, break_even)

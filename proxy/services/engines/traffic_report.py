@@ -1,16 +1,22 @@
-"""Reports what a gateway sees of its engines: reuse by model and replica, and load."""
+"""Reports what a gateway sees of its engines: reuse, load, warming, advice on speculation."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from proxy.engines.routing.router import ReuseCounters
+from proxy.engines.speculation.advice import SpeculationAdvice
+from proxy.engines.speculation.evidence import EstimateInterval
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
     EngineTraffic,
     PrefixReuse,
     ReplicaTraffic,
+    SettingReport,
+    SpeculationReport,
     TrafficFile,
+    WarmingReport,
 )
+from proxy.engines.warming.accounts import WarmingAccounts, WarmingResult
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
 from proxy.services.engines.replica_routing import ReplicaRouting
 
@@ -23,30 +29,40 @@ class TrafficReport:
         routing: Knows the calls.
         pid: The gateway's process.
         now: Seconds since the epoch.
+        advice: Returns the advice on speculation by profile; it may read files.
     """
 
     def __init__(
-        self, monitor: ReplicaMonitor, routing: ReplicaRouting, pid: int, now: Callable[[], float]
+        self,
+        monitor: ReplicaMonitor,
+        routing: ReplicaRouting,
+        pid: int,
+        now: Callable[[], float],
+        advice: Callable[[], Mapping[str, SpeculationAdvice]] = dict,
     ) -> None:
         self._monitor = monitor
         self._routing = routing
         self._pid = pid
         self._now = now
+        self._advice = advice
 
     async def run(self, file: TrafficFile) -> None:
         """Write it every few seconds, for ever."""
         while True:
-            await asyncio.to_thread(file.write, self.traffic())
+            advice = await asyncio.to_thread(self._advice)
+            await asyncio.to_thread(file.write, self.traffic(advice))
             await asyncio.sleep(REPORT_INTERVAL_S)
 
-    def traffic(self) -> EngineTraffic:
-        """The report as of now."""
+    def traffic(self, advice: Mapping[str, SpeculationAdvice]) -> EngineTraffic:
+        """The report as of now, with this advice on speculation."""
         models = self._routing.models
         return EngineTraffic(
             pid=self._pid,
             at=self._now(),
             models={name: _reuse(each.router.reuse) for name, each in models.items()},
             replicas=tuple(map(self._replica, self._monitor.statuses())),
+            warming=tuple(_warming(self._routing.gains.accounts)),
+            speculation=tuple(_speculation(*each) for each in sorted(advice.items())),
         )
 
     def _replica(self, status: ReplicaStatus) -> ReplicaTraffic:
@@ -79,3 +95,44 @@ def _reuse(counted: ReuseCounters) -> PrefixReuse:
         captured=counted.captured,
         delivered=counted.delivered,
     )
+
+
+def _warming(accounts: WarmingAccounts) -> Iterator[WarmingReport]:
+    """Prompts that were read ahead, by profile and kind."""
+    warmed = {key[:2]: n for key, n in accounts.results.items() if key[2] is WarmingResult.WARMED}
+    for profile, kind in sorted({*warmed, *accounts.tokens, *accounts.used_calls}):
+        yield WarmingReport(
+            profile=profile,
+            kind=kind,
+            prompts=warmed.get((profile, kind), 0),
+            computed_tokens=accounts.tokens[profile, kind],
+            cost_nanos=accounts.nanos[profile, kind],
+            used_calls=accounts.used_calls[profile, kind],
+            used_tokens=accounts.used_tokens[profile, kind],
+            saved_s=accounts.saved_s.get((profile, kind), 0.0),
+        )
+
+
+def _speculation(profile: str, advice: SpeculationAdvice) -> SpeculationReport:
+    settings = [
+        SettingReport(
+            setting=each.setting,
+            acceptance=_value(each.acceptance),
+            tokens_per_step=each.length,
+            expected=_value(each.expected),
+            measured=_value(each.measured),
+            pays_below=each.break_even,
+        )
+        for each in advice.options
+        if each.method is not None
+    ]
+    return SpeculationReport(
+        profile=profile,
+        recommended=advice.recommended,
+        reason=advice.reason,
+        settings=tuple(settings),
+    )
+
+
+def _value(interval: EstimateInterval | None) -> float | None:
+    return None if interval is None else interval.value

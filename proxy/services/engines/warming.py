@@ -61,6 +61,9 @@ _BYTES_PER_TOKEN: Final = 4
 _USUAL_SLOTS: Final = 4
 
 
+WarmedListener = Callable[[ReplicaStatus, Call, WarmingKind, int], Awaitable[None]]
+
+
 class WatchedCall:
     """A caller's call at a replica that may be warmed; it is told how it goes."""
 
@@ -105,7 +108,8 @@ class ReplicaWarming:
         accounts: Its counters.
         send: Sends warming calls; until there is one, nothing is warmed.
         is_idle: Returns True if nobody's call is at a replica.
-        on_warmed: Is told of each prompt that a replica has read.
+        on_warmed: Is told of each prompt that a replica has read, its kind, and the tokens that
+            were computed for it.
         prompts: Uses of system prompts, by the name that engines serve the model under.
     """
 
@@ -119,7 +123,7 @@ class ReplicaWarming:
         self.accounts = WarmingAccounts()
         self.send: WarmingSender | None = None
         self.is_idle: Callable[[ReplicaStatus], bool] = lambda status: False
-        self.on_warmed: Callable[[ReplicaStatus, Call], Awaitable[None]] | None = None
+        self.on_warmed: WarmedListener | None = None
         self.ticks = ticks
         self._tasks = tasks
         self._now = now
@@ -328,7 +332,8 @@ class ReplicaWarming:
         if receipt is None or receipt.outcome is not Outcome.ANSWERED:
             return receipt, WarmingResult.FAILED
         if self.on_warmed is not None and job.asked is not None:
-            await self.on_warmed(status, call if job.turn is not None else job.asked)
+            routed = call if job.turn is not None else job.asked
+            await self.on_warmed(status, routed, job.kind, _computed_tokens(receipt) or 0)
         return receipt, WarmingResult.WARMED
 
     def _note_cost(
@@ -339,11 +344,15 @@ class ReplicaWarming:
             return None
         key = status.profile, job.kind
         self.accounts.nanos[key] += receipt.cost_nanos or 0
-        if receipt.usage is None:
-            return None
-        used = receipt.usage.prompt_tokens - receipt.usage.cache_read
-        self.accounts.tokens[key] += used
+        used = _computed_tokens(receipt)
+        self.accounts.tokens[key] += used or 0
         return used
+
+
+def _computed_tokens(receipt: Receipt) -> int | None:
+    """Prompt tokens that the engine computed for a call; None where it does not say."""
+    usage = receipt.usage
+    return None if usage is None else usage.prompt_tokens - usage.cache_read
 
 
 def _next_turn_prompt(turn: FinishedTurn) -> tuple[bytes, int]:

@@ -58,3 +58,30 @@ class WarmingCollector(Collector):
             labels = [engine, kind, "yes" if is_warmed else "no"]
             waits.add_metric(labels, count_value=wait.calls, sum_value=wait.seconds)
         yield from (prompts, tokens, cost, waits)
+        yield from _gains(accounts)
+
+
+def _gains(accounts: WarmingAccounts) -> Iterator[Metric]:
+    """Calls that found their beginning warmed, and their gain."""
+    calls = CounterMetricFamily(
+        "thriftgate_engine_warming_used_calls",
+        "Calls that found their beginning warmed, each warmed prompt once",
+        labels=_BY,
+    )
+    for (engine, kind), count in accounts.used_calls.items():
+        calls.add_metric([engine, kind], float(count))
+    tokens = CounterMetricFamily(
+        "thriftgate_engine_warming_used_tokens",
+        "Tokens that these calls read of it from the cache",
+        labels=_BY,
+    )
+    for (engine, kind), count in accounts.used_tokens.items():
+        tokens.add_metric([engine, kind], float(count))
+    saved = CounterMetricFamily(
+        "thriftgate_engine_warming_saved_seconds",
+        "Seconds of prefill that these calls were spared, by the rate measured at their replica",
+        labels=_BY,
+    )
+    for (engine, kind), seconds in accounts.saved_s.items():
+        saved.add_metric([engine, kind], seconds)
+    yield from (calls, tokens, saved)

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal
-from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic
+from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, WarmingReport
 
 
 def replica(number: int, **changes: object) -> ReplicaTraffic:
@@ -32,6 +32,18 @@ TRAFFIC = EngineTraffic(
         replica(0, reuse=HALF, events=True),
         replica(1, is_healthy=False, reason="nobody listens", running=None, kv_usage=None),
     ),
+    warming=(
+        WarmingReport(
+            profile="house",
+            kind="next_turn",
+            prompts=12,
+            computed_tokens=3_400,
+            cost_nanos=2_500_000,
+            used_calls=9,
+            used_tokens=2_100,
+            saved_s=4.25,
+        ),
+    ),
 )
 
 
@@ -57,6 +69,12 @@ def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(printed)
     assert "house:0/m healthy 3 2 1 50% 2,000 75% 50% 25% its events" in lines
     assert "house:1/m nobody listens 3 unknown 1 unknown 0 a guess" in lines
     assert "all of m 2,000 75% 50% 25%" in lines
+
+
+def test_prompts_that_were_read_ahead_are_shown_with_their_cost_and_gain(printed):
+    lines = [" ".join(line) for line in printed([TRAFFIC], "house")]
+
+    assert "house: next turn 12 3,400 $0.0025 9 2,100 4.2 s" in lines
 
 
 def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(printed):

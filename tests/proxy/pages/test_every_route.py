@@ -104,6 +104,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("PUT", f"{_API}/features/{{team}}/{{feature}}/compaction"): (TEAM_ADMINS, {"mode": "off"}),
     ("GET", f"{_API}/models"): (EVERYBODY, None),
     ("GET", f"{_API}/engines"): (EVERYBODY, None),
+    ("GET", f"{_API}/engines/speculation"): (EVERYBODY, None),
+    ("GET", f"{_API}/engines/warming"): (EVERYBODY, None),
     ("GET", f"{_API}/configuration"): (ADMINS, None),
     ("POST", f"{_API}/configuration/reload"): (ADMINS, None),
     ("GET", f"{_API}/costs"): (EVERYBODY, None),

@@ -1,10 +1,18 @@
 """Forms of the pages change what they say, and say why they cannot."""
 
+from pathlib import Path
 from urllib.parse import urlencode
 
 import msgspec
 import pytest
 
+from proxy.engines.traffic_file import (
+    EngineTraffic,
+    SettingReport,
+    SpeculationReport,
+    TrafficFile,
+    WarmingReport,
+)
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
@@ -108,3 +116,34 @@ def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: Pages) -> N
     assert "Mode <strong>observe</strong>, no layout" in got.body.decode()
     assert "There is no proposal of a layout yet" in got.body.decode()
     assert "no proposal of a layout" not in pages.browser.get(pages.path).body.decode()
+
+
+def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path: Path) -> None:
+    settings = (
+        SettingReport(setting="draft_model:4", acceptance=0.8, tokens_per_step=3.4, expected=2.1),
+        SettingReport(setting="ngram:4"),
+    )
+    TrafficFile(tmp_path, 7).write(
+        EngineTraffic(
+            pid=7,
+            at=NOW,
+            warming=(
+                WarmingReport(profile=EVIL, kind="typed", used_calls=3, used_tokens=900, saved_s=2),
+            ),
+            speculation=(
+                SpeculationReport(
+                    profile=EVIL, recommended="draft_model:4", reason="it pays", settings=settings
+                ),
+            ),
+        )
+    )
+    browser = Browser(folder=tmp_path)
+    browser.sign_in()
+    said = browser.get("/engines").body.decode()
+
+    assert "draft_model:4 (recommended)" in said
+    assert ">2.10 " in said
+    assert "80" in said
+    assert ">900<" in said
+    assert "typed" in said
+    assert "<script>alert" not in said

@@ -5,7 +5,15 @@ from pathlib import Path
 
 from dashboards.access import Role, Viewer
 from proxy.configuration import read_catalog
-from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, TrafficFile
+from proxy.engines.traffic_file import (
+    EngineTraffic,
+    PrefixReuse,
+    ReplicaTraffic,
+    SettingReport,
+    SpeculationReport,
+    TrafficFile,
+    WarmingReport,
+)
 from proxy.pages.resources.models import ModelsResource
 from proxy.settings import Settings
 from tests.fakes.board import NOW
@@ -47,3 +55,29 @@ def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
 
     (found,) = asyncio.run(resource(tmp_path).engines(BOB))
     assert (found.gateway, found.name, found.delivered) == (7, "local:0", 60)
+
+
+def test_warming_is_of_each_gateway_and_the_advice_on_speculation_of_each_profile(
+    tmp_path: Path,
+) -> None:
+    settings = (SettingReport(setting="ngram:4", acceptance=0.6, expected=1.4),)
+    advice = SpeculationReport(
+        profile="local", recommended="ngram:4", reason="it pays", settings=settings
+    )
+    warming = WarmingReport(profile="local", kind="typed", used_calls=3, used_tokens=900)
+    for pid in (7, 8):
+        TrafficFile(tmp_path, pid).write(
+            EngineTraffic(pid=pid, at=NOW, warming=(warming,), speculation=(advice,))
+        )
+
+    found = asyncio.run(resource(tmp_path).warming(BOB))
+    assert [(each.gateway, each.used_calls, each.used_tokens) for each in found] == [
+        (7, 3, 900),
+        (8, 3, 900),
+    ]
+    (shown,) = asyncio.run(resource(tmp_path).speculation(BOB))
+    assert (shown.recommended, shown.settings[0].expected, shown.settings[0].measured) == (
+        "ngram:4",
+        1.4,
+        None,
+    )

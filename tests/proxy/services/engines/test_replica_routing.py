@@ -12,6 +12,7 @@ from proxy.calls.ports import ReplicaOrder
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route, Upstream
 from proxy.engines.replica_report import ProcessState
+from proxy.engines.warming.accounts import WarmingKind
 from proxy.records.call import Call
 from proxy.services.engines.replica_monitor import ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
@@ -299,7 +300,7 @@ def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
             status = gateway.monitor.status(name)
             assert status is not None
             gateway.routing.models["m"].router.clear_cache(status.base_url)
-        await gateway.routing.note_warmed(other, chat(2))
+        await gateway.routing.note_warmed(other, chat(2), WarmingKind.SYSTEM_PROMPT, 900)
         ticket = (await gateway.order(chat(2))).ready[0].replica
         assert ticket is not None
         return ticket.name == other.name, ticket.why.partition(":")[0]

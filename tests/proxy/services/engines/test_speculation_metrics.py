@@ -41,6 +41,7 @@ def test_the_recommended_method_and_the_measured_gain_are_metrics(tmp_path: Path
     assert f"{prefix}speed_up{{{by}}} 1.8" in said
     assert f"{prefix}speed_up{{{by.replace('measured', 'expected')}}} " in said
     assert f'{prefix}acceptance{{engine="house",setting="draft_model:3"}} 0.7' in said
+    assert f'{prefix}tokens_per_step{{engine="house",setting="draft_model:3"}} 2.5' in said
     assert f'{prefix}pays_below_sequences{{engine="house",setting="draft_model:3"}} ' in said
 
 

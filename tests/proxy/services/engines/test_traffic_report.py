@@ -5,9 +5,13 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route, Upstream
+from proxy.engines.speculation.advice import advise
 from proxy.engines.traffic_file import EngineTraffic, TrafficFile, read_traffic
+from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.traffic_report import TrafficReport
 from slo.usage import Usage
@@ -15,6 +19,7 @@ from tests.fakes.call_dependencies import call
 from tests.fakes.engine_pages import PlayedPages
 from tests.fakes.engine_profiles import a_profile
 from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.proxy.engines.speculation.test_advice import grown
 
 TABLE = 'replicas = ["http://a:1/v1", "http://b:2/v1"]\nserved_name = "m"'
 PROMPT = {"role": "system", "content": "What was agreed on so far. " * 400}
@@ -51,7 +56,7 @@ def test_reuse_is_told_by_model_and_replica_and_load_by_replica(tmp_path: Path):
         with suppress(TimeoutError):
             async with asyncio.timeout(11.0):
                 await report.run(TrafficFile(tmp_path, 7))
-        return report.traffic(), read_traffic(tmp_path, loop.time())
+        return report.traffic({}), read_traffic(tmp_path, loop.time())
 
     now, (kept,) = run_in_virtual_time(story)
 
@@ -73,7 +78,7 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
         monitor = pages.monitor(a_profile(TABLE))
         await monitor.read_all()
         routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
-        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic()
+        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic({})
 
     found = run_in_virtual_time(story)
 
@@ -81,3 +86,29 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
     assert (found.models, first.running, first.kv_usage) == ({}, None, None)
     assert first.reuse.prompt_tokens == 0
     assert "none" in first.reason
+
+
+def test_warming_and_the_advice_on_speculation_are_told_by_profile():
+    house = a_profile('gpu = "H100"')
+    found = advise(house, grown(draft_model=(180, 0.7, 1), none=(100, None, 1)))
+
+    async def story() -> EngineTraffic:
+        monitor = PlayedPages().monitor(a_profile(TABLE))
+        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
+        accounts, kind = routing.gains.accounts, WarmingKind.TYPED
+        accounts.results["house", kind, WarmingResult.WARMED] += 3
+        accounts.tokens["house", kind] += 900
+        accounts.nanos["house", kind] += 7_000
+        accounts.note_use("house", kind, 800, rate=400.0)
+        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic({"house": found})
+
+    report = run_in_virtual_time(story)
+
+    (warming,), (advice,) = report.warming, report.speculation
+    assert (warming.profile, warming.kind, warming.prompts) == ("house", "typed", 3)
+    assert (warming.computed_tokens, warming.cost_nanos) == (900, 7_000)
+    assert (warming.used_calls, warming.used_tokens, warming.saved_s) == (1, 800, 2.0)
+    assert advice.recommended == "draft_model:3"
+    best = advice.settings[0]
+    assert (best.setting, best.measured) == ("draft_model:3", 1.8)
+    assert best.acceptance == pytest.approx(0.7)

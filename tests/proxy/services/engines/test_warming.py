@@ -84,8 +84,8 @@ class Stage:
         )
         self.warming.note_reading(self.status)
 
-    async def note_warmed(self, _: ReplicaStatus, asked: Call) -> None:
-        self.warmed.append(asked)
+    async def note_warmed(self, _: ReplicaStatus, asked: Call, *computed: object) -> None:
+        self.warmed += [asked] * (computed in {(NEXT, 30), (SYSTEM, 30), (NEXT, 1_000)})
 
     def restart(self) -> None:
         self.status = replace(self.status, starts=self.status.starts + 1)

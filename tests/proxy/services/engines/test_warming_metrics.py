@@ -14,6 +14,8 @@ def test_prompts_tokens_cost_and_first_token_times_are_exported():
     accounts.nanos["house", kind] += 2_500_000
     accounts.note_wait("house", kind, 0.25, warmed=True)
     accounts.note_wait("house", kind, 1.5, warmed=False)
+    accounts.note_use("house", kind, 400, rate=1_600.0)
+    accounts.note_use("house", kind, 100, rate=0.0)
     registry = CollectorRegistry()
     registry.register(WarmingCollector(accounts))
     page = [line for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
@@ -27,4 +29,7 @@ def test_prompts_tokens_cost_and_first_token_times_are_exported():
         f'{name}_ttft_seconds_sum{{{by},warmed="yes"}} 0.25',
         f'{name}_ttft_seconds_count{{{by},warmed="no"}} 1.0',
         f'{name}_ttft_seconds_sum{{{by},warmed="no"}} 1.5',
+        f"{name}_used_calls_total{{{by}}} 2.0",
+        f"{name}_used_tokens_total{{{by}}} 500.0",
+        f"{name}_saved_seconds_total{{{by}}} 0.25",
     ]
