@@ -48,6 +48,7 @@ _SWITCHES: Final = {
     "--slots": "endpoint_slots",
     "--jinja": "use_jinja",
     "--cache-prompt": "cache_prompt",
+    "--kv-unified": "kv_unified",
     "--warmup": "warmup",
     "--offline": "offline",
     "--ui": "ui",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -118,6 +118,66 @@ def test_a_prompt_that_no_kv_memory_has_room_for_goes_to_the_provider_and_the_en
         assert short.json()["model"] != "spare"
 
     play(tmp_path, story)
+
+
+class Answer(NamedTuple):
+    """A caller's answer: its status and its text, and the attempts of its call."""
+
+    status: int
+    text: str
+    attempts: list[dict[str, Any]]
+
+
+async def ask(fleet: EngineFleet, content: str, *, stream: bool) -> Answer:
+    """The whole answer to a call for many tokens."""
+    answer = await post(fleet, content, stream=stream, max_tokens=1_400, ignore_eos=True)
+    call = f"{fleet.url}/thriftgate/calls/{answer.headers['x-request-id']}"
+    headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+    for _ in range(600):
+        found = await fleet.client.get(call, headers=headers)
+        if found.status_code == 200:
+            return Answer(answer.status_code, answer.text, found.json()["attempts"])
+        await asyncio.sleep(0.1)
+    raise AssertionError(call)
+
+
+def has_failed(answers: list[Answer]) -> bool:
+    """True if the engine failed one of these calls."""
+    return any(each.attempts[0]["outcome"] in {"failed", "broken"} for each in answers)
+
+
+def test_kv_memory_that_calls_at_once_exhaust_fails_over_or_ends_begun_streams_with_an_error(
+    tmp_path: Path,
+) -> None:
+    """One memory for all slots has room for one of these calls, and four come at once."""
+
+    async def story() -> tuple[list[Answer], httpx2.Response]:
+        replicas = RealReplicas("--kv-unified", "--ctx-size", "2048", "--cache-ram", "0")
+        async with engine_fleet(tmp_path, replicas=1, start=replicas.start) as fleet:
+            answers: list[Answer] = []
+            for _ in range(10):  # beside other work they may come one after the other
+                asked = (ask(fleet, f"{n} word " * 150, stream=bool(n % 2)) for n in range(4))
+                answers = await asyncio.gather(*asked)
+                if has_failed(answers):
+                    break
+            assert replicas.processes[0].poll() is None
+            return answers, await post(fleet, "Tell me a story.", max_tokens=8)
+
+    answers, after = asyncio.run(story())
+    plain, streams = answers[::2], answers[1::2]
+
+    assert [each.status for each in answers] == [200] * 4
+    assert has_failed(answers)
+    for each in plain:
+        assert '"error"' not in each.text
+        assert each.attempts[-1]["outcome"] == "answered"
+    for each in streams:
+        is_broken = each.attempts[-1]["outcome"] == "broken"
+        assert is_broken == ('"error"' in each.text)
+        assert is_broken or each.text.rstrip().endswith("data: [DONE]")
+        assert each.attempts[-1]["usage"]["output"] > 0
+    assert after.status_code == 200
+    assert after.json()["model"] != "spare"
 
 
 def test_an_answer_that_fills_the_kv_memory_ends_there_and_the_engine_goes_on(

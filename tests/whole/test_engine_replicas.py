@@ -97,6 +97,40 @@ def test_a_replica_killed_in_a_stream_ends_it_with_an_error_and_the_next_calls_g
     asyncio.run(story())
 
 
+def test_a_replica_killed_while_it_reads_a_prompt_costs_its_caller_time_and_no_answer(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        # Small batches, for an engine tells its load between two of them.
+        replicas = RealReplicas("--batch-size", "128")
+        async with engine_fleet(tmp_path, start=replicas.start) as fleet:
+            messages = [{"role": "user", "content": _TEXT * 15}]
+            async with asyncio.TaskGroup() as tasks:
+                asked = tasks.create_task(post(fleet, fleet.url, messages))
+                number = await _busy_replica(fleet)
+                assert not asked.done()
+                os.kill(replicas.processes[number].pid, signal.SIGKILL)
+            answer = asked.result()
+
+            assert answer.headers["x-thriftgate-replica"].startswith(f"house:{1 - number};")
+            attempts = await _attempts(fleet, answer.headers["x-request-id"])
+            assert [each["outcome"] for each in attempts] == ["failed", "answered"]
+            assert attempts[0]["upstream"] == f"house:{number}"
+
+    asyncio.run(story())
+
+
+async def _busy_replica(fleet: EngineFleet) -> int:
+    """The number of the replica that works on a call, once one does."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            for number, url in enumerate(fleet.urls):
+                page = await fleet.client.get(f"{url.removesuffix('/v1')}/metrics")
+                if "llamacpp:requests_processing 1" in page.text:
+                    return number
+            await asyncio.sleep(0.01)
+
+
 async def _kill_in_stream(
     fleet: EngineFleet, process: subprocess.Popen[bytes], messages: list[dict[str, str]]
 ) -> tuple[str, str]:
@@ -117,12 +151,18 @@ async def _kill_in_stream(
 
 async def _receipt(fleet: EngineFleet, call: str) -> tuple[str, bool]:
     """The outcome of a call, and whether it has a cost for generated tokens."""
+    last = (await _attempts(fleet, call))[-1]
+    return last["outcome"], last["usage"]["output"] > 0 and float(last["cost_usd"]) > 0
+
+
+async def _attempts(fleet: EngineFleet, call: str) -> list[dict[str, Any]]:
+    """The attempts of a call, once they are in the ledger."""
     until = time.monotonic() + _PATIENCE_S
     headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
     while time.monotonic() < until:
         answer = await fleet.client.get(f"{fleet.url}/thriftgate/calls/{call}", headers=headers)
         if answer.status_code == 200:
-            last = json.loads(answer.text)["attempts"][-1]
-            return last["outcome"], last["usage"]["output"] > 0 and float(last["cost_usd"]) > 0
+            found: list[dict[str, Any]] = json.loads(answer.text)["attempts"]
+            return found
         await asyncio.sleep(0.05)
     raise AssertionError(call)
