@@ -2,7 +2,7 @@
 
 uvicorn parses, answers and shuts down. What is ours are the limits of ``guarded_connection``, a
 bound on bytes that bring a request no further, and the order of answers where a caller sends what
-is no HTTP. WebSockets are left out; a wish for another protocol is passed over.
+is no HTTP. WebSockets are left out; a request to upgrade is passed over.
 """
 
 from typing import Final
@@ -43,8 +43,8 @@ class ServerProtocol(GuardedConnection):
         try:
             try:
                 self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as wish:
-                self._stay(memoryview(data)[wish.args[0] :])
+            except httptools.HttpParserUpgrade as upgrade:
+                self._stay(memoryview(data)[upgrade.args[0] :])
         except httptools.HttpParserError:
             self.logger.warning(_MALFORMED)
             self._refuse_malformed()
@@ -108,9 +108,9 @@ class ServerProtocol(GuardedConnection):
         super()._start_asgi_task(cycle, app)
 
     def _stay(self, rest: memoryview) -> None:
-        """Read the request again as one that wishes for no other protocol, and then the rest.
+        """Read the request again as one that asks for no other protocol, and then the rest.
 
-        The parser stops at such a wish, and would take the request's body for the next request.
+        The parser stops at such a request, and would take the request's body for the next request.
 
         Source: RFC 9110, section 7.8.
         """
@@ -121,11 +121,11 @@ class ServerProtocol(GuardedConnection):
             self.parser.feed_data(again)
             try:
                 self.parser.feed_data(rest)
-            except httptools.HttpParserUpgrade as wish:
-                rest = rest[wish.args[0] :]
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
 
     def _ignore_upgrade(self) -> bytes:
-        """The head that was read, without its wish for another protocol; b"" for a tunnel's."""
+        """The head that was read, without its request for another protocol; b"" for a tunnel's."""
         method = self.parser.get_method()
         if method == b"CONNECT":
             return b""

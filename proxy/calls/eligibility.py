@@ -72,7 +72,7 @@ def _unused_slots_reason(call: Call) -> str:
     except Unplannable as why:
         return str(why)[:_MAX_REASON_CHARS]
     said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
-    return "; ".join([*found.notes[:_MAX_NAMED_SLOTS], *([said] if found.wish else [])])
+    return "; ".join([*found.notes[:_MAX_NAMED_SLOTS], *([said] if found.moves else [])])
 
 
 def speaks_endpoint(route: Route, endpoint: str) -> bool:

@@ -234,17 +234,17 @@ def _read_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
         fields = _BODY.decode(body)
     except _UNREADABLE:
         return _guess_traits(body, is_messages=is_messages)
-    talk = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
+    turns = fields.messages or (fields.input if isinstance(fields.input, list) else None) or []
     first = fields.input if isinstance(fields.input, str) and not fields.messages else ""
     begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
-    if talk:
+    if turns:
         begins = next(
-            (_beginning(each.content) for each in talk if _equals(each.role, b'"user"')), b""
+            (_beginning(each.content) for each in turns if _equals(each.role, b'"user"')), b""
         )
     return _traits(
         fields,
-        vision=any(map(_is_no_text, talk)),
-        is_answered=any(map(_is_answer, talk)),
+        vision=any(map(_is_no_text, turns)),
+        is_answered=any(map(_is_answer, turns)),
         begins=begins,
         is_messages=is_messages,
     )

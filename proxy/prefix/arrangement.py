@@ -129,11 +129,11 @@ def remove_tags(prompt: Prompt) -> Prompt:
     Raises:
         Unplannable: If a message with a tag cannot be read.
     """
-    wish = {
+    moves = {
         at: tuple(msgspec.structs.replace(piece, slot=PromptSlot.STABLE) for piece in pieces)
-        for at, pieces in declared_slots(prompt).wish.items()
+        for at, pieces in declared_slots(prompt).moves.items()
     }
-    return place_pieces(prompt, wish).prompt
+    return place_pieces(prompt, moves).prompt
 
 
 def remove_body_tags(body: bytes, *, is_native: bool = False) -> bytes:
@@ -181,10 +181,10 @@ def arrange_prompt(
     prompt = draft.prompt
     said = declared_pieces(draft)
     notes = said.notes
-    if layout is not None or said.wish:
-        wished = find_moves(prompt, layout or Layout(), draft.fingerprint, said.wish)
-        found = place_pieces(prompt, wished.wish, late=late)
-        prompt, notes = found.prompt, (*said.notes, *wished.notes, *found.notes)
+    if layout is not None or said.moves:
+        allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, said.moves)
+        found = place_pieces(prompt, allowed.moves, late=late)
+        prompt, notes = found.prompt, (*said.notes, *allowed.notes, *found.notes)
     elif plan.shape and parts:
         prompt = part_instructions(prompt)
     if prompt.tools and not plan.joined:
@@ -217,7 +217,7 @@ def declared_pieces(draft: Draft) -> RequestedMoves:
     if not any(one.tagged for one in draft.known):
         return beside
     within = declared_slots(prompt)
-    return RequestedMoves({**beside.wish, **within.wish}, (*beside.notes, *within.notes))
+    return RequestedMoves({**beside.moves, **within.moves}, (*beside.notes, *within.notes))
 
 
 def _message_readings(draft: Draft, prompt: Prompt) -> Sequence[MessageReading]:

@@ -178,14 +178,14 @@ class Conversations:
 
     Args:
         calls: Calls remembered.
-        talks: Conversations remembered.
+        conversations: Conversations remembered.
     """
 
-    def __init__(self, calls: int = _MAX_CALLS, talks: int = _MAX_CONVERSATIONS) -> None:
+    def __init__(self, calls: int = _MAX_CALLS, conversations: int = _MAX_CONVERSATIONS) -> None:
         self._whole: LruCache[bytes, bytes] = LruCache(calls)
-        self._shortened: LruCache[bytes, bytes] = LruCache(talks)
-        self._answers: LruCache[bytes, bytes] = LruCache(talks)
-        self._latest: LruCache[bytes, _LatestCall] = LruCache(talks)
+        self._shortened: LruCache[bytes, bytes] = LruCache(conversations)
+        self._answers: LruCache[bytes, bytes] = LruCache(conversations)
+        self._latest: LruCache[bytes, _LatestCall] = LruCache(conversations)
 
     def resolve(self, chain: ConversationChain) -> ResolvedConversation:
         """The conversation that a call with this chain belongs to."""

@@ -69,7 +69,7 @@ class LayoutLearner:
             draft.conversation, now, first=begins, history=history, mark=mark
         ):
             return
-        declared = declared_pieces(draft).wish
+        declared = declared_pieces(draft).moves
         texts = [said for at, said in instructions(draft.prompt) if at not in declared]
         learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
 

@@ -271,8 +271,11 @@ def _read_outcome(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | 
         return None
     expected = evidence.expected.rescale(usage.prompt_tokens)
     enough = usage.cache_read * 10 >= expected.tokens * 9
-    talk = sent.ends[sent.block_ranges.messages.start]
-    return ReadOutcome(in_talk=expected.tokens > expected.scale.tokens_of(talk), came_true=enough)
+    conversation_start = sent.ends[sent.block_ranges.messages.start]
+    return ReadOutcome(
+        in_conversation=expected.tokens > expected.scale.tokens_of(conversation_start),
+        came_true=enough,
+    )
 
 
 def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:

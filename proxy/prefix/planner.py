@@ -74,7 +74,7 @@ class Planner:
     Args:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent unmodified, to compare with.
-        talks: Conversations remembered.
+        conversations: Conversations remembered.
         credit: Cost that a feature's marks may run up before they earn it; None for one call's.
     """
 
@@ -83,12 +83,12 @@ class Planner:
         secret: bytes,
         *,
         share: float = 0.05,
-        talks: int = 50_000,
+        conversations: int = 50_000,
         credit: float | None = None,
     ) -> None:
         self._secret = secret
         self._share = share
-        self._talks: LruCache[bytes, ConversationState] = LruCache(talks)
+        self._states: LruCache[bytes, ConversationState] = LruCache(conversations)
         self._habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(_MAX_FEATURES)
         self._toolsets: LruCache[LayoutScope, Toolsets] = LruCache(_MAX_FEATURES_WITH_TOOLS)
         self._readings = MessageCache()
@@ -135,19 +135,19 @@ class Planner:
         for name in filter(None, (resolved.name, resolved.source)):
             plan = held.get(name.hex())
             if plan is not None and not plan.conversation:
-                talk = self._talks.get_or_make(name, ConversationState)
-                talk.plan = merge_plans(plan, talk.plan) if talk.plan is not None else plan
+                past = self._states.get_or_make(name, ConversationState)
+                past.plan = merge_plans(plan, past.plan) if past.plan is not None else plan
         return msgspec.structs.replace(draft, resolved=resolved)
 
     def known_plan(self, draft: Draft) -> Plan | None:
         """The plan of its conversation; None where it is not known here."""
-        talk = self._talks.peek(draft.conversation)
-        return talk.plan if talk is not None else None
+        past = self._states.peek(draft.conversation)
+        return past.plan if past is not None else None
 
     def adopt_plan(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        source = self._talks.peek(draft.resolved.source) or ConversationState()
-        self._talks.get_or_make(draft.conversation, source.fork).plan = plan
+        source = self._states.peek(draft.resolved.source) or ConversationState()
+        self._states.get_or_make(draft.conversation, source.fork).plan = plan
 
     def begin_plan(self, draft: Draft, layout: int) -> Plan:
         """Make the plan of a conversation that is new, or parts from a known one.
@@ -158,7 +158,7 @@ class Planner:
         """
         joined = draft.turns > 0
         chosen = assign_arm(draft.conversation, self._share)
-        source = self._talks.peek(draft.resolved.source)
+        source = self._states.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
             tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
             return fork_plan(source.plan, chosen, tools)
@@ -239,13 +239,13 @@ class Planner:
                 self._unmodified.reset_earnings(planned.place)
         self._chains.record_call(sent, usage, now)
         self._traces.record_call(sent, now)
-        talk = self._talks.get_or_make(draft.conversation, ConversationState)
-        found = observe_call(planned, usage, talk)
+        past = self._states.get_or_make(draft.conversation, ConversationState)
+        found = observe_call(planned, usage, past)
         self._habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
-        talk.open_call = self._unmodified.record_call(planned, usage, talk.open_call)
+        past.open_call = self._unmodified.record_call(planned, usage, past.open_call)
         if found.compares:
-            talk.record_left_out(found.seen.left)
-        talk.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
+            past.record_left_out(found.seen.left)
+        past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
 
     def end_call(self, planned: Planned) -> None:
         """A call has ended, answered or not."""
@@ -275,26 +275,26 @@ class Planner:
         self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
     ) -> tuple[ArrangedPrompt, BreakpointPolicy]:
         """Decide the conversation's marks on this kind of cache, once at each of its stages."""
-        talk = self._talks.peek(draft.conversation) or ConversationState()
-        begins_again = talk.calls > 0 and not draft.turns
-        at = policies.decision_stage(draft.turns, talk.calls)
+        past = self._states.peek(draft.conversation) or ConversationState()
+        begins_again = past.calls > 0 and not draft.turns
+        at = policies.decision_stage(draft.turns, past.calls)
         held = found.plan.policies
         names = [policies.policy_name(target.regime, each) for each in range(at + 1)]
         known = [held[name] for name in names if name in held]
         own = known[-1] if known else None
         if own is None or names[-1] not in held:
-            own = self._decide_anew(draft, target, found, talk, own)
+            own = self._decide_anew(draft, target, found, past, own)
             if not begins_again:
                 begins = digest_start(found.bare)
                 place = layout_place(draft.request, target.model)
                 habits = self._habits.get_or_make(place, ReuseStatistics)
-                starts = talk.comparable_starts(begins, moves=habits.has_changing_start)
+                starts = past.comparable_starts(begins, moves=habits.has_changing_start)
                 own = policies.without_unread_marks(own, target.regime, starts, begins)
             plan = msgspec.structs.replace(found.plan, policies={names[-1]: own, **held})
             found = msgspec.structs.replace(found, plan=plan)
         if begins_again:
             begins = digest_start(found.bare)
-            own = policies.without_unread_marks(own, target.regime, talk.openings, begins)
+            own = policies.without_unread_marks(own, target.regime, past.openings, begins)
         return found, own
 
     def _decide_anew(

@@ -139,9 +139,11 @@ def _compact_at_openai(endpoint: str, body: bytes, trigger: int) -> NativeCompac
     return _with_compaction_request(body, [edit], f"asked OpenAI to compact above {least} tokens")
 
 
-def _with_compaction_request(body: bytes, wish: object, note: str) -> NativeCompactionCall | str:
+def _with_compaction_request(
+    body: bytes, settings: object, note: str
+) -> NativeCompactionCall | str:
     try:
-        sent = replace_fields(body, {_FIELD: msgspec.json.encode(wish)})
+        sent = replace_fields(body, {_FIELD: msgspec.json.encode(settings)})
     except _UNREADABLE:
         return "the body cannot be read"
     return NativeCompactionCall(body=sent, headers={}, note=note)

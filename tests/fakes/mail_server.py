@@ -24,11 +24,11 @@ class FakeMailServer:
     port: int = 0
     commands: list[str] = field(default_factory=list)
     mails: list[tuple[str, str, EmailMessage]] = field(default_factory=list)
-    _talks: set[asyncio.Task[None] | None] = field(default_factory=set)
+    _connections: set[asyncio.Task[None] | None] = field(default_factory=set)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, to its end."""
-        self._talks.add(asyncio.current_task())
+        self._connections.add(asyncio.current_task())
         sender = recipient = ""
         writer.write(b"220 mail.test ESMTP\r\n")
         try:
@@ -50,7 +50,7 @@ class FakeMailServer:
 
     async def close(self) -> None:
         """Wait until all connections have ended."""
-        await asyncio.gather(*filter(None, self._talks))
+        await asyncio.gather(*filter(None, self._connections))
 
     async def _take(self, reader: asyncio.StreamReader, addressed: tuple[str, str]) -> str:
         """Read a mail; returns the reply."""

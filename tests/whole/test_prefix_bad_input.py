@@ -206,7 +206,7 @@ def test_a_layout_whose_lines_are_gone_says_so() -> None:
 
 
 def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, talks=64), LayoutLearner(most=2)
+    planner, lessons = Planner(b"secret", share=0.0, conversations=64), LayoutLearner(most=2)
     to = way("openai-breakpoint")
     started = thread_time()
     for number in range(600):
@@ -216,13 +216,13 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
         assert number % 25 or lessons.proposal(found) is None
 
     (((_, learner),),) = (learners.items() for _, learners in lessons._known.items())
-    assert len(planner._talks) <= 64
+    assert len(planner._states) <= 64
     assert len(learner._samples.conversations) <= 32
     assert thread_time() - started < 2 * PATIENCE
 
 
 def test_features_without_number_are_forgotten() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, talks=64), LayoutLearner(most=2)
+    planner, lessons = Planner(b"secret", share=0.0, conversations=64), LayoutLearner(most=2)
     to = way("openai-interval")
     for number in range(300):
         asked = PlanningRequest(team="team", feature=str(number), key="key", body=ruled(RULES))
@@ -233,7 +233,7 @@ def test_features_without_number_are_forgotten() -> None:
         lessons.observe(found)
 
     assert len(lessons) == 2
-    assert len(planner._talks) == 64
+    assert len(planner._states) == 64
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ class PromptEnd(msgspec.Struct, frozen=True):
 _PLAIN: Final = PromptEnd()
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _RequestedMark(msgspec.Struct, frozen=True):
     """A mark that the policy asks for; it ends ``what`` at a block, -1 where it has no place."""
 
     what: str
@@ -197,53 +197,53 @@ def place_marks(
         room -= rules.marks_written - rules.beside_implicit
     marks: list[Mark] = []
     notes = []
-    wishes = _wished_marks(policy, blocks, regime, end)
+    requests = _requested_marks(policy, blocks, regime, end)
     if policy.first:
         upto = _blocks_before_tail(blocks, end.tail) - policy.back
         start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
-        wishes.append(_Wish("the start", start, policy.first))
-    for wish in wishes:
-        ttl = _mark_lifetime(wish, regime, given)
+        requests.append(_RequestedMark("the start", start, policy.first))
+    for requested in requests:
+        ttl = _mark_lifetime(requested, regime, given)
         note = "" if room > len(marks) else f"all {regime.marks} marks are in use"
-        note = _mark_objection(wish, ends, regime, given) or note
+        note = _mark_objection(requested, ends, regime, given) or note
         if not note and not ttl:
             note = "no lifetime that is sold here fits between the caller's own marks"
         if note:
-            notes.append(f"no mark after {wish.what}: {note}")
+            notes.append(f"no mark after {requested.what}: {note}")
         else:
-            marks.append(Mark(wish.block, ttl))
+            marks.append(Mark(requested.block, ttl))
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
-def _wished_marks(
+def _requested_marks(
     policy: BreakpointPolicy, blocks: Sequence[PromptBlock], regime: Regime, ends: PromptEnd
-) -> list[_Wish]:
+) -> list[_RequestedMark]:
     """The marks that the policy asks for, the most useful first."""
     end = _blocks_before_tail(blocks, ends.tail)
     upto = max(0, end - policy.back)
     last = (
         upto - 1 if ends.spoken else _last_markable_block(blocks, upto, PromptSlot.VARIABLE, regime)
     )
-    wishes = []
+    requests = []
     if policy.history:
-        wishes.append(_Wish("the conversation", last, policy.history))
+        requests.append(_RequestedMark("the conversation", last, policy.history))
         if ends.spoken > 1 and not policy.back:
             # Messages of one speaker are sent as one: its end is another's middle.
-            wishes.append(_Wish("the message before", last - 1, policy.history))
+            requests.append(_RequestedMark("the message before", last - 1, policy.history))
         else:
             before = _previous_marks(policy, blocks, regime, end, spoken=bool(ends.spoken))
-            wishes += [
-                _Wish("the previous call", block, policy.history)
+            requests += [
+                _RequestedMark("the previous call", block, policy.history)
                 for block in _unreachable_blocks(before, last, blocks, regime)
             ]
     for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
             place = _last_markable_block(blocks, len(blocks), slot, regime)
-            wishes.append(_Wish(f"the {slot} slot", place, ttl))
+            requests.append(_RequestedMark(f"the {slot} slot", place, ttl))
     if policy.tools:
         tools = sum(1 for block in blocks if block.message < 0)
-        wishes.append(_Wish("the tools", tools - 1, policy.tools))
-    return wishes
+        requests.append(_RequestedMark("the tools", tools - 1, policy.tools))
+    return requests
 
 
 def _blocks_before_tail(blocks: Sequence[PromptBlock], tail: int) -> int:
@@ -342,15 +342,17 @@ def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
 
 
 def _mark_objection(
-    wish: _Wish, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
+    requested: _RequestedMark, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
 ) -> str:
     """Reason that a mark cannot stand or would do nothing; "" where it can."""
-    if wish.block < 0:
+    if requested.block < 0:
         return "nothing there can carry one"
-    if wish.block in given:
+    if requested.block in given:
         return "the caller's own stands there"
-    if not is_cacheable_length(ends[wish.block], regime):
-        return f"{ends[wish.block]:,} tokens are fewer than the {regime.least:,} that are cached"
+    if not is_cacheable_length(ends[requested.block], regime):
+        return (
+            f"{ends[requested.block]:,} tokens are fewer than the {regime.least:,} that are cached"
+        )
     return ""
 
 
@@ -359,20 +361,20 @@ def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     return tokens * _ESTIMATE_ERROR_FACTOR >= regime.least
 
 
-def _mark_lifetime(wish: _Wish, regime: Regime, given: Mapping[int, str]) -> str:
+def _mark_lifetime(requested: _RequestedMark, regime: Regime, given: Mapping[int, str]) -> str:
     """The lifetime asked for, or the next that keeps longer ones first; "" where none does.
 
     Behind a shorter mark of the caller's it is as short. Before a longer one it is as long, which
     costs nothing: what stands before that mark is charged at its price anyway.
     """
     if regime.name == _OPENAI:
-        return wish.ttl if wish.ttl in regime.writes else ""
+        return requested.ttl if requested.ttl in regime.writes else ""
     span = regime.lifetimes
-    before = [span[ttl] for at, ttl in given.items() if at < wish.block and ttl in span]
-    after = [span[ttl] for at, ttl in given.items() if at > wish.block and ttl in span]
+    before = [span[ttl] for at, ttl in given.items() if at < requested.block and ttl in span]
+    after = [span[ttl] for at, ttl in given.items() if at > requested.block and ttl in span]
     least, most = max(after, default=0.0), min(before, default=float("inf"))
     fitting = [ttl for ttl in regime.writes if least <= span.get(ttl, -1.0) <= most]
-    asked = span.get(wish.ttl, 0.0)
+    asked = span.get(requested.ttl, 0.0)
     return min(fitting, key=lambda ttl: abs(span[ttl] - asked), default="")
 
 

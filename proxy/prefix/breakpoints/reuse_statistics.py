@@ -84,11 +84,11 @@ class ReadOutcome(msgspec.Struct, frozen=True):
     """The outcome of a prefix read that was expected.
 
     Attributes:
-        in_talk: True if it ends in the conversation, rather than before it.
+        in_conversation: True if it ends in the conversation, rather than before it.
         came_true: True if its provider read it.
     """
 
-    in_talk: bool
+    in_conversation: bool
     came_true: bool
 
 
@@ -148,7 +148,7 @@ class ReuseStatistics:
         self._new = self._new * _DECAY + (seen.before <= 0)
         self._all = self._all * _DECAY + 1.0
         if seen.reads is not None:
-            self._trust[seen.reads.in_talk].add(now, came_true=seen.reads.came_true)
+            self._trust[seen.reads.in_conversation].add(now, came_true=seen.reads.came_true)
         if seen.layout > self._layout:
             self._layout = seen.layout
             self._common = _SharedStarts()

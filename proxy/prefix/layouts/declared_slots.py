@@ -53,7 +53,7 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
     Raises:
         Unplannable: If a message with a tag cannot be read.
     """
-    wish: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
+    moves: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
     notes: list[str] = []
     room = MAX_PIECES
     for number, raw in enumerate(prompt.messages):
@@ -64,9 +64,9 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
             if isinstance(found, str):
                 notes.append(f"tags of message {number} stay as text: {found}")
             elif found:
-                wish[number, at] = found
+                moves[number, at] = found
                 room = max(0, room - len(found))
-    return RequestedMoves(wish, tuple(notes))
+    return RequestedMoves(moves, tuple(notes))
 
 
 def _tagged_pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
@@ -105,7 +105,7 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     Raises:
         Unplannable: If a message that is named cannot be read.
     """
-    wish: dict[_Place, tuple[TextPiece, ...]] = {}
+    moves: dict[_Place, tuple[TextPiece, ...]] = {}
     notes: list[str] = []
     said = header or _slots_in_metadata(prompt)
     for number, one in enumerate(said.split(",", MAX_NAMES)) if said.strip() else ():
@@ -113,8 +113,8 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
         if isinstance(found, str):
             notes.append(f"slot {one.strip()[:_QUOTED_CHARS]!r} is passed over: {found}")
         else:
-            wish |= found
-    return RequestedMoves(wish, tuple(notes))
+            moves |= found
+    return RequestedMoves(moves, tuple(notes))
 
 
 def _slots_in_metadata(prompt: Prompt) -> str:

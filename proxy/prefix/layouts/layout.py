@@ -257,8 +257,8 @@ def find_moves(
         else:
             runs += _unit_runs(words, hole, group)
     kept = list(_without_overlaps(sorted(runs, key=lambda run: (run.start, run.end)), notes))
-    wish = words.split_texts([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
-    return RequestedMoves({**wish, **(declared or {})}, tuple(notes))
+    found = words.split_texts([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
+    return RequestedMoves({**found, **(declared or {})}, tuple(notes))
 
 
 def _find_holes(

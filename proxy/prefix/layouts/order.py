@@ -161,7 +161,7 @@ class PlacedPrompt(msgspec.Struct, frozen=True):
 class RequestedMoves(msgspec.Struct, frozen=True):
     """The moves to make, and why some of those asked for are not made."""
 
-    wish: PieceMoves = {}
+    moves: PieceMoves = {}
     notes: tuple[str, ...] = ()
 
 
@@ -186,30 +186,30 @@ class _Head(msgspec.Struct):
         return found
 
 
-def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> PlacedPrompt:
-    """The prompt with every piece in its slot; unmodified where nothing is wished.
+def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> PlacedPrompt:
+    """The prompt with every piece in its slot; unmodified where nothing moves.
 
     Text of leading messages keeps the role it came with. Pieces of the conversation's own
     messages stay within them.
 
     Args:
         prompt: As it was parsed.
-        wish: Pieces of each text; places that the prompt has not are passed over.
+        moves: Pieces of each text; places that the prompt has not are passed over.
         late: True if the upstream takes a system message after the conversation; otherwise what
             varies goes into a user's message, with a user's authority.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
-    if not wish:
+    if not moves:
         return PlacedPrompt(prompt)
     first = count_leading(prompt)
-    wish, notes = _allow_moves(_with_labels(wish), prompt, first)
-    head = _ordered_head(prompt, wish, first)
+    moves, notes = _allow_moves(_with_labels(moves), prompt, first)
+    head = _ordered_head(prompt, moves, first)
     _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
-    for number in {at for at, _ in wish if first <= at < len(prompt.messages)}:
-        spoken[number - first] = _reordered_message(prompt, number, wish)
+    for number in {at for at, _ in moves if first <= at < len(prompt.messages)}:
+        spoken[number - first] = _reordered_message(prompt, number, moves)
     ends = {_ASKS, *AUTHORITY} if prompt.is_native else {_ASKS}
     tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), ends, late=late)
     messages = (*head.messages, *spoken)
@@ -217,13 +217,13 @@ def place_pieces(prompt: Prompt, wish: PieceMoves, *, late: bool = True) -> Plac
     return PlacedPrompt(found, notes)
 
 
-def _with_labels(wish: PieceMoves) -> PieceMoves:
-    """The wish with a label on each piece that has none."""
+def _with_labels(moves: PieceMoves) -> PieceMoves:
+    """The moves with a label on each piece that has none."""
     count = 0
     found: dict[tuple[int, int], list[TextPiece]] = {}
-    for at in sorted(wish):
+    for at in sorted(moves):
         found[at] = []
-        for piece in wish[at]:
+        for piece in moves[at]:
             count += piece.slot is not PromptSlot.STABLE
             label = piece.label or f"Item {count}"
             found[at].append(msgspec.structs.replace(piece, label=label))
@@ -231,22 +231,22 @@ def _with_labels(wish: PieceMoves) -> PieceMoves:
 
 
 def _allow_moves(
-    wish: PieceMoves, prompt: Prompt, first: int
+    moves: PieceMoves, prompt: Prompt, first: int
 ) -> tuple[PieceMoves, tuple[str, ...]]:
-    """The wish that the end of the conversation allows, and why it is not all of it."""
-    if not any(p.slot is PromptSlot.VARIABLE for at in wish if at[0] < first for p in wish[at]):
-        return wish, ()
+    """The moves that the end of the conversation allows, and why not all of them."""
+    if not any(p.slot is PromptSlot.VARIABLE for at in moves if at[0] < first for p in moves[at]):
+        return moves, ()
     if first == len(prompt.messages):
         note = "what varies ends the instructions: no conversation follows them"
-        return _with_other_slot(wish, first, PromptSlot.SEMI_STABLE), (note,)
+        return _with_other_slot(moves, first, PromptSlot.SEMI_STABLE), (note,)
     if parse_message(prompt.messages[-1]).role == ASSISTANT:
         note = "what varies stays in its place: the last message is an answer to go on with"
-        return _with_other_slot(wish, first, PromptSlot.STABLE), (note,)
-    return wish, ()
+        return _with_other_slot(moves, first, PromptSlot.STABLE), (note,)
+    return moves, ()
 
 
-def _with_other_slot(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
-    """The wish with another slot for what varies in the leading messages."""
+def _with_other_slot(moves: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
+    """The moves with another slot for what varies in the leading messages."""
     return {
         at: [
             msgspec.structs.replace(p, slot=slot)
@@ -254,14 +254,14 @@ def _with_other_slot(wish: PieceMoves, first: int, slot: PromptSlot) -> PieceMov
             else p
             for p in pieces
         ]
-        for at, pieces in wish.items()
+        for at, pieces in moves.items()
     }
 
 
-def _ordered_head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
+def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
-    cuts = _split_parts(every, wish)
+    cuts = _split_parts(every, moves)
     head = _Head(messages=[], moved=[])
     for number, found in enumerate(every):
         raw = prompt.messages[number]
@@ -283,14 +283,14 @@ def _ordered_head(prompt: Prompt, wish: PieceMoves, first: int) -> _Head:
 
 
 def _split_parts(
-    every: Sequence[Sequence[bytes]], wish: PieceMoves
+    every: Sequence[Sequence[bytes]], moves: PieceMoves
 ) -> dict[tuple[int, int], SplitText]:
     """Each part with a requested move, split into the text that stays and what goes."""
     found: dict[tuple[int, int], SplitText] = {}
     last = True
     for number in reversed(range(len(every))):
         for at in reversed(range(len(every[number]))):
-            pieces = wish.get((number, at))
+            pieces = moves.get((number, at))
             if pieces is None or part_text(every[number][at]) is None:
                 last = False
             else:
@@ -327,18 +327,18 @@ def _append_semi_stable(head: _Head) -> None:
         head.semi = head.semi or place
 
 
-def _reordered_message(prompt: Prompt, number: int, wish: PieceMoves) -> bytes:
+def _reordered_message(prompt: Prompt, number: int, moves: PieceMoves) -> bytes:
     """A message of the conversation with its pieces in order."""
     raw = prompt.messages[number]
     found = content_parts(parse_message(raw).content)
-    wished = [wish.get((number, at)) for at in range(len(found))]
+    found_moves = [moves.get((number, at)) for at in range(len(found))]
     return replace_parts(
         raw,
         [
             replace_text(one, text_in_slot_order(pieces))
             if pieces and part_text(one) is not None
             else one
-            for one, pieces in zip(found, wished, strict=True)
+            for one, pieces in zip(found, found_moves, strict=True)
         ],
     )
 

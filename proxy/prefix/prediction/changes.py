@@ -210,7 +210,7 @@ class CallTraces:
 
 def trace_call(sent: SentCall, now: float) -> CallTrace:
     """The trace that is kept of a call."""
-    tools, heads, talk = sent.short_fingerprints
+    tools, heads, conversation_blocks = sent.short_fingerprints
     texts = sent.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
     known = [sent.lines.get(at) for at in texts]
@@ -223,7 +223,7 @@ def trace_call(sent: SentCall, now: float) -> CallTrace:
         tools=tools,
         heads=heads,
         lines=tuple(each.digests[: room * DIGEST_BYTES] if each else b"" for each in known),
-        messages=talk,
+        messages=conversation_blocks,
     )
 
 
@@ -232,10 +232,10 @@ def repeated_bytes(sent: SentCall, before: CallTrace) -> int:
 
     Of another conversation than its own only tools and leading texts count.
     """
-    which, (tools, heads, talk) = sent.block_ranges, sent.short_fingerprints
+    which, (tools, heads, conversation_blocks) = sent.block_ranges, sent.short_fingerprints
     size = _repeated_block_bytes(sent, which.tools, tools, before.tools)
     if before.is_same_conversation(sent):
-        size += _repeated_block_bytes(sent, which.messages, talk, before.messages)
+        size += _repeated_block_bytes(sent, which.messages, conversation_blocks, before.messages)
     if heads == before.heads:
         return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
     known = set(split_fingerprints(before.heads))
@@ -277,12 +277,12 @@ def _leading_text_change(
 
 
 def _message_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
-    talk, ours = sent.block_ranges.messages, sent.short_fingerprints[2]
+    conversation_blocks, ours = sent.block_ranges.messages, sent.short_fingerprints[2]
     first = _first_difference(ours, before.messages)
     if first is None or first[0] * DIGEST_BYTES >= len(before.messages):
         return None
     at, how = first
-    block = _block_at(talk, at)
+    block = _block_at(conversation_blocks, at)
     if block is not None:
         message = sent.blocks[block].message
     else:

@@ -148,12 +148,12 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         at = hash((self.place, *sorted(self.early.items())))
         found = [at]
-        talk = self.block_ranges.messages.start
-        for block in self.blocks[:talk]:
+        first_message = self.block_ranges.messages.start
+        for block in self.blocks[:first_message]:
             at = hash((at, block.digest))
             found.append(at)
         at = hash((at, *sorted(self.late.items()))) if self.late else at
-        for block in self.blocks[talk:]:
+        for block in self.blocks[first_message:]:
             at = hash((at, block.digest))
             found.append(at)
         return tuple(found)
@@ -164,9 +164,11 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         blocks = self.blocks
         tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
         end = range(tools, len(blocks))
-        talk = next((at for at in end if is_in_conversation(blocks[at])), len(blocks))
+        first_message = next((at for at in end if is_in_conversation(blocks[at])), len(blocks))
         return BlockRanges(
-            range(tools), range(tools, talk), range(talk, max(talk, self.repeatable_blocks))
+            range(tools),
+            range(tools, first_message),
+            range(first_message, max(first_message, self.repeatable_blocks)),
         )
 
     @cached_property

@@ -84,8 +84,8 @@ def sampling(
     Models that take both take only one of temperature and top_p at a time.
     Source: Anthropic, migration to Claude 4.5 and to API version 2026-10-21.
     """
-    wished = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
-    asked = {name: value for name, value in wished.items() if value is not None}
+    named = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
+    asked = {name: value for name, value in named.items() if value is not None}
     if "sampling" not in traits or thinks:
         why = "while it thinks" if "sampling" in traits else "at all"
         notes += [f"dropped {name}: the model does not take it {why}" for name in asked]

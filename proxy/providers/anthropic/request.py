@@ -113,7 +113,7 @@ def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
 def _output_config(
     asked: ChatBody, traits: frozenset[str], thought: Thinking, first: list[Block], notes: list[str]
 ) -> dict[str, Any]:
-    """``output_config``: effort and format; a wish for any JSON goes to the system blocks.
+    """``output_config``: effort and format; a request for any JSON goes to the system blocks.
 
     Raises:
         CallerError: If a schema is asked of a model that cannot promise one.

@@ -1,6 +1,6 @@
 """Signatures of thinking that another provider's model wrote, so that it can be told apart.
 
-Callers of the Messages API send thinking back as it came, signature included. A signature of ours
+Callers of the Messages API send thinking back unmodified, signature included. A signature of ours
 says that no Claude model wrote the block: Anthropic would refuse it. It holds all that the upstream
 wants to see again and the block does not show: reasoning, and what Google attaches to calls::
 

@@ -37,7 +37,7 @@ _STATEFUL: Final[Mapping[str, str]] = MappingProxyType(
         "moderation": "Leave it out and moderate in a call of its own.",
     }
 )
-#: Wishes that are not fulfilled though the call is served, and why.
+#: Settings that are not carried out though the call is served, and why.
 _UNKEPT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
     {
         "store": (True, "dropped store: nothing is kept for this model"),
@@ -149,8 +149,8 @@ def _function_choice(choice: object) -> object:
 
 
 def _unstored_notes(asked: Json) -> Iterator[str]:
-    for name, (wish, note) in _UNKEPT.items():
-        if asked.get(name) == wish:
+    for name, (wanted, note) in _UNKEPT.items():
+        if asked.get(name) == wanted:
             yield note
     if asked.get("max_tool_calls") is not None:
         yield _UNCOUNTED

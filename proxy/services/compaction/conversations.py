@@ -104,7 +104,7 @@ class CoolDowns:
     """The times until which conversations and features cool down, in seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._talks: LruCache[bytes, float] = LruCache(_MAX_COOLING_CONVERSATIONS)
+        self._cooling_down: LruCache[bytes, float] = LruCache(_MAX_COOLING_CONVERSATIONS)
         self._features: LruCache[Place, float] = LruCache(_MAX_FEATURES)
         self._refused: LruCache[Place, dict[bytes, float]] = LruCache(_MAX_FEATURES)
 
@@ -116,7 +116,7 @@ class CoolDowns:
             conversation: Its name; b"" where nobody knows it, and the feature stands for it.
             now: Time of the refusal.
         """
-        self._talks.put(conversation, now + COOL_DOWN_S)
+        self._cooling_down.put(conversation, now + COOL_DOWN_S)
         before = self._refused.get(place) or {}
         lately = {name: at for name, at in before.items() if now - at < COOL_DOWN_S}
         lately[conversation] = now
@@ -133,4 +133,4 @@ class CoolDowns:
 
     def is_conversation_cooling(self, name: bytes, now: float) -> bool:
         """True if a conversation is left alone."""
-        return (self._talks.peek(name) or 0.0) > now
+        return (self._cooling_down.peek(name) or 0.0) > now

@@ -71,12 +71,12 @@ def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
 @pytest.mark.slow
 @every_cache
 @few
-@given(talks=st.lists(conversations(), min_size=1, max_size=6))
+@given(dialogues=st.lists(conversations(), min_size=1, max_size=6))
 def test_read_written_and_fresh_tokens_add_up_to_the_prompt(
-    make: Callable[[], Cache], talks: list[CachedPrompt]
+    make: Callable[[], Cache], dialogues: list[CachedPrompt]
 ) -> None:
     cache = make()
-    for now, talk in enumerate(talks):
+    for now, talk in enumerate(dialogues):
         asked = marked(make, talk)
         served = call(cache, asked, now * 10, tokens("answer", 40))
 
@@ -156,12 +156,12 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
 @few
-@given(talks=st.lists(conversations(), max_size=8))
+@given(dialogues=st.lists(conversations(), max_size=8))
 def test_the_entries_of_a_cache_are_bounded(
-    make: Callable[[], Cache], most: int, talks: list[CachedPrompt]
+    make: Callable[[], Cache], most: int, dialogues: list[CachedPrompt]
 ) -> None:
     cache = make()
-    for now, talk in enumerate(talks):
+    for now, talk in enumerate(dialogues):
         call(cache, marked(make, talk), now, tokens("answer", 200))
 
         assert len(cache) <= most  # type: ignore[arg-type]  # all of these have a length

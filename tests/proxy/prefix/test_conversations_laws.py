@@ -111,7 +111,7 @@ def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> Conversatio
 
 
 def test_remembered_conversations_are_bounded():
-    index = Conversations(calls=8, talks=8)
+    index = Conversations(calls=8, conversations=8)
     for number in range(100):
         one = link("base", "same", f"call {number}")
         index.record_call(one, index.resolve(one))

@@ -250,7 +250,7 @@ def test_lost_tokens_never_exceed_unread_ones():
 def told(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
     """Observation of a call after so many answers; None reads as many tokens as expected."""
     planned = process.planned(planning_request(body(*conversation_messages(turns, LONG))))
-    known = process.planner._talks.peek(planned.draft.conversation) or ConversationState()
+    known = process.planner._states.peek(planned.draft.conversation) or ConversationState()
     found = observe_call(planned, charged(planned, read), known)
     process.planner.learn(planned, charged(planned, read))
     return found
@@ -283,8 +283,8 @@ def test_an_observation_says_if_the_expected_read_came_true():
     read, unread = told(process, 2), told(process, 3, read=0.0)
 
     assert first.seen.reads is second.seen.reads is None
-    assert read.seen.reads == ReadOutcome(in_talk=True, came_true=True)
-    assert unread.seen.reads == ReadOutcome(in_talk=True, came_true=False)
+    assert read.seen.reads == ReadOutcome(in_conversation=True, came_true=True)
+    assert unread.seen.reads == ReadOutcome(in_conversation=True, came_true=False)
 
 
 def test_a_best_effort_cache_gives_no_read_outcome():

@@ -281,7 +281,7 @@ def test_an_unknown_upstream_gets_the_unmodified_call():
 
 @pytest.mark.slow
 def test_the_memory_of_the_planner_is_bounded():
-    planner = Planner(SECRET, talks=2)
+    planner = Planner(SECRET, conversations=2)
     drafts = [
         planner.read_call(planning_request(body(chat_message("user", str(number)))))
         for number in range(3)
@@ -297,7 +297,7 @@ def test_the_memory_of_the_planner_is_bounded():
 
 
 def test_a_conversation_that_is_used_is_remembered_longest():
-    planner = Planner(SECRET, talks=2)
+    planner = Planner(SECRET, conversations=2)
     one, two, three = (
         planner.read_call(planning_request(body(chat_message("user", name)))) for name in "abc"
     )

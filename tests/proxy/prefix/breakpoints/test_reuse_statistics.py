@@ -244,7 +244,8 @@ def expected(came_true: int, failed: int, *, later: float = 10.0) -> float:
     habits = habits_of(conversations=8, calls=4, gap=10.0, pause=5.0)
     for done in [True] * came_true + [False] * failed:
         habits.observe(
-            1_000.0, SeenCall(before=2, gap=5.0, reads=ReadOutcome(in_talk=True, came_true=done))
+            1_000.0,
+            SeenCall(before=2, gap=5.0, reads=ReadOutcome(in_conversation=True, came_true=done)),
         )
     habits.observe(1_000.0 + later, SeenCall(before=2, gap=5.0))
     return asked(habits, before=1).history["5m"]

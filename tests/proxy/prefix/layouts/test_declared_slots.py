@@ -35,12 +35,12 @@ def slots_in_text(*messages):
 def sent(*messages, late=True):
     prompt = parse_prompt(body(*messages))
     return orjson.loads(
-        place_pieces(prompt, declared_slots(prompt).wish, late=late).prompt.render()
+        place_pieces(prompt, declared_slots(prompt).moves, late=late).prompt.render()
     )
 
 
 def test_slots_declared_by_tags_are_read():
-    assert slots_in_text(("system", WELL)).wish == {
+    assert slots_in_text(("system", WELL)).moves == {
         (0, 0): (
             TextPiece(PromptSlot.STABLE, "Be kind.\n"),
             TextPiece(PromptSlot.VARIABLE, "It is noon."),
@@ -55,7 +55,7 @@ def test_slots_declared_by_tags_are_read():
 def test_the_semi_stable_tag_has_two_names(name):
     told = slots_in_text(("developer", f"<tg:{name}>Ines</tg:{name}>"))
 
-    assert told.wish == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
+    assert told.moves == {(0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines"),)}
 
 
 def test_tags_are_removed_from_the_prompt_that_is_sent():
@@ -86,7 +86,7 @@ def test_a_users_words_move_within_their_message_only():
 def test_answers_and_what_tools_return_are_never_touched(role):
     told = slots_in_text(("user", "go"), (role, "<tg:stable>x</tg:stable>"))
 
-    assert told.wish == {}
+    assert told.moves == {}
     assert told.notes == ()
 
 
@@ -107,7 +107,7 @@ def test_answers_and_what_tools_return_are_never_touched(role):
 def test_unmatched_tags_stay_as_text(said, why):
     told = slots_in_text(("system", said))
 
-    assert told.wish == {}
+    assert told.moves == {}
     assert told.notes == ((f"tags of message 0 stay as text: {why}",) if why else ())
 
 
@@ -116,7 +116,7 @@ def test_tags_are_read_where_json_escapes_them():
         b'{"messages":[{"role":"system","content":"\\u003ctg:semi\\u003ea\\u003c/tg:semi\\u003e"}]}'
     )
 
-    assert declared_slots(parse_prompt(raw)).wish == {
+    assert declared_slots(parse_prompt(raw)).moves == {
         (0, 0): (TextPiece(PromptSlot.SEMI_STABLE, "a"),)
     }
 
@@ -124,12 +124,12 @@ def test_tags_are_read_where_json_escapes_them():
 def test_tags_are_read_part_by_part():
     parts = [{"type": "text", "text": "plain"}, {"type": "text", "text": "<tg:semi>a</tg:semi>"}]
 
-    assert list(slots_in_text(("system", parts)).wish) == [(0, 1)]
+    assert list(slots_in_text(("system", parts)).moves) == [(0, 1)]
 
 
 def test_an_empty_tag_declares_nothing():
-    assert slots_in_text(("system", "<tg:stable></tg:stable>")).wish == {}
-    assert slots_in_text(("system", "<tg:variable></tg:variable>")).wish == {
+    assert slots_in_text(("system", "<tg:stable></tg:stable>")).moves == {}
+    assert slots_in_text(("system", "<tg:variable></tg:variable>")).moves == {
         (0, 0): (TextPiece(PromptSlot.VARIABLE, ""),)
     }
 
@@ -158,7 +158,7 @@ def test_no_word_is_lost_by_any_tags(system, user):
     raw = body(("system", "".join(system)), ("user", "".join(user)), ("tool", "<tg:semi>"))
     prompt = parse_prompt(raw)
 
-    assert_nothing_lost(raw, place_pieces(prompt, declared_slots(prompt).wish).prompt.render())
+    assert_nothing_lost(raw, place_pieces(prompt, declared_slots(prompt).moves).prompt.render())
 
 
 def slots_beside(header, *messages, **fields):
@@ -168,7 +168,7 @@ def slots_beside(header, *messages, **fields):
 def test_the_slots_header_names_messages_by_number():
     told = slots_beside("0=stable, 1=semi-stable,2=variable")
 
-    assert told.wish == {
+    assert told.moves == {
         (0, 0): (TextPiece(PromptSlot.STABLE, "Be kind."),),
         (1, 0): (TextPiece(PromptSlot.SEMI_STABLE, "Ines likes short answers."),),
         (2, 0): (TextPiece(PromptSlot.VARIABLE, "It is noon."),),
@@ -179,7 +179,7 @@ def test_the_slots_header_names_messages_by_number():
 def test_named_variable_text_comes_last_and_semi_stable_text_ends_the_instructions():
     prompt = parse_prompt(body(*TALK))
 
-    sent = place_pieces(prompt, named_slots(prompt, "2=variable").wish).prompt
+    sent = place_pieces(prompt, named_slots(prompt, "2=variable").moves).prompt
 
     assert [orjson.loads(one)["content"] for one in sent.messages] == [
         "Be kind.",
@@ -196,7 +196,7 @@ def test_a_part_of_a_message_is_named_by_its_number_within_it():
 
     told = slots_beside("0.0=variable", ("system", texts), ("user", "Hello"))
 
-    assert told.wish == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
+    assert told.moves == {(0, 0): (TextPiece(PromptSlot.VARIABLE, "Tuesday"),)}
 
 
 def test_slots_in_metadata_count_where_no_header_declares_any():
@@ -214,7 +214,7 @@ def test_no_slots_are_declared_without_header_and_metadata():
         {"thriftgate_slots": " "},
         "thriftgate_slots",
     ):
-        assert slots_beside("", metadata=metadata).wish == {}
+        assert slots_beside("", metadata=metadata).moves == {}
 
 
 def test_naming_everything_stable_changes_nothing():
@@ -222,7 +222,7 @@ def test_naming_everything_stable_changes_nothing():
         rb'{"messages": [{"role":"system","content":"caf\u00e9"}, {"role":"user","content":"a"}]}'
     )
 
-    sent = place_pieces(prompt, named_slots(prompt, "0=stable,1=stable").wish).prompt
+    sent = place_pieces(prompt, named_slots(prompt, "0=stable,1=stable").moves).prompt
 
     assert orjson.loads(sent.render()) == orjson.loads(prompt.render())
 
@@ -242,7 +242,7 @@ def test_naming_everything_stable_changes_nothing():
 def test_a_slot_for_no_text_is_skipped_with_a_note(header, why):
     told = slots_beside(header + ",2=variable")
 
-    assert list(told.wish) == [(2, 0)]
+    assert list(told.moves) == [(2, 0)]
     assert why in told.notes[0]
 
 
@@ -263,5 +263,5 @@ def test_no_word_is_lost_by_any_named_slots(junk, places):
     prompt = parse_prompt(body(*TALK))
 
     assert_nothing_lost(
-        body(*TALK), place_pieces(prompt, named_slots(prompt, header).wish).prompt.render()
+        body(*TALK), place_pieces(prompt, named_slots(prompt, header).moves).prompt.render()
     )

@@ -229,9 +229,9 @@ def test_declared_slots_win_over_the_layout():
     declared = {(0, 0): (TextPiece(PromptSlot.STABLE, SYSTEM.format("noon", "Ines")),)}
 
     told = find_moves(prompt, BOTH, fingerprint, declared)
-    assert told.wish == declared
+    assert told.moves == declared
     assert len(told.notes) == 2
-    assert find_moves(prompt, Layout(), fingerprint, declared).wish == declared
+    assert find_moves(prompt, Layout(), fingerprint, declared).moves == declared
 
 
 def test_an_empty_layout_changes_nothing():
