@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.figures import show_figures
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 from tests.fakes.messages_sdk import MESSAGES_KINDS
 from tests.fakes.sdk import KINDS, Dial, Sdk
 from tests.fakes.sdk_calls import MODELS
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests have measured."""
+    show_figures(terminalreporter)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.fakes.figures import FIGURES
 from tests.fakes.terminal_command import TERMINAL_COMMAND
 from tests.fakes.tiny_engine import needs_wheel
 
@@ -19,7 +20,9 @@ _PROMISED = {
 
 
 @needs_wheel
-def test_the_engine_demo_ends_with_a_line_of_json_and_leaves_nothing_behind(tmp_path):
+def test_the_engine_demo_ends_with_a_line_of_json_and_leaves_nothing_behind(
+    tmp_path, record_property
+):
     ended = subprocess.run(  # noqa: S603 - it is ours
         [*_COMMAND, "--exit", "--json", "--short", "--port", "0"],
         capture_output=True,
@@ -31,6 +34,7 @@ def test_the_engine_demo_ends_with_a_line_of_json_and_leaves_nothing_behind(tmp_
 
     assert ended.returncode == 0, ended.stderr
     line = json.loads(ended.stdout)
+    record_property(FIGURES, _figures(line))
     assert set(line) >= _PROMISED
     assert line["cached_tokens"] > 0.9 * line["prompt_tokens"] > 1_000
     assert line["ttft_warm_ms"] < line["ttft_cold_ms"]
@@ -40,6 +44,19 @@ def test_the_engine_demo_ends_with_a_line_of_json_and_leaves_nothing_behind(tmp_
     assert line["call"]["engine_cost_usd"] > 0
     assert line["call"]["provider_cost_usd"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def _figures(line):
+    """The figures of a real engine, through the gateway and without it."""
+    return (
+        "llama.cpp, through the gateway (direct): TTFT of a new prompt"
+        " {ttft_cold_ms:.0f} ms ({ttft_cold_direct_ms:.0f}), of a cached one"
+        " {ttft_warm_ms:.0f} ms ({ttft_warm_direct_ms:.0f}); {tokens_per_s:.0f} tokens/s"
+        " ({tokens_per_s_direct:.0f}), with a draft model {tokens_per_s_speculative:.0f}"
+        " ({tokens_per_s_speculative_direct:.0f}), {acceptance_rate:.0%} accepted; n-grams"
+        " {repeated_tokens_per_s_ngram:.0f} for {repeated_tokens_per_s:.0f} tokens/s,"
+        " {ngram_acceptance_rate:.0%} accepted"
+    ).format(**line)
 
 
 @needs_wheel

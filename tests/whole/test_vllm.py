@@ -27,6 +27,7 @@ from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
 from proxy.records.receipt import Outcome
 from proxy.upstream.zmq_subscriber import subscribe
+from tests.fakes.figures import FIGURES
 from tests.fakes.served_vllm import (
     PATIENCE_S,
     VLLM_FOLDER,
@@ -81,14 +82,27 @@ def text_of(answer: httpx2.Response, on_first: Callable[[], None] = lambda: None
     return text
 
 
-def bench(engine: ServedEngine, *options: str) -> dict[str, Any]:
-    """The document of `thriftgate bench latency` of vLLM itself."""
+def bench(url: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The cold and the warm figures of `thriftgate bench latency`."""
     command = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
-    words = ["bench", "latency", engine.url, "--concurrency", "1", "--warmup", "1", "--json"]
+    words = ["bench", "latency", url, "--concurrency", "1", "--warmup", "1", "--json"]
+    words += ["--model", "tiny", "--prompt-tokens", "1500", "--requests", "6"]
+    words += ["--output-tokens", "32", "--extra-body", '{"ignore_eos": true, "temperature": 0}']
     done = subprocess.run(  # noqa: S603 - our own command
         [*command, *words, *options], capture_output=True, check=True, timeout=PATIENCE_S, cwd=ROOT
     )
-    return dict(json.loads(done.stdout))
+    cold, warm = json.loads(done.stdout)["cells"]
+    return cold, warm
+
+
+def figures_text(path: str, cold: dict[str, Any], warm: dict[str, Any]) -> str:
+    """The figures of vLLM with a draft model on one path."""
+    miss, hit = cold["ttft_ms"]["p50"], warm["ttft_ms"]["p50"]
+    return (
+        f"vLLM, {path}: TTFT of a new prompt {miss:.0f} ms, of a cached one {hit:.0f} ms"
+        f" ({miss / hit:.1f} times); with a draft model {warm['output_tokens_per_s']:.0f} tokens/s,"
+        f" {cold['acceptance_rate']:.0%} accepted, {cold['tokens_per_chunk']:.1f} tokens in a chunk"
+    )
 
 
 def test_vllm_started_by_a_profile_becomes_ready_and_answers_through_the_gateway(engine):
@@ -122,20 +136,15 @@ def test_vllm_knows_the_flags_of_all_shipped_profiles_and_names_one_that_it_does
     assert {name: why for name, why in refusals.items() if why} == {}
 
 
-def test_a_warm_prefix_is_read_from_the_cache_and_a_draft_model_is_accepted(engine, capsys):
-    document = bench(
-        engine,
-        *("--prompt-tokens", "1500", "--requests", "6", "--output-tokens", "32"),
-        *("--extra-body", '{"ignore_eos": true, "temperature": 0}'),
+@pytest.mark.parametrize("path", ["direct", "through the gateway"])
+def test_a_warm_prefix_is_read_from_the_cache_and_a_draft_model_is_accepted(
+    engine, path, record_property
+):
+    key = f"authorization: Bearer {engine.gateway.key}"
+    cold, warm = (
+        bench(engine.url) if path == "direct" else bench(engine.gateway.url, "--header", key)
     )
-    cold, warm = document["cells"]
-    with capsys.disabled():
-        miss, hit = cold["ttft_ms"]["p50"], warm["ttft_ms"]["p50"]
-        sys.stdout.write(
-            f"\nvLLM: TTFT cold {miss:.0f} ms, warm {hit:.0f} ms ({miss / hit:.1f} times),"
-            f" {cold['acceptance_rate']:.0%} of draft tokens accepted,"
-            f" {cold['tokens_per_chunk']:.1f} tokens in a chunk\n"
-        )
+    record_property(FIGURES, figures_text(path, cold, warm))
 
     assert cold["failed"] == warm["failed"] == 0
     assert cold["cached_share"] < 0.1

@@ -62,6 +62,7 @@ class FirstTokens:
 
     Attributes:
         cold: Through the gateway, the prompt never seen before.
+        cold_direct: The same without the gateway.
         warm: Through the gateway, another question below the same system message.
         warm_direct: The same without the gateway.
         prompt_tokens: Tokens of a warm prompt.
@@ -69,6 +70,7 @@ class FirstTokens:
     """
 
     cold: float
+    cold_direct: float
     warm: float
     warm_direct: float
     prompt_tokens: int
@@ -80,7 +82,8 @@ class Measurements:
     """All that was measured.
 
     Attributes:
-        decode: By the engine's name; ``direct`` is the plain one without the gateway.
+        decode: By the engine's name; ``direct`` is the plain one without the gateway, and
+            ``direct, drafted`` the one with a draft model.
         repeated: The same where the answer stands in the conversation already.
         first_tokens: Waits for the first token.
         sample: One long call to the engine with a draft model, for its receipt.
@@ -95,6 +98,9 @@ class Measurements:
 
 
 DIRECT: Final = "direct"
+DIRECT_DRAFTED: Final = "direct, drafted"
+#: Engines that are asked without the gateway.
+_DIRECT_ENGINES: Final = {DIRECT: PLAIN, DIRECT_DRAFTED: DRAFTED}
 
 
 async def measure(
@@ -110,7 +116,8 @@ async def measure(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False))
         callers = {name: EngineCaller(session.base_url, client, session.key) for name in ENGINES}
-        callers[DIRECT] = EngineCaller(session.direct_url(PLAIN), client)
+        for name, engine in _DIRECT_ENGINES.items():
+            callers[name] = EngineCaller(session.direct_url(engine), client)
         tell("tokens per second")
         decode, repeated = await _decode_rates(callers, rounds)
         tell("time to the first token")
@@ -134,7 +141,7 @@ async def _decode_rates(
     callers: Mapping[str, EngineCaller], rounds: int
 ) -> tuple[dict[str, DecodeRate], dict[str, DecodeRate]]:
     """Rates of new and of repeated answers; engines take turns, so that all meet the same load."""
-    fresh = _Tally((PLAIN, DRAFTED, DIRECT))
+    fresh = _Tally((PLAIN, DRAFTED, DIRECT, DIRECT_DRAFTED))
     repeated = _Tally((PLAIN, NGRAM))
     for number in range(rounds + 1):
         for topic in _TOPICS:
@@ -166,8 +173,7 @@ class _Tally:
         """The answer of each engine."""
         found = {}
         for name, answers in self._answers.items():
-            model = PLAIN if name == DIRECT else name
-            found[name] = await callers[name].ask(model, messages)
+            found[name] = await callers[name].ask(_DIRECT_ENGINES.get(name, name), messages)
             answers.append(found[name])
         return found
 
@@ -209,15 +215,18 @@ def decode_rate(answers: Sequence[EngineAnswer]) -> float:
 
 
 async def _first_tokens(callers: Mapping[str, EngineCaller], rounds: int) -> FirstTokens:
-    cold, warm, direct = [], [], []
+    cold, cold_direct, warm, direct = [], [], [], []
     for number in range(rounds + 1):
-        system = long_system(f"number {number}")
+        system, other = long_system(f"number {number}"), long_system(f"without gateway {number}")
         prompts = [conversation(system, topics()[topic][0]) for topic in _TOPICS[:3]]
+        unseen = conversation(other, topics()[_TOPICS[0]][0])
+        cold_direct.append(await callers[DIRECT].ask(PLAIN, unseen, _FIRST_TOKENS))
         cold.append(await callers[PLAIN].ask(PLAIN, prompts[0], _FIRST_TOKENS))
         warm.append(await callers[PLAIN].ask(PLAIN, prompts[1], _FIRST_TOKENS))
         direct.append(await callers[DIRECT].ask(PLAIN, prompts[2], _FIRST_TOKENS))
     return FirstTokens(
         cold=median(each.ttft for each in cold[1:]),
+        cold_direct=median(each.ttft for each in cold_direct[1:]),
         warm=median(each.ttft for each in warm[1:]),
         warm_direct=median(each.ttft for each in direct[1:]),
         prompt_tokens=warm[-1].prompt_tokens,

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from proxy.records.amounts import column, money
 from proxy.records.receipt import Receipt
-from proxy.tools.engine_demo.measure import DIRECT, SYSTEM, DecodeRate
+from proxy.tools.engine_demo.measure import DIRECT, DIRECT_DRAFTED, SYSTEM, DecodeRate
 from proxy.tools.engine_demo.profiles import DRAFTED, NGRAM, PLAIN
 from proxy.tools.engine_demo.result import PROVIDER_MODEL, EngineDemoResult
 from proxy.tools.engine_demo.session import EngineDemoSession
@@ -81,6 +81,7 @@ def _decode_table(result: EngineDemoResult) -> Table:
         ("new", "without speculation", decode[PLAIN]),
         ("", "the same, without the gateway", decode[DIRECT]),
         ("", "with the draft model", decode[DRAFTED]),
+        ("", "the same, without the gateway", decode[DIRECT_DRAFTED]),
         ("repeated", "without speculation", repeated[PLAIN]),
         ("", "with n-grams", repeated[NGRAM]),
     ):
@@ -101,7 +102,8 @@ def _first_token_text(result: EngineDemoResult) -> str:
         " times.\n"
         f"First token of a prompt of {first.prompt_tokens:,} tokens: {first.cold * _MS:.1f} ms"
         f" cold, {first.warm * _MS:.1f} ms with {first.cached_tokens:,} of them cached"
-        f" ({first.warm_direct * _MS:.1f} ms without the gateway)."
+        f" ({first.cold_direct * _MS:.1f} and {first.warm_direct * _MS:.1f} ms without the"
+        " gateway)."
     )
 
 

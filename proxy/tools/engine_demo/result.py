@@ -12,7 +12,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.errors import OperatorError
 from proxy.records.receipt import Receipt, dollars
 from proxy.store.store import Store
-from proxy.tools.engine_demo.measure import DIRECT, Measurements
+from proxy.tools.engine_demo.measure import DIRECT, DIRECT_DRAFTED, Measurements
 from proxy.tools.engine_demo.profiles import DRAFTED, NGRAM, PLAIN
 from slo.price import call_cost
 
@@ -95,6 +95,7 @@ class EngineDemoResult:
             "tokens_per_s": round(decode[PLAIN].tokens_per_s, 1),
             "tokens_per_s_direct": round(decode[DIRECT].tokens_per_s, 1),
             "tokens_per_s_speculative": round(decode[DRAFTED].tokens_per_s, 1),
+            "tokens_per_s_speculative_direct": round(decode[DIRECT_DRAFTED].tokens_per_s, 1),
             "speedup": round(self.speedup, 3),
             "draft_tokens": decode[DRAFTED].draft_tokens,
             "acceptance_rate": round(decode[DRAFTED].acceptance_rate, 4),
@@ -103,6 +104,7 @@ class EngineDemoResult:
             "ngram_speedup": round(self.ngram_speedup, 3),
             "ngram_acceptance_rate": round(repeated[NGRAM].acceptance_rate, 4),
             "ttft_cold_ms": round(first.cold * _MS, 2),
+            "ttft_cold_direct_ms": round(first.cold_direct * _MS, 2),
             "ttft_warm_ms": round(first.warm * _MS, 2),
             "ttft_warm_direct_ms": round(first.warm_direct * _MS, 2),
             "prompt_tokens": first.prompt_tokens,

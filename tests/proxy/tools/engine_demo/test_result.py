@@ -15,6 +15,7 @@ from proxy.tools.engine_demo import messages
 from proxy.tools.engine_demo.calls import EngineAnswer
 from proxy.tools.engine_demo.measure import (
     DIRECT,
+    DIRECT_DRAFTED,
     DecodeRate,
     FirstTokens,
     Measurements,
@@ -49,13 +50,19 @@ def a_result(drafted: float = 3_000.0, *rounds: float) -> EngineDemoResult:
         decode={
             PLAIN: plain,
             DIRECT: plain,
+            DIRECT_DRAFTED: replace(plain, rounds=(2 * drafted, *rounds)),
             DRAFTED: replace(
                 plain, rounds=(drafted, *rounds), draft_tokens=200, accepted_tokens=150
             ),
         },
         repeated={PLAIN: plain, NGRAM: replace(plain, draft_tokens=10, accepted_tokens=9)},
         first_tokens=FirstTokens(
-            cold=0.5, warm=0.01, warm_direct=0.008, prompt_tokens=1_500, cached_tokens=1_480
+            cold=0.5,
+            cold_direct=0.4,
+            warm=0.01,
+            warm_direct=0.008,
+            prompt_tokens=1_500,
+            cached_tokens=1_480,
         ),
         sample=EngineAnswer(call_id="call_1", text="Yes."),
         question="May I?",
@@ -84,7 +91,9 @@ def test_the_line_of_the_engine_demo_has_every_promised_figure():
     assert line["tokens_per_s_speculative"] == 3_000.0
     assert line["acceptance_rate"] == 0.75
     assert line["ttft_cold_ms"] == 500.0
+    assert line["tokens_per_s_speculative_direct"] == 6_000.0
     assert line["ttft_warm_ms"] == 10.0
+    assert line["ttft_cold_direct_ms"] == 400.0
     assert line["cached_tokens"] == 1_480
     # 0.36 dollars an hour are 0.0001 a second, and 1,000 tokens take a third of one.
     assert line["cost_usd_per_1k"] == 0.000033333
