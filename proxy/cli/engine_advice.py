@@ -8,6 +8,7 @@ import msgspec
 from rich.text import Text
 
 from proxy.cli.terminal import Terminal, empty_table
+from proxy.engines.kv_pressure import KVPressure, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
@@ -67,6 +68,7 @@ def print_advice(
                 "concurrency": round(advice.concurrency, 2),
                 "saturation_tokens": advice.saturation,
                 "applied": record.choice,
+                "kv_cache": _kv_document(profile, record.kv),
                 "options": list(describe_options(advice)),
                 "features": [_feature_document(*each) for each in features],
                 "replay": replayed,
@@ -74,10 +76,24 @@ def print_advice(
         )
         return
     _show_options(terminal, profile, advice)
+    if advised := kv_advice(profile, record.kv):
+        terminal.say(advised)
     if record.choice is not None:
         terminal.say(f"Applied: {record.choice.setting}, because {record.choice.reason}.")
     _show_rows(terminal, "Calls in the ledger, by feature:", [_feature_row(*e) for e in features])
     _show_rows(terminal, "N-grams, if these answers were drafted with them:", replayed)
+
+
+def _kv_document(profile: EngineProfile, pressure: KVPressure) -> dict[str, Any]:
+    """The pressure on the KV cache as plain values, and the advice."""
+    return {
+        "kv_dtype": str(profile.kv_dtype),
+        "calls": round(pressure.calls),
+        "preemptions": round(pressure.preemptions),
+        "preempted_share": round(pressure.preempted_share, 4),
+        "starved_share": round(pressure.starved_share, 4),
+        "advice": kv_advice(profile, pressure),
+    }
 
 
 def speculation_by_feature(

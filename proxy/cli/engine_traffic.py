@@ -18,7 +18,7 @@ _WARMING: Final = (
     "prompts", "tokens computed", "cost", "calls that used it", "tokens read", "prefill saved",
 )  # fmt: skip
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
-_LOAD: Final = ("in flight", "running", "waiting", "KV use")
+_LOAD: Final = ("in flight", "running", "waiting", "KV use", "KV format", "preempted")
 _UNKNOWN: Final = "unknown"
 
 
@@ -37,6 +37,9 @@ def print_traffic(terminal: Terminal, found: Sequence[EngineTraffic], profile: s
             shown = True
             terminal.say(f"Gateway of process {each.pid}, since it started:")
             _show_routes(terminal, each, replicas)
+            for one in each.speculation:
+                if one.kv_cache and profile in {"", one.profile}:
+                    terminal.say(f"{one.profile}: {one.kv_cache}")
             _show_warming(terminal, [one for one in each.warming if profile in {"", one.profile}])
     if not shown:
         terminal.say("No gateway runs here with these engines, so reuse and load are not known.")
@@ -56,6 +59,8 @@ def _show_routes(
             _number(each.running),
             _number(each.waiting),
             _UNKNOWN if each.kv_usage is None else f"{each.kv_usage:.0%}",
+            each.kv_dtype or _UNKNOWN,
+            _number(each.preemptions),
             *_reuse_cells(each.reuse),
             "its events" if each.events else "a guess",
         )

@@ -37,6 +37,7 @@ class LaunchCommand:
             engines that break their streams at that signal; () for those that finish them.
         replica: Number of the replica, from 0; its GPUs depend on it.
         speculation: Name of its speculative setting, such as ``ngram:4``.
+        kv_dtype: Number format of its KV cache, such as ``fp8``.
     """
 
     program: tuple[str, ...]
@@ -50,6 +51,7 @@ class LaunchCommand:
     busy_metrics: tuple[str, ...] = ()
     replica: int = 0
     speculation: str = ""
+    kv_dtype: str = ""
 
     @property
     def argv(self) -> tuple[str, ...]:

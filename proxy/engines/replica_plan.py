@@ -62,7 +62,8 @@ def plan_replicas(
         if number >= profile.replica_count - profile.control_replicas:
             own = replace(own, speculation=None)
         command = adapter.launch_command(own, number, python)
-        return replace(command, speculation=setting_name(own.speculation))
+        setting = setting_name(own.speculation)
+        return replace(command, speculation=setting, kv_dtype=str(own.kv_dtype))
 
     return ReplicaPlan(
         count=profile.replica_count,

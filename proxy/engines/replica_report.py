@@ -42,6 +42,7 @@ class ReplicaReport:
         log: Path of its log.
         replica: Its number in the profile, from 0.
         speculation: Name of its speculative setting; "none" for no speculation.
+        kv_dtype: Number format of its KV cache; "auto" for the model's own.
         left_out: Flags that its engine does not know and is run without, each with its reason.
     """
 
@@ -57,4 +58,5 @@ class ReplicaReport:
     log: str = ""
     replica: int = 0
     speculation: str = ""
+    kv_dtype: str = ""
     left_out: tuple[str, ...] = ()

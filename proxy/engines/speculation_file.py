@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.engines.kv_pressure import KVCounters, kv_counters
 from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.replica_report import ReplicaReport
@@ -92,6 +93,7 @@ class SpeculationRecorder:
     def __init__(self, record: SpeculationRecord) -> None:
         self.record = record
         self._last: dict[str, tuple[int, float, float, SpeculationCounters]] = {}
+        self._last_kv: dict[str, tuple[int, KVCounters]] = {}
 
     def note(
         self, reports: Sequence[ReplicaReport], pages: Mapping[str, EngineMetrics], now: float
@@ -107,6 +109,7 @@ class SpeculationRecorder:
             page = pages.get(report.name)
             if page is None:
                 continue
+            self._note_kv(report, page, now)
             counters = engine_counters(page, parse_setting(report.speculation)[1])
             if counters is None:
                 continue
@@ -120,3 +123,14 @@ class SpeculationRecorder:
                 at_once = max((before[2] + running) / 2, sample.decode_s / (now - before[1]), 1.0)
                 sample = msgspec.structs.replace(sample, running=at_once)
                 self.record.evidence.add(report.speculation, sample, now)
+
+    def _note_kv(self, report: ReplicaReport, page: EngineMetrics, now: float) -> None:
+        """Take in the pressure on the replica's KV cache."""
+        self.record.kv.add(report.kv_dtype, page, now)
+        counters = kv_counters(page)
+        before = self._last_kv.pop(report.name, None)
+        if counters is None:
+            return
+        self._last_kv[report.name] = report.pid, counters
+        if before is not None and before[0] == report.pid:
+            self.record.kv.add_growth(before[1], counters)

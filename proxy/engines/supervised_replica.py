@@ -155,6 +155,7 @@ class SupervisedReplica:
             log=str(log.path),
             replica=command.replica,
             speculation=command.speculation,
+            kv_dtype=command.kv_dtype,
         )
 
     def stop(self, *, withdrawal: float = 0.0) -> None:

@@ -44,6 +44,8 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
         running: Calls in its batch, whoever sent them.
         waiting: Calls in its queue.
         kv_usage: Part of its KV cache in use.
+        preemptions: Times that a call lost its KV blocks to others, since the engine's start.
+        kv_dtype: Number format of its KV cache by the profile; "auto" for the model's own.
         calls_in_flight: Calls that this gateway has there.
         events: True if its cache is known by its own events.
         reuse: Of the calls that this gateway sent there.
@@ -58,6 +60,8 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
     running: float | None = None
     waiting: float | None = None
     kv_usage: float | None = None
+    preemptions: float | None = None
+    kv_dtype: str = ""
     calls_in_flight: int = 0
     events: bool = False
     reuse: PrefixReuse = PrefixReuse()
@@ -108,18 +112,20 @@ class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpeculationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The advice on speculation of one profile.
+    """The advice on speculation and on the KV cache of one profile.
 
     Attributes:
         profile: Name of the profile.
         recommended: Name of the setting to take; "" while data are few.
         reason: The reason, in a sentence.
         settings: The settings that something is known of, best first.
+        kv_cache: The advice on its KV cache; "" for none.
     """
 
     profile: str
     recommended: str
     reason: str
+    kv_cache: str = ""
     settings: tuple[SettingReport, ...] = ()
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
@@ -45,10 +46,11 @@ class SpeculationChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpeculationRecord(msgspec.Struct, kw_only=True):
-    """All that is kept of a profile's speculation."""
+    """All that is kept of a profile's speculation, and of the pressure on its KV cache."""
 
     evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
     choice: SpeculationChoice | None = None
+    kv: KVPressure = msgspec.field(default_factory=KVPressure)
     version: int = 1
 
 

@@ -177,11 +177,13 @@ class SpeculationView:
         recommended: The setting to take; "" while data are few.
         reason: The reason.
         settings: Settings that something is known of, best first.
+        kv_cache: The advice on its KV cache; "" for none.
     """
 
     profile: str
     recommended: str
     reason: str
+    kv_cache: str
     settings: Sequence[SpeculativeSettingView]
 
 
@@ -334,6 +336,7 @@ def _speculation(report: SpeculationReport) -> SpeculationView:
         profile=report.profile,
         recommended=report.recommended,
         reason=report.reason,
+        kv_cache=report.kv_cache,
         settings=[
             SpeculativeSettingView(**msgspec.structs.asdict(each)) for each in report.settings
         ],

@@ -52,6 +52,11 @@ _COUNTERS: Final = (
         "Draft tokens that the model accepted, as the engine says",
         "spec_accepted_tokens",
     ),
+    (
+        "thriftgate_engine_preemptions",
+        "Times that a call lost its KV blocks to others, as the engine says",
+        "preemptions",
+    ),
 )
 
 

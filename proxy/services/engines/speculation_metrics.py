@@ -6,12 +6,13 @@ has changed.
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from proxy.engines.kv_pressure import kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import SpeculationAdvice, advise, parse_setting
 from proxy.engines.speculation.evidence import NO_SPECULATION
@@ -19,6 +20,13 @@ from proxy.engines.speculation_file import read_record, record_version
 from proxy.engines.state_file import profile_folder
 
 _BY: Final = ("engine", "setting")
+
+
+class ProfileAdvice(NamedTuple):
+    """The advice for a profile: on speculation, and on its KV cache; "" for none on that."""
+
+    speculation: SpeculationAdvice
+    kv_cache: str = ""
 
 
 class SpeculationCollector(Collector):
@@ -32,9 +40,9 @@ class SpeculationCollector(Collector):
     def __init__(self, folder: Path, profiles: Callable[[], Mapping[str, EngineProfile]]) -> None:
         self._folder = folder
         self._profiles = profiles
-        self._known: dict[str, tuple[EngineProfile, int, SpeculationAdvice]] = {}
+        self._known: dict[str, tuple[EngineProfile, int, ProfileAdvice]] = {}
 
-    def advice(self) -> Mapping[str, SpeculationAdvice]:
+    def advice(self) -> Mapping[str, ProfileAdvice]:
         """The advice for each profile, by its present record; reads files."""
         profiles = self._profiles()
         self._known = {name: each for name, each in self._known.items() if name in profiles}
@@ -42,7 +50,7 @@ class SpeculationCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of it, as Prometheus' own types."""
-        found = self.advice()
+        found = {name: each.speculation for name, each in self.advice().items()}
         recommended = GaugeMetricFamily(
             "thriftgate_engine_speculation_recommended",
             "1 for the method and depth that the advisor recommends, where data suffice",
@@ -55,13 +63,14 @@ class SpeculationCollector(Collector):
         yield recommended
         yield from _gains(found)
 
-    def _advice(self, profile: EngineProfile) -> SpeculationAdvice:
+    def _advice(self, profile: EngineProfile) -> ProfileAdvice:
         """The advice by the present record; computed once for each."""
         folder = profile_folder(self._folder, profile.name)
         version, known = record_version(folder), self._known.get(profile.name)
         if known is not None and known[:2] == (profile, version):
             return known[2]
-        advice = advise(profile, read_record(folder).evidence)
+        record = read_record(folder)
+        advice = ProfileAdvice(advise(profile, record.evidence), kv_advice(profile, record.kv))
         self._known[profile.name] = (profile, version, advice)
         return advice
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from proxy.engines.routing.router import ReuseCounters
-from proxy.engines.speculation.advice import SpeculationAdvice
 from proxy.engines.speculation.evidence import EstimateInterval
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
@@ -19,6 +18,7 @@ from proxy.engines.traffic_file import (
 from proxy.engines.warming.accounts import WarmingAccounts, WarmingResult
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
 from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.speculation_metrics import ProfileAdvice
 
 
 class TrafficReport:
@@ -29,7 +29,7 @@ class TrafficReport:
         routing: Knows the calls.
         pid: The gateway's process.
         now: Seconds since the epoch.
-        advice: Returns the advice on speculation by profile; it may read files.
+        advice: Returns the advice by profile; it may read files.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TrafficReport:
         routing: ReplicaRouting,
         pid: int,
         now: Callable[[], float],
-        advice: Callable[[], Mapping[str, SpeculationAdvice]] = dict,
+        advice: Callable[[], Mapping[str, ProfileAdvice]] = dict,
     ) -> None:
         self._monitor = monitor
         self._routing = routing
@@ -53,8 +53,8 @@ class TrafficReport:
             await asyncio.to_thread(file.write, self.traffic(advice))
             await asyncio.sleep(REPORT_INTERVAL_S)
 
-    def traffic(self, advice: Mapping[str, SpeculationAdvice]) -> EngineTraffic:
-        """The report as of now, with this advice on speculation."""
+    def traffic(self, advice: Mapping[str, ProfileAdvice]) -> EngineTraffic:
+        """The report as of now, with this advice."""
         models = self._routing.models
         return EngineTraffic(
             pid=self._pid,
@@ -68,10 +68,11 @@ class TrafficReport:
     def _replica(self, status: ReplicaStatus) -> ReplicaTraffic:
         routing, metrics = self._routing.models.get(status.model), status.metrics
         counted = None if routing is None else routing.router.reuse_at(status.base_url)
-        running, waiting, kv_usage = (
+        running, waiting, kv_usage, preemptions = (
             None if metrics is None else metrics.value(name)
-            for name in ("running", "waiting", "kv_usage")
+            for name in ("running", "waiting", "kv_usage", "preemptions")
         )
+        profile = self._monitor.profiles.get(status.profile)
         return ReplicaTraffic(
             name=status.name,
             profile=status.profile,
@@ -82,6 +83,8 @@ class TrafficReport:
             running=running,
             waiting=waiting,
             kv_usage=kv_usage,
+            preemptions=preemptions,
+            kv_dtype="" if profile is None else str(profile.kv_dtype),
             calls_in_flight=self._routing.calls_in_flight(status),
             events=routing is not None and routing.router.has_events(status.base_url),
             reuse=PrefixReuse() if counted is None else _reuse(counted),
@@ -113,7 +116,8 @@ def _warming(accounts: WarmingAccounts) -> Iterator[WarmingReport]:
         )
 
 
-def _speculation(profile: str, advice: SpeculationAdvice) -> SpeculationReport:
+def _speculation(profile: str, found: ProfileAdvice) -> SpeculationReport:
+    advice = found.speculation
     settings = [
         SettingReport(
             setting=each.setting,
@@ -130,6 +134,7 @@ def _speculation(profile: str, advice: SpeculationAdvice) -> SpeculationReport:
         profile=profile,
         recommended=advice.recommended,
         reason=advice.reason,
+        kv_cache=found.kv_cache,
         settings=tuple(settings),
     )
 

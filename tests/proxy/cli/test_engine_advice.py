@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from proxy.cli.engines import engines
+from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
 from proxy.settings import Settings
@@ -129,3 +130,14 @@ def test_plan_of_auto_without_data_tries_the_first_method(typed, group):
     found = json.loads(typed.said(group, "plan", "house", "--json"))
 
     assert found["speculation_reason"] == "not enough data: ngram:3 is tried first"
+
+
+def test_preemptions_are_shown_with_what_would_help(tmp_path, typed, group):
+    pressed = SpeculationRecord(kv=KVPressure(kv_dtype="auto", calls=1_000, preemptions=40))
+    write_record(tmp_path / "engines/house", pressed)
+    typed.open().close(5)
+    found = json.loads(typed.said(group, "advise", "house", "--json"))["kv_cache"]
+
+    assert (found["kv_dtype"], found["preemptions"], found["preempted_share"]) == ("auto", 40, 0.04)
+    assert 'Write kv_dtype = "fp8"' in found["advice"]
+    assert "4.0% of calls were preempted" in typed.said(group, "advise", "house")

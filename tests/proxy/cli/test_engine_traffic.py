@@ -5,7 +5,13 @@ from rich.console import Console
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal
-from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, WarmingReport
+from proxy.engines.traffic_file import (
+    EngineTraffic,
+    PrefixReuse,
+    ReplicaTraffic,
+    SpeculationReport,
+    WarmingReport,
+)
 
 
 def replica(number: int, **changes: object) -> ReplicaTraffic:
@@ -18,6 +24,8 @@ def replica(number: int, **changes: object) -> ReplicaTraffic:
         "running": 2.0,
         "waiting": 1.0,
         "kv_usage": 0.5,
+        "kv_dtype": "fp8",
+        "preemptions": 12.0,
         "calls_in_flight": 3,
     }
     return ReplicaTraffic(**{**said, **changes})  # type: ignore[arg-type]
@@ -31,6 +39,10 @@ TRAFFIC = EngineTraffic(
     replicas=(
         replica(0, reuse=HALF, events=True),
         replica(1, is_healthy=False, reason="nobody listens", running=None, kv_usage=None),
+    ),
+    speculation=(
+        SpeculationReport(profile="house", recommended="", reason="r", kv_cache="More KV."),
+        SpeculationReport(profile="other", recommended="", reason="r", kv_cache="Less KV."),
     ),
     warming=(
         WarmingReport(
@@ -66,8 +78,8 @@ def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(printed)
     lines = [" ".join(line) for line in printed([TRAFFIC])]
 
     assert lines[0] == "Gateway of process 7, since it started:"
-    assert "house:0/m healthy 3 2 1 50% 2,000 75% 50% 25% its events" in lines
-    assert "house:1/m nobody listens 3 unknown 1 unknown 0 a guess" in lines
+    assert "house:0/m healthy 3 2 1 50% fp8 12 2,000 75% 50% 25% its events" in lines
+    assert "house:1/m nobody listens 3 unknown 1 unknown fp8 12 0 a guess" in lines
     assert "all of m 2,000 75% 50% 25%" in lines
 
 
@@ -75,6 +87,13 @@ def test_prompts_that_were_read_ahead_are_shown_with_their_cost_and_gain(printed
     lines = [" ".join(line) for line in printed([TRAFFIC], "house")]
 
     assert "house: next turn 12 3,400 $0.0025 9 2,100 4.2 s" in lines
+
+
+def test_advice_on_the_kv_cache_is_shown_of_the_profile_that_was_asked_for(printed):
+    lines = [" ".join(line) for line in printed([TRAFFIC], "house")]
+
+    assert "house: More KV." in lines
+    assert "other: Less KV." not in lines
 
 
 def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(printed):

@@ -78,3 +78,19 @@ def test_two_readings_of_one_process_make_a_sample_and_a_new_process_none():
     (band,) = recorder.record.evidence.settings["ngram:2"].bands.values()
     assert (band.tokens, band.decode_s, band.samples) == (500.0, 10.0, 1)
     assert band.concurrency == 2.0
+
+
+def test_preemptions_between_readings_of_one_process_are_kept_by_the_format_of_the_cache():
+    recorder = SpeculationRecorder(SpeculationRecord())
+
+    def read(preemptions: float, calls: float, now: float, pid: int = 7) -> None:
+        values = {"running": 2.0, "preemptions": preemptions}
+        made = EngineMetrics(values=values, histograms={"queue_seconds": (1.0, calls)})
+        recorder.note([replace(REPORT, pid=pid, kv_dtype="auto")], {"8000": made}, now)
+
+    read(5.0, 100.0, NOW)
+    read(25.0, 600.0, NOW)
+    read(2.0, 10.0, NOW, pid=8)
+    kv = recorder.record.kv
+
+    assert (kv.kv_dtype, kv.preemptions, kv.calls, kv.readings) == ("auto", 20.0, 500.0, 3.0)

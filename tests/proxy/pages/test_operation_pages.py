@@ -132,7 +132,11 @@ def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path:
             ),
             speculation=(
                 SpeculationReport(
-                    profile=EVIL, recommended="draft_model:4", reason="it pays", settings=settings
+                    profile=EVIL,
+                    recommended="draft_model:4",
+                    reason="it pays",
+                    settings=settings,
+                    kv_cache="The KV cache is too small",
                 ),
             ),
         )
@@ -144,6 +148,7 @@ def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path:
     assert "draft_model:4 (recommended)" in said
     assert ">2.10 " in said
     assert "80" in said
+    assert "The KV cache is too small" in said
     assert ">900<" in said
     assert "typed" in said
     assert "<script>alert" not in said

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
@@ -50,3 +51,12 @@ def test_where_no_method_pays_none_is_recommended(tmp_path: Path) -> None:
     write_record(tmp_path / "engines/house", poor)
 
     assert 'engine="house",method="none",tokens="0"} 1.0' in page(collector(tmp_path))
+
+
+def test_the_advice_of_a_profile_is_also_on_its_kv_cache(tmp_path: Path) -> None:
+    pressed = SpeculationRecord(kv=KVPressure(kv_dtype="auto", calls=1_000, preemptions=40))
+    write_record(tmp_path / "engines/house", pressed)
+    advice = collector(tmp_path).advice()["house"]
+
+    assert "4.0% of calls were preempted" in advice.kv_cache
+    assert advice.speculation.recommended == ""

@@ -13,6 +13,7 @@ from proxy.engines.speculation.advice import advise
 from proxy.engines.traffic_file import EngineTraffic, TrafficFile, read_traffic
 from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.services.engines.replica_routing import ReplicaRouting
+from proxy.services.engines.speculation_metrics import ProfileAdvice
 from proxy.services.engines.traffic_report import TrafficReport
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
@@ -100,7 +101,9 @@ def test_warming_and_the_advice_on_speculation_are_told_by_profile():
         accounts.tokens["house", kind] += 900
         accounts.nanos["house", kind] += 7_000
         accounts.note_use("house", kind, 800, rate=400.0)
-        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic({"house": found})
+        return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic(
+            {"house": ProfileAdvice(found, "More KV.")}
+        )
 
     report = run_in_virtual_time(story)
 
@@ -108,7 +111,8 @@ def test_warming_and_the_advice_on_speculation_are_told_by_profile():
     assert (warming.profile, warming.kind, warming.prompts) == ("house", "typed", 3)
     assert (warming.computed_tokens, warming.cost_nanos) == (900, 7_000)
     assert (warming.used_calls, warming.used_tokens, warming.saved_s) == (1, 800, 2.0)
-    assert advice.recommended == "draft_model:3"
+    assert (advice.recommended, advice.kv_cache) == ("draft_model:3", "More KV.")
+    assert report.replicas[0].kv_dtype == "auto"
     best = advice.settings[0]
     assert (best.setting, best.measured) == ("draft_model:3", 1.8)
     assert best.acceptance == pytest.approx(0.7)
