@@ -11,10 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-#: Bytes of a body in which the beginning of instructions is looked for.
-_MAX_SEARCHED_BYTES: Final = 512 * 1024
-#: Beginnings of JSON strings that may begin instructions, and the bytes that tell which.
-_STRING_STARTS: Final = (b'"You are ', b'"\\nYou are ', b'"Act as an ', b'"\\nAct as an ')
+from proxy.records.request_fields import RequestFields
+
+#: Bytes of messages in which instructions begin: they come first, or behind a line of attribution.
+_MAX_SEARCHED_BYTES: Final = 1024
+#: The same of a Responses call's input, where tools may come before them.
+_MAX_SEARCHED_INPUT_BYTES: Final = 64 * 1024
+#: Beginnings of JSON strings that may begin instructions, by words that stand in each.
+_STRING_STARTS: Final = {
+    b"You are ": (b'"You are ', b'"\\nYou are '),
+    b"Act as an ": (b'"Act as an ', b'"\\nAct as an '),
+}
+#: Bytes that tell which instructions they are.
 _HEAD_BYTES: Final = 128
 #: Members of Claude Code's ``user_id`` that hold still from session to session.
 _STABLE_IDS: Final = ("account_uuid", "device_id")
@@ -137,13 +145,25 @@ def agent_of_product(user_agent: str) -> str:
     return next((name for product, name in _PRODUCTS if said.startswith(product)), "")
 
 
-def agent_of_body(body: bytes) -> str:
+def agent_of_fields(fields: RequestFields) -> str:
     """The name of the agent whose instructions a body begins a text with; "" for none."""
-    for start in _STRING_STARTS:
-        at = body.find(start, 0, _MAX_SEARCHED_BYTES)
-        if at >= 0:
-            words = body[at + 1 : at + _HEAD_BYTES].removeprefix(b"\\n")
-            if found := next((name for head, name in _HEADS if words.startswith(head)), ""):
+    for raw in (fields.messages, fields.system, fields.instructions):
+        text = memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes()
+        if text and (found := _agent_of_text(text)):
+            return found
+    text = memoryview(fields.input)[:_MAX_SEARCHED_INPUT_BYTES].tobytes()
+    return _agent_of_text(text) if text else ""
+
+
+def _agent_of_text(text: bytes) -> str:
+    """The name of the agent whose instructions begin a JSON string; "" for none."""
+    for words, starts in _STRING_STARTS.items():
+        if words not in text:
+            continue
+        for start in starts:
+            at = text.find(start)
+            head = text[at + 1 : at + _HEAD_BYTES].removeprefix(b"\\n") if at >= 0 else b""
+            if found := next((name for begins, name in _HEADS if head.startswith(begins)), ""):
                 return found
     return ""
 

@@ -92,6 +92,10 @@ class RequestFields(msgspec.Struct, frozen=True):
     reasoning_effort: msgspec.Raw = _ABSENT
     thinking: msgspec.Raw = _ABSENT
     tools: msgspec.Raw = _ABSENT
+    system: msgspec.Raw = _ABSENT
+    messages: msgspec.Raw = _ABSENT
+    instructions: msgspec.Raw = _ABSENT
+    input: msgspec.Raw = _ABSENT
 
     @property
     def needs_kept_state(self) -> bool:

@@ -8,13 +8,18 @@ import pytest
 from proxy.records.agents import (
     AGENT_HEADS,
     AGENTS,
-    agent_of_body,
+    agent_of_fields,
     agent_of_product,
     stable_user,
 )
+from proxy.records.request_fields import parse_request_fields
 from proxy.settings import read
 
 NAMES = [agent.name for agent in AGENTS]
+
+
+def _agent(body: bytes) -> str:
+    return agent_of_fields(parse_request_fields(body))
 
 
 @pytest.mark.parametrize(
@@ -37,21 +42,36 @@ def test_an_agent_is_known_by_how_its_instructions_begin(head: str) -> None:
     chat = {"messages": [{"role": "system", "content": f"{head}, and more."}]}
     native = {"system": [{"type": "text", "text": f"\n{head}, and more."}], "messages": []}
 
-    assert agent_of_body(orjson.dumps(chat)) == name
-    assert agent_of_body(orjson.dumps(native)) == name
+    assert _agent(orjson.dumps(chat)) == name
+    assert _agent(orjson.dumps(native)) == name
+
+
+def test_the_instructions_of_a_responses_call_may_stand_behind_its_tools() -> None:
+    tools = {"type": "additional_tools", "tools": [{"name": "shell", "description": "x" * 30_000}]}
+    said = {"role": "developer", "content": "You are Codex, and more."}
+
+    assert _agent(orjson.dumps({"input": [tools, said]})) == "codex"
+    assert _agent(orjson.dumps({"instructions": said["content"], "input": "Hi."})) == "codex"
+
+
+def test_no_agent_is_looked_for_behind_the_first_kilobyte_of_messages() -> None:
+    long = {"role": "user", "content": "x" * 1_500}
+    late = {"role": "user", "content": "You are Cline, you said."}
+
+    assert _agent(orjson.dumps({"messages": [long, late]})) == ""
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
         b"{}",
         b'{"system":"You are a poet."}',
         b'{"messages":[{"content":"Is it You are Roo?"}]}',
+        b'{"messages":null,"system":7,"input":{}}',
     ],
 )
 def test_other_bodies_are_no_agents(body: bytes) -> None:
-    assert agent_of_body(body) == ""
+    assert _agent(body) == ""
 
 
 def test_a_shell_with_every_agents_variables_still_runs_our_commands() -> None:
