@@ -52,8 +52,8 @@ def test_a_second_request_without_end_is_answered_408_after_the_first_answer():
         await asyncio.sleep(40)
         calls.data_received(ONE[:9])
         await asyncio.sleep(5.1)
-        assert wire.written[1] == b"ok"
-        assert wire.written[2].startswith(b"HTTP/1.1 408 ")
+        assert wire.written[0].endswith(b"\r\n\r\nok")
+        assert wire.written[1].startswith(b"HTTP/1.1 408 ")
 
     played(work())
 
@@ -89,7 +89,7 @@ def test_a_slow_body_above_the_least_rate_is_read_to_its_end():
             await asyncio.sleep(0.9)
             calls.data_received(b"ten bytes.")
         await asyncio.sleep(0.1)
-        assert wire.written[1] == 50 * b"ten bytes."
+        assert wire.written[0].endswith(b"\r\n\r\n" + 50 * b"ten bytes.")
 
     played(work())
 
@@ -103,7 +103,7 @@ def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_withou
         calls, wire = wired(keep_alive=60, app=app, guard=_GUARD)
         calls.data_received(_POST + b"half")
         await asyncio.sleep(5.1)
-        assert [each[-2:] for each in wire.written] == [b"\r\n", b"no", b"d)"]
+        assert [each[-2:] for each in wire.written] == [b"no", b"d)"]
         assert wire.is_closing()
 
     played(work())
@@ -157,7 +157,7 @@ def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
         assert wire.written == []
         await asyncio.sleep(20)
         assert [each[:12] for each in wire.written] == [
-            b"HTTP/1.1 200", b"ok", b"HTTP/1.1 408", b"(closed)",
+            b"HTTP/1.1 200", b"HTTP/1.1 408", b"(closed)",
         ]  # fmt: skip
 
     played(work())
@@ -169,7 +169,8 @@ def test_an_answer_that_is_not_taken_is_aborted_even_once_the_connection_closes(
         calls.data_received(ONE)
         wire.unsent = 100
         await asyncio.sleep(3600)
-        assert wire.written[1:4] == [b"ok", b"(closed)", b"(aborted)"]
+        assert wire.written[0].endswith(b"ok")
+        assert wire.written[1:3] == [b"(closed)", b"(aborted)"]
 
     played(work())
 
