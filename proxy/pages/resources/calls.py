@@ -185,10 +185,10 @@ def _live_filter(viewer: Viewer, query: LiveQuery) -> Wanted:
     teams = viewer.teams
     feature = "" if query.feature == NO_VALUE else query.feature
 
-    def is_wanted(row: CallRow) -> bool:
-        if teams is not None and row.team not in teams:
+    def is_wanted(receipt: Receipt) -> bool:
+        if teams is not None and receipt.team not in teams:
             return False
-        return query.team in {None, row.team} and feature in {None, row.feature}
+        return query.team in {None, receipt.team} and feature in {None, receipt.feature}
 
     return is_wanted
 

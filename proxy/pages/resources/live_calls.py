@@ -5,7 +5,8 @@
     receipt ─ record ─┬─ ring (the newest, oldest dropped)
                       └─ a queue of each listener (bounded, oldest dropped)
 
-Calls never wait for a listener: one that is slow misses calls and is told how many.
+Calls never wait for a listener: one that is slow misses calls and is told how many. What waits are
+receipts; a row is made of one when a page is told of it, for most calls are never looked at.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
+
+import msgspec
 
 from dashboards.views.calls import CallRow
 from proxy.errors import Unready
@@ -24,7 +27,7 @@ _MAX_REMEMBERED_CALLS: Final = 500
 _MAX_WAITING_CALLS: Final = 200
 MAX_LISTENERS: Final = 32
 
-Wanted = Callable[[CallRow], bool]
+Wanted = Callable[[Receipt], bool]
 """True for a call that a listener is told of."""
 
 
@@ -37,18 +40,18 @@ class LiveListener:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._waiting: deque[CallRow] = deque()
+        self._waiting: deque[Receipt] = deque()
         self._woken = asyncio.Event()
         self.dropped = 0
 
-    def record(self, row: CallRow) -> None:
+    def record(self, receipt: Receipt) -> None:
         """Takes note of a call, if it is wanted; never blocks."""
-        if not self._wanted(row):
+        if not self._wanted(receipt):
             return
         if len(self._waiting) >= _MAX_WAITING_CALLS:
             self._waiting.popleft()
             self.dropped += 1
-        self._waiting.append(row)
+        self._waiting.append(receipt)
         self._woken.set()
 
     async def calls(self, timeout_s: float) -> list[CallRow]:
@@ -59,7 +62,7 @@ class LiveListener:
         except TimeoutError:
             return []
         self._woken.clear()
-        found = list(self._waiting)
+        found = [call_row(receipt, {}) for receipt in self._waiting]
         self._waiting.clear()
         return found
 
@@ -68,22 +71,23 @@ class LiveCalls:
     """Calls of this process as they end."""
 
     def __init__(self) -> None:
-        self._ring: deque[CallRow] = deque(maxlen=_MAX_REMEMBERED_CALLS)
+        self._ring: deque[Receipt] = deque(maxlen=_MAX_REMEMBERED_CALLS)
         self._listeners: set[LiveListener] = set()
 
     def record(self, receipt: Receipt) -> None:
         """Takes note of a call that ended; receipts of attempts before the last are no calls."""
         if not receipt.final or receipt.team == IDLE_TEAM:
             return
-        row = call_row(receipt, {})
-        self._ring.append(row)
+        if receipt.prompt is not None:  # of any length, and on no row
+            receipt = msgspec.structs.replace(receipt, prompt=None)
+        self._ring.append(receipt)
         for listener in self._listeners:
-            listener.record(row)
+            listener.record(receipt)
 
     def newest(self, wanted: Wanted, limit: int) -> Iterator[CallRow]:
         """The newest calls that are wanted, oldest of them first."""
-        found = [row for row in self._ring if wanted(row)]
-        yield from found[-limit:] if limit else ()
+        found = [receipt for receipt in self._ring if wanted(receipt)]
+        yield from (call_row(each, {}) for each in found[-limit:] if limit)
 
     @contextmanager
     def listener(self, wanted: Wanted) -> Iterator[LiveListener]:
