@@ -183,7 +183,7 @@ class Endpoint:
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head, scope)
-                key = await self._find_key(head, scope)
+                key = await self._find_key(head, scope, arrived)
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
@@ -258,13 +258,13 @@ class Endpoint:
         if not head.token:
             raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=True))
 
-    async def _find_key(self, head: RequestHead, scope: Scope) -> Key:
+    async def _find_key(self, head: RequestHead, scope: Scope, arrived: float) -> Key:
         """The key that came with the call, if it opens anything."""
         keys = self._admission.keys
         key = keys.find(head.token) or await keys.fetch(head.token)
         if key is None or key.revoked:
             raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=False))
-        if key.has_expired(self._admission.now()):
+        if key.has_expired(arrived):
             raise self._refused_keys.refuse(scope, expired_error(key))
         return key
 
@@ -273,7 +273,8 @@ class Endpoint:
         try:
             _check_media(head)
             call = _parse_fields(of_deployment(call, head.deployment), head)
-            check_model_allowed(call, self._deps.for_call(call).catalog)
+            if call.key.models is not None:
+                check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:
                 teams = self._admission.keys.teams
                 check_isolated(call, teams)

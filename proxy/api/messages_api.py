@@ -49,7 +49,7 @@ def speaks_messages(scope: Scope) -> bool:
     path: str = scope["path"]
     if path == _MESSAGES or path.startswith(f"{_MESSAGES}/"):
         return True
-    return _has_version(scope) and not path.startswith(_OPENAI_CALLS)
+    return not path.startswith(_OPENAI_CALLS) and _has_version(scope)
 
 
 def _has_version(scope: Scope) -> bool:

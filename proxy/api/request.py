@@ -293,11 +293,13 @@ def _decode_header(value: bytes) -> str:
 
 def _regions(text: str) -> frozenset[str] | None:
     """The regions of a header; None where it names none."""
-    return frozenset(filter(None, map(str.strip, text.split(",")))) or None
+    return (frozenset(filter(None, map(str.strip, text.split(",")))) or None) if text else None
 
 
 def _session_hash(found: Mapping[bytes, str]) -> str:
     """A hash of the names that session headers give; "" where there are none."""
+    if _SESSION_HEADERS.isdisjoint(found):
+        return ""
     given = sorted(name for name in _SESSION_HEADERS & found.keys() if found[name])
     if not given:
         return ""

@@ -19,7 +19,7 @@ from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
-from proxy.calls.responses_on_chat import call_on_chat
+from proxy.calls.responses_on_chat import CONVERTED_ENDPOINTS, call_on_chat
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import (
     RouteChoice,
@@ -122,7 +122,10 @@ class Attempt:
         Raises:
             CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
-        say = partial(call_on_chat, self.context.call, self.choice.route)
+        call = self.context.call
+        if call.endpoint not in CONVERTED_ENDPOINTS:
+            return None
+        say = partial(call_on_chat, call, self.choice.route)
         translated = await self._run_translation(say)
         if isinstance(translated, UpstreamError):
             return translated

@@ -126,7 +126,9 @@ def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
-    return msgspec.structs.replace(context, call=call), decision
+    if call is not context.call:
+        context = msgspec.structs.replace(context, call=call)
+    return context, decision
 
 
 def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:

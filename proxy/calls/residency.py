@@ -22,6 +22,8 @@ def bind_call(call: Call, rules: Sequence[Residency]) -> Call:
     Raises:
         CallerError: If no region is left.
     """
+    if not rules:
+        return call
     allowed, names = bound_regions(rules, call.key.team_name, call.feature)
     if allowed is None:
         return call
@@ -47,13 +49,13 @@ def allowed_choices(call: Call, choices: Iterable[RouteChoice]) -> tuple[RouteCh
     return tuple(each for each in choices if each.route.upstream.region in regions)
 
 
-def check_residency(call: Call, choices: Sequence[RouteChoice]) -> tuple[RouteChoice, ...]:
+def check_residency(call: Call, choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The allowed choices; at least one.
 
     Raises:
         CallerError: If there is none.
     """
-    allowed = allowed_choices(call, choices)
+    allowed = choices if call.regions is None else allowed_choices(call, choices)
     if allowed:
         return allowed
     routes = ", ".join(_place(choice) for choice in choices[:_MAX_NAMED_ROUTES])

@@ -17,11 +17,13 @@ from proxy.providers.port import PreparedRequest
 from proxy.providers.responses.names import ParameterNames
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import parse_request_fields
 
 _CHAT: Final = "chat/completions"
 _RESPONSES: Final = "responses"
+#: Endpoints of calls that may have to be said in chat.
+CONVERTED_ENDPOINTS: Final = frozenset({MESSAGES, _RESPONSES})
 
 
 class ResponsesOnChat(msgspec.Struct, frozen=True):

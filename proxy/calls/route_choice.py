@@ -129,9 +129,10 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """
     if name := call.path_model:
         return _owning_route(name, catalog)
-    model = catalog.find(call.model) if call.model else None
+    asked = call.model
+    model = catalog.find(asked) if asked else None
     if model is not None:
-        is_alias = catalog.aliases.target(call.model) not in {"", call.model}
+        is_alias = catalog.aliases.target(asked) not in {"", asked}
         routes = _named_routes(model) if is_alias else model.routes
         return tuple(RouteChoice(route, model.id, is_alias=is_alias) for route in routes)
     if not call.model:

@@ -210,8 +210,10 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
 
 def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """The receipt's fields about planning, compaction and the provider's cache."""
-    planned = _planning_fields(attempt, end) | _compaction_fields(attempt, end)
-    return planned | _cache_fields(attempt, end)
+    said = _planning_fields(attempt, end)
+    said.update(_compaction_fields(attempt, end))
+    said.update(_cache_fields(attempt, end))
+    return said
 
 
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class AnswerFields(_Part):
 
     def usage_object(self) -> dict[str, Any] | None:
         """Its usage, by either name; None where it has none."""
-        return super().usage_object() or _object(self.usage_metadata)
+        return _object(self.usage) or _object(self.usage_metadata)
 
     @property
     def kind(self) -> str | None:
@@ -107,20 +107,23 @@ class AnswerFields(_Part):
 
     def answer_id(self) -> str:
         """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
-        for part in (self, _part(self.message), _part(self.response)):
-            if part is not None and (said := _text(part.id)):
+        if said := _text(self.id):
+            return said
+        for raw in (self.message, self.response):
+            if (part := _part(raw)) is not None and (said := _text(part.id)):
                 return said
         return _text(self.response_id)
 
     def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
-        inner = map(_part, (self.message, self.response, self.x_groq))
-        return [*self._choices_with_usage(), *(part for part in inner if part is not None), self]
+        inner = [raw for raw in (self.message, self.response, self.x_groq) if raw is not _NOTHING]
+        parts = [part for part in map(_part, inner) if part is not None] if inner else []
+        return [*self._choices_with_usage(), *parts, self]
 
     def _choices_with_usage(self) -> list[_Choice]:
         """The choices that ended with their usage; in generated text its marks would be escaped."""
         raw = bytes(self.choices)
-        if _USAGE not in raw or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
+        if not raw or _USAGE not in raw or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
             return []
         try:
             return [each for each in _choices(raw) if _text(each.finish_reason)]

@@ -7,6 +7,7 @@ Source: captured calls of Claude Code 2.1.197 and Codex 0.169 (2026-11); the age
 and documentation (2026-11).
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,8 @@ _STRING_STARTS: Final = {
 }
 #: Bytes that tell which instructions they are.
 _HEAD_BYTES: Final = 128
+#: Values of ``user-agent`` that are remembered; most callers send the same few.
+_MAX_CACHED_PRODUCTS: Final = 256
 #: Members of Claude Code's ``user_id`` that hold still from session to session.
 _STABLE_IDS: Final = ("account_uuid", "device_id")
 
@@ -139,6 +142,7 @@ _PRODUCTS: Final = tuple((product, agent.name) for agent in AGENTS for product i
 _HEADS: Final = tuple((head.encode(), agent.name) for agent in AGENTS for head in agent.heads)
 
 
+@lru_cache(maxsize=_MAX_CACHED_PRODUCTS)
 def agent_of_product(user_agent: str) -> str:
     """The name of the agent that a ``user-agent`` names; "" for none."""
     said = user_agent[:_HEAD_BYTES].lower()
@@ -148,8 +152,7 @@ def agent_of_product(user_agent: str) -> str:
 def agent_of_fields(fields: RequestFields) -> str:
     """The name of the agent whose instructions a body begins a text with; "" for none."""
     for raw in (fields.messages, fields.system, fields.instructions):
-        text = memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes()
-        if text and (found := _agent_of_text(text)):
+        if raw and (found := _agent_of_text(memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes())):
             return found
     text = memoryview(fields.input)[:_MAX_SEARCHED_INPUT_BYTES].tobytes()
     return _agent_of_text(text) if text else ""

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from slo.usage import Usage
 
+#: Names of routes with models that are remembered.
+_MAX_CACHED_NAMES: Final = 1024
 
+
+@lru_cache(maxsize=_MAX_CACHED_NAMES)
 def answering_model(route: str, requested: str) -> str:
     """The public name of the model that a route leads to.
 

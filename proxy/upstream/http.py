@@ -185,8 +185,9 @@ class HttpTransport:
             if len(self._heads) >= _MAX_CACHED_HEADS:
                 self._heads.clear()
             begun = self._heads[same] = _head(prepared, address, headers)
-        lines = (*prepared.trace_headers, *proof.items())
-        head = begun + _header_lines(lines) + _length(prepared)
+        if proof or prepared.trace_headers:
+            begun += _header_lines((*prepared.trace_headers, *proof.items()))
+        head = begun + _length(prepared)
         try:
             connection = await origin.exchange(
                 head, prepared.body, is_bodiless=prepared.method == "HEAD"
