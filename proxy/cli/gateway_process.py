@@ -122,7 +122,7 @@ async def _answer(
 ) -> None:
     """Answer calls until told to stop."""
     if not opened.is_offline:
-        opened.start_reader_process()  # what it imports should not keep the first calls waiting
+        opened.use_reader_process()
     async with app.gateway(settings, opened) as gateway:
         if not opened.is_offline:
             _make_first_key(opened)
@@ -191,7 +191,7 @@ async def _go_online(settings: Settings, opened: Store, running: "_RunningServer
         running.fail(str(refused))
     else:
         opened.go_online()
-        opened.start_reader_process()
+        opened.use_reader_process()
 
 
 class _RunningServer:

@@ -186,13 +186,12 @@ class Store:
 
         return LocalReads(self._reader)
 
-    def start_reader_process(self) -> None:
+    def use_reader_process(self) -> None:
         """Read for pages in a process of its own from now on, which gives way to calls."""
         from proxy.store.sql.reader_process import ReaderProcess  # noqa: PLC0415 - as above
 
         url = self._reader.url.render_as_string(hide_password=False)
         self._reader_process = ReaderProcess(url, self.dashboard)
-        self._reader_process.start()
         self.dashboard = self._reader_process
 
     @property

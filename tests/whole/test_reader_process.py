@@ -1,5 +1,6 @@
 """The process that reads for pages beside a running gateway: found, killed, and gone in the end."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,15 +40,24 @@ def readers(gateway: ServeProcess) -> list[psutil.Process]:
     return [each for each in psutil.Process(gateway.pid).children() if each.nice() == 19]
 
 
+def readers_once_started(gateway: ServeProcess) -> list[psutil.Process]:
+    """The same, at least one: it lowers its priority once it has started."""
+    for _ in range(600):
+        if found := readers(gateway):
+            return found
+        time.sleep(0.1)
+    raise TimeoutError
+
+
 def test_pages_are_read_by_a_process_of_the_lowest_priority_which_is_replaced_and_ends(
     gateway: ServeProcess, browser: httpx.Client
 ) -> None:
     for path in ("costs", "savings", "cache", "latency", "calls"):
         assert browser.get(f"/api/v1/{path}").status_code == 200
-    first = readers(gateway)
+    first = readers_once_started(gateway)
     first[0].kill()
     after_kill = [browser.get("/api/v1/costs").status_code for _ in range(2)]
-    second = readers(gateway)
+    second = readers_once_started(gateway)
     status = gateway.stop()
 
     assert (len(first), after_kill, len(second), status) == (1, [200, 200], 1, 0)
@@ -55,11 +65,15 @@ def test_pages_are_read_by_a_process_of_the_lowest_priority_which_is_replaced_an
     assert not second[0].is_running()
 
 
+def test_a_gateway_whose_pages_nobody_opens_has_no_child(gateway: ServeProcess) -> None:
+    assert psutil.Process(gateway.pid).children() == []
+
+
 def test_a_gateway_that_was_killed_leaves_no_reader_behind(
     gateway: ServeProcess, browser: httpx.Client
 ) -> None:
     assert browser.get("/api/v1/costs").status_code == 200
-    found = readers(gateway)
+    found = readers_once_started(gateway)
     gateway.kill()
 
     assert len(found) == 1

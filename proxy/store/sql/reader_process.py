@@ -7,7 +7,8 @@
 
 A question of a page takes a tenth of a second of processor time or more. In the gateway's process
 it would hold the interpreter's lock while calls wait for it. Here the operating system gives way
-to calls at once, and the gateway's own part is to read the sums.
+to calls at once, and the gateway's own part is to read the sums. It starts with the first question,
+so that a gateway whose pages nobody opens needs no memory for it.
 
 Run as a module, it is that process.
 """
@@ -42,20 +43,25 @@ _log = logging.getLogger("thriftgate.pages")
 _QUESTION_TIMEOUT_S: Final = 10.0
 #: Seconds that a question waits for the one before it.
 _TURN_TIMEOUT_S: Final = 1.0
+#: Seconds that a question waits for the process to start; a page waits for a part a second longer.
+_START_TIMEOUT_S: Final = 2.0
+#: Questions that found the process still starting before it is taken to hang, and replaced.
+_MAX_EARLY_QUESTIONS: Final = 10
 _LOWEST_PRIORITY: Final = 19
 
 
 class ReaderProcess:
-    """Asks the reader process one question after another.
+    """Asks the reader process one question after another; the first one starts it.
 
-    A question that waits too long for the one before it, or that finds no process, is answered in
-    this process. A process that takes too long or has died is replaced.
+    A question that waits too long for the one before it or for the process to start, or that finds
+    no process, is answered in this process. A process that takes too long or has died is replaced.
 
     Args:
         url: The database's URL.
         local: Reads in this process.
         timeout_s: Seconds that a question may take.
         turn_timeout_s: Seconds that it waits for the one before it.
+        start_timeout_s: Seconds that it waits for the process to start.
     """
 
     def __init__(
@@ -64,14 +70,17 @@ class ReaderProcess:
         local: DashboardReads,
         timeout_s: float = _QUESTION_TIMEOUT_S,
         turn_timeout_s: float = _TURN_TIMEOUT_S,
+        start_timeout_s: float = _START_TIMEOUT_S,
     ) -> None:
         self._url = url
         self._local = local
         self._timeout_s, self._turn_timeout_s = timeout_s, turn_timeout_s
+        self._start_timeout_s = start_timeout_s
+        self._is_ready, self._early_questions = False, 0
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
-        self._is_closed = False
+        self._is_started = self._is_closed = False
 
     @property
     def pid(self) -> int | None:
@@ -80,6 +89,7 @@ class ReaderProcess:
 
     def start(self) -> None:
         """Start the process; it answers once it has imported what it needs, in a second or two."""
+        self._is_started, self._is_ready, self._early_questions = True, False, 0
         ours, theirs = Pipe()
         with theirs:
             command = [sys.executable, "-m", __name__, str(theirs.fileno())]
@@ -125,9 +135,13 @@ class ReaderProcess:
         Raises:
             TimeoutError: It did not answer in time.
         """
+        if not (self._is_started or self._is_closed):
+            self.start()
         if self._pipe is None:
             return None
         try:
+            if not self._await_start(self._pipe):
+                return None
             self._pipe.send(question)
             if self._pipe.poll(self._timeout_s):
                 answer: _Answer = self._pipe.recv()
@@ -137,6 +151,15 @@ class ReaderProcess:
             return None
         self._replace(f"took more than {self._timeout_s:g} s for a question")
         raise TimeoutError
+
+    def _await_start(self, pipe: Connection) -> bool:
+        """True once the process answers questions; False if it does not in time."""
+        if not self._is_ready and pipe.poll(self._start_timeout_s):
+            self._is_ready = pipe.recv()
+        self._early_questions += not self._is_ready
+        if self._early_questions > _MAX_EARLY_QUESTIONS:
+            self._replace("does not start")
+        return self._is_ready
 
     def _replace(self, why: str) -> None:
         self._end()
@@ -158,6 +181,7 @@ def _answer_questions(pipe: Connection) -> None:
     """Answer questions until the gateway closes its end, or is no more."""
     reads = LocalReads(open_reader(pipe.recv()))
     os.nice(_LOWEST_PRIORITY)
+    pipe.send(True)  # noqa: FBT003 - it is ready
     while True:
         method, args, kwargs = pipe.recv()
         try:

@@ -68,8 +68,7 @@ def here(engine: Engine) -> HereReads:
 
 @pytest.fixture
 def process(url: str, here: HereReads) -> Iterator[ReaderProcess]:
-    process = ReaderProcess(url, here)
-    process.start()
+    process = ReaderProcess(url, here, start_timeout_s=60.0)
     yield process
     process.close()
 
@@ -95,6 +94,35 @@ def test_answers_are_those_of_this_process_at_the_lowest_priority(
     assert any(told)
 
 
+def test_no_process_runs_before_the_first_question(process: ReaderProcess, here: HereReads) -> None:
+    assert process.pid is None
+    ask(process)
+    assert (process.pid is None, here.count) == (False, 0)
+
+
+def test_one_that_is_closed_before_its_first_question_starts_none(
+    process: ReaderProcess, here: HereReads
+) -> None:
+    process.close()
+
+    assert (len(ask(process)), here.count, process.pid) == (1, 1, None)
+
+
+def test_a_question_that_comes_while_the_process_starts_is_answered_here(
+    url: str, here: HereReads
+) -> None:
+    process = ReaderProcess(url, here, start_timeout_s=0.0)
+    process.start()
+    os.kill(pid_of(process), signal.SIGSTOP)
+    told = [ask(process) for _ in range(10)]
+    hung = pid_of(process)
+    told.append(ask(process))
+
+    assert (len(told), here.count) == (11, 11)
+    assert process.pid not in {None, hung}
+    process.close()
+
+
 def test_a_killed_process_is_replaced_and_its_question_answered_here(
     process: ReaderProcess, here: HereReads
 ) -> None:
@@ -110,8 +138,8 @@ def test_a_killed_process_is_replaced_and_its_question_answered_here(
 def test_a_process_that_hangs_holds_no_other_question_up_and_is_replaced(
     url: str, here: HereReads
 ) -> None:
-    process = ReaderProcess(url, here, timeout_s=2.0, turn_timeout_s=0.0)
-    process.start()
+    process = ReaderProcess(url, here, timeout_s=6.0, turn_timeout_s=0.0, start_timeout_s=60.0)
+    ask(process)
     with ThreadPoolExecutor() as threads:
         hung = pid_of(process)
         os.kill(hung, signal.SIGSTOP)
@@ -131,6 +159,7 @@ def test_a_process_that_hangs_holds_no_other_question_up_and_is_replaced(
 
 
 def test_a_closed_process_is_gone_and_not_replaced(process: ReaderProcess, here: HereReads) -> None:
+    ask(process)
     pid = pid_of(process)
     process.close()
 
@@ -139,8 +168,7 @@ def test_a_closed_process_is_gone_and_not_replaced(process: ReaderProcess, here:
 
 
 def test_a_database_that_is_away_is_told_by_the_database_s_error(here: HereReads) -> None:
-    process = ReaderProcess("postgresql://nobody@127.0.0.1:1/none", here)
-    process.start()
+    process = ReaderProcess("postgresql://nobody@127.0.0.1:1/none", here, start_timeout_s=60.0)
 
     with pytest.raises(SQLAlchemyError, match="port 1"):
         ask(process)
