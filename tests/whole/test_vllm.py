@@ -25,6 +25,7 @@ from proxy.engines.metrics_page import parse_metrics_page
 from proxy.engines.routing.kv_event_messages import decode_message
 from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
+from proxy.engines.unknown_flags import unknown_flags
 from proxy.records.receipt import Outcome
 from proxy.upstream.zmq_subscriber import subscribe
 from tests.fakes.figures import FIGURES
@@ -131,7 +132,9 @@ def test_vllm_knows_the_flags_of_all_shipped_profiles_and_names_one_that_it_does
     said, _ = engine.flag_parser.communicate(timeout=PATIENCE_S)
     refusals = json.loads(said.splitlines()[-1])
 
-    assert refusals.pop("wrong").endswith("unrecognized arguments: --no-such-flag")
+    wrong = refusals.pop("wrong")
+    assert wrong.endswith("unrecognized arguments: --no-such-flag")
+    assert unknown_flags(wrong.splitlines()) == {"--no-such-flag"}
     assert len(refusals) > 40
     assert {name: why for name, why in refusals.items() if why} == {}
 
