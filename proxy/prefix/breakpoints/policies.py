@@ -156,7 +156,9 @@ def conversation_shape(
         semi=sizes[PromptSlot.SEMI_STABLE] // BYTES_PER_TOKEN,
         history=spoken[beyond],
         back=beyond,
-        ends_system=any(block.slot is PromptSlot.STABLE and block.message >= 0 for block in blocks),
+        ends_system=any(
+            block.slot is PromptSlot.STABLE and block.role != "tools" for block in blocks
+        ),
     )
 
 

@@ -48,7 +48,7 @@ _MIN_STABLE_CHARS: Final = 1_024
 #: A folder of the session, or a date: absolute paths of two steps or more, but not those of which
 #: every machine has the same.
 _VARIES: Final = re.compile(
-    r"(?<![\w:/.<>*$~-])/(?!(?:absolute|bin|dev|etc|path|proc|sys|usr)/)(?:[\w.@+-]+/)+[\w.@+-]*"
+    r"(?<![\w:/.<>*$~-])/(?!(?:abs|absolute|bin|dev|etc|path|proc|sys|usr)/)(?:[\w.@+-]+/)+[\w.@+-]*"
     r"|\b[A-Z]:\\\w|\b20\d\d-\d\d-\d\d\b"
 )
 

@@ -7,6 +7,7 @@ of the Responses API                     as a message or a tool
 ``input`` as a text                      a user's message
 a message of user, system or developer   the same, with chat's types of parts
 ``function_call_output``                 a tool's message
+``additional_tools``                     a developer message with the tools as its part
 any other item                           the assistant's, left alone
 a function or custom tool                nested in one of chat's form
 =======================================  ====================================================
@@ -58,12 +59,17 @@ _TEXT: Final = b'"'
 _ITEM: Final = b'{"role":"assistant","item":true,'
 _ANSWER: Final = b'{"role":"tool","item":true,'
 _WRAPPED: Final = b'{"role":"assistant","item":"wrapped","wrapped":'
+#: Beginning of the part that stands for tools in the input.
+OFFERED_PART: Final = b'{"type":"additional_tools","tools":'
+#: Their ids are new in every session and no part of a prompt, so they stand beside the part.
+_OFFERED: Final = b'{"role":"developer","content":[' + OFFERED_PART
+_OFFERED_END: Final = b'}],"wrapped":'
 _MOVABLE: Final = b'{"role":"developer","instructions":true,"content":'
 _FIXED: Final = b'{"role":"developer","content":[{"type":"instructions","text":'
 _FIXED_END: Final = b"}]}"
 _USER: Final = b'{"role":"user","content":'
 _TOOL: Final = {kind: b'{"type":"%b","%b":' % (kind, kind) for kind in _KINDS}
-_OURS: Final = (_ITEM, _ANSWER, _WRAPPED, _MOVABLE, _FIXED)
+_OURS: Final = (_ITEM, _ANSWER, _WRAPPED, _OFFERED, _MOVABLE, _FIXED)
 
 _THERE: Final = {b"input_text": b"text", b"input_image": b"image_url", b"input_file": b"file"}
 _BACK: Final = {ours: theirs for theirs, ours in _THERE.items()}
@@ -257,12 +263,28 @@ def _message_of_item(item: bytes, *, goes_on: bool = False) -> bytes:
 def _wrapped_item(item: bytes, found: Mapping[str, bytes], kind: bytes) -> bytes:
     """The message of an item that is none itself."""
     if "role" in found and kind == _TOOLS_ITEM:
-        return _WRAPPED + item + b"}"
+        return _offered_tools(item, found) or _WRAPPED + item + b"}"
     if "role" in found:
         raise Unplannable("an item of an unknown kind has a role")
     if kind == _RESULT and _may_mark(item, found.get("output", _NULL)):
         return _ANSWER + _rename_part_types(item, _THERE)[1:].replace(_OUTPUT, _CONTENT)
     return _ITEM + item[1:]
+
+
+def _offered_tools(item: bytes, found: Mapping[str, bytes]) -> bytes:
+    """The message that tools in the input are; b"" for an item that is not written compactly."""
+    tools = found.get(_TOOLS, _NULL)
+    if tools[:1] != b"[" or write_object(found) != item:
+        return b""
+    rest = write_object({**found, _TOOLS: _NULL})
+    return _OFFERED + tools + _OFFERED_END + rest + b"}"
+
+
+def _offered_item(message: bytes) -> bytes:
+    """The item with the tools that a message stands for."""
+    said = members(message)
+    tools = members(elements(said["content"])[0])[_TOOLS]
+    return write_object({**members(said["wrapped"]), _TOOLS: tools})
 
 
 def _may_mark(item: bytes, output: bytes) -> bool:
@@ -277,6 +299,8 @@ def _item_of_message(message: bytes) -> bytes:
         return b"{" + message[len(_ITEM) :]
     if message.startswith(_WRAPPED):
         return message[len(_WRAPPED) : -1]
+    if message.startswith(_OFFERED):
+        return _offered_item(message)
     if message.startswith(_ANSWER):
         found = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
         return b"{" + _rename_part_types(found, _BACK)

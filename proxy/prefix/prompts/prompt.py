@@ -312,7 +312,8 @@ def leading_blocks(prompt: Prompt, fingerprint: Fingerprint, first: int) -> Iter
             raise Unplannable(f"more than {MAX_PIECES:,} parts in leading messages")
         for at, part in enumerate(pieces):
             slot = PromptSlot.SEMI_STABLE if (index, at) >= semi else PromptSlot.STABLE
-            yield PromptBlock(message.role, slot, index, at, len(part), fingerprint(part))
+            role = "tools" if part.startswith(items.OFFERED_PART) else message.role
+            yield PromptBlock(role, slot, index, at, len(part), fingerprint(part))
 
 
 def conversation_blocks(

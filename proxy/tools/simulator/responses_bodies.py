@@ -134,6 +134,9 @@ def _item(rendering: PromptRenderer, item: Json) -> None:
             rendering.message(_ROLES[role], content_parts(rendering, item.get("content")))
         case "function_call":
             rendering.message("assistant", [rendering.tool_call(item["name"], item["arguments"])])
+        case "additional_tools":
+            said = [rendering.text(to_json(tool)) for tool in item.get("tools") or ()]
+            rendering.message("tools", said)
         case "function_call_output":
             rendering.message("tool", content_parts(rendering, item.get("output")))
         case _:

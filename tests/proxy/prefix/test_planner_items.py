@@ -68,6 +68,25 @@ def test_rules_among_the_items_are_marked():
     assert found["input"][1] == chat_message("user", "Where is my parcel?")
 
 
+def test_the_rules_behind_tools_in_the_input_are_marked():
+    tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"a": "b"}]}
+    part = {"type": "input_text", "text": RULES}
+    found = sent(body([tools, chat_message("developer", [part]), chat_message("user", "So?")]))
+
+    assert found["input"][0] == tools
+    assert found["input"][1]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
+
+
+def test_tools_in_the_input_alone_carry_no_mark_and_nothing_is_said_of_one():
+    many = [{"type": "function", "name": f"f{number}", "about": RULES} for number in range(9)]
+    tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": many}
+    raw = body([tools, chat_message("user", "So?")])
+    found = PlanningProcess(TARGETS[NEWEST]).planned(planning_request(raw))
+
+    assert orjson.loads(found.body) == orjson.loads(raw)
+    assert found.notes == ()
+
+
 def test_instructions_that_nobody_stores_are_marked_as_a_message():
     found = sent(body("Where is my parcel?", instructions=RULES, store=False))
 

@@ -16,7 +16,7 @@ from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 LINE = "x-anthropic-billing-header: cc_version=2.1.197.d00; cc_entrypoint=sdk-cli;"
 NAME = "You are a Claude agent, built on Anthropic's Claude Agent SDK."
 RULES = "\nYou are an interactive agent that helps users with software engineering tasks.\n"
-STABLE = RULES + "Never write to /dev/null or /etc/hosts unasked.\n" * 30
+STABLE = RULES + "Never write to /dev/null, say /abs/path/app.py.\n" * 30
 MARK = {"type": "ephemeral"}
 TALK = [{"role": "user", "content": "Hi."}]
 

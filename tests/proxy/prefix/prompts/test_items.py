@@ -252,17 +252,6 @@ def test_any_items_are_a_prompt_or_unplannable(said: object):
     assert found.render() == came
 
 
-@pytest.mark.parametrize("role", ["developer", "system"])
-def test_tools_in_the_input_stay_as_they_are_whatever_their_role(role: str):
-    tool = {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f"}]}
-    item = {"type": "additional_tools", "id": "at_1", "role": role, "tools": [tool]}
-    came = body([item, {"role": "developer", "content": "Be brief."}, item])
-    found = parse_prompt(came)
-
-    assert len(found.messages) == 3
-    assert found.render() == came
-
-
 @pytest.mark.parametrize(
     "fields",
     [

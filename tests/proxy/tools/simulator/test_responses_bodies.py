@@ -54,6 +54,17 @@ def test_a_prompt_is_tools_schema_instructions_then_the_items(context: ReadingCo
     assert found.schema == {"type": "object"}
 
 
+def test_tools_in_the_input_are_tools_and_their_ids_are_no_part_of_the_prompt(
+    context: ReadingContext,
+) -> None:
+    one = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [FLAT_TOOL]}
+    first = read_responses_request(body([one, user("Hi")]), context).prompt
+    second = read_responses_request(body([{**one, "id": "at_2"}, user("Hi")]), context).prompt
+
+    assert [block.role for block in first.blocks[:2]] == ["tools", "user"]
+    assert first == second
+
+
 def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: ReadingContext) -> None:
     """A generation opens the next prompt, so an engine that keeps it finds it again."""
     first = read_responses_request(body([user("a")]), context).prompt
