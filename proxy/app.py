@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_bytes
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -362,17 +363,11 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
 
 
 def _planning(context: AppContext) -> PromptPlanning:
-    return PromptPlanning(
-        Planner(
-            context.opened.secret,
-            share=context.settings.control_share,
-            credit=None if context.settings.cache_marks_on_credit else 0.0,
-        ),
-        context.opened,
-        context.tasks,
-        now=context.now,
-        say=context.alert,
-    )
+    settings, store = context.settings, context.opened
+    credit = None if settings.cache_marks_on_credit else 0.0
+    share, process = settings.control_share, token_bytes(16)
+    planner = Planner(store.secret, share=share, credit=credit, process=process)
+    return PromptPlanning(planner, store, context.tasks, now=context.now, say=context.alert)
 
 
 def _retry_policy(settings: Settings) -> RetryPolicy:

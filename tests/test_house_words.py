@@ -18,7 +18,7 @@ MAX_RANKS = 14
 #: Exception classes by who can fix what they say; ``proxy/errors.py`` lists them.
 MAX_PUBLIC_EXCEPTIONS = 10
 #: Folders with a most of their own, by path.
-MAX_FILES = {"proxy/prefix": 45, "compaction/facts": 14}
+MAX_FILES = {"proxy/prefix": 47, "compaction/facts": 14}
 MAX_DOCSTRING_WORDS = 25
 MIN_LINES_OF_ONE_IMPORTER = 60
 #: Names that end like a participle and are none, or are the field's word for what they return.

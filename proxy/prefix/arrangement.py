@@ -9,14 +9,15 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
-from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit
+from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
 from proxy.prefix.layouts.agent_shapes import part_instructions
 from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
 from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
-from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, TextLines
+from proxy.prefix.prediction.changes import prefix_parameters
+from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, SentCall, TextLines
 from proxy.prefix.prompts.fingerprints import without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
@@ -311,6 +312,36 @@ def mark_prompt(
             *standing.notes,
             *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(standing.marks) else ()),
         ),
+    )
+
+
+def sent_call(
+    draft: Draft, target: PlanningTarget, found: ArrangedPrompt, sending: MarkedPrompt
+) -> SentCall:
+    """The call as its cache sees it.
+
+    Args:
+        draft: The call.
+        target: Target of the call.
+        found: Its prompt, in order.
+        sending: The same as it is sent.
+    """
+    origin = draft.request.origin
+    where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
+    return SentCall(
+        regime=target.regime,
+        place=draft.fingerprint(target.upstream.encode()),
+        feature=draft.fingerprint(draft.request.feature.encode(errors="replace")),
+        conversation=draft.conversation,
+        early=where.early,
+        late=where.late,
+        blocks=found.bare,
+        marks=sending.marks,
+        explicit=sending.explicit,
+        ttl=requested_lifetime(sending.prompt, target.regime),
+        tail=sending.prompt.tail,
+        lines=found.lines,
+        compacted=origin is not None and origin.reset,
     )
 
 

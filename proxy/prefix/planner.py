@@ -14,12 +14,14 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.agent_keys import SHARED_KEY_NOTE, AgentCacheKeys
 from proxy.prefix.arrangement import (
     ArrangedPrompt,
     MarkedPrompt,
     arrange_prompt,
     conversation_tokens,
     mark_prompt,
+    sent_call,
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
@@ -50,10 +52,10 @@ from proxy.prefix.planned import (
     cache_key_source,
     layout_place,
 )
-from proxy.prefix.prediction.changes import CallTraces, prefix_parameters
+from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent_call import SentCall, blocks_left_out, digest_start
+from proxy.prefix.prediction.sent_call import blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
@@ -76,6 +78,7 @@ class Planner:
         share: The part of all conversations that is sent unmodified, to compare with.
         conversations: Conversations remembered.
         credit: Cost that a feature's marks may run up before they earn it; None for one call's.
+        process: Tells the keys that agents' sessions share here from those of other processes.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Planner:
         share: float = 0.05,
         conversations: int = 50_000,
         credit: float | None = None,
+        process: bytes = b"",
     ) -> None:
         self._secret = secret
         self._share = share
@@ -97,6 +101,7 @@ class Planner:
         self._chains = PrefixChainIndex(unstored=self._unstored)
         self._traces = CallTraces()
         self._unmodified = UnmodifiedBaseline(credit, self._unstored)
+        self._agent_keys = AgentCacheKeys(process, on_credit=credit is None or credit > 0.0)
 
     def read_call(self, asked: PlanningRequest) -> Draft:
         """The call, read.
@@ -197,7 +202,9 @@ class Planner:
             plan = self._with_tool_order(draft, target, plan)
             found = arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
             found, own = self._decide_policy(draft, target, found, now)
+        self._agent_keys.record_call(draft, target, now)
         variant, trial = self._affordable_variant(draft, target, found, own, now)
+        notes = (*found.notes, *((SHARED_KEY_NOTE,) if own.shared_key else ()))
         return Planned(
             draft=draft,
             target=target,
@@ -206,7 +213,7 @@ class Planner:
             headers=policies.key_headers(own, target.regime),
             prompt=variant.sending.prompt,
             evidence=variant.evidence,
-            notes=(*found.notes, *variant.sending.notes)[:_MAX_NOTES],
+            notes=(*notes, *variant.sending.notes)[:_MAX_NOTES],
             direct=variant.direct,
             trial=trial,
         )
@@ -233,6 +240,7 @@ class Planner:
             usage: Usage as counted by its provider; None where it did not.
         """
         draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
+        self._agent_keys.record_answer(planned, usage)
         if usage is not None:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
             if self._unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
@@ -284,6 +292,9 @@ class Planner:
         own = known[-1] if known else None
         if own is None or names[-1] not in held:
             own = self._decide_anew(draft, target, found, past, own)
+            if not known:
+                key = self._agent_keys.choose_key(draft, target, found, now)
+                own = msgspec.structs.replace(own, shared_key=key)
             if not begins_again:
                 begins = digest_start(found.bare)
                 place = layout_place(draft.request, target.model)
@@ -377,23 +388,7 @@ class Planner:
         sending: MarkedPrompt,
         now: float,
     ) -> CallEvidence:
-        origin = draft.request.origin
-        where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
-        call = SentCall(
-            regime=target.regime,
-            place=draft.fingerprint(target.upstream.encode()),
-            feature=draft.fingerprint(draft.request.feature.encode(errors="replace")),
-            conversation=draft.conversation,
-            early=where.early,
-            late=where.late,
-            blocks=found.bare,
-            marks=sending.marks,
-            explicit=sending.explicit,
-            ttl=policies.requested_lifetime(sending.prompt, target.regime),
-            tail=sending.prompt.tail,
-            lines=found.lines,
-            compacted=origin is not None and origin.reset,
-        )
+        call = sent_call(draft, target, found, sending)
         expected = self._chains.expect_read(call, now)
         return CallEvidence(
             sent=call, expected=expected, before=self._traces.previous_call(call), now=now

@@ -19,6 +19,7 @@ _LONGEST: Final = 240_000
 _SHAPES: Final = (
     agent_workloads.coding_agents,
     agent_workloads.tailed_agents,
+    agent_workloads.keyed_agents,
     chat_workloads.alike_sessions,
     chat_workloads.few_shot,
     chat_workloads.repeated_calls,

@@ -11,7 +11,7 @@ from tests.bench.no_harm_replay import Cell, Replayer, Side, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
-from tests.fakes.agent_workloads import Agent, sessions
+from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed
 
@@ -81,6 +81,21 @@ def test_where_estimates_mislead_no_more_than_a_bet_is_lost(tmp_path: Path, name
 
     assert cell.ratio is not None
     assert cell.ratio < 1.004  # up to 1.125 where bets were reckoned by estimates alone
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("overlapping", LIMIT), ("short", 0.9), ("short, in bursts", 0.97)]
+)
+def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
+    tmp_path: Path, name: str, most: float
+):
+    known, _ = catalog(tmp_path)
+    (held,) = (each for each in keyed_agents(24) if each.name == f"Codex's keys, {name}")
+    laid_out = {rate: timed(held, rate, 48) for rate in (6.0, 30.0, 120.0)}
+    cells = Replayer().cells(held, laid_out, known.models["gpt-5.6-terra"])
+
+    assert all(cell.ratio is not None and cell.ratio <= LIMIT for cell in cells)
+    assert (cells[0].ratio or 1.0) <= most  # at six calls a minute most share a key
 
 
 def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):

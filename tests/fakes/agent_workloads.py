@@ -144,6 +144,36 @@ def coding_agents(count: int = 60) -> Iterator[Workload]:
     yield Workload(name="chat, overlapping", sessions=sessions(words, count, "d"))
 
 
+def keyed_agents(count: int = 60) -> Iterator[Workload]:
+    """Sessions of Codex's shape, each with a cache key and a folder of its own."""
+    short, long_ = Agent(system=64, steps=(1, 3)), Agent(system=64, steps=(10, 24))
+    bursts = Pace(burst=12, pause_s=90.0, pause_every=12)
+    kinds = {
+        "one by one": (long_, ONE_BY_ONE),
+        "overlapping": (long_, OVERLAPPING),
+        "in bursts": (long_, bursts),
+        "short": (short, OVERLAPPING),
+        "short, in bursts": (short, bursts),
+    }
+    for name, (agent, pace) in kinds.items():
+        held = altered(sessions(agent, count, f"codex {name}"), with_session_key)
+        yield Workload(name=f"Codex's keys, {name}", sessions=held, pace=pace)
+
+
+def with_session_key(session: Session) -> Session:
+    """The session as Codex sends it: its instructions, its folder, and a key of its own."""
+    turns = []
+    for turn in session.turns:
+        system, *rest = turn.body["messages"]
+        rules = f"You are Codex, an agent based on GPT-5.\n{system['content']}"
+        folder = said("user", f"<environment_context>/home/{session.name}</environment_context>")
+        messages = [said("developer", rules), folder, *rest]
+        key = f"session {session.name}"
+        body = {**turn.body, "messages": messages, "prompt_cache_key": key}
+        turns.append(Turn(body=body, reply=turn.reply))
+    return Session(name=session.name, feature="codex", turns=tuple(turns))
+
+
 #: Little stands before the conversation, so that is what is read or not.
 _SMALL: dict[str, Any] = {"system": 2, "tools": 2, "steps": (10, 24)}
 _SMALL_TAILS = {

@@ -36,7 +36,8 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
         back: Number of blocks at the end that the mark leaves out, as later calls do not repeat
             them.
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
-        key: The routing or isolation key to send; "" for none.
+        key: The routing or isolation key to send where the caller sends none; "" for none.
+        shared_key: The key to send in place of the caller's own; "" for none.
         why: Reason, in one sentence.
     """
 
@@ -48,6 +49,7 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     back: int = 0
     explicit: bool = False
     key: str = ""
+    shared_key: str = ""
     why: str = ""
 
 

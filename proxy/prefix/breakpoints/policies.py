@@ -62,6 +62,8 @@ _ROUTED_BY_KEY: Final = frozenset({("block-chain", "xai")})
 def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> Prompt:
     """The prompt with the policy's key and mode, each where the caller said nothing.
 
+    A key that an agent's sessions share stands in place of the caller's own.
+
     OpenAI refuses a retention beside options, so a caller's retention keeps the options away.
     """
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
@@ -73,6 +75,8 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
     if policy.explicit and regime.name == _OPENAI and _RETENTION not in fields:
         wanted[_OPTIONS] = b'{"mode":"explicit"}'
     added = {one: raw for one, raw in wanted.items() if one not in fields}
+    if policy.shared_key and _KEY in fields:
+        added[_KEY] = msgspec.json.encode(policy.shared_key)
     return msgspec.structs.replace(prompt, fields={**prompt.fields, **added}) if added else prompt
 
 
@@ -248,7 +252,9 @@ def revise_policy(found: BreakpointPolicy, before: BreakpointPolicy) -> Breakpoi
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
     explicit = found.explicit and before.explicit
-    return msgspec.structs.replace(found, key=before.key, explicit=explicit)
+    return msgspec.structs.replace(
+        found, key=before.key, shared_key=before.shared_key, explicit=explicit
+    )
 
 
 def smaller_policies(policy: BreakpointPolicy) -> tuple[BreakpointPolicy, BreakpointPolicy]:

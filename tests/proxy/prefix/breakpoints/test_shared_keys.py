@@ -1,0 +1,210 @@
+"""Sessions of an agent that share a cache key, and those that keep their own."""
+
+from itertools import count
+
+import pytest
+
+from proxy.prefix.breakpoints.shared_keys import MAX_CALLS_PER_MINUTE, SharedCacheKeys
+
+#: A token that is written instead of read, in uncached ones.
+PRICE = 1.15
+#: Tokens of every prompt here, of which so many are shared.
+TOKENS, SHARED = 12_000, 10_000
+NAME = "beginning"
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+
+
+class Sessions:
+    """Sessions of one agent, and the key of each."""
+
+    def __init__(self, *, on_credit: bool = True) -> None:
+        self.keys = SharedCacheKeys(on_credit=on_credit)
+        self._numbers = count()
+
+    def run(self, at: float, calls: int = 1, step: float = 10.0, *, reads: int = 0) -> str:
+        """Run a session with calls so many seconds apart, of which the first reads so much.
+
+        Returns:
+            Its shared key; "" for its own.
+        """
+        session, key = self.begin(at)
+        for call in range(calls):
+            self.call(session, at + call * step, call, saved=reads * PRICE if not call else 0.0)
+        return key
+
+    def begin(self, at: float, name: str = NAME) -> tuple[bytes, str]:
+        """A session that begins, and its key."""
+        session = b"session %d" % next(self._numbers)
+        return session, self.keys.choose_key(session, name, at, PRICE)
+
+    def call(self, session: bytes, at: float, answers: int = 0, *, saved: float = 0.0) -> None:
+        """Make a call that is answered."""
+        self.keys.record_call(session, at, answers)
+        self.keys.record_answer(session, TOKENS, saved, at)
+
+
+def sharing(sessions: Sessions, number: int, begins: float = 0.0) -> float:
+    """Let so many sessions share a key, one every ten minutes; return the time of the next."""
+    for each in range(number):
+        sessions.run(begins + each * 10 * MINUTE, 2, reads=SHARED if each else 0)
+    return begins + number * 10 * MINUTE
+
+
+def test_a_first_session_begins_on_a_shared_key():
+    assert Sessions().run(0.0).startswith(NAME)
+
+
+def test_a_session_after_one_that_ended_shares_its_key():
+    sessions = Sessions(on_credit=False)
+
+    assert sessions.run(0.0, 3) == sessions.run(10 * MINUTE, 3)
+
+
+def test_a_session_keeps_its_key_however_busy_that_becomes():
+    sessions = Sessions()
+    session, key = sessions.begin(0.0)
+    for call in range(60):
+        sessions.call(session, float(call), call)
+
+    assert sessions.keys.choose_key(session, NAME, 61.0, PRICE) == key
+    assert sessions.keys.choose_key(session, "another beginning", 61.0, PRICE) == key
+
+
+def test_one_session_joins_another_on_credit_once_both_are_calm():
+    sessions = Sessions()
+    first = sessions.run(0.0, 2)
+
+    assert sessions.run(2.5 * MINUTE, 2) == first
+    assert sessions.run(4 * MINUTE, 2) == ""
+
+
+@pytest.mark.parametrize(
+    ("on_credit", "at", "calls"),
+    [(False, 3 * MINUTE, 2), (True, 1.5 * MINUTE, 2), (True, 3 * MINUTE, 7)],
+    ids=["no credit", "seen too short", "too many calls"],
+)
+def test_a_session_keeps_its_own_key_where_credit_is_not_given(
+    at: float, calls: int, *, on_credit: bool
+):
+    sessions = Sessions(on_credit=on_credit)
+    session, _ = sessions.begin(0.0)
+    sessions.call(session, 0.0)
+    for call in range(1, calls):
+        sessions.call(session, at - 7.0 * call, call)
+
+    assert sessions.run(at) == ""
+
+
+def test_savings_let_a_session_join_others_that_still_call():
+    sessions = Sessions(on_credit=False)
+    now = sharing(sessions, 3)
+    key = sessions.run(now, 2, reads=SHARED)
+
+    assert sessions.run(now + 20.0, 2) == key
+
+
+def test_savings_cover_one_risk_for_each_session_that_joined():
+    sessions = Sessions(on_credit=False)
+    now = sharing(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
+    joined = [sessions.run(now + each, 1) for each in range(4)]
+
+    assert joined[0] == joined[1] != ""
+    assert joined[2:] == ["", ""]
+
+
+def test_busy_sessions_do_not_share_a_key():
+    sessions = Sessions(on_credit=False)
+    now = sharing(sessions, 8)
+    busy, key = sessions.begin(now)
+    for call in range(MAX_CALLS_PER_MINUTE):
+        sessions.call(busy, now + call, call)
+    other = sessions.run(now + 20.0)
+
+    assert other not in ("", key)
+
+
+def test_busy_sessions_before_are_expected_again():
+    """Each made 12 calls in a minute, so two do not fit one key of 15."""
+    sessions = Sessions(on_credit=False)
+    for number in range(8):
+        sessions.run(number * HOUR, 12, step=2.0, reads=SHARED)
+    first, second = sessions.run(9 * HOUR), sessions.run(9 * HOUR + 30)
+
+    assert first.startswith(NAME)
+    assert second.startswith(NAME)
+    assert first != second
+
+
+def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_their_habits():
+    sessions, calls = Sessions(on_credit=False), dict[str, list[float]]()
+    for number in range(400):
+        at = number * 20.0
+        session, key = sessions.begin(at)
+        for call in range(4):
+            sessions.call(session, at + call, call, saved=SHARED * PRICE if not call else 0.0)
+            calls.setdefault(key, []).append(at + call)
+    shared = {key: times for key, times in calls.items() if key}
+
+    assert sum(map(len, shared.values())) > 0.9 * sum(map(len, calls.values()))
+    for times in shared.values():
+        assert all(
+            len([each for each in times if at - MINUTE < each <= at]) <= MAX_CALLS_PER_MINUTE
+            for at in times
+        )
+
+
+def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
+    sessions = Sessions()
+    now = sharing(sessions, 2)
+    session, key = sessions.begin(now)
+    assert key
+    sessions.call(session, now, saved=-3 * TOKENS * PRICE)
+
+    assert sessions.run(now + HOUR) == ""
+    assert sessions.run(now + DAY + HOUR) == key
+
+
+def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
+    short, long = Sessions(on_credit=False), Sessions(on_credit=False)
+    for number in range(8):
+        short.run(number * HOUR, 2, step=10.0)
+        long.run(number * HOUR, 2, step=15 * MINUTE)
+    for sessions in (short, long):
+        sessions.run(8 * HOUR)
+
+    assert short.run(8 * HOUR + 4 * MINUTE) == NAME
+    assert long.run(8 * HOUR + 4 * MINUTE) == ""
+
+
+def test_calls_that_another_process_sent_are_counted_by_their_answers():
+    sessions = Sessions(on_credit=False)
+    now = sharing(sessions, 8)
+    session, key = sessions.begin(now)
+    sessions.call(session, now, 0)
+    sessions.call(session, now + 30.0, 14)
+
+    assert sessions.run(now + 40.0) not in ("", key)
+
+
+def test_prompts_that_begin_otherwise_have_keys_of_their_own():
+    sessions = Sessions()
+
+    assert sessions.begin(0.0, "one")[1] != sessions.begin(0.0, "two")[1]
+
+
+def test_calls_and_answers_of_unknown_sessions_are_ignored():
+    keys = SharedCacheKeys()
+    keys.record_call(b"unknown", 0.0, 0)
+    keys.record_answer(b"unknown", TOKENS, -1e9, 0.0)
+
+    assert keys.choose_key(b"known", NAME, 1.0, PRICE) == NAME
+
+
+def test_many_sessions_and_beginnings_are_bounded_and_still_get_a_key():
+    keys = SharedCacheKeys()
+    for number in range(20_000):
+        name = f"beginning {number // 4}"
+        assert isinstance(keys.choose_key(b"%d" % number, name, float(number), PRICE), str)
+
+    assert len(keys._sessions) <= 16_384
+    assert len(keys._beginnings) <= 1_024
