@@ -18,7 +18,7 @@ MAX_RANKS = 14
 #: Exception classes by who can fix what they say; ``proxy/errors.py`` lists them.
 MAX_PUBLIC_EXCEPTIONS = 10
 #: Folders with a most of their own, by path.
-MAX_FILES = {"proxy/prefix": 47, "compaction/facts": 14}
+MAX_FILES = {"proxy/prefix": 45, "compaction/facts": 14}
 MAX_DOCSTRING_WORDS = 25
 MIN_LINES_OF_ONE_IMPORTER = 60
 #: Names that end like a participle and are none, or are the field's word for what they return.
@@ -277,7 +277,12 @@ def test_the_rooms_stay_few(modules: Trees) -> None:
     rules = (ROOT / "pyproject.toml").read_text(encoding="utf8")
     inside = rules.partition('containers = ["proxy"]')[2]
     ranks = re.findall(r'"[^"]+"', re.split(r"layers = \[|^\]", inside, flags=re.MULTILINE)[1])
-    files = Counter(folder for path in modules for folder in MAX_FILES if path.startswith(folder))
+    files = Counter(
+        folder
+        for path in modules
+        for folder in MAX_FILES
+        if path.startswith(folder) and not path.endswith("/__init__.py")
+    )
 
     assert len(loose - {"proxy/__init__.py"}) <= MAX_LOOSE_MODULES
     assert 0 < len(ranks) <= MAX_RANKS
