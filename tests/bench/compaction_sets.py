@@ -29,10 +29,10 @@ from tests.fakes.dialogue import (
     Dialogue,
     Message,
     Needs,
+    argument_values,
     given_back,
     leaves,
-    named,
-    valued,
+    names_in,
 )
 from tests.fakes.recorded import FOLDER, Recorded
 from tests.fakes.recorded import KINDS as RECORDED
@@ -61,7 +61,7 @@ def sgd(path: Path, least: int = 16) -> Iterator[Dialogue]:
                 yield Dialogue(
                     name=dialogue["dialogue_id"],
                     messages=messages,
-                    needs=tracked | valued(messages),
+                    needs=tracked | argument_values(messages),
                     results=given_back(messages),
                 )
 
@@ -183,7 +183,7 @@ def _called(one: Recorded) -> Dialogue:
     return Dialogue(
         name=one.name,
         messages=messages,
-        needs=valued(messages),
+        needs=argument_values(messages),
         results=given_back(messages),
         tools=one.tools,
     )
@@ -205,7 +205,7 @@ def _actions(messages: Sequence[Message]) -> dict[int, Needs]:
         if message["role"] == "assistant":
             acts = [" ".join(_leaves(call)) for call in message.get("tool_calls") or ()]
             acts += (message.get("content") or "").split("```")[1::2]
-            found[at] = tuple(named(act) for act in acts)
+            found[at] = tuple(names_in(act) for act in acts)
     return {at: needs for at, needs in found.items() if any(needs)}
 
 

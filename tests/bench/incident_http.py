@@ -88,7 +88,7 @@ class Outcome:
     @property
     def reasons(self) -> Counter[str]:
         """Counts of the reasons that callers were told; "" where they got what they asked for."""
-        return Counter(each.moved for each in self.heard)
+        return Counter(each.fallback_reason for each in self.heard)
 
     @property
     def slow(self) -> list[HttpAnswer]:
@@ -103,7 +103,7 @@ class Outcome:
     @property
     def whole(self) -> float:
         """Seconds from the end until the last conversation that began on the lower level."""
-        begun = [each.began for each in self.first if each.moved == LEVEL]
+        begun = [each.began for each in self.first if each.fallback_reason == LEVEL]
         return max(begun) - self.hour.ends
 
     @property
@@ -181,7 +181,7 @@ def told(came: Outcome) -> str:
     slow = came.slow
     hour = came.hour
     meanwhile = sum(hour.begins <= each.began < hour.ends for each in slow)
-    agree = {each.call: each.moved for each in came.heard} == came.receipts
+    agree = {each.call: each.fallback_reason for each in came.heard} == came.receipts
     met = Counter(each.status for each in came.heard)
     when = (
         f"noticed after {came.noticed:.0f} s, all up again {came.whole:.0f} s after its end,"

@@ -32,7 +32,7 @@ from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded, sets, shapes
 from tests.bench.no_harm_table import dear, exported, markdown, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.fakes.workloads import TimedCall, Workload, timed
+from tests.fakes.workloads import TimedCall, Workload, timed_calls
 
 RATES = (6.0, 30.0, 120.0)
 PARTS = ("replay", "live")
@@ -115,7 +115,9 @@ def _catalog() -> Catalog:
 def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
     """The calls of a cell; more where many sessions are open at once."""
     at_once = min(held.pace.sessions_at_once(rate), len(held.sessions))
-    return timed(held, rate, max(job.calls, 0 if job.is_short else _CALLS_EACH[job.part] * at_once))
+    return timed_calls(
+        held, rate, max(job.calls, 0 if job.is_short else _CALLS_EACH[job.part] * at_once)
+    )
 
 
 def _replayed(job: Job, held: Workload) -> list[Cell]:

@@ -25,11 +25,11 @@ _SHAPES: Final = (
     chat_workloads.repeated_calls,
     chat_workloads.one_shots,
     chat_workloads.retrieval,
-    odd_workloads.paced,
+    odd_workloads.paced_workloads,
     odd_workloads.marked_by_caller,
-    odd_workloads.sized,
+    odd_workloads.small_workloads,
     odd_workloads.changing,
-    odd_workloads.grown,
+    odd_workloads.changing_workloads,
 )
 _AGENTDOJO: Final = "A/sequrity-ai+agentdojo"
 _TAU: Final = "A/sierra-research+tau-bench/historical_trajectories/gpt-4o-airline.json"

@@ -134,7 +134,11 @@ def got(heard: HttpAnswer) -> str:
     """Return what a caller got, in a few words."""
     if heard.status == 200:
         said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
-        return f"{said}, moved ({heard.moved.partition(': ')[2]})" if heard.moved else said
+        return (
+            f"{said}, moved ({heard.fallback_reason.partition(': ')[2]})"
+            if heard.fallback_reason
+            else said
+        )
     after = heard.headers.get("retry-after", "")
     return f"{heard.status} {heard.error['code']}" + (f", retry-after {after}" if after else "")
 
@@ -162,7 +166,7 @@ async def _met(folder: Path, fault: Fault) -> FaultResult:
             fault=fault,
             heard=heard,
             receipts=world.receipts(),
-            charged=world.charged(),
+            charged=world.charged_nanos(),
             moves=world.moves(),
             breaker=(breakers[0], breakers[1]),
             alerts=world.alerts(),

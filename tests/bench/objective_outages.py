@@ -201,7 +201,11 @@ def _got(heard: HttpAnswer | None) -> str:
         return "broken off"
     if heard.status != 200:
         return f"{heard.status} {heard.error['code']}"
-    return f"answer, moved ({heard.moved.partition(': ')[2]})" if heard.moved else "answer"
+    return (
+        f"answer, moved ({heard.fallback_reason.partition(': ')[2]})"
+        if heard.fallback_reason
+        else "answer"
+    )
 
 
 def level(gateway: ServeProcess) -> float | None:
@@ -313,7 +317,7 @@ def database_lost(folder: Path, database_url: str, *, seconds: float = 4.0) -> O
     async def story(watched: GatewaysUnderCalls, wire: WireCut) -> None:
         async with watched.calls():
             await watched.through("calm", seconds)
-            wire.cut()
+            wire.close_connections()
             await watched.through("database away", seconds)
             await watched.until_degraded("database away, slow")
             wire.mend()

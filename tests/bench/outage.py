@@ -65,7 +65,7 @@ def outage(
         load = Load(gateway.url, gateway.key, pause=pause)
         with load.running():
             time.sleep(lead)
-            wire.cut()
+            wire.close_connections()
             before = len(load.delivered)
             time.sleep(seconds)
             took(lambda: len(load.delivered) > before + 100)

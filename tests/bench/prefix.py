@@ -73,10 +73,10 @@ def learned(harness: PrefixHarness, calls: int, regime: str) -> None:
 def played(harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str) -> Row:
     """The totals of the calls built in this way."""
     feature = f"{regime}/{way}"
-    before = harness.spent().get(feature)
+    before = harness.spend_by_feature().get(feature)
     harness.turn()
     play(harness, calls, regime, feature, WAYS.get(way, variable_first))
-    spent = harness.spent()[feature]
+    spent = harness.spend_by_feature()[feature]
     assert spent.cost_nanos is not None
     assert (spent.errors, spent.estimated) == (0, 0)
     usage, nanos = spent.usage, spent.cost_nanos

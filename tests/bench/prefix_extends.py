@@ -48,7 +48,7 @@ def moves(
 ) -> Iterator[tuple[str, Moved]]:
     """Every step of the conversations at which a prefix moved."""
     for one in them:
-        for moved in onlooker.moved(built(one), partial(plans, one), ROUTES[regime]):
+        for moved in onlooker.moves(built(one), partial(plans, one), ROUTES[regime]):
             yield one.name, moved
 
 

@@ -72,7 +72,7 @@ def fanned(harness: PrefixHarness, regime: str, way: str, calls: int, sections: 
     harness.lab.queue_directives(["words=5"] * (calls + 1))
     bodies = [_body(regime, handbook(sections, feature), str(at)) for at in range(calls)]
     _asked(harness, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
-    before, alone = len(harness.lab.exchanges), harness.spent()[feature].cost_nanos or 0
+    before, alone = len(harness.lab.exchanges), harness.spend_by_feature()[feature].cost_nanos or 0
     with ThreadPoolExecutor(calls) as pool:
         answers = list(pool.map(lambda body: _asked(harness, body, feature), bodies))
     charged = [each.usage for each in harness.lab.exchanges][before:]
@@ -80,7 +80,7 @@ def fanned(harness: PrefixHarness, regime: str, way: str, calls: int, sections: 
         charged=[used for used in charged if used is not None],
         firsts=[first for first, _ in answers],
         notes=[note for _, note in answers],
-        dollars=((harness.spent()[feature].cost_nanos or 0) - alone) / 1e9,
+        dollars=((harness.spend_by_feature()[feature].cost_nanos or 0) - alone) / 1e9,
     )
 
 

@@ -13,7 +13,7 @@ from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed
+from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed_calls
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
 
@@ -55,7 +55,7 @@ def test_the_table_names_each_cell_and_the_dearest_one():
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
     known, _ = catalog(tmp_path)
-    laid_out = {30.0: timed(SMALL, 30, 20)}
+    laid_out = {30.0: timed_calls(SMALL, 30, 20)}
     first, second = (
         Replayer().cells(SMALL, laid_out, known.models["gpt-6.1-sol"]) for _ in range(2)
     )
@@ -77,7 +77,7 @@ def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
 def test_where_estimates_mislead_no_more_than_a_bet_is_lost(tmp_path: Path, name: str, model: str):
     known, _ = catalog(tmp_path)
     (held,) = (each for each in shapes() if each.name == name)
-    (cell,) = Replayer().cells(held, {120.0: timed(held, 120, 120)}, known.models[model])
+    (cell,) = Replayer().cells(held, {120.0: timed_calls(held, 120, 120)}, known.models[model])
 
     assert cell.ratio is not None
     assert cell.ratio < 1.004  # up to 1.125 where bets were reckoned by estimates alone
@@ -99,7 +99,7 @@ def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
 
 
 def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):
-    calls = timed(SMALL, 30, 12)
+    calls = timed_calls(SMALL, 30, 12)
 
     def told(place: Path) -> list[Cell]:
         async def story() -> list[Cell]:
@@ -123,7 +123,7 @@ def test_live_time_is_the_calls_own(tmp_path: Path):
     async def story() -> float:
         began = asyncio.get_running_loop().time()
         async with beside(tmp_path) as both:
-            await both.cells(SMALL, timed(SMALL, 6, 6), ["gpt-5.4"], 6)
+            await both.cells(SMALL, timed_calls(SMALL, 6, 6), ["gpt-5.4"], 6)
         return asyncio.get_running_loop().time() - began
 
     assert run_in_virtual_time(story) > 50
@@ -144,7 +144,7 @@ def test_calls_of_anthropics_api_are_never_dearer_and_mostly_cheaper(tmp_path: P
 
     async def story() -> list[Cell]:
         async with beside(tmp_path) as both:
-            return await both.cells(held, timed(held, 30, 40), models, 30, is_native=True)
+            return await both.cells(held, timed_calls(held, 30, 40), models, 30, is_native=True)
 
     cells = run_in_virtual_time(story)
 
@@ -205,7 +205,9 @@ def test_sessions_of_a_coding_agent_share_what_they_have_in_common_and_are_never
 
     async def story() -> list[Cell]:
         async with beside(tmp_path, control_share=0.0) as both:
-            return await both.cells(held, timed(held, 30, count * 3), [model], 30, is_native=True)
+            return await both.cells(
+                held, timed_calls(held, 30, count * 3), [model], 30, is_native=True
+            )
 
     (cell,) = run_in_virtual_time(story)
 

@@ -27,7 +27,7 @@ from tests.bench.compaction_probes import (
     refused,
     ten_in_a_row,
 )
-from tests.fakes.dialogue import SPELT, Dialogue, named, words
+from tests.fakes.dialogue import SPELT, Dialogue, names_in, words
 from tests.fakes.dialogues import (
     ORDER,
     RULE,
@@ -191,7 +191,7 @@ def test_escapes_and_white_space_make_no_difference():
 
 
 def test_an_action_names_paths_and_identifiers():
-    found = named("sed -i s/x/y/ src/a_b/lexer.py && run lastTok emit_token(1) plain")
+    found = names_in("sed -i s/x/y/ src/a_b/lexer.py && run lastTok emit_token(1) plain")
 
     assert ("path", "src/a_b/lexer.py") in found
     assert {name for kind, name in found if kind == "name"} == {"lastTok", "emit_token"}

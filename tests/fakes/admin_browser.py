@@ -27,7 +27,7 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.asgi import Connection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
 from tests.fakes.objective_process import ManualClock
 from tests.fakes.page_access import InMemoryAccess, page_access
@@ -97,15 +97,15 @@ class Browser:
         self.cookie = ""
 
     def get(self, path: str = "/objectives", **headers: str) -> Connection:
-        return self._asked("GET", path, b"", headers)
+        return self._request("GET", path, b"", headers)
 
     def post(self, path: str, sent: bytes = b"", **headers: str) -> Connection:
-        return self._asked("POST", path, sent, headers)
+        return self._request("POST", path, sent, headers)
 
     def sign_in(self, token: str = TOKEN, **headers: str) -> Connection:
         return self.post("/sign-in", urlencode({"token": token}).encode(), **headers)
 
-    def _asked(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Connection:
+    def _request(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Connection:
         told = {
             "authorization": "",
             "host": "gateway:8080",
@@ -115,7 +115,7 @@ class Browser:
         }
         path, _, query = path.partition("?")
         head = scope(f"/admin{path}", method, told, query)
-        got = asyncio.run(asked(self.app, head, Connection([sent])))
+        got = asyncio.run(answer_of_app(self.app, head, Connection([sent])))
         if "set-cookie" in got.headers:
             self.cookie = got.headers["set-cookie"].partition(";")[0]
         return got

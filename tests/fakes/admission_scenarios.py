@@ -9,7 +9,7 @@ from proxy.records.receipt import Outcome
 from slo.budget import Budget
 from slo.usage import Usage
 from tests.fakes.admission_harness import AdmissionHarness
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 
 COUNTER = "b/team/usd/2026-09-21/acme"
 USED = Usage(input=10, output=100)
@@ -23,7 +23,7 @@ def run_scenario(story: Callable[[AdmissionHarness], Awaitable[None]], *budgets:
     async def run() -> None:
         await story(AdmissionHarness(*budgets))
 
-    played(run())
+    run_in_instant_time(run())
 
 
 async def admit_until_refused(

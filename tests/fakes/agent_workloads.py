@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fakes import messages as made
 from tests.fakes.handbook import dice, handbook, question
-from tests.fakes.messages import called, returned, said
+from tests.fakes.messages import said, tool_call, tool_result
 from tests.fakes.workloads import (
     ONE_BY_ONE,
     OVERLAPPING,
@@ -16,7 +16,7 @@ from tests.fakes.workloads import (
     Sessions,
     Turn,
     Workload,
-    altered,
+    change_sessions,
 )
 
 _SYSTEM_SECTIONS = 24
@@ -57,7 +57,7 @@ class Agent:
     def _turns(self, name: str) -> Iterator[Turn]:
         head = [said("system", handbook(self.system, "agent"))] if self.system else []
         fields = {"tools": list(made.tools(self.tools))} if self.tools else {}
-        before, since = [*self.opens, self._asked(name, 0)], list[Json]()
+        before, since = [*self.opens, self._user_message(name, 0)], list[Json]()
         tail: Sequence[Json] = ()
         for step in range(dice("steps", name).randint(*self.steps)):
             if self.tail and not (self.holds and since):
@@ -67,9 +67,9 @@ class Agent:
             yield Turn(body={"messages": [*head, *before, *end], **fields}, reply=answer)
             since = [*since, answer]
             if not self._asks(step + 1):
-                since = [*since, returned(step, made.output(f"{name}/{step}", 2 + step % 4))]
+                since = [*since, tool_result(step, made.output(f"{name}/{step}", 2 + step % 4))]
                 continue
-            before, since = [*before, *since, self._asked(name, step + 1)], []
+            before, since = [*before, *since, self._user_message(name, step + 1)], []
 
     def _asks(self, step: int) -> bool:
         """True if the user says something before this call, where else a tool does."""
@@ -77,7 +77,7 @@ class Agent:
             return True
         return bool(self.asks_every) and step % self.asks_every == 0
 
-    def _asked(self, name: str, step: int) -> Json:
+    def _user_message(self, name: str, step: int) -> Json:
         words = question(f"{name}/{step}")
         shown = self.shows and step % 3 == 0
         return said("user", made.picture(words, f"{name}{step}") if shown else words)
@@ -85,7 +85,7 @@ class Agent:
     def _answer(self, name: str, step: int) -> Json:
         if self._asks(step + 1):
             return said("assistant", f"Step {step}: {question(f'answer {name}/{step}')}")
-        return called(step, f"tools_{step % self.tools}", path=f"{name}/{step}")
+        return tool_call(step, f"tools_{step % self.tools}", path=f"{name}/{step}")
 
 
 def sessions(agent: Agent, count: int, seed: str = "") -> Sessions:
@@ -216,7 +216,7 @@ def tailed_agents(count: int = 60) -> Iterator[Workload]:
     within = Agent(chats=True)
     yield Workload(
         name="tail within the message",
-        sessions=altered(sessions(within, count, "w"), with_note),
+        sessions=change_sessions(sessions(within, count, "w"), with_note),
     )
     one = sessions(TAILS["user tail, tools"], count, "o")
     yield Workload(name="user tail, one by one", sessions=one, pace=ONE_BY_ONE)

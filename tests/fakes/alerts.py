@@ -47,7 +47,7 @@ def values(server: Server) -> Mapping[str, str]:
     return {"URL": f"http://127.0.0.1:{server.port}/hook", "SECRET": SECRET}
 
 
-def posted(got: ReceivedAnswer) -> Any:
+def json_of_post(got: ReceivedAnswer) -> Any:
     """The JSON of a post."""
     return json.loads(got.body)
 

@@ -83,7 +83,9 @@ def scope(
     }
 
 
-async def asked(app: ASGIApp, head: Scope, connection: Connection | None = None) -> Connection:
+async def answer_of_app(
+    app: ASGIApp, head: Scope, connection: Connection | None = None
+) -> Connection:
     """The connection once the app has answered on it."""
     connection = connection or Connection()
     await app(head, connection.receive, connection.send)

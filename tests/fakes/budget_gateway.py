@@ -118,7 +118,9 @@ async def bare_call_status(url: str, key: str) -> int:
 
 
 @asynccontextmanager
-async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[BudgetGateway]:
+async def _gateway_with_settings(
+    folder: Path, settings: Mapping[str, Any]
+) -> AsyncIterator[BudgetGateway]:
     async with running_simulator(folder, time_scale=0.0001) as (lab, catalog):
         catalog.write_text(catalog.read_text() + DEAR)
         chosen = Settings(
@@ -137,12 +139,12 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
             made = BudgetGateway(url=url, keys=keys, gateway=running, lab=lab)
             made.gate.set()
 
-            async def gated(seconds: float) -> None:
+            async def sleep_once_gate_opens(seconds: float) -> None:
                 while not made.gate.is_set():  # noqa: ASYNC110 - another thread sets it
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(seconds)
 
-            lab.sleep = gated
+            lab.sleep = sleep_once_gate_opens
             yield made
 
 
@@ -150,5 +152,5 @@ async def _budgeted(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[
 def budget_gateway(folder: Path, policies: str, **settings: Any) -> Iterator[BudgetGateway]:
     """A running gateway; its settings are the gateway's, as keyword arguments."""
     (folder / "policies.toml").write_text(policies)
-    with running_in_thread(lambda: _budgeted(folder, settings)) as made:
+    with running_in_thread(lambda: _gateway_with_settings(folder, settings)) as made:
         yield made

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from tests.fakes.streams import chunk, event, used
+from tests.fakes.streams import chat_usage, chunk, event
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
 _MODELS = json.dumps({"data": [{"id": "canned"}]}).encode()
@@ -26,7 +26,7 @@ def _stream(body: dict[str, object]) -> list[bytes]:
     messages = cast("list[dict[str, str]]", body["messages"])
     tokens = cast("int", body["max_tokens"])
     stop = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
-    usage = used(len(messages[0]["content"].split()), tokens)
+    usage = chat_usage(len(messages[0]["content"].split()), tokens)
     events = [chunk(" word") for _ in range(tokens)]
     return [*events, stop, event({"choices": [], "usage": usage}), b"data: [DONE]\n\n"]
 

@@ -55,7 +55,7 @@ class CeilingHarness:
         made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
         return AttemptInfo(call=made, route=over)
 
-    def checked(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperRoute:
+    def check(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperRoute:
         """Return what becomes of an attempt, where these models cannot take it."""
         prepared = prepare(attempt.call, attempt.route or DEAR)
         return asyncio.run(self.ceilings.check(attempt, prepared, lambda name: name not in unable))
@@ -69,7 +69,7 @@ class CeilingHarness:
     def teach(self, *lengths: int) -> None:
         """Let calls be answered at these lengths."""
         for number, length in enumerate(lengths, 1000):
-            self.checked(self.attempt(number))
+            self.check(self.attempt(number))
             self.end(number, 0, length)
 
     def figures(self) -> dict[str, float]:
@@ -82,7 +82,7 @@ class CeilingHarness:
         }
 
 
-def admitted(found: Admitted | CheaperRoute) -> Admitted:
+def expect_admitted(found: Admitted | CheaperRoute) -> Admitted:
     """The result of a call that its ceilings let pass."""
     assert isinstance(found, Admitted)
     return found

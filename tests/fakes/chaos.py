@@ -34,7 +34,14 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import SILENCE, After, FakeExchange, Scripted, broken, unreachable
+from tests.fakes.upstream import (
+    SILENCE,
+    After,
+    FakeExchange,
+    Scripted,
+    broken_connection,
+    unreachable,
+)
 
 #: When the loop's clock says 1000; calls arrive in seconds since 1970.
 EPOCH = 1_790_000_000.0 - 1000.0
@@ -44,7 +51,7 @@ MODELS = ("m", "small")
 ANSWERS: Mapping[str, Callable[[float], Scripted]] = {
     "answers": lambda wait: stream(After(wait, STREAM)),
     "chats": lambda wait: stream(After(wait, chunk("a")), After(wait, STREAM)),
-    "breaks": lambda wait: stream(After(wait, chunk("a")), broken()),
+    "breaks": lambda wait: stream(After(wait, chunk("a")), broken_connection()),
     "ends early": lambda wait: stream(After(wait, b": beat\n\n")),
     "is silent": lambda wait: stream(After(wait, b": beat\n\n"), SILENCE),
     "is busy": lambda _: failing(503),
@@ -130,11 +137,11 @@ class ChaosHarness(HoldsNothing):
         taker = FakeCaller(**caller)  # type: ignore[arg-type]
         asked = call(text, id=number, arrived=EPOCH + ticks())
         line = serve_call(asked, taker, self.dependencies, Timeline(ticks))
-        task = asyncio.get_running_loop().create_task(self._watched(number, line))
+        task = asyncio.get_running_loop().create_task(self._note_end(number, line))
         self.calls[number] = ChaosCall(asked, fates, taker, task, ticks())
         return self.calls[number]
 
-    async def _watched(self, number: str, line: object) -> None:
+    async def _note_end(self, number: str, line: object) -> None:
         try:
             await line  # type: ignore[misc]
         finally:

@@ -7,7 +7,16 @@ from tests.fakes import messages as made
 from tests.fakes.agent_workloads import Agent, one_tail, sessions
 from tests.fakes.handbook import handbook, passages, question
 from tests.fakes.messages import said
-from tests.fakes.workloads import ONE_BY_ONE, Json, Pace, Session, Sessions, Turn, Workload, altered
+from tests.fakes.workloads import (
+    ONE_BY_ONE,
+    Json,
+    Pace,
+    Session,
+    Sessions,
+    Turn,
+    Workload,
+    change_sessions,
+)
 
 _FIFTY = Pace(at_once=50)
 _REMINDER = said("user", "<reminder>Answer in English. Cite the section.</reminder>")
@@ -77,12 +86,12 @@ def repeated_calls(count: int = 60) -> Iterator[Workload]:
     agents = sessions(Agent(), count, "again")
     kinds = {
         "same first call": (chats, _same_start),
-        "edited questions": (chats, _edited),
-        "retried calls": (agents, _retried),
-        "titles beside chats": (chats, _titled),
+        "edited questions": (chats, _with_edited_questions),
+        "retried calls": (agents, _with_retries),
+        "titles beside chats": (chats, _with_title_call),
     }
     for name, (them, changed) in kinds.items():
-        yield Workload(name=name, sessions=altered(them, changed))
+        yield Workload(name=name, sessions=change_sessions(them, changed))
 
 
 def _same_start(session: Session) -> Session:
@@ -100,7 +109,7 @@ def _put(turn: Turn, first: Json) -> list[Json]:
     return [asked if each is first else each for each in turn.body["messages"]]
 
 
-def _edited(session: Session) -> Session:
+def _with_edited_questions(session: Session) -> Session:
     """Each third question was asked in other words before, and each fourth one twice."""
     turns: list[Turn] = []
     for number, turn in enumerate(session.turns):
@@ -112,13 +121,13 @@ def _edited(session: Session) -> Session:
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
 
-def _retried(session: Session) -> Session:
+def _with_retries(session: Session) -> Session:
     """Each call is made once, twice or three times."""
     turns = [turn for at, turn in enumerate(session.turns) for _ in range(1 + at % 3)]
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
 
-def _titled(session: Session) -> Session:
+def _with_title_call(session: Session) -> Session:
     """After its first call, the session asks for a title of it, with another system text."""
     first, *rest = session.turns
     asked = [said("system", "Write a title of at most six words."), *first.body["messages"][1:]]
@@ -130,17 +139,22 @@ def one_shots(count: int = 240) -> Iterator[Workload]:
     """Calls that stand alone: short ones, and long ones that share their rules or nothing."""
     rules = [said("system", handbook(18, "one-shot"))]
     kinds: dict[str, Callable[[int], list[Json]]] = {
-        "shared rules": lambda at: [*rules, said("user", _asked(f"shared {at}", 8))],
-        "nothing shared": lambda at: [said("user", _asked(f"own {at}", 16))],
+        "shared rules": lambda at: [
+            *rules,
+            said("user", _question_with_passages(f"shared {at}", 8)),
+        ],
+        "nothing shared": lambda at: [said("user", _question_with_passages(f"own {at}", 16))],
         "short": lambda at: [said("user", question(f"short {at}"))],
     }
     for name, messages in kinds.items():
         yield Workload(name=f"one-shots, {name}", sessions=_alone(count, messages))
-    twice = _alone(count, lambda at: [*rules, said("user", _asked(f"twice {at // 2}", 8))])
+    twice = _alone(
+        count, lambda at: [*rules, said("user", _question_with_passages(f"twice {at // 2}", 8))]
+    )
     yield Workload(name="one-shots, asked twice", sessions=twice, pace=ONE_BY_ONE)
 
 
-def _asked(seed: str, size: int) -> str:
+def _question_with_passages(seed: str, size: int) -> str:
     return f"{question(seed)}\n\n{passages(seed, size)}"
 
 
@@ -157,19 +171,21 @@ def _alone(count: int, messages: Callable[[int], list[Json]]) -> Sessions:
 def retrieval(count: int = 60) -> Iterator[Workload]:
     """Chats whose passages differ with each call, and stand before the conversation or within."""
     chats = sessions(Agent(chats=True, tools=0), count, "rag")
-    yield Workload(name="time first in system", sessions=altered(chats, _clocked))
+    yield Workload(
+        name="time first in system", sessions=change_sessions(chats, _with_clock_in_system_text)
+    )
     for place, name in ((1, "before the chat"), (-1, "before the question")):
-        held = altered(chats, partial(_with_passages, place=place))
+        held = change_sessions(chats, partial(_with_passages, place=place))
         yield Workload(name=f"passages {name}", sessions=held)
-    within = altered(chats, partial(_with_passages, place=0))
+    within = change_sessions(chats, partial(_with_passages, place=0))
     yield Workload(name="passages in system", sessions=within)
 
 
-def _clocked(session: Session) -> Session:
-    return _reworded(session, lambda number, text: f"{made.clock(number)}\n\n{text}")
+def _with_clock_in_system_text(session: Session) -> Session:
+    return _with_system_texts(session, lambda number, text: f"{made.clock(number)}\n\n{text}")
 
 
-def _reworded(session: Session, words: object) -> Session:
+def _with_system_texts(session: Session, words: object) -> Session:
     """The session with another system text in each call."""
     assert callable(words)
     turns = []
@@ -184,7 +200,7 @@ def _with_passages(session: Session, place: int) -> Session:
     """The session with passages of each call's own at a place; 0 for the end of the system text."""
     found = [passages(f"{session.name}/{number}", 4) for number in range(len(session.turns))]
     if not place:
-        return _reworded(session, lambda number, text: f"{text}\n\n{found[number]}")
+        return _with_system_texts(session, lambda number, text: f"{text}\n\n{found[number]}")
     turns = []
     for text, turn in zip(found, session.turns, strict=True):
         held = list(turn.body["messages"])

@@ -45,7 +45,7 @@ class CommandRunner:
         assert code == 0, (text, self.failed)
         return text
 
-    def refused(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
+    def error_of(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
         """Return why the command fails."""
         return self.failing(build, *words)[1]
 

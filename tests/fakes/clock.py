@@ -33,7 +33,7 @@ class InstantLoop(asyncio.SelectorEventLoop):
         return self._clock.now
 
 
-def played(work: Coroutine[Any, Any, T]) -> T:
+def run_in_instant_time(work: Coroutine[Any, Any, T]) -> T:
     """Return what the work returns, run in time that passes at once."""
     with asyncio.Runner(loop_factory=InstantLoop) as runner:
         return runner.run(work)

@@ -40,7 +40,7 @@ from proxy.settings import Settings
 from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.sql.users import UserRecord
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.asgi import Connection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
 
 OWN_TEAM: Final = "acme"
@@ -162,7 +162,7 @@ class Dashboard:
         path, _, query = path.partition("?")
         leaves = _STREAM_S if path.endswith("/live") else None
         connection = Connection([body], leaves_after=leaves)
-        return self._loop.run(asked(self.app, scope(path, method, head, query), connection))
+        return self._loop.run(answer_of_app(self.app, scope(path, method, head, query), connection))
 
     def ask_as(self, role: Role, method: str, path: str, sent: Any = None) -> Connection:
         return self.ask(method, path, cookie=self.cookies[role], sent=sent)
@@ -190,7 +190,7 @@ def _endpoints(router: Any, prefix: str) -> Iterator[Endpoint]:
                 yield Endpoint(method, prefix + route.path)
 
 
-def filled(path: str, **values: str) -> str:
+def fill_path(path: str, **values: str) -> str:
     """A path whose parameters are replaced; an unknown one by ``x``."""
     return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values.get(found[1], "x"), path)
 

@@ -69,7 +69,7 @@ class MigratedSchema:
         self._shape: list[Any] = []
         self._facts: list[Any] = []
 
-    def emptied(self) -> str:
+    def empty_url(self) -> str:
         """Its URL; all tables are as the migrations left them.
 
         Raises:

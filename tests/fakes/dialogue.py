@@ -71,7 +71,7 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def valued(messages: Sequence[Message]) -> dict[int, Needs]:
+def argument_values(messages: Sequence[Message]) -> dict[int, Needs]:
     """The leaf values of the arguments of each call."""
     return {
         at: tuple(
@@ -83,7 +83,7 @@ def valued(messages: Sequence[Message]) -> dict[int, Needs]:
     }
 
 
-def named(text: str) -> tuple[tuple[str, str], ...]:
+def names_in(text: str) -> tuple[tuple[str, str], ...]:
     """The paths and identifiers of an action."""
     paths = dict.fromkeys(found.rstrip(".") for found in _PATH.findall(text))
     rest = _PATH.sub(" ", text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from tests.fakes.dialogue import Dialogue, Message, given_back, named, valued
+from tests.fakes.dialogue import Dialogue, Message, argument_values, given_back, names_in
 
 RULE = "Never charge the card ending in 4411 without asking me first."
 SHELL_RULE = "From now on run the tests with -x, and don't touch setup.cfg."
@@ -56,7 +56,7 @@ def desk(bookings: int = 12) -> Dialogue:
     for number in range(bookings):
         messages += _looked_up(number)
     for number in range(bookings):
-        messages += _changed(number)
+        messages += _booking_change(number)
     return _dialogue("desk", messages)
 
 
@@ -69,9 +69,9 @@ def shell(files: int = 10) -> Dialogue:
     for number in range(files):
         messages += _read(number)
     for number in range(files):
-        messages += _edited(number)
+        messages += _file_edit(number)
     needs = {
-        at: (named(said["tool_calls"][0]["function"]["arguments"]),)
+        at: (names_in(said["tool_calls"][0]["function"]["arguments"]),)
         for at, said in enumerate(messages)
         if said.get("tool_calls")
     }
@@ -80,7 +80,7 @@ def shell(files: int = 10) -> Dialogue:
 
 def _dialogue(name: str, messages: Sequence[Message]) -> Dialogue:
     return Dialogue(
-        name=name, messages=messages, needs=valued(messages), results=given_back(messages)
+        name=name, messages=messages, needs=argument_values(messages), results=given_back(messages)
     )
 
 
@@ -128,7 +128,7 @@ def _looked_up(number: int) -> list[Message]:
     ]
 
 
-def _changed(number: int) -> list[Message]:
+def _booking_change(number: int) -> list[Message]:
     flight = _flights(number)[2]
     return [
         user(f"On trip {number + 1} put me on flex for the third leg."),
@@ -160,7 +160,7 @@ def _read(number: int) -> list[Message]:
     ]
 
 
-def _edited(number: int) -> list[Message]:
+def _file_edit(number: int) -> list[Message]:
     path = f"src/parser/stage_{number}/lexer.py"
     act = f"sed -i 's/return lastTok{number}/return emit_token_{number}(lastTok{number})/' {path}"
     return [

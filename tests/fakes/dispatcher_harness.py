@@ -10,7 +10,7 @@ from proxy.services.alerts.http_sender import HttpSender
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
 from slo.alerting import GROUPING_SLOT_S
-from tests.fakes.alerts import NOW, an_outlet, posted
+from tests.fakes.alerts import NOW, an_outlet, json_of_post
 from tests.fakes.server import ReceivedAnswer, Server, Step, head, serving
 
 OK = [head(200, "content-length: 0")]
@@ -54,11 +54,11 @@ class DispatcherHarness:
 
     def subjects(self) -> list[list[str]]:
         """Of each post, whom its alerts are about."""
-        bodies = [posted(got) for got in self.got]
+        bodies = [json_of_post(got) for got in self.got]
         return [[each["subject"] for each in body["data"]["alerts"]] for body in bodies]
 
     def types(self) -> list[str]:
-        return [posted(got)["type"].removeprefix("thriftgate.alerts.") for got in self.got]
+        return [json_of_post(got)["type"].removeprefix("thriftgate.alerts.") for got in self.got]
 
 
 @asynccontextmanager

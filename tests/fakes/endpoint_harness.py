@@ -12,9 +12,9 @@ from proxy.catalog.families import UnlistedModels
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
-from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.asgi import Connection, answer_of_app, nothing, refusal, scope
 from tests.fakes.call_dependencies import KEY, fake_dependencies
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.upstream import JSON, FakeTransport, Piece, Scripted
 
 KEYS = {
@@ -85,7 +85,7 @@ class EndpointHarness:
 
     def ask(self, body: bytes | Connection = ASKED, *args: Any, **head: Any) -> Connection:
         connection = body if isinstance(body, Connection) else Connection([body])
-        return played(asked(self.front, scope(*args, **head), connection))
+        return run_in_instant_time(answer_of_app(self.front, scope(*args, **head), connection))
 
 
 def endpoint_refusal(

@@ -126,7 +126,7 @@ async def running_simulator(
 
 
 @asynccontextmanager
-async def _town(
+async def _gateway_before_simulator(
     folder: Path, settings: Mapping[str, Any], more_catalog: str = ""
 ) -> AsyncIterator[GatewayFixture]:
     async with running_simulator(folder) as (lab, catalog):
@@ -153,5 +153,7 @@ def running_gateway(
         more_catalog: Further tables, in which ``{url}`` is the simulator's.
         settings: The gateway's.
     """
-    with running_in_thread(lambda: _town(folder, settings, more_catalog)) as made:
+    with running_in_thread(
+        lambda: _gateway_before_simulator(folder, settings, more_catalog)
+    ) as made:
         yield made

@@ -47,8 +47,8 @@ def handbook(sections: int = 110, seed: str = "handbook") -> str:
 def section(number: int, seed: str) -> str:
     """One section, some 115 tokens."""
     roll = dice(seed)
-    rules = " ".join(_filled(roll, rule) for rule in roll.sample(_RULES, 3))
-    steps = "\n".join(f"{at}. {_filled(roll, step)}" for at, step in enumerate(_few(roll), 1))
+    rules = " ".join(_fill(roll, rule) for rule in roll.sample(_RULES, 3))
+    steps = "\n".join(f"{at}. {_fill(roll, step)}" for at, step in enumerate(_few(roll), 1))
     return f"## {number}. {roll.choice(_THINGS).capitalize()}\n{rules}\n{steps}"
 
 
@@ -75,11 +75,11 @@ def _few(roll: random.Random) -> list[str]:
 
 def _filled_passage(question: str, at: int) -> str:
     roll = dice("passage", question, at)
-    rules = " ".join(_filled(roll, rule) for rule in roll.sample(_RULES, 4))
+    rules = " ".join(_fill(roll, rule) for rule in roll.sample(_RULES, 4))
     return f"[Note {roll.randrange(1000, 9999)}] {rules}"
 
 
-def _filled(roll: random.Random, words: str) -> str:
+def _fill(roll: random.Random, words: str) -> str:
     thing, other = roll.sample(_THINGS, 2)
     return words.format(
         thing=thing,

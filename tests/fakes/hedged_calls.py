@@ -21,7 +21,7 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
 from tests.proxy.api.served_calls import ONE, TWO, streamed
 
@@ -64,7 +64,7 @@ class HedgedCall:
     table: Dependencies
 
     @property
-    def told(self) -> list[tuple[int, str, str, bool]]:
+    def summary(self) -> list[tuple[int, str, str, bool]]:
         return sorted(
             (each.attempt, each.outcome.value, each.error, each.final) for each in self.receipts
         )
@@ -107,7 +107,7 @@ def race(
         assert told.count("planned") == told.count("ended")
         return HedgedCall(taker, transport, ledger.receipts, error, took, table)
 
-    done = played(work())
+    done = run_in_instant_time(work())
     assert sum(each.final for each in done.receipts) == 1
     assert len({each.attempt for each in done.receipts}) == len(done.receipts)
     assert all(exchange.closed for exchange in done.transport.exchanges)

@@ -34,7 +34,7 @@ class HttpAnswer:
     is_whole: bool = True
 
     @property
-    def moved(self) -> str:
+    def fallback_reason(self) -> str:
         """The reason why another model answered; "" where none did."""
         return self.headers.get("x-thriftgate-fallback", "")
 

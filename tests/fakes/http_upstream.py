@@ -17,7 +17,7 @@ OK = [head(200, "Content-Length: 2"), b"ok"]
 KEYS = {"KEY": "sk-secret"}
 
 
-def prepared(path: str = "/chat/completions", **fields: Any) -> PreparedRequest:
+def prepared_request(path: str = "/chat/completions", **fields: Any) -> PreparedRequest:
     return PreparedRequest(
         **{"method": "POST", "path": path, "headers": {}, "body": b"{}", **fields}
     )
@@ -29,7 +29,7 @@ def upstream(server: Server, kind: str = "openai", **fields: Any) -> Upstream:
 
 
 @asynccontextmanager
-async def connected(
+async def connected_transport(
     *answers: Sequence[Step], keys: Mapping[str, str] = KEYS
 ) -> AsyncIterator[tuple[Server, HttpTransport]]:
     async with (
@@ -43,12 +43,12 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(work())
 
 
-def failed(steps: Sequence[Step]) -> UpstreamError:
+def error_of_reading(steps: Sequence[Step]) -> UpstreamError:
     """Return what reading this answer whole fails with."""
 
     async def work() -> None:
-        async with connected(steps) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared())
+        async with connected_transport(steps) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared_request())
             try:
                 await exchange.read_all(1 << 20)
             finally:

@@ -30,7 +30,7 @@ def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveR
     return made
 
 
-def asked(
+def ask_board(
     store: Store,
     question: Callable[[LiveBoard], Awaitable[T]],
     *budgets: Budget,
@@ -58,6 +58,6 @@ def spent_by(store: Store, *names: str) -> None:
         keep(store, a_receipt(number, team=team.id, cost_nanos=10**9 * (number + 1)))
 
 
-def broken(*_: Any, **__: Any) -> Any:
+def raise_database_error(*_: Any, **__: Any) -> Any:
     """Return what a database that is away answers."""
     raise OperationalError("SELECT", {}, Exception("the database is away"))

@@ -20,7 +20,7 @@ def said(role: str, content: object) -> Json:
     return {"role": role, "content": content}
 
 
-def called(number: object, name: str, **arguments: object) -> Json:
+def tool_call(number: object, name: str, **arguments: object) -> Json:
     """An answer that calls a tool."""
     function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
     return {
@@ -30,7 +30,7 @@ def called(number: object, name: str, **arguments: object) -> Json:
     }
 
 
-def returned(number: object, content: str) -> Json:
+def tool_result(number: object, content: str) -> Json:
     """Return what the tool gave back."""
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": content}
 

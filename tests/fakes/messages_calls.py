@@ -50,7 +50,7 @@ def messages_call(*messages: Json, **fields: Any) -> bytes:
     return orjson.dumps(said | fields)
 
 
-def translated(
+def chat_body_and_notes(
     *messages: Json, target: ChatTarget | None = None, **fields: Any
 ) -> tuple[Json, tuple[str, ...]]:
     """The chat body of a call, and the notes on it."""
@@ -95,7 +95,7 @@ def settings(**fields: Any) -> AnswerSettings:
     return msgspec.structs.replace(AnswerSettings(model="gpt-x", digest="d1"), **fields)
 
 
-def streamed(run: bytes, **fields: Any) -> bytes:
+def messages_stream(run: bytes, **fields: Any) -> bytes:
     """The Messages stream for a whole chat stream."""
     reader = messages_reader(PassthroughReader(), settings(**fields), streamed=True)
     return reader.feed(run) + reader.end()

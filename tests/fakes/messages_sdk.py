@@ -44,12 +44,12 @@ class AsyncMessages(Async):
         self.client: Any = anthropic.AsyncAnthropic(api_key=key, **options)
 
     def events(self, question: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-        async def asked() -> tuple[list[Any], Any]:
+        async def read_stream() -> tuple[list[Any], Any]:
             async with question(self.client) as stream:
                 events = [event async for event in stream]
                 return events, await stream.get_final_message()
 
-        return self._loop.run(asked())
+        return self._loop.run(read_stream())
 
 
 MESSAGES_KINDS: dict[str, Callable[..., Sdk]] = {"sync": SyncMessages, "async": AsyncMessages}

@@ -28,7 +28,7 @@ def wheel(*objectives: Objective, known: Any = CATALOG) -> ObjectiveRouter:
     return ObjectiveRouter(tracks(*objectives), known)
 
 
-def down(
+def degraded_snapshot(
     level: int, share: float = 0.0, state: ControllerState = ControllerState.DEGRADED
 ) -> ControllerSnapshot:
     return ControllerSnapshot(state=state, level=level, since=0.0, share=share)
@@ -59,6 +59,6 @@ def receipt(asking: Call, **fields: Any) -> Receipt:
     return Receipt(**{**said, **fields})
 
 
-def counted(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
+def counts_by_arm(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
     """Return what was counted, by arm."""
     return {key: count for (key, _), count in made.tally.drain().items()}

@@ -7,7 +7,7 @@ from tests.fakes import messages as made
 from tests.fakes.agent_workloads import TAILS, Agent, sessions
 from tests.fakes.handbook import dice, handbook, passages, question
 from tests.fakes.messages import said
-from tests.fakes.workloads import Json, Pace, Session, Sessions, Turn, Workload, altered
+from tests.fakes.workloads import Json, Pace, Session, Sessions, Turn, Workload, change_sessions
 
 #: Seconds around which caches of one provider or another forget.
 _PAUSES_S = (290.0, 310.0, 620.0, 1_790.0, 1_810.0, 3_700.0)
@@ -17,7 +17,7 @@ _MARKS: dict[str, Json] = {
 }
 
 
-def paced(count: int = 60) -> Iterator[Workload]:
+def paced_workloads(count: int = 60) -> Iterator[Workload]:
     """Calls that come together, and pauses around what caches live."""
     agents = sessions(Agent(), count, "paced")
     for burst in (4, 12):  # each of another session
@@ -47,9 +47,9 @@ def marked_by_caller(count: int = 60) -> Iterator[Workload]:
     tailed = sessions(TAILS["user tail, chat"], count, "marked tail")
     yield Workload(name="own marks before a tail", sessions=tailed, dressed=_marker((0, -2)))
     yield Workload(name="own explicit mode", sessions=agents, dressed=_explicit)
-    keyed = altered(agents, lambda each: _with_fields(each, prompt_cache_key=each.name))
+    keyed = change_sessions(agents, lambda each: _with_fields(each, prompt_cache_key=each.name))
     yield Workload(name="own key per session", sessions=keyed)
-    one = altered(agents, lambda each: _with_fields(each, prompt_cache_key="ours"))
+    one = change_sessions(agents, lambda each: _with_fields(each, prompt_cache_key="ours"))
     yield Workload(name="own key for all", sessions=one)
     users = Sessions(count, lambda at: _with_fields(agents[at], user=f"user-{at % 7}"))
     yield Workload(name="users named", sessions=users)
@@ -58,19 +58,19 @@ def marked_by_caller(count: int = 60) -> Iterator[Workload]:
 def _marker(places: tuple[int, ...]) -> Callable[[Json, str], Json]:
     """Marks the ends of those messages as the regime's callers do."""
 
-    def dressed(body: Json, regime: str) -> Json:
+    def add_cache_mark(body: Json, regime: str) -> Json:
         mark = _MARKS.get(regime)
         if mark is None:
             return body
         messages = list(body["messages"])
         for place in places:
-            messages[place] = _marked(messages[place], mark)
+            messages[place] = _with_mark(messages[place], mark)
         return {**body, "messages": messages}
 
-    return dressed
+    return add_cache_mark
 
 
-def _marked(message: Json, mark: Json) -> Json:
+def _with_mark(message: Json, mark: Json) -> Json:
     content = message["content"]
     if not isinstance(content, str) or message["role"] == "assistant":
         return message
@@ -89,7 +89,7 @@ def _with_fields(session: Session, **fields: object) -> Session:
     return replace(session, turns=turns)
 
 
-def sized(count: int = 80) -> Iterator[Workload]:
+def small_workloads(count: int = 80) -> Iterator[Workload]:
     """Prompts around the least that caches keep."""
     for sections, least in ((4, "512"), (8, "1,024"), (17, "2,048"), (34, "4,096")):
         small = Agent(system=sections, tools=0, chats=True, steps=(2, 6))
@@ -107,21 +107,22 @@ def _single(name: str, sections: int) -> Session:
 def changing(count: int = 60) -> Iterator[Workload]:
     """Workloads whose usually constant parts change: tools, history, features, systems."""
     agents = sessions(Agent(), count, "changing")
-    yield Workload(name="tools shuffled", sessions=altered(agents, _shuffled))
-    yield Workload(name="tools grow", sessions=altered(agents, _growing))
-    yield Workload(name="tools per session", sessions=altered(agents, _chosen))
-    yield Workload(name="history cut", sessions=altered(agents, _cut))
-    yield Workload(name="features mixed", sessions=Sessions(2 * count, _mixed))
-    yield Workload(name="helpers between", sessions=altered(agents, _helped))
+    yield Workload(name="tools shuffled", sessions=change_sessions(agents, _with_shuffled_tools))
+    yield Workload(name="tools grow", sessions=change_sessions(agents, _growing))
+    yield Workload(name="tools per session", sessions=change_sessions(agents, _with_own_tools))
+    yield Workload(name="history cut", sessions=change_sessions(agents, _with_middle_left_out))
+    yield Workload(name="features mixed", sessions=Sessions(2 * count, _mixed_session))
+    yield Workload(name="helpers between", sessions=change_sessions(agents, _with_helper_calls))
     long_ = sessions(Agent(steps=(60, 60)), 8, "long")
     yield Workload(name="long sessions", sessions=long_, pace=Pace(at_once=2))
 
 
-def grown(count: int = 60) -> Iterator[Workload]:
+def changing_workloads(count: int = 60) -> Iterator[Workload]:
     """Conversations met midway, branches of one, and system texts that change now and then."""
     long_ = sessions(Agent(steps=(8, 14)), count, "grown")
     yield Workload(
-        name="met midway", sessions=altered(long_, lambda each: replace(each, turns=each.turns[4:]))
+        name="met midway",
+        sessions=change_sessions(long_, lambda each: replace(each, turns=each.turns[4:])),
     )
     yield Workload(name="branches", sessions=Sessions(3 * count, lambda at: _branch(long_, at)))
     deployed = Sessions(count, lambda at: _with_rules(long_[at], f"version {at // 12}"))
@@ -159,7 +160,7 @@ def _with_rules(session: Session, words: str) -> Session:
     return replace(session, turns=tuple(turns))
 
 
-def _shuffled(session: Session) -> Session:
+def _with_shuffled_tools(session: Session) -> Session:
     roll = dice("shuffled", session.name)
     turns = []
     for turn in session.turns:
@@ -179,7 +180,7 @@ def _growing(session: Session) -> Session:
     return replace(session, turns=tuple(turns))
 
 
-def _chosen(session: Session) -> Session:
+def _with_own_tools(session: Session) -> Session:
     """Each session has two tools of its own choice behind those of all."""
     own = dice("chosen", session.name).sample(made.tools(16)[8:], 2)
     tools = [*made.tools(8), *own]
@@ -187,7 +188,7 @@ def _chosen(session: Session) -> Session:
     return replace(session, turns=tuple(turns))
 
 
-def _cut(session: Session) -> Session:
+def _with_middle_left_out(session: Session) -> Session:
     """From the sixth call on, all but the first and the latest messages are left out."""
     turns = []
     for at, turn in enumerate(session.turns):
@@ -199,14 +200,14 @@ def _cut(session: Session) -> Session:
     return replace(session, turns=tuple(turns))
 
 
-def _mixed(at: int) -> Session:
+def _mixed_session(at: int) -> Session:
     """An agent, a chat with a tail, a small chat or a one-shot by turns; none names a feature."""
     kinds = (Agent(), TAILS["user tail, chat"], Agent(system=10, tools=0, chats=True))
     one = _single(f"m{at}", 12) if at % 2 else kinds[at // 2 % 3].session(f"mixed{at}")
     return replace(one, feature="")
 
 
-def _helped(session: Session) -> Session:
+def _with_helper_calls(session: Session) -> Session:
     """After every second call, a helper of the same feature is asked something of its own."""
     turns: list[Turn] = []
     for at, turn in enumerate(session.turns):

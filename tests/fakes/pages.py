@@ -9,9 +9,9 @@ from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import request_token
 from proxy.errors import ProxyError
 from proxy.records.call import Key
-from tests.fakes.asgi import asked, scope
+from tests.fakes.asgi import answer_of_app, scope
 from tests.fakes.call_dependencies import KEY
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 
 
 async def authenticate(request: Request) -> Key:
@@ -29,11 +29,11 @@ def page(router: APIRouter, path: str, **head: Any) -> tuple[int, Any, dict[str,
     """
     app = FastAPI()
     app.include_router(router)
-    app.add_exception_handler(ProxyError, _raised)
-    got = played(asked(app, scope(path, "GET", **head)))
+    app.add_exception_handler(ProxyError, _raise_error)
+    got = run_in_instant_time(answer_of_app(app, scope(path, "GET", **head)))
     is_json = got.headers["content-type"] == "application/json"
     return got.status, json.loads(got.body) if is_json else got.body, got.headers
 
 
-async def _raised(_request: Request, error: Exception) -> Any:
+async def _raise_error(_request: Request, error: Exception) -> Any:
     raise error

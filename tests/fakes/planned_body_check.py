@@ -120,15 +120,15 @@ def _marks(value: object) -> Iterator[bytes]:
 
 def _plain(value: object) -> bytes:
     """A message or a tool without marks, its text as one part, keys sorted."""
-    return msgspec.json.encode(_unmarked(value), order="sorted")
+    return msgspec.json.encode(_without_marks(value), order="sorted")
 
 
-def _unmarked(value: object) -> object:
+def _without_marks(value: object) -> object:
     if isinstance(value, list):
-        return [_unmarked(one) for one in value]
+        return [_without_marks(one) for one in value]
     if not isinstance(value, dict):
         return value
-    bare = {name: _unmarked(one) for name, one in value.items() if name not in _MARKS}
+    bare = {name: _without_marks(one) for name, one in value.items() if name not in _MARKS}
     if isinstance(bare.get("content"), str):
         bare["content"] = [{"type": "text", "text": bare["content"]}]
     return bare

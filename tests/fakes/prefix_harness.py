@@ -141,7 +141,7 @@ class PrefixHarness:
         models = self.lab.settings.models
         self.lab._caches.update({name: cache_of(model) for name, model in models.items()})
 
-    def spent(self) -> dict[str, Spend]:
+    def spend_by_feature(self) -> dict[str, Spend]:
         """Return what the ledger holds, by feature."""
         store = self.gateway.store
         assert store.drain.flush(30)

@@ -17,7 +17,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(work())
 
 
-def connected() -> tuple[Connection, FakeSocket]:
+def connect() -> tuple[Connection, FakeSocket]:
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
     return connection, FakeSocket(loop, connection)
@@ -30,7 +30,7 @@ async def asking(connection: Connection, **how: Any) -> "asyncio.Task[None]":
     return task
 
 
-async def answered(connection: Connection, socket: FakeSocket, answer: bytes = OK) -> bytes:
+async def receive_answer(connection: Connection, socket: FakeSocket, answer: bytes = OK) -> bytes:
     """The body of an answer that comes at once."""
     task = await asking(connection)
     socket.arrive(answer)

@@ -84,15 +84,15 @@ def _sums(group: list[Receipt]) -> dict[str, int | None]:
             bucket: sum(getattr(each.usage, bucket) for each in used)
             for bucket in msgspec.structs.asdict(Usage())
         },
-        "list_nanos": _known([each.list_nanos for each in group]),
-        "cost_nanos": _known([each.cost_nanos for each in group]),
+        "list_nanos": _sum_of_known([each.list_nanos for each in group]),
+        "cost_nanos": _sum_of_known([each.cost_nanos for each in group]),
         "ttft_sum": sum(round(ttft * 1e6) for ttft in ttfts),
         "ttft_count": len(ttfts),
         "duration_sum": sum(round(each.duration * 1e6) for each in finals),
         **{f"{phase}_sum": _micros(group, phase) for phase in _PHASES},
         "phases_count": sum(each.prefill is not None for each in group) or None,
-        "draft_tokens": _known([each.draft_tokens for each in group]),
-        "accepted_tokens": _known([each.accepted_tokens for each in group]),
+        "draft_tokens": _sum_of_known([each.draft_tokens for each in group]),
+        "accepted_tokens": _sum_of_known([each.accepted_tokens for each in group]),
         "gpu_seconds": _micros(group, "gpu_seconds"),
         **_savings(group),
     }
@@ -104,21 +104,21 @@ def _savings(group: list[Receipt]) -> dict[str, int | None]:
     compacted = [r for r in group if r.compaction and r.outcome is not Outcome.FAILED]
     notes = [r for r in group if not r.compaction and r.compaction_why == "notes"]
     return {
-        **{name: _known([getattr(r, name) for r in group]) for name in _SUMMED_FIELDS},
+        **{name: _sum_of_known([getattr(r, name) for r in group]) for name in _SUMMED_FIELDS},
         "planned": len(planned) or None,
-        "planning_nanos": _known([r.planning_nanos for r in planned]),
-        "planned_cost_nanos": _known([r.cost_nanos for r in planned]),
-        "compaction_nanos": _known([r.compaction_nanos for r in compacted]),
-        "notes_nanos": _known([r.cost_nanos for r in notes]),
+        "planning_nanos": _sum_of_known([r.planning_nanos for r in planned]),
+        "planned_cost_nanos": _sum_of_known([r.cost_nanos for r in planned]),
+        "compaction_nanos": _sum_of_known([r.compaction_nanos for r in compacted]),
+        "notes_nanos": _sum_of_known([r.cost_nanos for r in notes]),
         "missed": sum(bool(r.miss) for r in group) or None,
     }
 
 
 def _micros(group: list[Receipt], name: str) -> int | None:
     found = [getattr(each, name) for each in group]
-    return _known([None if value is None else round(value * 1e6) for value in found])
+    return _sum_of_known([None if value is None else round(value * 1e6) for value in found])
 
 
-def _known(nanos: list[int | None]) -> int | None:
+def _sum_of_known(nanos: list[int | None]) -> int | None:
     known = [each for each in nanos if each is not None]
     return sum(known) if known else None

@@ -59,7 +59,7 @@ class UnavailableBudgetStore(LosableBudgetStore):
             await self._found()
         return await super().change_condition(before, after, now)
 
-    def unseen(self, counter: str) -> int:
+    def spent_in_store(self, counter: str) -> int:
         """Return what was spent, though they are away."""
         return self._reservations.levels([counter], 0.0)[0].spent
 

@@ -74,10 +74,10 @@ class RecordedCall:
 @cache
 def recorded_calls() -> Sequence[RecordedCall]:
     """All recorded calls; none where the recordings are absent."""
-    return [recording for path in sorted(FOLDER.rglob("*.yaml")) for recording in _recorded(path)]
+    return [recording for path in sorted(FOLDER.rglob("*.yaml")) for recording in _calls_in(path)]
 
 
-def _recorded(path: Path) -> Iterator[RecordedCall]:
+def _calls_in(path: Path) -> Iterator[RecordedCall]:
     try:
         whole = yaml.load(path.read_text(encoding="utf8"), Loader=_LOADER)  # noqa: S506 - a safe one
     except yaml.YAMLError:
@@ -91,14 +91,14 @@ def _recorded(path: Path) -> Iterator[RecordedCall]:
             yield RecordedCall(
                 name=f"{path.relative_to(FOLDER)}#{number}",
                 endpoint=endpoint,
-                asked=_named(asked["body"].encode(), where),
+                asked=_with_model(asked["body"].encode(), where),
                 status=answer["status"]["code"],
                 media=headers.get("content-type", ""),
                 answer=answer["body"]["string"].encode(),
             )
 
 
-def _named(body: bytes, where: str) -> bytes:
+def _with_model(body: bytes, where: str) -> bytes:
     """The body with the model's name, which some addresses carry instead."""
     if "model" in orjson.loads(body):
         return body

@@ -54,7 +54,9 @@ class Replicas:
     store: Store
     client: httpx.Client
 
-    def arrived(self, which: int, body: bytes, *, feature: str, at: float) -> tuple[str, bytes]:
+    def upstream_request(
+        self, which: int, body: bytes, *, feature: str, at: float
+    ) -> tuple[str, bytes]:
         """Path and body of what arrives upstream for a call to that gateway.
 
         Which answer before it is asked about is no part of the prompt, and each gateway's own.

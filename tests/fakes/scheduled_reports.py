@@ -30,7 +30,7 @@ def a_scheduled_report(**changes: Any) -> ScheduledReport:
     return ScheduledReport(**(fields | changes))
 
 
-def opened(folder: Path) -> Store:
+def open_store(folder: Path) -> Store:
     """A store with a migrated SQLite database."""
     return Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
 

@@ -63,28 +63,28 @@ class Async:
         self.client = openai.AsyncOpenAI(base_url=url, api_key=key, **options)
 
     def ask(self, question: Callable[[Any], Any]) -> Any:
-        async def asked() -> Any:
+        async def answer() -> Any:
             return await question(self.client)
 
-        return self._loop.run(asked())
+        return self._loop.run(answer())
 
     def all(self, question: Callable[[Any], Any]) -> list[Any]:
-        async def asked() -> list[Any]:
+        async def all_pieces() -> list[Any]:
             found = question(self.client)
             if asyncio.iscoroutine(found):
                 found = await found
             return [each async for each in found]
 
-        return self._loop.run(asked())
+        return self._loop.run(all_pieces())
 
     def events(self, question: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-        async def asked() -> tuple[list[Any], Any]:
+        async def read_stream() -> tuple[list[Any], Any]:
             async with question(self.client) as stream:
                 events = [event async for event in stream]
                 final = getattr(stream, "get_final_response", None) or stream.get_final_completion
                 return events, await final()
 
-        return self._loop.run(asked())
+        return self._loop.run(read_stream())
 
     def close(self) -> None:
         self._loop.run(self.client.close())

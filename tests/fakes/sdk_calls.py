@@ -57,17 +57,17 @@ def last(gateway: GatewayFixture) -> SimulatedExchange:
     return gateway.lab.exchanges[-1]
 
 
-def received(gateway: GatewayFixture) -> dict[str, Any]:
+def last_body(gateway: GatewayFixture) -> dict[str, Any]:
     body: dict[str, Any] = orjson.loads(last(gateway).body)
     return body
 
 
-def kept(gateway: GatewayFixture, call_id: str) -> Receipt:
+def receipt_of(gateway: GatewayFixture, call_id: str) -> Receipt:
     (receipt,) = gateway.receipts(call_id)
     return receipt
 
 
-def used(receipt: Receipt) -> Usage:
+def usage_of(receipt: Receipt) -> Usage:
     assert receipt.usage is not None
     return receipt.usage
 

@@ -107,7 +107,7 @@ def head(status: int = 200, *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def chunked(*pieces: bytes, ends: bool = True) -> bytes:
+def chunked_body(*pieces: bytes, ends: bool = True) -> bytes:
     """Pieces in chunks, as a stream sends them."""
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
     return chunks + (b"0\r\n\r\n" if ends else b"")

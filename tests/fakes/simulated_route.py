@@ -23,7 +23,7 @@ def same(_: Random) -> int:
     return 1000
 
 
-def mixed(random: Random) -> int:
+def mixed_size(random: Random) -> int:
     """200 to 100 000 tokens, each order of magnitude as often."""
     return int(200 * 500 ** random.random())
 

@@ -22,7 +22,7 @@ _BODIES = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
 @cache
-def _parsed(folder: str) -> Mapping[str, ast.Module]:
+def _parse_folder(folder: str) -> Mapping[str, ast.Module]:
     gc.disable()  # all of it is kept, and looking for garbage takes twice as long as to parse it
     try:
         return {
@@ -35,12 +35,12 @@ def _parsed(folder: str) -> Mapping[str, ast.Module]:
 
 def source_trees() -> Mapping[str, ast.Module]:
     """Each source of ours by its path, without tests."""
-    return {path: tree for folder in PACKAGES for path, tree in _parsed(folder).items()}
+    return {path: tree for folder in PACKAGES for path, tree in _parse_folder(folder).items()}
 
 
 def syntax_trees() -> Mapping[str, ast.Module]:
     """Each source of ours, and each test, by its path."""
-    return {**source_trees(), **_parsed("tests")}
+    return {**source_trees(), **_parse_folder("tests")}
 
 
 def statements(tree: ast.Module) -> list[ast.AST]:
@@ -57,7 +57,7 @@ def statements(tree: ast.Module) -> list[ast.AST]:
 @cache
 def nodes_of(path: str) -> Sequence[ast.AST]:
     """The modules, classes, functions, imports and handlers of a file, from the top down."""
-    tree = _parsed(path.partition("/")[0])[path]
+    tree = _parse_folder(path.partition("/")[0])[path]
     return [node for node in statements(tree) if isinstance(node, _NODES)]
 
 

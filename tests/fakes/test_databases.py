@@ -16,10 +16,10 @@ from tests.fakes.receipts import a_receipt
 
 
 @pytest.fixture
-def migrated() -> Iterator[MigratedSchema]:
+def migrated_schema() -> Iterator[MigratedSchema]:
     made = MigratedSchema()
     try:
-        made.emptied()
+        made.empty_url()
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL: {error}")
     yield made
@@ -39,8 +39,8 @@ def counts(url: str) -> dict[str, int]:
     return found
 
 
-def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrated):
-    url = migrated.emptied()
+def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrated_schema):
+    url = migrated_schema.empty_url()
     before = counts(url)
     engine = open_database(url)
     teams = Teams(engine)
@@ -48,7 +48,7 @@ def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrate
     inserter(engine)([a_receipt(1, prompt="{}")])
     engine.dispose()
     filled = counts(url)
-    again = migrated.emptied()
+    again = migrated_schema.empty_url()
 
     assert again == url
     assert filled["calls"] == filled["teams"] == filled["keys"] == 1
@@ -66,11 +66,11 @@ def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrate
         "UPDATE alembic_version SET version_num = '9999'",
     ],
 )
-def test_a_schema_whose_tables_were_changed_is_replaced(migrated, change):
-    url = migrated.emptied()
+def test_a_schema_whose_tables_were_changed_is_replaced(migrated_schema, change):
+    url = migrated_schema.empty_url()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(change)
-    other = migrated.emptied()
+    other = migrated_schema.empty_url()
     engine = open_database(other)
     found = revision(engine)
     engine.dispose()

@@ -12,9 +12,9 @@ from tests.fakes.workloads import (
     Sessions,
     Turn,
     Workload,
-    altered,
+    change_sessions,
     extends,
-    timed,
+    timed_calls,
 )
 
 MAKERS = (
@@ -25,16 +25,16 @@ MAKERS = (
     chat_workloads.repeated_calls,
     chat_workloads.one_shots,
     chat_workloads.retrieval,
-    odd_workloads.paced,
+    odd_workloads.paced_workloads,
     odd_workloads.marked_by_caller,
-    odd_workloads.sized,
+    odd_workloads.small_workloads,
     odd_workloads.changing,
-    odd_workloads.grown,
+    odd_workloads.changing_workloads,
 )
 WORKLOADS = {each.name: each for make in MAKERS for each in make()}
 
 
-def _counted(sessions: int, turns: int, **pace: float) -> Workload:
+def _numbered_workload(sessions: int, turns: int, **pace: float) -> Workload:
     def session(at: int) -> Session:
         made = [Turn(body={"messages": [], "number": number}) for number in range(turns)]
         return Session(name=f"s{at}", turns=made)
@@ -51,7 +51,7 @@ def test_a_workload_is_the_same_each_time_it_is_made(name):
     make = next(make for make in MAKERS if any(each.name == name for each in make()))
     again = next(each for each in make() if each.name == name)
     first, second = (
-        [call.body(each, "m", "openai-breakpoint") for call in timed(each, 30, 8)]
+        [call.body(each, "m", "openai-breakpoint") for call in timed_calls(each, 30, 8)]
         for each in (WORKLOADS[name], again)
     )
 
@@ -87,14 +87,14 @@ def test_a_tail_is_gone_once_the_conversation_goes_on(name):
 
 
 def test_calls_are_made_at_the_rate_asked_for():
-    calls = timed(_counted(40, 10, at_once=20), 120, 200)
+    calls = timed_calls(_numbered_workload(40, 10, at_once=20), 120, 200)
 
     assert 60 * len(calls) / calls[-1].at == pytest.approx(120, rel=0.1)
     assert [call.at for call in calls] == sorted(call.at for call in calls)
 
 
 def test_a_session_makes_its_calls_in_order_and_not_too_fast():
-    calls = timed(_counted(9, 12, at_once=1), 120, 100)
+    calls = timed_calls(_numbered_workload(9, 12, at_once=1), 120, 100)
     gaps = []
     for name in {call.session.name for call in calls}:
         own = [call for call in calls if call.session.name == name]
@@ -105,8 +105,8 @@ def test_a_session_makes_its_calls_in_order_and_not_too_fast():
 
 
 def test_bursts_come_together_and_pauses_apart():
-    together = timed(_counted(40, 4, at_once=20, burst=5), 30, 20)
-    apart = timed(_counted(40, 4, at_once=20, pause_s=300, pause_every=10), 30, 20)
+    together = timed_calls(_numbered_workload(40, 4, at_once=20, burst=5), 30, 20)
+    apart = timed_calls(_numbered_workload(40, 4, at_once=20, pause_s=300, pause_every=10), 30, 20)
 
     assert all(each.at - together[0].at < 0.5 for each in together[:5])
     assert together[5].at - together[4].at > 1
@@ -121,7 +121,7 @@ def test_sessions_are_made_once_and_changed_when_asked_for():
         return Session(name=str(at), turns=())
 
     sessions = Sessions(5, make)
-    changed = altered(sessions, lambda each: Session(name=f"{each.name}!", turns=()))
+    changed = change_sessions(sessions, lambda each: Session(name=f"{each.name}!", turns=()))
 
     assert changed[3].name == changed[3].name == "3!"
     assert made == [3]
@@ -132,7 +132,7 @@ def test_sessions_are_made_once_and_changed_when_asked_for():
 
 def test_a_caller_marks_its_own_prompt_only_where_the_cache_takes_marks():
     workload = WORKLOADS["own marks: last"]
-    (call,) = timed(workload, 30, 1)
+    (call,) = timed_calls(workload, 30, 1)
 
     assert b"cache_control" in call.body(workload, "m", "anthropic-breakpoint")
     assert b"prompt_cache_breakpoint" in call.body(workload, "m", "openai-breakpoint")

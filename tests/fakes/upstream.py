@@ -35,7 +35,7 @@ SILENCE = Silence()
 Piece = bytes | After | Connecting | Silence | UpstreamError
 
 
-def broken() -> UpstreamError:
+def broken_connection() -> UpstreamError:
     return UpstreamError("it broke", status=502, code="upstream_connection_broken", retryable=True)
 
 

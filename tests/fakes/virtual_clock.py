@@ -57,14 +57,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """As any loop, but its time waits for the thread."""
         self._leaps.threads += 1
         future = super().run_in_executor(executor, func, *args)
-        future.add_done_callback(self._answered)
+        future.add_done_callback(self._thread_ended)
         return future
 
     async def shutdown_default_executor(self, _timeout: float | None = None) -> None:
         """As any loop, but without a timeout, which would be over at once in its time."""
         await super().shutdown_default_executor()
 
-    def _answered(self, _: object) -> None:
+    def _thread_ended(self, _: object) -> None:
         self._leaps.threads -= 1
 
 

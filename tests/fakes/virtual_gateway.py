@@ -152,7 +152,7 @@ class VirtualGateway:
         lane = front._deps.route_health.health_of(self.gateway.catalog.models[model].routes[0])
         return lane.breaker.state(asyncio.get_running_loop().time()).value
 
-    def charged(self) -> int:
+    def charged_nanos(self) -> int:
         """Nano-dollars that the simulator charged in all."""
         total = 0
         for each in self.lab.exchanges:
@@ -233,13 +233,13 @@ async def virtual_gateway(
             _, key = running.store.teams.create_key(team.id, "first", now=START)
             http_caller = HttpCaller(url, key)
             made = VirtualGateway(url, key, team.id, running, lab, http_caller, clock)
-            with _listened(made.said):
+            with _log_to(made.said):
                 yield made
             await http_caller.close()
 
 
 @contextmanager
-def _listened(said: LogRecorder) -> Any:
+def _log_to(said: LogRecorder) -> Any:
     log = logging.getLogger("thriftgate")
     before, log.level = log.level, logging.INFO
     log.addHandler(said)

@@ -30,7 +30,7 @@ class WireCut:
             thread.join()
         self._listener.close()
 
-    def cut(self) -> None:
+    def close_connections(self) -> None:
         """Close every connection, and close new ones at once."""
         self._cut.set()
 

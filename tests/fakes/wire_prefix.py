@@ -95,7 +95,7 @@ class WireReader:
             parse_body(prepared.body), ReadingContext(self._vocabulary, model, "key")
         ).prompt
 
-    def moved(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[Moved]:
+    def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[Moved]:
         """Each judged step of one conversation at which its prefix moved."""
         calls = ((body, self.lasting(planner(body), by)) for body in bodies)
         for step, ((asked, kept), (next_, got)) in enumerate(pairwise(calls), start=1):
@@ -103,7 +103,7 @@ class WireReader:
                 continue
             at = _first_difference(kept, got)
             if at is not None:
-                yield Moved(step=step, block=at, what=_shown(kept[at]))
+                yield Moved(step=step, block=at, what=_description(kept[at]))
 
     def lasting(self, sent: Sent, by: Route) -> Sequence[TokenBlock]:
         """The blocks of a call but for its tail and what primes the answer."""
@@ -146,5 +146,5 @@ def _core(block: TokenBlock) -> tuple[str, str, tuple[int, ...]]:
     return block.role, block.kind, tokens
 
 
-def _shown(block: TokenBlock) -> str:
+def _description(block: TokenBlock) -> str:
     return f"{block.role} {block.kind}, {len(block.tokens)} tokens"

@@ -76,7 +76,7 @@ class Sessions(Sequence[Session]):
         return self._made[at]
 
 
-def altered(them: Sequence[Session], change: Callable[[Session], Session]) -> Sessions:
+def change_sessions(them: Sequence[Session], change: Callable[[Session], Session]) -> Sessions:
     """The same sessions, each changed."""
     return Sessions(len(them), lambda at: change(them[at]))
 
@@ -144,7 +144,7 @@ class TimedCall:
         return orjson.dumps(workload.dressed(said, regime) if workload.dressed else said)
 
 
-def timed(workload: Workload, rate: float, most: int | None = None) -> list[TimedCall]:
+def timed_calls(workload: Workload, rate: float, most: int | None = None) -> list[TimedCall]:
     """The first ``most`` calls, in order, at ``rate`` calls a minute in all.
 
     A session's gap is about the number of open sessions ÷ rate, and never under two seconds; so a

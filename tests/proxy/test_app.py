@@ -17,7 +17,7 @@ from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
 from slo.toml.problems import InvalidFile
-from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.asgi import Connection, answer_of_app, refusal, scope
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import a_receipt
 
@@ -78,7 +78,7 @@ async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -
     authorization = f"Bearer {key}" if key else ""
     place, _, query = path.partition("?")
     head = scope(place, method, {"authorization": authorization}, query)
-    return await asked(running.app, head)
+    return await answer_of_app(running.app, head)
 
 
 def error(connection: Connection) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
     async def work(running: Gateway, key: str) -> None:
         sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
         head = scope(headers={"authorization": f"Bearer {key}"})
-        connection = await asked(running.app, head, Connection([sent]))
+        connection = await answer_of_app(running.app, head, Connection([sent]))
         assert connection.status == 503
         assert "set NOWHERE_KEY" in error(connection)["message"]
         call_id = connection.headers["x-request-id"]
@@ -267,7 +267,7 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
         assert await listed(running, key)
         head = scope(headers={"authorization": f"Bearer {key}"})
         for _ in range(5):
-            assert (await asked(running.app, head, Connection([sent]))).status == 502
+            assert (await answer_of_app(running.app, head, Connection([sent]))).status == 502
         assert not await listed(running, key)
         assert await listed(running, key, "?all=1")
 
@@ -279,7 +279,7 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
 def test_other_origins_are_let_in_by_the_setting_alone(settings):
     async def allowed(running: Gateway) -> str | None:
         head = scope(headers={"origin": "https://a.example", "authorization": ""})
-        return (await asked(running.app, head)).headers.get("access-control-allow-origin")
+        return (await answer_of_app(running.app, head)).headers.get("access-control-allow-origin")
 
     async def closed(running: Gateway, _key: str) -> None:
         assert await allowed(running) is None

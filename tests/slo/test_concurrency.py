@@ -19,7 +19,7 @@ from slo.concurrency import (
     TtftModel,
 )
 from tests.examples import examples
-from tests.fakes.simulated_route import ENDLESS, FIXED, PER_THOUSAND, Route, alone, mixed
+from tests.fakes.simulated_route import ENDLESS, FIXED, PER_THOUSAND, Route, alone, mixed_size
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_long_answers_keep_their_places_and_the_limit_still_settles():
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
 def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
-    route = Route(ConcurrencyLimit(), 40, lambda _: ENDLESS, mixed, noise=noise)
+    route = Route(ConcurrencyLimit(), 40, lambda _: ENDLESS, mixed_size, noise=noise)
 
     route.run(300)
 
@@ -59,7 +59,7 @@ def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
 
 
 def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
-    route = Route(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed)
+    route = Route(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed_size)
 
     route.run(150)
 
@@ -69,7 +69,7 @@ def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
 
 def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
     places, best = 20, 20 / alone(16_000)
-    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, mixed)
+    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, mixed_size)
 
     route.run(500)
 
@@ -262,7 +262,7 @@ def learned(samples: list[tuple[float, int]]) -> TtftModel:
 
 def test_it_finds_what_a_call_takes_and_what_a_token_takes():
     random = Random(1)  # noqa: S311
-    tokens = [mixed(random) for _ in range(1000)]
+    tokens = [mixed_size(random) for _ in range(1000)]
     fit = learned([(alone(each) * random.lognormvariate(0, 0.3), each) for each in tokens])
 
     assert fit.fixed == pytest.approx(FIXED, rel=0.15)
@@ -273,7 +273,7 @@ def test_it_finds_what_a_call_takes_and_what_a_token_takes():
 
 def test_it_follows_a_route_that_changes():
     random = Random(1)  # noqa: S311
-    tokens = [mixed(random) for _ in range(4000)]
+    tokens = [mixed_size(random) for _ in range(4000)]
     fit = learned([(alone(each), each) for each in tokens[:2000]])
     for each in tokens[2000:]:
         fit.learn(3 * alone(each), each)

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from tests.fakes.gateway_fixture import GatewayFixture
-from tests.fakes.sdk_calls import kept, last, user
+from tests.fakes.sdk_calls import last, receipt_of, user
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def test_a_deployments_name_is_a_models_name(gateway: GatewayFixture, model: str
         answered = create(model=model, messages=user("Hello."))
 
     assert answered.parse().choices[0].message.content
-    receipt = kept(gateway, answered.headers["x-request-id"])
+    receipt = receipt_of(gateway, answered.headers["x-request-id"])
     assert (receipt.model, receipt.endpoint) == (model, "chat/completions")
     assert receipt.cost_nanos
     assert "api-version" not in last(gateway).path
@@ -46,7 +46,7 @@ def test_a_clients_own_deployment_goes_before_the_model_of_the_call(
         assert list(answered.parse())
         assert client.responses.create(model="claude-lab", input="Hello.").output_text
 
-    assert kept(gateway, answered.headers["x-request-id"]).model == "gpt-lab"
+    assert receipt_of(gateway, answered.headers["x-request-id"]).model == "gpt-lab"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_recording_goes_to_the_upstream_of_its_deployment(gateway: GatewayFixt
     ):
         client.audio.transcriptions.create(model="anything", file=("a.wav", b"RIFF"))
 
-    receipt = kept(gateway, caught.value.response.headers["x-request-id"])
+    receipt = receipt_of(gateway, caught.value.response.headers["x-request-id"])
     assert (receipt.model, receipt.endpoint) == ("gpt-lab", "audio/transcriptions")
 
 

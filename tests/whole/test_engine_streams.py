@@ -15,7 +15,7 @@ from proxy.settings import Settings
 from proxy.tools.simulator.server import serving as serving_app
 from slo.breaker import CONSECUTIVE_FAILURES
 from tests.fakes.databases import migrated_sqlite
-from tests.fakes.server import Server, Step, chunked, head, serving
+from tests.fakes.server import Server, Step, chunked_body, head, serving
 
 T = TypeVar("T")
 _NOW = 1_790_000_000.0
@@ -47,7 +47,7 @@ WHOLE = b"".join(map(token, WORDS)) + END
 def in_pieces(text: bytes, size: int) -> list[Step]:
     """An answer whose bytes come in TCP pieces of so many bytes, each in a chunk of its own."""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    return [_HEAD, *(chunked(each, ends=False) for each in pieces), b"0\r\n\r\n"]
+    return [_HEAD, *(chunked_body(each, ends=False) for each in pieces), b"0\r\n\r\n"]
 
 
 class Stream(NamedTuple):
@@ -134,7 +134,9 @@ def test_an_error_before_any_content_goes_to_another_engine_and_opens_the_breake
         streams = [await house.stream(number) for number in range(30)]
         return streams, await house.open_routes()
 
-    streams, opened = play(tmp_path, story, [_HEAD, chunked(ERROR)], [_HEAD, chunked(WHOLE)])
+    streams, opened = play(
+        tmp_path, story, [_HEAD, chunked_body(ERROR)], [_HEAD, chunked_body(WHOLE)]
+    )
 
     assert {each.said for each in streams} == {"Good day to you"}
     failed = [each for each in streams if each.outcomes == ["failed", "answered"]]
@@ -147,8 +149,8 @@ def test_an_engine_that_breaks_each_answer_it_begins_gets_no_more_calls(tmp_path
         streams = [await house.stream(number) for number in range(30)]
         return streams, await house.open_routes()
 
-    broken = [_HEAD, chunked(token("Good") + ERROR)]
-    streams, opened = play(tmp_path, story, broken, [_HEAD, chunked(WHOLE)])
+    broken = [_HEAD, chunked_body(token("Good") + ERROR)]
+    streams, opened = play(tmp_path, story, broken, [_HEAD, chunked_body(WHOLE)])
 
     lost = [each for each in streams if each.outcomes == ["broken"]]
     assert len(lost) == CONSECUTIVE_FAILURES
@@ -161,10 +163,10 @@ def test_an_engine_that_breaks_each_answer_it_begins_gets_no_more_calls(tmp_path
 PIECES: dict[str, Sequence[Step]] = {
     "one byte each": in_pieces(WHOLE, 1),
     "three bytes each": in_pieces(WHOLE, 3),
-    "all at once": [_HEAD + chunked(WHOLE)],
+    "all at once": [_HEAD + chunked_body(WHOLE)],
     "line by line": [
         _HEAD,
-        *(chunked(b"%s\n" % each, ends=False) for each in WHOLE.split(b"\n")[:-1]),
+        *(chunked_body(b"%s\n" % each, ends=False) for each in WHOLE.split(b"\n")[:-1]),
         b"0\r\n\r\n",
     ],
     "lines that end in CR LF": in_pieces(WHOLE.replace(b"\n", b"\r\n"), 7),

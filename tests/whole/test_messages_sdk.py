@@ -12,7 +12,7 @@ from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.messages_sdk import WEATHER
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.sdk import Dial, Sdk
-from tests.fakes.sdk_calls import PDF, PIXEL, dollars, kept, last, received, used, user
+from tests.fakes.sdk_calls import PDF, PIXEL, dollars, last, last_body, receipt_of, usage_of, user
 
 MODEL = {"model": "claude-lab", "max_tokens": 200}
 
@@ -24,13 +24,13 @@ def test_a_message_is_answered_metered_and_kept(gateway: GatewayFixture, claude:
         )
     )
     answer = claude.ask(lambda _: raw.parse())
-    receipt = kept(gateway, raw.headers["request-id"])
+    receipt = receipt_of(gateway, raw.headers["request-id"])
 
     assert answer.content[0].text
     assert (answer.stop_reason, answer.model) == ("end_turn", "claude-lab")
     assert answer._request_id == raw.headers["x-request-id"]
     assert receipt.usage == last(gateway).usage
-    assert answer.usage.input_tokens == used(receipt).prompt_tokens
+    assert answer.usage.input_tokens == usage_of(receipt).prompt_tokens
     assert (receipt.endpoint, receipt.feature, receipt.outcome, receipt.status) == (
         "messages",
         "greeter",
@@ -138,7 +138,7 @@ def test_tools_are_called_and_answered_over_two_turns(gateway: GatewayFixture, c
 
     assert (first.stop_reason, use.name) == ("tool_use", "weather")
     assert second.content
-    assert received(gateway)["messages"][2]["content"] == [result]
+    assert last_body(gateway)["messages"][2]["content"] == [result]
 
 
 def test_thinking_comes_signed_and_goes_back_byte_for_byte(
@@ -151,7 +151,7 @@ def test_thinking_comes_signed_and_goes_back_byte_for_byte(
     claude.ask(lambda c: c.messages.create(**asked, messages=turn))
 
     assert (thought.type, bool(thought.signature)) == ("thinking", True)
-    assert received(gateway)["messages"][1]["content"][0] == thought.to_dict()
+    assert last_body(gateway)["messages"][1]["content"][0] == thought.to_dict()
 
 
 def test_images_and_documents_pass_through(gateway: GatewayFixture, claude: Sdk) -> None:
@@ -167,7 +167,7 @@ def test_images_and_documents_pass_through(gateway: GatewayFixture, claude: Sdk)
     )
 
     assert answer.content
-    assert received(gateway)["messages"][0]["content"] == content
+    assert last_body(gateway)["messages"][0]["content"] == content
 
 
 def test_tokens_are_counted_by_the_upstream_and_cost_nothing(

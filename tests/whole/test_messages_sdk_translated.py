@@ -9,7 +9,7 @@ from proxy.records.receipt import Outcome
 from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.messages_sdk import WEATHER
 from tests.fakes.sdk import Sdk
-from tests.fakes.sdk_calls import kept, last, received, used, user
+from tests.fakes.sdk_calls import last, last_body, receipt_of, usage_of, user
 
 
 def test_an_openai_model_answers_a_message_through_chat(
@@ -21,14 +21,14 @@ def test_an_openai_model_answers_a_message_through_chat(
         )
     )
     answer = claude.ask(lambda _: raw.parse())
-    receipt = kept(gateway, raw.headers["request-id"])
+    receipt = receipt_of(gateway, raw.headers["request-id"])
 
     assert (answer.type, answer.model, answer.stop_reason) == ("message", "gpt-lab", "end_turn")
     assert answer.content[0].text
     assert last(gateway).path == "/v1/chat/completions"
-    assert received(gateway)["messages"][0]["content"] == "Be brief."
+    assert last_body(gateway)["messages"][0]["content"] == "Be brief."
     assert (receipt.endpoint, receipt.usage) == ("messages", last(gateway).usage)
-    assert answer.usage.input_tokens == used(receipt).input
+    assert answer.usage.input_tokens == usage_of(receipt).input
     assert "translated to chat completions" in raw.headers["x-thriftgate-notes"]
 
 

@@ -13,7 +13,7 @@ from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.messages_sdk import MESSAGES_KINDS
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.sdk import Sdk
-from tests.fakes.sdk_calls import PIXEL, received, user
+from tests.fakes.sdk_calls import PIXEL, last_body, user
 
 MODELS = ("claude-lab", "gpt-lab")
 TOOLS: list[Any] = [
@@ -117,7 +117,7 @@ def test_claude_gets_every_block_of_all_turns_unmodified(
 ) -> None:
     gateway.lab.queue_directives(SCRIPT)
     answers, messages = run_tools(claude, "claude-lab", feature, streams=streams)
-    got = [without_marks(each) for each in received(gateway)["messages"]]
+    got = [without_marks(each) for each in last_body(gateway)["messages"]]
 
     assert got == messages[:-1]
     assert all(each.content[0].type == "thinking" for each in answers)
@@ -130,7 +130,7 @@ def test_an_openai_model_gets_calls_results_errors_and_images_in_chats_form(
 ) -> None:
     gateway.lab.queue_directives(SCRIPT)
     answers, _ = run_tools(claude, "gpt-lab", feature, streams=streams)
-    sent = received(gateway)["messages"]
+    sent = last_body(gateway)["messages"]
     uses = [block for each in answers for block in each.content if block.type == "tool_use"]
     calls = [call for message in sent for call in message.get("tool_calls") or ()]
     results = [message for message in sent if message["role"] == "tool"]
@@ -228,5 +228,5 @@ def test_the_sdks_tool_runner_goes_on_with_all_messages_where_no_thread_is_kept(
 
     assert len(places) == 1
     assert final.stop_reason == "end_turn"
-    assert "thread" not in received(gateway)
-    assert len(received(gateway)["messages"]) == 3
+    assert "thread" not in last_body(gateway)
+    assert len(last_body(gateway)["messages"]) == 3

@@ -11,7 +11,7 @@ from compaction.policy import CompactionMode as Compaction
 from proxy.app import Gateway, gateway
 from proxy.records.feature_mode import PlanningMode as Planning
 from proxy.settings import Settings
-from tests.fakes.asgi import Connection, asked, scope
+from tests.fakes.asgi import Connection, answer_of_app, scope
 from tests.fakes.server import Server, head, serving
 from tests.proxy.services.compaction.summariser_fixtures import answer, note, visit
 
@@ -43,7 +43,7 @@ async def called(running: Gateway, key: str, turns: int) -> Connection:
         "x-thriftgate-compaction": "force",
         "x-thriftgate-feature": "journeys",
     }
-    found = await asked(running.app, scope(headers=headers), Connection([body]))
+    found = await answer_of_app(running.app, scope(headers=headers), Connection([body]))
     assert found.status == 200
     return found
 

@@ -61,9 +61,9 @@ def test_with_a_ladder_nobody_waits_for_long(name):
 def test_who_is_answered_by_another_model_is_told_why(name):
     found = met(name)
     for each in found.heard:
-        assert each.moved == found.finals[each.call].reroute_reason
-        assert each.headers["x-thriftgate-model"] == ("small" if each.moved else "big")
-    assert any(each.moved for each in found.meanwhile)
+        assert each.fallback_reason == found.finals[each.call].reroute_reason
+        assert each.headers["x-thriftgate-model"] == ("small" if each.fallback_reason else "big")
+    assert any(each.fallback_reason for each in found.meanwhile)
 
 
 @pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"], scope="module")

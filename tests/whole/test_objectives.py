@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from tests.bench.incident_http import LEVEL, PROMISE, IncidentPlan, Outcome, play
-from tests.fakes.alerts import posted
+from tests.fakes.alerts import json_of_post
 from tests.fakes.fallback_gateway import LONG, FallbackGateway, fallback_gateway
 from tests.fakes.http_caller import HttpAnswer
 from tests.fakes.server import ReceivedAnswer, head
@@ -120,13 +120,13 @@ def test_few_calls_are_slow_while_the_model_is(came):
 
 
 def test_every_moved_call_says_so(came):
-    assert {each.call: each.moved for each in came.heard} == came.receipts
+    assert {each.call: each.fallback_reason for each in came.heard} == came.receipts
     moved = len(came.heard) - came.reasons[""]
     assert came.reasons[LEVEL] > 1_000
     assert came.counted == moved
     for each in came.heard:
         model = each.headers["x-thriftgate-model"]
-        assert model == ("small" if each.moved else "big")
+        assert model == ("small" if each.fallback_reason else "big")
 
 
 def test_people_are_told_of_a_move_once_and_that_it_is_over(came):
@@ -234,7 +234,7 @@ def test_a_ceiling_that_nothing_fits_under_refuses_and_says_what_it_would_cost(g
 def test_a_webhook_is_told_of_a_move_and_of_its_end_with_a_signature(told_incident):
     for each in told_incident.requests:
         _check_signature(each)
-    told = [posted(each) for each in told_incident.requests]
+    told = [json_of_post(each) for each in told_incident.requests]
     (moved, over) = [
         (each["type"], alert)
         for each in told
@@ -261,7 +261,7 @@ def test_a_level_that_is_as_slow_is_passed_over_within_15_seconds(tmp_path, rate
     behind = [each for each in heard if down <= each.began <= on]
     assert 10 <= len(behind) <= 15 * rate
     after = [each for each in heard if each.began > on]
-    small = [each for each in after if each.moved == "chat-ttft: fallback level 2"]
+    small = [each for each in after if each.fallback_reason == "chat-ttft: fallback level 2"]
     assert len(small) > 0.8 * len(after)
     assert all(each.first is not None and each.first < 0.5 for each in small)
 

@@ -15,10 +15,10 @@ from tests.fakes.sdk_calls import (
     PIXEL,
     City,
     dollars,
-    kept,
     last,
-    received,
-    used,
+    last_body,
+    receipt_of,
+    usage_of,
     user,
 )
 
@@ -32,14 +32,14 @@ def test_a_chat_is_answered_metered_and_kept(
         )
     )
     answer = raw.parse()
-    receipt = kept(gateway, raw.headers["x-request-id"])
+    receipt = receipt_of(gateway, raw.headers["x-request-id"])
 
     assert answer.choices[0].message.content
     assert answer.choices[0].finish_reason == "stop"
     assert answer.model == model
     assert receipt.usage == last(gateway).usage
-    assert answer.usage.prompt_tokens == used(receipt).prompt_tokens
-    assert answer.usage.completion_tokens == used(receipt).generated_tokens
+    assert answer.usage.prompt_tokens == usage_of(receipt).prompt_tokens
+    assert answer.usage.completion_tokens == usage_of(receipt).generated_tokens
     assert (receipt.feature, receipt.model, receipt.outcome) == (
         "greeter",
         model,
@@ -50,7 +50,7 @@ def test_a_chat_is_answered_metered_and_kept(
     assert float(raw.headers["x-thriftgate-overhead-ms"]) >= 0
     assert (
         receipt.cost_nanos
-        == used(receipt).prompt_tokens * 1000 + used(receipt).generated_tokens * 4000
+        == usage_of(receipt).prompt_tokens * 1000 + usage_of(receipt).generated_tokens * 4000
     )
     assert float(raw.headers["x-thriftgate-cost-usd"]) == pytest.approx(dollars(receipt))
 
@@ -117,7 +117,7 @@ def test_a_prompt_that_was_sent_before_is_read_from_the_cache(
         )
         for _ in range(2)
     ]
-    read = used(kept(gateway, raws[1].headers["x-request-id"])).cache_read
+    read = usage_of(receipt_of(gateway, raws[1].headers["x-request-id"])).cache_read
 
     assert read > 1000
     assert raws[1].headers["x-thriftgate-cached-tokens"] == str(read)
@@ -138,7 +138,7 @@ def test_a_marked_prompt_is_written_and_read_at_its_own_prices(
         ).headers["x-request-id"]
         for _ in range(2)
     ]
-    first, second = (used(kept(gateway, call_id)) for call_id in ids)
+    first, second = (usage_of(receipt_of(gateway, call_id)) for call_id in ids)
 
     assert first.write_1h == second.cache_read > 2000
     assert first.cache_read == second.write_1h == first.write_5m == 0
@@ -166,7 +166,7 @@ def test_tools_are_called_and_their_results_taken(
     assert set(orjson.loads(calls[0].function.arguments)) == {"place"}
     assert answer.finish_reason == "stop"
     assert answer.message.content
-    sent = received(gateway)["messages"]
+    sent = last_body(gateway)["messages"]
     if model == "claude-lab":
         assert [block["tool_use_id"] for block in sent[-1]["content"]] == [c.id for c in calls]
     else:
@@ -217,7 +217,7 @@ def test_images_and_files_arrive(gateway: GatewayFixture, sdk_client: Sdk, model
             model=model, messages=[{"role": "user", "content": parts}]
         )
     )
-    (message,) = received(gateway)["messages"]
+    (message,) = last_body(gateway)["messages"]
 
     assert answer.choices[0].message.content
     if model == "gpt-lab":
@@ -241,7 +241,7 @@ def test_thinking_comes_back_signed_in_a_chat(gateway: GatewayFixture, sdk_clien
     call_id = message["tool_calls"][0]["id"]
     result: Any = {"role": "tool", "tool_call_id": call_id, "content": "Rain."}
     ask([*messages, message, result])
-    blocks = received(gateway)["messages"][1]["content"]
+    blocks = last_body(gateway)["messages"][1]["content"]
 
     assert message["thinking_blocks"][0]["signature"]
     assert blocks[0] == message["thinking_blocks"][0]
@@ -257,7 +257,7 @@ def test_unknown_fields_arrive_byte_for_byte(gateway: GatewayFixture, sdk_client
     )
 
     assert last(gateway).body == raw.http_request.content
-    assert received(gateway)["x_new"] == odd["x_new"]
+    assert last_body(gateway)["x_new"] == odd["x_new"]
 
 
 def test_a_stream_can_be_left_open_and_read_line_by_line(
@@ -272,7 +272,7 @@ def test_a_stream_can_be_left_open_and_read_line_by_line(
             extra_headers={"x-thriftgate-trailer": "1"},
         ) as answer:
             lines = list(answer.iter_lines())
-            receipt = kept(gateway, answer.headers["x-request-id"])
+            receipt = receipt_of(gateway, answer.headers["x-request-id"])
     (trailer,) = [line for line in lines if line.startswith(": thriftgate ")]
     account = orjson.loads(trailer.removeprefix(": thriftgate "))
 

@@ -8,7 +8,7 @@ import pytest
 from slo.usage import Usage
 from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.sdk import Sdk
-from tests.fakes.sdk_calls import MODELS, TOOLS, City, kept, last, received, used, user
+from tests.fakes.sdk_calls import MODELS, TOOLS, City, last, last_body, receipt_of, usage_of, user
 
 
 def test_a_response_is_created(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
@@ -16,13 +16,13 @@ def test_a_response_is_created(gateway: GatewayFixture, sdk_client: Sdk, model: 
         lambda c: c.responses.with_raw_response.create(model=model, input="Hello.")
     )
     answer = raw.parse()
-    receipt = kept(gateway, raw.headers["x-request-id"])
+    receipt = receipt_of(gateway, raw.headers["x-request-id"])
 
     assert answer.status == "completed"
     assert answer.output_text
     assert receipt.usage == last(gateway).usage
-    assert answer.usage.input_tokens == used(receipt).prompt_tokens
-    assert answer.usage.output_tokens == used(receipt).generated_tokens
+    assert answer.usage.input_tokens == usage_of(receipt).prompt_tokens
+    assert answer.usage.output_tokens == usage_of(receipt).generated_tokens
     assert receipt.endpoint == "responses"
 
 
@@ -90,7 +90,7 @@ def test_reasoning_items_bring_the_signatures_back(
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
     items = [item.model_dump(exclude_none=True) for item in called.output]
     answer = sdk_client.ask(lambda c: c.responses.create(input=[*first, *items, result], **asked))
-    thinking, use = received(gateway)["messages"][1]["content"]
+    thinking, use = last_body(gateway)["messages"][1]["content"]
 
     assert answer.status == "completed"
     assert (thinking["type"], use["type"]) == ("thinking", "tool_use")
@@ -103,7 +103,7 @@ def test_embeddings_are_given_and_counted(gateway: GatewayFixture, sdk_client: S
         lambda c: c.embeddings.with_raw_response.create(model="embed-lab", input=["one", "two"])
     )
     answer = raw.parse()
-    receipt = kept(gateway, raw.headers["x-request-id"])
+    receipt = receipt_of(gateway, raw.headers["x-request-id"])
 
     assert [len(each.embedding) for each in answer.data] == [8, 8]
     assert receipt.usage == Usage(input=answer.usage.prompt_tokens)

@@ -109,7 +109,7 @@ def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
 ) -> None:
     for one in CONVERSATIONS:
         calls = sum(1 for _ in one.calls())
-        moved = list(onlooker.moved(raw_bodies(one), as_sent, ROUTES[regime]))
+        moved = list(onlooker.moves(raw_bodies(one), as_sent, ROUTES[regime]))
 
         assert len(moved) == calls - 1
         assert all(each.block <= len(one.tools) for each in moved)
@@ -149,7 +149,7 @@ def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: W
     rules = {"role": "system", "content": "Be short."}
     said = ([one], [two], [rules, two])
     bodies = [orjson.dumps({"model": "any", "messages": messages}) for messages in said]
-    (moved,) = onlooker.moved(bodies, as_sent, ROUTES["implicit"])
+    (moved,) = onlooker.moves(bodies, as_sent, ROUTES["implicit"])
 
     assert (moved.step, moved.block) == (2, 0)
     assert moved.what.startswith("user text")

@@ -82,7 +82,7 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
         for step, raw in enumerate(BUILT[built](one)):
             body = named(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
-            came = [cluster.arrived(each, body, feature=feature, at=0.0) for each in turns]
+            came = [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in turns]
 
             assert bare(came[0]) == bare(came[-1]), (one.name, step)
             assert mode != "as sent" or regime == "anthropic-breakpoint" or came[0][1] == body
@@ -95,7 +95,8 @@ def test_a_conversation_that_begins_at_both_goes_on_alike_at_both(
     feature = f"auto/well/{regime}"
     bodies = (said(f"twice {regime}", turns, MODELS[regime]) for turns in range(4))
     calls = [
-        [cluster.arrived(each, body, feature=feature, at=0.0) for each in (0, 1)] for body in bodies
+        [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in (0, 1)]
+        for body in bodies
     ]
 
     assert all(bare(one) == bare(other) for one, other in calls[1:])
@@ -123,7 +124,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     lists = []
     for step, (which, tools) in enumerate(zip((0, 1, 0, 1, 0, 1), brought, strict=True)):
         body = said(regime, step, MODELS[regime], tools=tools)
-        _, came = cluster.arrived(which, body, feature=f"{GROWN}/{regime}", at=0.0)
+        _, came = cluster.upstream_request(which, body, feature=f"{GROWN}/{regime}", at=0.0)
         lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
 
     order = [*map(name, brought[0]), name(sends), name(finds)]
@@ -152,7 +153,10 @@ def test_a_layout_that_is_approved_applies_to_new_conversations_alone(cluster: R
         for user in old[regime] + new[regime]:
             body = asks(user, turn, regime)
             turns = (which, 1 - which)
-            came = [cluster.arrived(each, body, feature=learnt(regime), at=0.0) for each in turns]
+            came = [
+                cluster.upstream_request(each, body, feature=learnt(regime), at=0.0)
+                for each in turns
+            ]
             assert bare(came[0]) == bare(came[1])
             assert (ARRIVED in came[0][1]) == (user in new[regime])
 
@@ -178,7 +182,9 @@ def heard(cluster: Replicas, which: int, regime: str, users: Iterator[int]) -> b
 
 
 def is_arranged(cluster: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
-    _, came = cluster.arrived(which, asks(user, turn, regime), feature=learnt(regime), at=0.0)
+    _, came = cluster.upstream_request(
+        which, asks(user, turn, regime), feature=learnt(regime), at=0.0
+    )
     return ARRIVED in came
 
 

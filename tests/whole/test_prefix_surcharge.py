@@ -84,7 +84,7 @@ def test_planned_it_costs_less_from_the_second_call_on(
 ) -> None:
     asked(harness, PlanningMode.OFF)
     asked(harness, mode)
-    spent = harness.spent()
+    spent = harness.spend_by_feature()
     before, after = spent[PlanningMode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
 
     assert before is not None

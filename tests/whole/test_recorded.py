@@ -24,7 +24,7 @@ from tests.fakes.caller import FakeCaller
 from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.recorded_answers import FOLDER, RecordedCall, recorded_calls, replay_gateway
-from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken
+from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken_connection
 
 #: The statuses a caller gets for those recorded; see proxy.providers.failures.
 STATUSES = {200: 200, 400: 400, 401: 502, 404: 404}
@@ -188,7 +188,7 @@ class Streamed:
         return asyncio.run(self._delivered(pieces))
 
     async def _delivered(self, pieces: list[bytes]) -> StreamResult:
-        script = Scripted([*pieces, broken()] if self.dies else pieces, headers=EVENTS)
+        script = Scripted([*pieces, broken_connection()] if self.dies else pieces, headers=EVENTS)
         set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
         caller, told = FakeCaller(), b""
         try:

@@ -65,7 +65,7 @@ class Installation:
         self.start(**settings)
         self.wait_until(lambda: self.written() == {False: 1, True: 1})
         self.gateway.kill()
-        self.wire.cut()
+        self.wire.close_connections()
 
     def written(self) -> dict[bool, int]:
         """Number of keys were written down, by whether they are revoked."""
@@ -229,7 +229,7 @@ def test_calls_of_a_gateway_that_stops_before_the_database_comes_reach_the_next_
 def test_an_outage_while_it_runs_leaves_it_ready_too(installation: Installation) -> None:
     installation.start()
     installation.wait_until(lambda: installation.gateway.probe("/readyz") == (200, _READY))
-    installation.wire.cut()
+    installation.wire.close_connections()
     installation.wait_until(lambda: "notes" in installation.gateway.probe("/readyz")[1])
     status, said = installation.gateway.probe("/readyz")
 

@@ -45,7 +45,7 @@ def gateway(tmp_path: Path, wire: WireCut) -> Iterator[ServeProcess]:
         user, _, _ = parts.netloc.rpartition("@")
         url = parts._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
         with serve_process(tmp_path, catalog, url) as made:
-            wire.cut()
+            wire.close_connections()
             yield made
 
 

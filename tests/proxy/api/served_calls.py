@@ -22,7 +22,7 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
 
 EXACT = Usage(input=36, cache_read=64, output=10)
@@ -76,7 +76,7 @@ def serve_one_call(
         told = table.planning.told
         return ServedCall(taker, transport, ledger.receipts, error, ticks() - before, told)
 
-    done = played(work())
+    done = run_in_instant_time(work())
     assert done.told.count("planned") == done.told.count("ended")
     assert sum(each.final for each in done.receipts) == 1
     assert done.last.final

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 
 _TIMEOUTS = ArrivalTimeouts(headers=10, body_window=10, body_min_rate=100, unread=60)
 
@@ -37,7 +37,7 @@ def test_a_silent_connection_is_cut_off_after_the_headers_timeout():
 
         assert connection.cut == [(10, ArrivalPhase.HEADERS)]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_later_request_has_the_headers_timeout_from_its_first_byte():
@@ -52,7 +52,7 @@ def test_a_later_request_has_the_headers_timeout_from_its_first_byte():
 
         assert connection.cut == [(35, ArrivalPhase.HEADERS)]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_an_idle_connection_is_cut_off_after_the_keep_alive_timeout():
@@ -65,7 +65,7 @@ def test_an_idle_connection_is_cut_off_after_the_keep_alive_timeout():
 
         assert connection.cut == [(130, ArrivalPhase.IDLE)]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 @pytest.mark.parametrize(("size", "cut"), [(999, [(10, ArrivalPhase.BODY)]), (1000, [])])
@@ -80,7 +80,7 @@ def test_a_body_is_cut_off_below_its_rate_and_not_at_it(size, cut):
 
         assert connection.cut == cut
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_body_that_came_fast_and_stops_is_cut_off_in_the_next_window():
@@ -93,7 +93,7 @@ def test_a_body_that_came_fast_and_stops_is_cut_off_in_the_next_window():
 
         assert connection.cut == [(20, ArrivalPhase.BODY)]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_time_in_which_the_gateway_holds_the_caller_back_does_not_count():
@@ -108,7 +108,7 @@ def test_time_in_which_the_gateway_holds_the_caller_back_does_not_count():
 
         assert connection.cut == [(100, ArrivalPhase.BODY)]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_call_that_is_answered_has_no_deadline_of_arrival():
@@ -119,7 +119,7 @@ def test_a_call_that_is_answered_has_no_deadline_of_arrival():
 
         assert connection.cut == []
 
-    played(work())
+    run_in_instant_time(work())
 
 
 @pytest.mark.parametrize("takes", [True, False])
@@ -138,7 +138,7 @@ def test_an_answer_of_which_nothing_is_taken_is_cut_off(takes):
             [(70, ArrivalPhase.ANSWER)],
         )
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_stopped_watch_cuts_nothing_off():
@@ -149,4 +149,4 @@ def test_a_stopped_watch_cuts_nothing_off():
 
         assert connection.cut == []
 
-    played(work())
+    run_in_instant_time(work())

@@ -1,8 +1,8 @@
 import pytest
 
 from proxy.api.cors import with_cors
-from tests.fakes.asgi import Connection, asked, nothing, scope
-from tests.fakes.clock import played
+from tests.fakes.asgi import Connection, answer_of_app, nothing, scope
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import EndpointHarness
 
 APP = "https://app.example.com"
@@ -17,7 +17,9 @@ def called(*origins: str, method: str = "POST", path: str = "/v1/chat/completion
     """A call to a gateway that is open to these origins."""
     harness = EndpointHarness()
     head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
-    return played(asked(with_cors(harness.front, origins), head, Connection([b"{}"])))
+    return run_in_instant_time(
+        answer_of_app(with_cors(harness.front, origins), head, Connection([b"{}"]))
+    )
 
 
 def test_without_origins_the_app_stays_itself():

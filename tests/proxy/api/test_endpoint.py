@@ -9,7 +9,7 @@ from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
 from tests.fakes.asgi import Connection, refusal
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import GONE, EndpointHarness, endpoint_refusal
 from tests.fakes.upstream import Scripted
 
@@ -61,7 +61,7 @@ def test_a_scope_that_is_not_http_goes_to_the_pages():
         await front({"type": "lifespan"}, connection.receive, connection.send)
         assert told == ["lifespan"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 @pytest.mark.parametrize(

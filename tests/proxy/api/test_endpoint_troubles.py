@@ -10,9 +10,9 @@ import pytest
 from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
-from tests.fakes.asgi import Connection, asked, nothing, refusal, scope
+from tests.fakes.asgi import Connection, answer_of_app, nothing, refusal, scope
 from tests.fakes.call_dependencies import FakeEstimator, fake_dependencies
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import EndpointHarness
 from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import SILENCE, Scripted
@@ -22,16 +22,16 @@ def test_a_gateway_that_is_full_says_when_to_come_back():
     harness = EndpointHarness((SILENCE,), max_calls=1)
 
     async def work() -> Connection:
-        first = asyncio.ensure_future(asked(harness.front, scope(), Connection([ASKED])))
+        first = asyncio.ensure_future(answer_of_app(harness.front, scope(), Connection([ASKED])))
         await asyncio.sleep(1)
-        second = await asked(harness.front, scope(), Connection([ASKED]))
+        second = await answer_of_app(harness.front, scope(), Connection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        third = await asked(harness.front, scope(headers={"authorization": ""}))
+        third = await answer_of_app(harness.front, scope(headers={"authorization": ""}))
         assert refusal(third)["code"] == "missing_api_key"
         return second
 
-    full = played(work())
+    full = run_in_instant_time(work())
     assert (full.status, refusal(full)["code"]) == (503, "too_many_calls")
     assert full.headers["retry-after"] == "1"
 
@@ -126,15 +126,15 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
     harness = EndpointHarness((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
 
     async def work() -> Connection:
-        first = asyncio.ensure_future(asked(harness.front, scope(), Connection([ASKED])))
+        first = asyncio.ensure_future(answer_of_app(harness.front, scope(), Connection([ASKED])))
         await asyncio.sleep(1)
         assert harness.room.reserved_bytes == len(ASKED)
-        second = await asked(harness.front, scope(), Connection([ASKED]))
+        second = await answer_of_app(harness.front, scope(), Connection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         return second
 
-    full = played(work())
+    full = run_in_instant_time(work())
     assert (full.status, refusal(full)["code"]) == (503, "too_many_bytes")
     assert full.headers["retry-after"] == "1"
     assert harness.ask().status == 200
@@ -164,12 +164,12 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
     connection = Connection([ASKED])
 
     async def work() -> None:
-        call = asyncio.ensure_future(asked(harness.front, scope(), connection))
+        call = asyncio.ensure_future(answer_of_app(harness.front, scope(), connection))
         await asyncio.sleep(0.5)
         call.cancel()
         await call
 
-    played(work())
+    run_in_instant_time(work())
 
     assert connection.status == 503
     assert refusal(connection)["code"] == "gateway_stopping"
@@ -193,7 +193,9 @@ def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run
     values = [value.replace(b"%d", b"%d" % at) for at in range(times)]
     connection = Connection([begin + b",".join(values) + end])
 
-    _, turns = played(with_loop_turns(asked(harness.front, scope(), connection)))
+    _, turns = run_in_instant_time(
+        with_loop_turns(answer_of_app(harness.front, scope(), connection))
+    )
 
     assert (connection.status, refusal(connection)["code"]) == (413, "too_many_json_values")
     assert turns > 10
@@ -206,7 +208,7 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
     sent = json.dumps({"model": "m", "messages": said}).encode()
 
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(asked(harness.front, scope(), Connection([sent])))
+    taken = asyncio.run(answer_of_app(harness.front, scope(), Connection([sent])))
 
     assert taken.status == 200
 
@@ -214,6 +216,6 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
 def test_embeddings_may_have_more_values_than_a_conversation():
     sent = b'{"model":"m","input":[' + b",".join([b"[1,2,3]"] * 100_000) + b"]}"
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(asked(harness.front, scope("/v1/embeddings"), Connection([sent])))
+    taken = asyncio.run(answer_of_app(harness.front, scope("/v1/embeddings"), Connection([sent])))
 
     assert taken.status == 200

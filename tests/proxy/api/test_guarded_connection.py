@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit
 from proxy.api.guarded_connection import ConnectionGuard
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.api.server_fixtures import ONE, asked, body_of, length, part, start, wired
 
 _GUARD = ConnectionGuard(timeouts=ArrivalTimeouts(headers=5, body_window=5, body_min_rate=10))
@@ -26,7 +26,7 @@ def test_a_connection_that_sends_nothing_is_closed_without_an_answer(sent):
         await asyncio.sleep(0.2)
         assert wire.written == [b"(closed)"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 @pytest.mark.parametrize("sent", [ONE[:3], ONE[:-2]])
@@ -42,7 +42,7 @@ def test_headers_that_do_not_end_are_answered_408(sent):
         assert b'"code":"headers_timeout"' in wire.written[0]
         assert wire.written[1:] == [b"(closed)"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_second_request_without_end_is_answered_408_after_the_first_answer():
@@ -55,7 +55,7 @@ def test_a_second_request_without_end_is_answered_408_after_the_first_answer():
         assert wire.written[0].endswith(b"\r\n\r\nok")
         assert wire.written[1].startswith(b"HTTP/1.1 408 ")
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_body_that_stops_is_answered_408_and_the_app_sees_the_caller_leave():
@@ -72,7 +72,7 @@ def test_a_body_that_stops_is_answered_408_and_the_app_sees_the_caller_leave():
         assert b'"code":"body_timeout"' in wire.written[0]
         assert wire.written[1:] == [b"(closed)"]
 
-    played(work())
+    run_in_instant_time(work())
     assert seen == ["http.request", "http.disconnect"]
 
 
@@ -91,7 +91,7 @@ def test_a_slow_body_above_the_least_rate_is_read_to_its_end():
         await asyncio.sleep(0.1)
         assert wire.written[0].endswith(b"\r\n\r\n" + 50 * b"ten bytes.")
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_without_a_word():
@@ -106,7 +106,7 @@ def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_withou
         assert [each[-2:] for each in wire.written] == [b"no", b"d)"]
         assert wire.is_closing()
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_body_that_stops_behind_an_answer_under_way_is_not_told_of_within_that_answer():
@@ -125,7 +125,7 @@ def test_a_body_that_stops_behind_an_answer_under_way_is_not_told_of_within_that
         assert wire.is_closing()
         assert not any(b" 408 " in each for each in wire.written)
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_caller_that_is_to_wait_for_100_has_time_until_it_is_told_to_go_on():
@@ -141,7 +141,7 @@ def test_a_caller_that_is_to_wait_for_100_has_time_until_it_is_told_to_go_on():
         await asyncio.sleep(10)
         assert wire.is_closing()
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
@@ -160,7 +160,7 @@ def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
             b"HTTP/1.1 200", b"HTTP/1.1 408", b"(closed)",
         ]  # fmt: skip
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_an_answer_that_is_not_taken_is_aborted_even_once_the_connection_closes():
@@ -172,7 +172,7 @@ def test_an_answer_that_is_not_taken_is_aborted_even_once_the_connection_closes(
         assert wire.written[0].endswith(b"ok")
         assert wire.written[1:3] == [b"(closed)", b"(aborted)"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_connection_too_many_from_one_address_is_refused_until_another_ends(caplog):
@@ -195,5 +195,5 @@ def test_a_connection_too_many_from_one_address_is_refused_until_another_ends(ca
         assert taken.written == []
 
     with caplog.at_level(logging.WARNING, "thriftgate.connections"):
-        played(work())
+        run_in_instant_time(work())
     assert [message[:31] for message in caplog.messages] == ["Connection from 192.0.2.1: refu"]

@@ -12,7 +12,7 @@ from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION
 from tests.fakes.asgi import Connection, refusal
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 
 HEAD = Head(200, {"Content-Type": "application/json"}, "gpt-x", ())
@@ -25,13 +25,13 @@ def relay(connection: Connection) -> Relay:
 
 def whole(head: Head, receipt=RECEIPT) -> Connection:
     connection = Connection()
-    played(relay(connection).send_whole(head, COMPLETION, receipt))
+    run_in_instant_time(relay(connection).send_whole(head, COMPLETION, receipt))
     return connection
 
 
 def refused(error: ProxyError) -> Connection:
     connection = Connection()
-    played(relay(connection).refuse(error))
+    run_in_instant_time(relay(connection).refuse(error))
     return connection
 
 
@@ -56,7 +56,7 @@ def test_the_cost_of_earlier_attempts_is_part_of_the_calls_cost():
     caller.wants_trailer = True
     caller.note_attempt(a_receipt(cost_nanos=765_500))
     caller.note_attempt(a_receipt(usage=None, ttft=None, cost_nanos=None))
-    played(caller.send_whole(HEAD, COMPLETION, RECEIPT))
+    run_in_instant_time(caller.send_whole(HEAD, COMPLETION, RECEIPT))
 
     assert connection.headers["x-thriftgate-cost-usd"] == "0.002"
     assert b'"x-thriftgate-cost-usd":"0.002"' in caller.closing_event(RECEIPT)
@@ -139,7 +139,7 @@ def test_a_stream_is_sent_piece_by_piece_without_a_price_in_its_head():
         await caller.send(b"a")
         await caller.end(b"")
 
-    played(work())
+    run_in_instant_time(work())
     assert [message.get("more_body") for message in connection.sent] == [None, True, False]
     assert "x-thriftgate-cost-usd" not in connection.headers
     assert "content-length" not in connection.headers
@@ -155,7 +155,7 @@ def test_a_streams_head_says_what_the_gateway_took_until_then():
     async def work() -> None:
         await Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD)
 
-    played(work())
+    run_in_instant_time(work())
     assert connection.headers["x-thriftgate-overhead-ms"] == "750.00"
 
 
@@ -205,7 +205,7 @@ def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
 
 
 def test_a_caller_is_gone_once_it_disconnects():
-    played(relay(Connection([b"late", b"later"], leaves_after=2.0)).wait_until_gone())
+    run_in_instant_time(relay(Connection([b"late", b"later"], leaves_after=2.0)).wait_until_gone())
 
 
 @pytest.mark.parametrize(

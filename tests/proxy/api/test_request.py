@@ -8,7 +8,7 @@ from proxy.api.request import _NEEDLESS_ESCAPES, read_body, read_head, request_t
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.providers.json_size import MAX_REQUEST
 from tests.fakes.asgi import Connection, scope
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.refusals import refusing
 
@@ -261,7 +261,7 @@ def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
 
 def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
     with BodyMemoryLimit(each=limit, all_together=limit).reserve() as claim:
-        return played(read_body(connection.receive, length, claim))
+        return run_in_instant_time(read_body(connection.receive, length, claim))
 
 
 @pytest.mark.parametrize("pieces", [[b""], [b"abc"], [b"a", b"", b"bc"], [b"0123456789"]])
@@ -294,7 +294,7 @@ def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
         refusing(413) as caught,
         BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room,
     ):
-        played(read_body(connection.receive, 0, room, json_limit=MAX_REQUEST))
+        run_in_instant_time(read_body(connection.receive, 0, room, json_limit=MAX_REQUEST))
 
     assert caught.value.code == "too_many_json_values"
     assert not connection._pieces
@@ -307,7 +307,7 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
         with BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room:
             return await read_body(Connection([sent]).receive, 0, room, json_limit=MAX_REQUEST)
 
-    body, turns = played(with_loop_turns(work()))
+    body, turns = run_in_instant_time(with_loop_turns(work()))
     assert body == sent
     assert turns > 2 * len(sent) // 65_536
 

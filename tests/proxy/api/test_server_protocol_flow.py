@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.api.server_fixtures import (
     LAST,
     ONE,
@@ -174,7 +174,7 @@ def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
         await asyncio.sleep(10)
         assert wire.written[-1] == b"(closed)"
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_connection_is_kept_while_a_request_arrives() -> None:
@@ -191,7 +191,7 @@ def test_a_connection_is_kept_while_a_request_arrives() -> None:
         await asyncio.sleep(1)
         assert wire.is_closing()
 
-    played(work())
+    run_in_instant_time(work())
 
 
 async def test_a_connection_that_is_idle_for_too_long_is_closed() -> None:
@@ -261,7 +261,7 @@ def test_a_head_leaves_with_the_first_piece_behind_it_in_one_write():
         await turns()
         assert [each[-4:] for each in wire.written] == [b"\r\nab", b"cd"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_head_whose_body_takes_its_time_leaves_at_once():
@@ -278,7 +278,7 @@ def test_a_head_whose_body_takes_its_time_leaves_at_once():
         await asyncio.sleep(1)
         assert wire.written[1:] == [b"ok"]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_large_piece_is_not_copied_behind_its_head():
@@ -295,4 +295,4 @@ def test_a_large_piece_is_not_copied_behind_its_head():
         assert wire.written[0].endswith(b"\r\n\r\n")
         assert wire.written[1] == body
 
-    played(work())
+    run_in_instant_time(work())

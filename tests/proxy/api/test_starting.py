@@ -3,15 +3,15 @@ import json
 from starlette.types import Receive, Scope, Send
 
 from proxy.api.starting import STARTING, SwitchableApp, starting_app
-from tests.fakes.asgi import asked, scope
-from tests.fakes.clock import played
+from tests.fakes.asgi import answer_of_app, scope
+from tests.fakes.clock import run_in_instant_time
 
 _APP = starting_app(lambda: "call_1")
 
 
 def test_a_gateway_that_starts_is_alive_and_not_ready():
-    alive = played(asked(_APP, scope("/healthz", "GET")))
-    ready = played(asked(_APP, scope("/readyz", "GET")))
+    alive = run_in_instant_time(answer_of_app(_APP, scope("/healthz", "GET")))
+    ready = run_in_instant_time(answer_of_app(_APP, scope("/readyz", "GET")))
 
     assert (alive.status, json.loads(alive.body)) == (200, {"status": "ok"})
     assert ready.status == 503
@@ -20,7 +20,7 @@ def test_a_gateway_that_starts_is_alive_and_not_ready():
 
 def test_a_gateway_that_starts_refuses_calls_and_pages_in_the_error_envelope():
     for path in ("/v1/chat/completions", "/v1/models", "/admin", "/metrics"):
-        got = played(asked(_APP, scope(path, "POST")))
+        got = run_in_instant_time(answer_of_app(_APP, scope(path, "POST")))
 
         assert got.status == 503
         assert got.headers["retry-after"] == "5"
@@ -34,7 +34,10 @@ def test_a_switchable_app_answers_by_the_app_it_has_been_given_last():
         await send({"type": "http.response.body", "body": b""})
 
     switch = SwitchableApp(_APP)
-    before = played(asked(switch, scope("/v1/models", "GET"))).status
+    before = run_in_instant_time(answer_of_app(switch, scope("/v1/models", "GET"))).status
     switch.app = ready
 
-    assert (before, played(asked(switch, scope("/v1/models", "GET"))).status) == (503, 204)
+    assert (
+        before,
+        run_in_instant_time(answer_of_app(switch, scope("/v1/models", "GET"))).status,
+    ) == (503, 204)

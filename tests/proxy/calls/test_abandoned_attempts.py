@@ -41,7 +41,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken_connection
 from tests.proxy.api.served_calls import serve_one_call
 
 BILLS = route("bills", bills_abandoned=True, max_output=4096)
@@ -102,7 +102,7 @@ def test_an_attempt_that_the_gateway_leaves_may_be_billed(reason):
     assert not may_be_billed(attempt(STOPS), reason, None)
 
 
-@pytest.mark.parametrize("reason", [None, broken()])
+@pytest.mark.parametrize("reason", [None, broken_connection()])
 def test_an_attempt_that_ended_at_the_upstream_is_not(reason):
     assert not may_be_billed(attempt(), reason, None)
 

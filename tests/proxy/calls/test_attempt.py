@@ -33,7 +33,7 @@ from tests.fakes.answers import (
 from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, fake_dependencies, route
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import (
     CONNECTING,
     SILENCE,
@@ -42,7 +42,7 @@ from tests.fakes.upstream import (
     Piece,
     Scripted,
     billed_and_malformed,
-    broken,
+    broken_connection,
 )
 from tests.proxy.api.served_calls import streamed
 
@@ -92,7 +92,7 @@ def opened(
         assert all(each.closed for each in transport.exchanges)
         return found
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 def told(table: Dependencies) -> list[str]:
@@ -123,7 +123,7 @@ def test_an_answer_is_brought_to_its_first_content():
     ("script", "code", "was_accepted"),
     [
         (failing(503), "upstream_overloaded", False),
-        (broken(), "upstream_connection_broken", False),
+        (broken_connection(), "upstream_connection_broken", False),
         (billed_and_malformed(), "upstream_malformed", True),
         (stream(After(1.0, b"")), "upstream_failed_early", True),
         (stream(event({"error": {"message": "no"}})), "upstream_error", False),
@@ -185,7 +185,7 @@ def test_an_unmodified_attempt_is_not_planned_and_still_ended():
     assert told(made.context.deps) == ["begun", "ended"]
     assert made.info.notes == ("the planned prompt was refused, so it was sent unmodified",)
     assert made.changed_plan is None
-    assert made.refused_plan(broken()) is None
+    assert made.refused_plan(broken_connection()) is None
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_its_route_is_known_by_how_it_did():
         await run(made, transport)
         lanes = made.context.deps.route_health
         for n in range(4):
-            lanes.record_outcome(ONE, broken(), ticks(), ticks() + n)
+            lanes.record_outcome(ONE, broken_connection(), ticks(), ticks() + n)
         return lanes.health_of(ONE).breaker.state(ticks() + 4)
 
     assert opened(failing(500), then=fail) is BreakerState.OPEN
@@ -259,7 +259,7 @@ class PlayedTicket:
     [
         (stream(After(3.0, STREAM)), ["sent", "begun"]),
         (failing(503), ["sent", None]),
-        (broken(), ["sent", None]),
+        (broken_connection(), ["sent", None]),
     ],
 )
 def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, expected):
@@ -281,7 +281,7 @@ def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
         line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         return Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
 
-    made = played(work())
+    made = run_in_instant_time(work())
 
     assert made.info.headers == {"x-thriftgate-replica": "house:1; warm: 3 of 4 tokens"}
     assert made.info.replica == "house:1; warm: 3 of 4 tokens"

@@ -13,7 +13,7 @@ from proxy.calls.deadlines import (
 )
 from proxy.errors import CallerError
 from tests.fakes.call_dependencies import LoopTasks
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 
 
 class Leaving:
@@ -57,7 +57,7 @@ def test_an_instant_call_is_not_watched_at_all():
         assert pending() == 0
         return gone.heard
 
-    assert played(work()) == 0
+    assert run_in_instant_time(work()) == 0
 
 
 def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
@@ -85,7 +85,7 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
         assert pending() == 0
         return heard
 
-    assert played(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
+    assert run_in_instant_time(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
 
 
 def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
@@ -105,7 +105,7 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
         calls = (waited(watches, Leaving()), waited(watches, None))
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    unwatched, watched = played(work())
+    unwatched, watched = run_in_instant_time(work())
     assert unwatched is None
     assert isinstance(watched, _UpstreamTimeout)
 
@@ -128,7 +128,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
         await asyncio.sleep(0)
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_new_wait_replaces_the_one_before():
@@ -138,7 +138,7 @@ def test_a_new_wait_replaces_the_one_before():
                 watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
                 await asyncio.sleep(2)
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_nothing_is_late_while_the_call_rests():
@@ -152,7 +152,7 @@ def test_nothing_is_late_while_the_call_rests():
                 await asyncio.sleep(60)
             assert isinstance(watch.take_cancel_reason(), _UpstreamTimeout)
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_caller_that_leaves_ends_the_call():
@@ -160,7 +160,7 @@ def test_a_caller_that_leaves_ends_the_call():
         with pytest.raises(ClientDisconnected):
             await watched(Leaving(4), AwaitedEvent.FIRST_BYTE, 50)
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_call_that_was_told_may_go_on_and_is_watched_again():
@@ -177,7 +177,7 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
             await asyncio.sleep(100)
         return reasons
 
-    assert played(work()) == [_UpstreamTimeout, _UpstreamTimeout]
+    assert run_in_instant_time(work()) == [_UpstreamTimeout, _UpstreamTimeout]
 
 
 def test_no_listener_outlives_a_call():
@@ -189,7 +189,7 @@ def test_no_listener_outlives_a_call():
         (listener,) = tasks._tasks
         return listener.cancelled()
 
-    assert played(work())
+    assert run_in_instant_time(work())
 
 
 def test_no_timer_outlives_a_call_whose_caller_left():
@@ -202,7 +202,7 @@ def test_no_timer_outlives_a_call_whose_caller_left():
         await asyncio.sleep(0)
         assert pending() == 0
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_cancellation_by_others_is_not_taken_back():
@@ -213,7 +213,7 @@ def test_a_cancellation_by_others_is_not_taken_back():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    played(stop())
+    run_in_instant_time(stop())
 
 
 def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
@@ -232,7 +232,7 @@ def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    played(both())
+    run_in_instant_time(both())
 
 
 def test_a_lateness_says_what_was_waited_for():

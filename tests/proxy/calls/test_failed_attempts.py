@@ -37,8 +37,8 @@ from tests.fakes.call_dependencies import (
     route,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import FakeTransport, broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import FakeTransport, broken_connection
 
 
 class FakeWatchdog(NoWatchdog):
@@ -63,7 +63,7 @@ def opening(
 
 
 def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
-    (found,) = played(work).receipts
+    (found,) = run_in_instant_time(work).receipts
     assert (found.attempt, found.route, found.reroute_reason) == (3, "one/m", "moved")
     return found
 
@@ -86,7 +86,7 @@ def test_an_attempt_that_the_gateway_would_not_send_is_recorded_as_refused():
 def test_an_attempt_that_an_upstream_worked_on_is_counted(final):
     async def work() -> FakeLedger:
         made, ledger, watch = opening()
-        await record_failed(made, broken(), final=final)
+        await record_failed(made, broken_connection(), final=final)
         assert watch.waits is None
         return ledger
 
@@ -112,7 +112,7 @@ def test_usage_reported_by_a_failure_is_no_estimate(keep, said, usage, estimated
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
         made.failed_meter = heard(usage=said)
-        await keep(made, broken())
+        await keep(made, broken_connection())
         return ledger
 
     found = receipt(work())
@@ -124,7 +124,7 @@ def test_usage_reported_by_a_failure_is_no_estimate(keep, said, usage, estimated
 def test_an_attempt_that_no_upstream_accepted_costs_nothing():
     async def work() -> FakeLedger:
         made, ledger, _ = opening(was_taken=False)
-        await record_failed(made, broken(), final=True)
+        await record_failed(made, broken_connection(), final=True)
         return ledger
 
     found = receipt(work())
@@ -135,9 +135,9 @@ def test_an_attempt_that_no_upstream_accepted_costs_nothing():
 @pytest.mark.parametrize(
     ("keep", "final"),
     [
-        (lambda made: record_failed(made, broken(), final=False), True),
-        (lambda made: record_failed(made, broken(), final=True), True),
-        (lambda made: record_superseded(made, broken()), False),
+        (lambda made: record_failed(made, broken_connection(), final=False), True),
+        (lambda made: record_failed(made, broken_connection(), final=True), True),
+        (lambda made: record_superseded(made, broken_connection()), False),
     ],
 )
 def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, final):
@@ -161,7 +161,7 @@ def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, fin
 def test_a_superseded_attempt_never_ends_its_call():
     async def work() -> FakeLedger:
         made, ledger, _ = opening()
-        await record_superseded(made, broken())
+        await record_superseded(made, broken_connection())
         return ledger
 
     assert receipt(work()).final is False
@@ -200,7 +200,7 @@ def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, es
         made, ledger, _ = opening()
         made.failed_meter = Meter(openai_usage, streamed=False)
         made.failed_meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
-        await record_failed(made, broken(), final=True)
+        await record_failed(made, broken_connection(), final=True)
         return ledger
 
     found = receipt(work())

@@ -18,7 +18,7 @@ def test_an_answer_in_time_runs_alone():
     done = race(late(5.0))
 
     assert done.caller.body == SHOWN
-    assert done.told == [(0, "answered", "", True)]
+    assert done.summary == [(0, "answered", "", True)]
     assert done.receipts[0].ttft == pytest.approx(5.0)
 
 
@@ -27,7 +27,7 @@ def test_a_late_answer_is_hedged_and_the_first_to_begin_is_the_calls():
 
     assert done.caller.body == SHOWN
     assert done.took == pytest.approx(7.0)  # 0.6 of the deadline, and a second
-    assert done.told == [(0, "failed", "hedge_lost", False), (1, "answered", "", True)]
+    assert done.summary == [(0, "failed", "hedge_lost", False), (1, "answered", "", True)]
     assert [each.route for each in done.receipts if each.final] == ["two/m"]
 
 
@@ -43,7 +43,7 @@ def test_the_first_may_win_after_all():
     done = race(late(7.0), late(9.0))
 
     assert done.took == pytest.approx(7.0)
-    assert done.told == [(0, "answered", "", True), (1, "failed", "hedge_lost", False)]
+    assert done.summary == [(0, "answered", "", True), (1, "failed", "hedge_lost", False)]
 
 
 def test_a_role_alone_and_keep_alives_are_no_content():
@@ -58,14 +58,14 @@ def test_without_a_hedge_in_the_budget_the_deadline_gives_the_late_one_up():
     done = race(late(50.0), late(2.0), calls_before=0)
 
     assert done.took == pytest.approx(12.0)
-    assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
+    assert done.summary == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
 
 
 def test_going_on_to_another_route_is_no_retry():
     done = race(late(50.0), late(1.0), calls_before=0, before=_spend_retries)
 
     assert done.took == pytest.approx(11.0)
-    assert done.told == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
+    assert done.summary == [(0, "failed", "ttft_deadline", False), (1, "answered", "", True)]
 
 
 def test_the_last_route_has_no_deadline():
@@ -92,7 +92,7 @@ def test_a_last_resort_is_not_taken_because_others_are_late():
     done = race(late(50.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.took == pytest.approx(50.0)
-    assert done.told == [(0, "answered", "", True)]
+    assert done.summary == [(0, "answered", "", True)]
 
 
 def test_a_last_resort_is_taken_where_the_others_fail():

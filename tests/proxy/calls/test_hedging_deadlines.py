@@ -21,8 +21,8 @@ from slo.breaker import BASE_EJECTION_S, CONSECUTIVE_FAILURES
 from tests.fakes.answers import SHOWN, STREAM, stream
 from tests.fakes.call_dependencies import fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
@@ -54,7 +54,7 @@ class TimedTransport(FakeTransport):
         luck = random.Random(f"{self.call} {upstream.name}")  # noqa: S311 - repeatable, not secret
         seconds = self._paces[upstream.name](luck)
         if seconds is None:
-            self._scripts = [broken()]
+            self._scripts = [broken_connection()]
         elif seconds == inf:
             self._scripts = [SILENCE]
         else:
@@ -120,7 +120,7 @@ def calls(
             await asyncio.sleep(0.5)
         return took
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 class FixedDecision:

@@ -27,9 +27,9 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.hedged_calls import DEADLINE, LONG, FixedDecision, late, race
-from tests.fakes.upstream import SILENCE, After, FakeTransport, broken
+from tests.fakes.upstream import SILENCE, After, FakeTransport, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, streamed
 
 THREE = route("three")
@@ -63,7 +63,7 @@ def test_a_hedge_that_fails_leaves_the_first_alone():
     done = race(late(15.0), failing(500))
 
     assert done.took == pytest.approx(15.0)
-    assert done.told == [(0, "answered", "", True), (1, "failed", "upstream_error", False)]
+    assert done.summary == [(0, "answered", "", True), (1, "failed", "upstream_error", False)]
 
 
 def test_where_both_fail_the_call_fails_with_the_last():
@@ -106,16 +106,16 @@ def test_an_answer_that_won_breaks_like_any_other():
 def test_a_hedge_that_lost_says_nothing_of_its_route():
     done = race(late(7.0), SILENCE)
     for _ in range(4):  # a fifth in a row, and it would be left alone for a while
-        done.table.route_health.record_outcome(TWO, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(TWO, broken_connection(), 2e9, 2e9 + 1)
 
-    assert done.told[1] == (1, "failed", "hedge_lost", False)
+    assert done.summary[1] == (1, "failed", "hedge_lost", False)
     assert done.table.route_health.health_of(TWO).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
 
 def test_a_route_that_was_given_up_for_its_lateness_is_not_taken_to_fail():
     done = race(late(50.0), late(2.0), calls_before=0)
     for _ in range(4):
-        done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(ONE, broken_connection(), 2e9, 2e9 + 1)
 
     assert done.table.route_health.health_of(ONE).breaker.state(2e9 + 2) is BreakerState.CLOSED
 
@@ -124,10 +124,10 @@ def test_a_stalled_attempt_is_given_up_for_the_last_resort_and_counts_as_failed(
     small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
     done = race(SILENCE, late(1.0), choices=(RouteChoice(ONE, "m"), small), patience=PATIENT)
     for _ in range(4):
-        done.table.route_health.record_outcome(ONE, broken(), 2e9, 2e9 + 1)
+        done.table.route_health.record_outcome(ONE, broken_connection(), 2e9, 2e9 + 1)
 
     assert done.took == pytest.approx(10 * DEADLINE + 1)
-    assert done.told == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
+    assert done.summary == [(0, "failed", "ttft_hang", False), (1, "answered", "", True)]
     assert done.table.route_health.health_of(ONE).breaker.state(2e9 + 2) is BreakerState.OPEN
 
 
@@ -136,14 +136,14 @@ def test_where_a_hedge_is_late_too_a_third_route_follows():
     done = race(SILENCE, SILENCE, late(1.0), choices=choices, patience=PATIENT)
 
     assert done.took == pytest.approx(6.0 + DEADLINE + 1)  # the hedge, its deadline, a second
-    assert [error for _, _, error, _ in done.told] == ["ttft_deadline", "ttft_deadline", ""]
+    assert [error for _, _, error, _ in done.summary] == ["ttft_deadline", "ttft_deadline", ""]
 
 
 def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
     done = race(SILENCE, failing(500), leaves_after=8.0)
 
     assert isinstance(done.error, ClientDisconnected)
-    assert done.told == [
+    assert done.summary == [
         (0, "hung_up", "caller_hung_up", True),
         (1, "failed", "upstream_error", False),
     ]
@@ -176,12 +176,12 @@ def test_a_late_answer_is_waited_for_where_the_next_route_fails_just_now():
     done = race(late(50.0), before=lambda table: _leave_alone(table, TWO))
 
     assert done.took == pytest.approx(50.0)
-    assert done.told == [(0, "answered", "", True)]
+    assert done.summary == [(0, "answered", "", True)]
 
 
 def _leave_alone(table: Dependencies, bad: Route) -> None:
     for _ in range(5):
-        table.route_health.record_outcome(bad, broken(), ticks(), ticks())
+        table.route_health.record_outcome(bad, broken_connection(), ticks(), ticks())
 
 
 @pytest.mark.parametrize("turns", range(8))
@@ -193,7 +193,7 @@ def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
 
 
 @pytest.mark.parametrize("again", [None, 0.1, 0.7])
-@pytest.mark.parametrize("error", [None, broken()])
+@pytest.mark.parametrize("error", [None, broken_connection()])
 @pytest.mark.parametrize("calls_before", [1000, 0])
 @pytest.mark.parametrize("at", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
 def test_attempts_that_take_their_time_to_end_are_waited_for(at, calls_before, error, again):
@@ -241,7 +241,7 @@ def stopped(
         assert told.count("planned") == told.count("ended")
         return sorted((each.attempt, each.error, each.final) for each in ledger.receipts)
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 class SlowRefusal(HoldsNothing):
@@ -275,14 +275,14 @@ def test_a_long_prompt_is_not_read_twice():
     long = STREAMED.replace(b"Hello", b"x" * 40_000)
     done = race(late(9.0), asking=call(long))
 
-    assert done.told == [(0, "answered", "", True)]
+    assert done.summary == [(0, "answered", "", True)]
 
 
 def test_a_refused_hedge_does_not_fail_the_attempt_under_way():
     done = race(late(8.0), limits=Refusing(after=1))
 
     assert done.caller.body == SHOWN
-    assert done.told == [
+    assert done.summary == [
         (0, "answered", "", True),
         (1, "refused", "budget_exceeded", False),
     ]
@@ -292,7 +292,7 @@ def test_a_mistake_of_ours_in_one_attempt_leaves_the_other_alone():
     done = race(late(8.0), limits=Refusing(after=1, error=ZeroDivisionError()))
 
     assert done.caller.body == SHOWN
-    assert done.told[1] == (1, "failed", "gateway_interrupted", False)
+    assert done.summary[1] == (1, "failed", "gateway_interrupted", False)
 
 
 class Refusing(HoldsNothing):

@@ -17,7 +17,7 @@ from proxy.records.timeline import Timeline
 from tests.fakes.answers import STREAM, stream
 from tests.fakes.call_dependencies import fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport
 from tests.proxy.api.served_calls import ONE, TWO, streamed
 from tests.proxy.calls.test_hedging_deadlines import PATIENCE, FixedDecision
@@ -92,7 +92,7 @@ def last_phase(
                 await asyncio.sleep(1 / RATE)
         return took
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 @pytest.mark.parametrize(

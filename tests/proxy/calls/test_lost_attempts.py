@@ -6,7 +6,7 @@ import pytest
 
 from proxy.calls.lost_attempts import LostAttempt
 from proxy.calls.ports import CallContext
-from tests.fakes.upstream import broken
+from tests.fakes.upstream import broken_connection
 from tests.proxy.calls.sequenced_routes import course, line
 
 DEADLINE = 1.0
@@ -72,6 +72,8 @@ def test_an_attempt_that_lost_late_on_a_route_that_is_tried_again_is_a_failure(w
     attempt = lost(on, waited_s)
     assert not attempt.is_failed_probe(on)
     for _ in range(5):
-        on.deps.route_health.record_outcome(attempt.attempt.choice.route, broken(), 950.0, 951.0)
+        on.deps.route_health.record_outcome(
+            attempt.attempt.choice.route, broken_connection(), 950.0, 951.0
+        )
 
     assert attempt.is_failed_probe(on) == fails

@@ -20,18 +20,18 @@ from tests.fakes.streams import (
     DONE,
     MESSAGES,
     RESPONSES,
+    chat_usage,
     chunk,
     event,
-    metered,
-    named,
+    meter_of,
+    named_event,
     usages,
-    used,
 )
 
 
 @pytest.mark.parametrize(("stream", "name"), [(CHAT, "chatcmpl-1"), (RESPONSES, "resp_1")])
 def test_a_stream_is_read_to_its_end(stream: list[bytes], name: str) -> None:
-    meter = metered(*stream)
+    meter = meter_of(*stream)
 
     assert meter.usage == Usage(input=9, output=2)
     assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, True, False)
@@ -42,14 +42,16 @@ def test_a_stream_is_read_to_its_end(stream: list[bytes], name: str) -> None:
 
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 def test_a_stream_that_is_cut_is_not_finished(stream: list[bytes]) -> None:
-    meter = metered(*stream[:-2])
+    meter = meter_of(*stream[:-2])
 
     assert (meter.has_begun, meter.is_finished, meter.is_broken) == (True, False, False)
     assert meter.delivered_text() == "Hello"
 
 
 def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
-    meter = metered(b": keep-alive\n\n", named("ping"), b"event: ping\ndata: {}\n\n", b"\n\n")
+    meter = meter_of(
+        b": keep-alive\n\n", named_event("ping"), b"event: ping\ndata: {}\n\n", b"\n\n"
+    )
 
     assert not meter.has_begun
     meter.feed(CHAT[1])
@@ -57,7 +59,7 @@ def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
 
 
 def test_an_error_before_anything_else_begins_nothing() -> None:
-    meter = metered(event({"error": {"message": "Overloaded"}}))
+    meter = meter_of(event({"error": {"message": "Overloaded"}}))
 
     assert (meter.has_begun, meter.is_broken, meter.upstream_id) == (False, True, "")
 
@@ -70,20 +72,20 @@ def test_an_error_before_anything_else_begins_nothing() -> None:
         event({"message": "Overloaded", "code": "x"}, "error"),
         event({"type": "overloaded", "code": "x"}, "error"),
         b"event: error\ndata: Overloaded\n\n",
-        named("error", error={"type": "overloaded_error"}),
-        named("error", message="Overloaded", code=None),
+        named_event("error", error={"type": "overloaded_error"}),
+        named_event("error", message="Overloaded", code=None),
     ],
 )
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 def test_an_error_midway_breaks_the_answer(stream: list[bytes], run: bytes) -> None:
-    assert metered(*stream[:2], run).is_broken
-    assert not metered(*stream).is_broken
+    assert meter_of(*stream[:2], run).is_broken
+    assert not meter_of(*stream).is_broken
 
 
 @pytest.mark.parametrize("kind", ["response.incomplete", "response.failed"])
 def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> None:
     usage = {"input_tokens": 9, "output_tokens": 1}
-    meter = metered(*RESPONSES[:2], named(kind, response={"usage": usage}))
+    meter = meter_of(*RESPONSES[:2], named_event(kind, response={"usage": usage}))
 
     assert meter.is_finished
     assert meter.is_broken == (kind == "response.failed")
@@ -93,13 +95,13 @@ def test_a_response_that_is_not_completed_has_ended_all_the_same(kind: str) -> N
 @pytest.mark.parametrize(
     ("wrong", "billed"),
     [
-        (named("response.failed", response={"id": "r", "usage": {"input_tokens": 9}}), True),
-        (event({"id": "r", "error": {"message": "no"}, "usage": used(9, 1)}), True),
+        (named_event("response.failed", response={"id": "r", "usage": {"input_tokens": 9}}), True),
+        (event({"id": "r", "error": {"message": "no"}, "usage": chat_usage(9, 1)}), True),
         (event({"id": "r", "error": {"message": "no"}, "usage": None}), False),
     ],
 )
 def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, billed: bool) -> None:
-    meter = metered(wrong)
+    meter = meter_of(wrong)
 
     assert (meter.is_broken, meter.has_final_usage, meter.upstream_id) == (True, billed, "r")
     assert (meter.usage is not None) == billed
@@ -109,16 +111,17 @@ def test_a_failure_may_say_what_was_used_and_of_which_answer(wrong: bytes, *, bi
 @pytest.mark.parametrize("before", [1, 3])
 def test_chunks_after_an_error_are_not_metered(stream: list[bytes], before: int) -> None:
     events = [*stream[:before], event({"error": {"message": "no"}}), *stream[before:], DONE]
-    until = metered(*stream[:before])
+    until = meter_of(*stream[:before])
 
-    for meter in (metered(*events), metered(b"".join(events))):
+    for meter in (meter_of(*events), meter_of(b"".join(events))):
         assert (meter.has_begun, meter.usage) == (until.has_begun, until.usage)
         assert (meter.is_broken, meter.is_finished) == (True, False)
 
 
 def test_a_transcription_ends_with_its_last_event() -> None:
-    meter = metered(
-        named("transcript.text.delta", delta="Hi"), named("transcript.text.done", text="Hi")
+    meter = meter_of(
+        named_event("transcript.text.delta", delta="Hi"),
+        named_event("transcript.text.done", text="Hi"),
     )
 
     assert meter.is_finished
@@ -127,19 +130,19 @@ def test_a_transcription_ends_with_its_last_event() -> None:
 
 def test_an_id_that_never_comes_is_not_looked_for_for_ever() -> None:
     nameless = event({"choices": []})
-    meter = metered(nameless, nameless, event({"id": "late", "choices": []}))
+    meter = meter_of(nameless, nameless, event({"id": "late", "choices": []}))
 
     assert meter.upstream_id == "late"
-    assert metered(*[nameless] * 8, event({"id": "too late", "choices": []})).upstream_id == ""
+    assert meter_of(*[nameless] * 8, event({"id": "too late", "choices": []})).upstream_id == ""
 
 
 @pytest.mark.parametrize("name", [7, "", None, {"a": 1}])
 def test_an_id_that_is_no_name_is_none(name: object) -> None:
-    assert metered(event({"id": name, "message": "odd", "response": 3})).upstream_id == ""
+    assert meter_of(event({"id": name, "message": "odd", "response": 3})).upstream_id == ""
 
 
 def test_text_beyond_the_bound_is_not_kept() -> None:
-    meter = metered(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
+    meter = meter_of(*CHAT, bound=len(CHAT[0]) + len(CHAT[1]))
 
     assert meter.delivered_text() == "Hel"
     assert meter._kept == list(CHAT[:2])
@@ -147,10 +150,14 @@ def test_text_beyond_the_bound_is_not_kept() -> None:
 
 
 def test_a_json_answer_is_a_stream_of_one_piece() -> None:
-    message = {"role": "assistant", "content": "Hello", "usage": used(1, 1)}
+    message = {"role": "assistant", "content": "Hello", "usage": chat_usage(1, 1)}
     meter = metered_answer(
         orjson.dumps(
-            {"id": "chatcmpl-1", "choices": [{"index": 0, "message": message}], "usage": used(9, 2)}
+            {
+                "id": "chatcmpl-1",
+                "choices": [{"index": 0, "message": message}],
+                "usage": chat_usage(9, 2),
+            }
         )
     )
 
@@ -190,7 +197,14 @@ pieces = st.sampled_from(
     ["Hi ", "usage", '{"usage":{"prompt_tokens":1}}', "[DONE]", "error", "\n\n", "é", ""]
 )
 oddities = st.sampled_from(
-    [b": ping\n\n", named("ping"), b"data: {\n\n", event({"error": {"code": 1}}), event([1]), DONE]
+    [
+        b": ping\n\n",
+        named_event("ping"),
+        b"data: {\n\n",
+        event({"error": {"code": 1}}),
+        event([1]),
+        DONE,
+    ]
 )
 chats = st.lists(st.builds(chunk, pieces, usage=usages) | oddities, max_size=12)
 streams = (chats | st.sampled_from([CHAT, RESPONSES, MESSAGES])).map(b"".join)
@@ -206,7 +220,7 @@ def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: 
         if run := frames.feed(stream[start:end]):
             meter.feed(run)
 
-    assert observed(meter) == observed(metered(stream))
+    assert observed(meter) == observed(meter_of(stream))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +231,7 @@ def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: 
         (b'data: {"choices": [{"finish_reason" : "length"}]}\n\n', True),
         (chunk('{"finish_reason":"stop"}'), False),
         (MESSAGES[5], True),
-        (named("message_delta", delta={"stop_reason": None}), False),
+        (named_event("message_delta", delta={"stop_reason": None}), False),
         (DONE, True),
     ],
 )
@@ -244,7 +258,7 @@ def ended(index: int, **rest: object) -> bytes:
     return event({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}], **rest})
 
 
-USAGE = event({"choices": [], "usage": used(9, 2)})
+USAGE = event({"choices": [], "usage": chat_usage(9, 2)})
 
 
 @pytest.mark.parametrize(
@@ -252,12 +266,12 @@ USAGE = event({"choices": [], "usage": used(9, 2)})
     [
         ([ended(0)], 1, False),
         ([ended(0), USAGE], 1, True),
-        ([ended(0, usage=used(9, 2))], 1, True),
+        ([ended(0, usage=chat_usage(9, 2))], 1, True),
         ([USAGE, ended(0)], 1, False),
         ([ended(0), USAGE], 2, False),
         ([ended(0), ended(0), USAGE], 2, False),
         ([ended(0), ended(1), USAGE], 2, True),
-        ([ended(0), ended(1), event({"usage": used(9, 0)})], 2, False),
+        ([ended(0), ended(1), event({"usage": chat_usage(9, 0)})], 2, False),
         ([ended(0), USAGE], None, False),
         ([DONE], None, True),
         (MESSAGES[:5], 1, False),
@@ -272,7 +286,7 @@ def test_an_answer_has_ended_once_usage_follows_the_end_of_every_choice(
     choices: int | None,
     has_ended: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    assert metered(chunk("Hello"), *runs).has_ended(choices) is has_ended
+    assert meter_of(chunk("Hello"), *runs).has_ended(choices) is has_ended
 
 
 @pytest.mark.parametrize("body", [b'{"choices": [', b"[]", b"<html>", b"\xff", b""])
@@ -293,7 +307,7 @@ def test_a_body_that_is_a_json_object_is_read(body: bytes) -> None:
 
 @pytest.mark.parametrize(("stream", "openings"), [(CHAT, 1), (RESPONSES, 1), (MESSAGES, 3)])
 def test_an_answer_begins_with_its_first_content(stream: list[bytes], openings: int) -> None:
-    meter = metered(*stream[:openings])
+    meter = meter_of(*stream[:openings])
     assert not meter.has_begun
     assert meter.upstream_id
     meter.feed(stream[openings])
@@ -303,16 +317,16 @@ def test_an_answer_begins_with_its_first_content(stream: list[bytes], openings: 
 
 @pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
 def test_an_error_after_the_opening_begins_nothing(stream: list[bytes]) -> None:
-    failed = named("response.failed", response={"error": {"code": "server_error"}})
+    failed = named_event("response.failed", response={"error": {"code": "server_error"}})
 
-    for wrong in (failed, event({"error": {"message": "Overloaded"}}), named("error")):
-        meter = metered(stream[0], wrong)
+    for wrong in (failed, event({"error": {"message": "Overloaded"}}), named_event("error")):
+        meter = meter_of(stream[0], wrong)
         assert (meter.has_begun, meter.is_broken) == (False, True)
 
 
 def test_an_answer_that_is_empty_but_whole_has_begun() -> None:
-    assert metered(CHAT[0], DONE).has_begun
-    assert not metered(DONE).has_begun
+    assert meter_of(CHAT[0], DONE).has_begun
+    assert not meter_of(DONE).has_begun
 
 
 #: More keys than are parsed on the event loop.

@@ -10,11 +10,11 @@ from tests.fakes.streams import (
     CHAT,
     DONE,
     MESSAGES,
+    chat_usage,
     chunk,
     event,
-    metered,
-    named,
-    used,
+    meter_of,
+    named_event,
 )
 
 SAID = {"type": "tools_changed", "cache_missed_input_tokens": 7}
@@ -22,7 +22,7 @@ CACHE_MISS = {"diagnostics": {"cache_miss_reason": SAID}}
 
 
 def test_a_providers_own_reason_for_a_miss_is_read() -> None:
-    streamed = metered(named("message_start", message={"id": "msg_1", **CACHE_MISS}))
+    streamed = meter_of(named_event("message_start", message={"id": "msg_1", **CACHE_MISS}))
 
     assert streamed.miss_reason == ProviderReason(MissReason.DIVERGED, "the tools changed", 7)
     assert (
@@ -36,7 +36,7 @@ def test_diagnostics_in_generated_text_are_no_miss_reason() -> None:
         metered_answer(orjson.dumps({"content": orjson.dumps(CACHE_MISS).decode()})).miss_reason
         is None
     )
-    assert metered(*MESSAGES).miss_reason is None
+    assert meter_of(*MESSAGES).miss_reason is None
 
 
 TIMINGS = {"prompt_ms": 8, "predicted_ms": 600, "draft_n": 16, "draft_n_accepted": 12}
@@ -44,7 +44,7 @@ REPORT = EngineTimings(prefill=0.008, decode=0.6, draft_tokens=16, accepted_toke
 
 
 def test_an_engine_s_timings_are_read_from_a_whole_answer() -> None:
-    meter = metered_answer(orjson.dumps({"id": "x", "usage": used(9, 2), "timings": TIMINGS}))
+    meter = metered_answer(orjson.dumps({"id": "x", "usage": chat_usage(9, 2), "timings": TIMINGS}))
 
     assert meter.timings == REPORT
 
@@ -52,7 +52,7 @@ def test_an_engine_s_timings_are_read_from_a_whole_answer() -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        event({"id": "x", "choices": [], "usage": used(9, 2), "timings": TIMINGS}),
+        event({"id": "x", "choices": [], "usage": chat_usage(9, 2), "timings": TIMINGS}),
         event({"choices": [{"index": 0, "finish_reason": "stop"}], "timings": TIMINGS}),
         event({"type": "response.completed", "response": {"id": "x"}, "timings": TIMINGS}),
     ],
@@ -60,21 +60,23 @@ def test_an_engine_s_timings_are_read_from_a_whole_answer() -> None:
 def test_an_engine_s_timings_are_read_from_the_last_chunk_with_usage_or_without(
     last: bytes,
 ) -> None:
-    opening = named("response.created", response={"id": "x"}) if b"response" in last else CHAT[0]
+    opening = (
+        named_event("response.created", response={"id": "x"}) if b"response" in last else CHAT[0]
+    )
 
-    assert metered(opening, CHAT[1], last).timings == REPORT
+    assert meter_of(opening, CHAT[1], last).timings == REPORT
 
 
 def test_vllm_s_metrics_are_read_from_the_usage_chunk() -> None:
     metrics = {"queue_time_ms": 1, "time_to_first_token_ms": 2, "generation_time_ms": 3}
-    last = event({"id": "x", "choices": [], "usage": used(9, 2), "metrics": metrics})
+    last = event({"id": "x", "choices": [], "usage": chat_usage(9, 2), "metrics": metrics})
 
-    assert metered(*CHAT[:3], last, DONE).timings == EngineTimings(
+    assert meter_of(*CHAT[:3], last, DONE).timings == EngineTimings(
         queue=0.001, prefill=0.002, decode=0.003
     )
 
 
 def test_timings_inside_generated_text_are_not_believed() -> None:
-    meter = metered(*CHAT[:3], chunk('"timings":{"prompt_ms":5}', usage=None), *CHAT[3:])
+    meter = meter_of(*CHAT[:3], chunk('"timings":{"prompt_ms":5}', usage=None), *CHAT[3:])
 
     assert meter.timings is None

@@ -19,11 +19,11 @@ from tests.fakes.streams import (
     CHAT,
     DONE,
     MESSAGES,
+    chat_usage,
     chunk,
     event,
-    metered,
+    meter_of,
     usages,
-    used,
 )
 
 _CASSETTES = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
@@ -48,9 +48,9 @@ def test_the_two_usages_of_a_messages_stream_are_merged() -> None:
 
 
 def test_usage_is_replaced_not_added() -> None:
-    meter = metered(
-        chunk("Hel", usage=used(9, 1, prompt_tokens_details={"cached_tokens": 4})),
-        chunk("lo", usage=used(9, 2, prompt_tokens_details={"audio_tokens": 0})),
+    meter = meter_of(
+        chunk("Hel", usage=chat_usage(9, 1, prompt_tokens_details={"cached_tokens": 4})),
+        chunk("lo", usage=chat_usage(9, 2, prompt_tokens_details={"audio_tokens": 0})),
         chunk(usage=None),
         chunk(usage={"completion_tokens": None, "prompt_tokens_details": {"cached_tokens": None}}),
         DONE,
@@ -60,8 +60,11 @@ def test_usage_is_replaced_not_added() -> None:
 
 
 def test_usage_of_groq_is_found_where_it_puts_it() -> None:
-    meter = metered(
-        chunk("", x_groq={"id": "req_1"}), chunk("Hi"), chunk(x_groq={"usage": used(9, 2)}), DONE
+    meter = meter_of(
+        chunk("", x_groq={"id": "req_1"}),
+        chunk("Hi"),
+        chunk(x_groq={"usage": chat_usage(9, 2)}),
+        DONE,
     )
 
     assert meter.usage == Usage(input=9, output=2)
@@ -69,30 +72,30 @@ def test_usage_of_groq_is_found_where_it_puts_it() -> None:
 
 
 def test_usage_of_a_choice_is_read_and_that_of_the_answer_goes_before() -> None:
-    last = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": used(12, 5)}
+    last = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": chat_usage(12, 5)}
     runs = [chunk("a"), event({"id": "c", "choices": [last]})]
 
-    assert metered(*runs, DONE).usage == Usage(input=12, output=5)
-    assert metered(*runs, event({"id": "c", "choices": [], "usage": used(13, 6)}), DONE).usage == (
-        Usage(input=13, output=6)
-    )
+    assert meter_of(*runs, DONE).usage == Usage(input=12, output=5)
+    assert meter_of(
+        *runs, event({"id": "c", "choices": [], "usage": chat_usage(13, 6)}), DONE
+    ).usage == (Usage(input=13, output=6))
 
 
 def test_missing_usage_is_not_zero() -> None:
-    assert metered(chunk("Hi"), DONE).usage is None
-    assert metered(chunk("Hi"), chunk(usage={}), DONE).usage is None
+    assert meter_of(chunk("Hi"), DONE).usage is None
+    assert meter_of(chunk("Hi"), chunk(usage={}), DONE).usage is None
 
 
 def test_zeros_are_kept_but_suspicious_once_text_was_delivered() -> None:
-    zeros = metered(chunk("Hi"), chunk(usage=used(0, 0)), DONE)
-    silent = metered(chunk(""), chunk(usage=used(9, 0)), DONE)
+    zeros = meter_of(chunk("Hi"), chunk(usage=chat_usage(0, 0)), DONE)
+    silent = meter_of(chunk(""), chunk(usage=chat_usage(9, 0)), DONE)
 
     assert zeros.usage == Usage()
     assert zeros.has_implausible_usage
     assert not silent.has_implausible_usage
-    assert metered(chunk("Hi"), chunk(usage=used(9, 0)), DONE).has_implausible_usage
-    assert metered(chunk("Hi"), chunk(usage=used(0, 2)), DONE).has_implausible_usage
-    assert not metered(chunk("Hi"), DONE).has_implausible_usage
+    assert meter_of(chunk("Hi"), chunk(usage=chat_usage(9, 0)), DONE).has_implausible_usage
+    assert meter_of(chunk("Hi"), chunk(usage=chat_usage(0, 2)), DONE).has_implausible_usage
+    assert not meter_of(chunk("Hi"), DONE).has_implausible_usage
 
 
 @pytest.mark.parametrize(
@@ -109,9 +112,9 @@ def test_zeros_are_kept_but_suspicious_once_text_was_delivered() -> None:
 )
 def test_usage_or_an_end_inside_generated_text_is_ignored(content: str) -> None:
     tools = [{"index": 0, "function": {"name": "f", "arguments": content}}]
-    hidden = {"usage": used(1, 1), "error": {}, "type": "message_stop"}
+    hidden = {"usage": chat_usage(1, 1), "error": {}, "type": "message_stop"}
     choices = [{"index": 0, "delta": {"tool_calls": tools}, **hidden}]
-    meter = metered(chunk("Hi"), chunk(content), event({"choices": choices, "extra": hidden}))
+    meter = meter_of(chunk("Hi"), chunk(content), event({"choices": choices, "extra": hidden}))
 
     assert meter.usage is None
     assert (meter.is_finished, meter.is_broken) == (False, False)
@@ -121,7 +124,7 @@ def test_usage_or_an_end_inside_generated_text_is_ignored(content: str) -> None:
 def test_events_that_are_no_json_objects_are_skipped() -> None:
     junk = [b'data: {"usage":{\n\n', b'data: "usage"\n\n', b"data: \xff\xfe error\n\n"]
     deep = b'data: {"usage":' + b"[" * 5000 + b"]" * 5000 + b"}\n\n"
-    meter = metered(*junk, deep, *CHAT)
+    meter = meter_of(*junk, deep, *CHAT)
 
     assert meter.usage == Usage(input=9, output=2)
     assert meter.upstream_id == "chatcmpl-1"
@@ -139,9 +142,11 @@ def test_usage_nested_beyond_reason_does_not_exhaust_the_stack() -> None:
     assert deep["a"]["a"]["a"]["a"]["a"] is other["a"]["a"]["a"]["a"]["a"]
 
 
-@given(first=usages, early=usages, last=st.builds(used, st.integers(1, 99), st.integers(1, 99)))
+@given(
+    first=usages, early=usages, last=st.builds(chat_usage, st.integers(1, 99), st.integers(1, 99))
+)
 def test_the_last_usage_wins(first: object, early: object, last: dict[str, object]) -> None:
-    meter = metered(chunk("a", usage=first), chunk("b", usage=early), chunk(usage=last), DONE)
+    meter = meter_of(chunk("a", usage=first), chunk("b", usage=early), chunk(usage=last), DONE)
 
     assert meter.usage == openai_usage(last)
 

@@ -18,7 +18,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import After, FakeTransport, Scripted, broken, unreachable
+from tests.fakes.upstream import After, FakeTransport, Scripted, broken_connection, unreachable
 from tests.proxy.api.served_calls import EXACT, ONE, serve_one_call, streamed
 
 
@@ -115,7 +115,7 @@ def test_usage_that_cannot_be_true_is_estimated():
 def test_only_exact_usage_teaches_the_estimator():
     learner = FakeEstimator()
     serve_one_call(Scripted([COMPLETION]), estimator=learner)
-    serve_one_call(stream(chunk("a"), broken()), asked=streamed(), estimator=learner)
+    serve_one_call(stream(chunk("a"), broken_connection()), asked=streamed(), estimator=learner)
 
     assert learner.learnt == [EXACT]
 

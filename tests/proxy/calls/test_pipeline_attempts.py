@@ -8,7 +8,7 @@ from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
-from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken, unreachable
+from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken_connection, unreachable
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 
 
@@ -20,11 +20,11 @@ from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
         failing(429),
         stream(),
         stream(BEAT),
-        stream(BEAT, broken()),
+        stream(BEAT, broken_connection()),
         stream(b'data: {"error":{"message":"no"}}\n\n', SILENCE),
         stream(b"event: error\ndata: {}\n\n"),
         stream(DONE),
-        Scripted([COMPLETION[:9], broken()]),
+        Scripted([COMPLETION[:9], broken_connection()]),
         SILENCE,
         stream(SILENCE),
         stream(BEAT, SILENCE),
@@ -41,7 +41,9 @@ def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
 
 
 def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
-    done = serve_one_call(stream(BEAT, broken()), Scripted([COMPLETION]), routes=(ONE, TWO))
+    done = serve_one_call(
+        stream(BEAT, broken_connection()), Scripted([COMPLETION]), routes=(ONE, TWO)
+    )
 
     assert done.caller.attempts == done.receipts[:1]
     assert serve_one_call(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
@@ -57,7 +59,9 @@ def test_each_attempt_starts_from_the_callers_own_bytes():
 
 
 def test_no_other_route_is_tried_after_the_first_content_byte():
-    done = serve_one_call(stream(chunk("a"), broken()), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(
+        stream(chunk("a"), broken_connection()), asked=streamed(), routes=(ONE, TWO)
+    )
 
     assert len(done.transport.sent) == 1
 
@@ -91,7 +95,7 @@ def test_an_upstreams_message_about_its_own_failure_stays_in_the_gateway():
     assert "inner" not in done.error.message
 
 
-@pytest.mark.parametrize("pieces", [[b"x" * 300_000], [b'{"error"', broken()]])
+@pytest.mark.parametrize("pieces", [[b"x" * 300_000], [b'{"error"', broken_connection()]])
 def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
     done = serve_one_call(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
 
@@ -105,8 +109,8 @@ def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
         (unreachable(), None),
         (failing(503), None),
         (stream(b'data: {"error":{"message":"no"}}\n\n'), None),
-        (stream(BEAT, broken()), ESTIMATE),
-        (Scripted([COMPLETION[:9], broken()]), ESTIMATE),
+        (stream(BEAT, broken_connection()), ESTIMATE),
+        (Scripted([COMPLETION[:9], broken_connection()]), ESTIMATE),
     ],
 )
 def test_an_attempt_that_an_upstream_began_to_work_on_is_billed(first, usage):
@@ -117,7 +121,7 @@ def test_an_attempt_that_an_upstream_began_to_work_on_is_billed(first, usage):
 
 def test_counting_a_prompt_may_take_longer_than_the_first_byte():
     slow = FakeEstimator(takes=30.0)
-    done = serve_one_call(stream(BEAT, broken()), Scripted([COMPLETION]), estimator=slow)
+    done = serve_one_call(stream(BEAT, broken_connection()), Scripted([COMPLETION]), estimator=slow)
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].usage == ESTIMATE
@@ -192,7 +196,7 @@ ERRORS = [b'data: {"error":{"message":"no"}}\n\n', b'data: {"type":"response.fai
 
 
 @pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
-@pytest.mark.parametrize("end", [*ERRORS, broken(), SILENCE])
+@pytest.mark.parametrize("end", [*ERRORS, broken_connection(), SILENCE])
 def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(opened, end):
     said, endpoint, kind = opened
     asked = streamed(endpoint=endpoint)

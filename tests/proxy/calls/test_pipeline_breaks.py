@@ -19,13 +19,20 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, Scripted, broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import (
+    SILENCE,
+    After,
+    FakeExchange,
+    FakeTransport,
+    Scripted,
+    broken_connection,
+)
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
-    sound = Scripted([b"\x00", broken()], headers={"content-type": "audio/mpeg"})
+    sound = Scripted([b"\x00", broken_connection()], headers={"content-type": "audio/mpeg"})
     done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"))
 
     assert done.caller.body == b"\x00"
@@ -35,7 +42,7 @@ def test_an_answer_of_another_kind_that_breaks_stops_short():
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered(endpoint):
-    sound = Scripted([COMPLETION[:9], COMPLETION[9:], broken()])
+    sound = Scripted([COMPLETION[:9], COMPLETION[9:], broken_connection()])
     done = serve_one_call(sound, asked=call(ASKED, endpoint=endpoint))
 
     assert done.caller.body == COMPLETION
@@ -43,7 +50,7 @@ def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered
     assert (done.last.usage, done.last.estimated) == (EXACT, False)
 
 
-@pytest.mark.parametrize("end", [broken(), SILENCE])
+@pytest.mark.parametrize("end", [broken_connection(), SILENCE])
 @pytest.mark.parametrize(
     ("endpoint", "starts"),
     [
@@ -204,7 +211,9 @@ def test_a_stored_answer_is_returned_without_the_providers_keys():
 def test_only_the_part_delivered_before_the_break_is_counted():
     estimator = FakeEstimator()
     serve_one_call(
-        stream(chunk("Hel"), chunk("lo"), broken()), asked=streamed(), estimator=estimator
+        stream(chunk("Hel"), chunk("lo"), broken_connection()),
+        asked=streamed(),
+        estimator=estimator,
     )
 
     assert estimator.delivered == ["Hello"]
@@ -308,7 +317,7 @@ def test_the_end_of_a_stream_that_failed_begins_nothing():
 
 
 def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
-    exchange = FakeExchange(stream(chunk("a"), broken()))
+    exchange = FakeExchange(stream(chunk("a"), broken_connection()))
 
     class Only(FakeTransport):
         async def open(self, *_: Any) -> FakeExchange:
@@ -320,10 +329,10 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
         await serve_call(streamed(), caller, table, Timeline(ticks))
         return caller.observed
 
-    assert played(work()) == [0, 1]
+    assert run_in_instant_time(work()) == [0, 1]
 
 
-@pytest.mark.parametrize("end", [broken(), SILENCE])
+@pytest.mark.parametrize("end", [broken_connection(), SILENCE])
 def test_a_failure_after_the_closing_event_changes_nothing(end):
     done = serve_one_call(stream(STREAM, end), asked=streamed())
 

@@ -10,7 +10,7 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import STREAMED, event, stream
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import After, Scripted, broken
+from tests.fakes.upstream import After, Scripted, broken_connection
 from tests.proxy.api.served_calls import serve_one_call
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAB=="}
@@ -140,7 +140,7 @@ def test_the_first_token_is_the_answers_and_not_its_compactions() -> None:
 
 def test_an_upstream_that_breaks_while_it_compacts_is_asked_again() -> None:
     done = serve_one_call(
-        stream(*CLAUDE_COMPACTS, broken()),
+        stream(*CLAUDE_COMPACTS, broken_connection()),
         stream(*CLAUDE_COMPACTS, *CLAUDE_ANSWERS),
         asked=call(STREAMED),
         routes=(CLAUDES,),

@@ -27,7 +27,7 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import FakeTransport, Piece, Scripted
 from tests.proxy.api.served_calls import ONE, TWO
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
@@ -111,7 +111,7 @@ def serve(
         sent = [each.body for _, each in transport.sent]
         return FinishedCall(ledger.receipts, sent, caller, estimator)
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 def test_the_shorter_prompt_is_planned_sent_and_told():
@@ -146,7 +146,7 @@ def test_token_ratios_are_learned_from_the_compacted_prompt():
             call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
         )
 
-    played(work())
+    run_in_instant_time(work())
     assert asked == [SHORT]
 
 

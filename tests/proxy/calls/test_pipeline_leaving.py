@@ -7,7 +7,7 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
-from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken
+from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 
 HANGS = {
@@ -49,7 +49,8 @@ def test_a_caller_that_stops_reading_is_given_up():
 
 
 @pytest.mark.parametrize(
-    "script", [stream(chunk("a"), broken()), stream(chunk("a"), DONE), Scripted([COMPLETION])]
+    "script",
+    [stream(chunk("a"), broken_connection()), stream(chunk("a"), DONE), Scripted([COMPLETION])],
 )
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
     done = serve_one_call(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
@@ -58,7 +59,7 @@ def test_a_caller_that_does_not_take_the_end_is_given_up(script):
     assert 5.0 <= done.took <= 6.0
 
 
-@pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken())])
+@pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken_connection())])
 def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first):
     slow = FakeEstimator(takes=30.0)
     done = serve_one_call(first, asked=streamed(), estimator=slow, leaves_after=12.0)
@@ -72,7 +73,10 @@ def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first)
 def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
     slow = FakeEstimator(takes=30.0)
     done = serve_one_call(
-        stream(chunk("a" * 8), broken()), asked=streamed(), estimator=slow, leaves_after=3.0
+        stream(chunk("a" * 8), broken_connection()),
+        asked=streamed(),
+        estimator=slow,
+        leaves_after=3.0,
     )
 
     assert isinstance(done.error, ClientDisconnected)

@@ -7,7 +7,7 @@ from slo.usage import Usage
 from tests.fakes import streams
 from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import JSON, SILENCE, Scripted, broken
+from tests.fakes.upstream import JSON, SILENCE, Scripted, broken_connection
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
 
 LABELS = [{"content-type": "text/plain"}, {"content-type": "application/octet-stream"}, {}, JSON]
@@ -57,14 +57,16 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said,
 
 
 def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_error_event():
-    done = serve_one_call(Scripted([chunk("a"), broken()], headers={}), asked=streamed())
+    done = serve_one_call(Scripted([chunk("a"), broken_connection()], headers={}), asked=streamed())
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.caller.body.startswith(chunk("a"))
     assert b"upstream_connection_broken" in done.caller.body
 
 
-@pytest.mark.parametrize("first", [[BEAT], [BEAT, broken()], [b"da", SILENCE], [b"da", broken()]])
+@pytest.mark.parametrize(
+    "first", [[BEAT], [BEAT, broken_connection()], [b"da", SILENCE], [b"da", broken_connection()]]
+)
 def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_route(first):
     done = serve_one_call(
         Scripted(first, headers={}), stream(STREAM), asked=streamed(), routes=(ONE, TWO)

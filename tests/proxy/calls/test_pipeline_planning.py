@@ -19,7 +19,7 @@ from tests.fakes import planned_calls
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
 from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
@@ -52,7 +52,7 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
             await serve_call(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
         return ledger.receipts, holding.told, ticks() - before
 
-    (kept,), told, took = played(work())
+    (kept,), told, took = run_in_instant_time(work())
     assert (kept.outcome, kept.usage, kept.final) == (Outcome.HUNG_UP, None, True)
     assert told == []
     assert took < 2.0
@@ -89,7 +89,7 @@ def arranged(
             )
         return ledger.receipts, transport, planning.told
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 def test_a_planned_prompt_that_is_refused_goes_again_unmodified():

@@ -17,7 +17,7 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
 from tests.proxy.api.served_calls import QUICK, streamed
 
@@ -39,7 +39,7 @@ def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
         assert all(exchange.closed for exchange in transport.exchanges)
         return ledger
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_our_own_mistake_leaves_a_receipt_too():
             await serve_call(call(ASKED), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
-    (receipt,) = played(work())
+    (receipt,) = run_in_instant_time(work())
     assert (receipt.outcome, receipt.error, receipt.status) == (
         Outcome.FAILED,
         "gateway_interrupted",
@@ -113,7 +113,7 @@ def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
             await task
         return ledger.receipts
 
-    (kept,) = played(work())
+    (kept,) = run_in_instant_time(work())
     assert (kept.outcome, kept.error) == (Outcome.HUNG_UP, "caller_hung_up")
 
 
@@ -130,5 +130,5 @@ def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops()
             await task
         return ledger.receipts
 
-    (kept,) = played(work())
+    (kept,) = run_in_instant_time(work())
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.BROKEN, None, False)

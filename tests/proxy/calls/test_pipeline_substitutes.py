@@ -19,7 +19,7 @@ from tests.fakes.answers import COMPLETION, STREAM, failing, stream
 from tests.fakes.call_dependencies import HoldsNothing, call, fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
 
 ASKED = b'{"model":"m", "max_tokens":50, "temperature":0.2, "messages":[{"role":"user"}]}'
@@ -91,7 +91,7 @@ def play(
         done.sent = [(name, prepared.body) for name, prepared in transport.sent]
         return done
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 def said(body: bytes) -> dict[str, Any]:

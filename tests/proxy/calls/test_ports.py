@@ -28,7 +28,7 @@ from tests.fakes.call_dependencies import (
     route,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import FakeTransport
 
@@ -80,12 +80,12 @@ def test_a_caller_gets_an_answer_in_pieces(taken):
         assert (taken.body, taken.is_ended) == (b"a", False)
         await taken.caller.end(b"b")
 
-    played(work())
+    run_in_instant_time(work())
     assert (taken.body, taken.is_ended) == (b"ab", True)
 
 
 def test_a_caller_gets_a_whole_answer_at_once(taken):
-    played(taken.caller.send_whole(HEAD, b"ab", a_receipt()))
+    run_in_instant_time(taken.caller.send_whole(HEAD, b"ab", a_receipt()))
 
     assert (taken.body, taken.is_ended) == (b"ab", True)
 
@@ -101,7 +101,7 @@ def test_a_caller_that_left_is_gone(taken):
         await taken.caller.wait_until_gone()
         return loop.time() - before
 
-    assert played(work()) == pytest.approx(1.0)
+    assert run_in_instant_time(work()) == pytest.approx(1.0)
 
 
 def test_a_ledger_keeps_what_it_is_given_in_order():

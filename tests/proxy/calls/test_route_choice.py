@@ -18,7 +18,7 @@ from proxy.catalog.model_aliases import ModelAliases
 from proxy.errors import UpstreamError
 from tests.fakes.call_dependencies import call, catalog, route
 from tests.fakes.refusals import refusing
-from tests.fakes.upstream import broken
+from tests.fakes.upstream import broken_connection
 
 TOO_LONG = UpstreamError("", status=400, code="context_length_exceeded", retryable=False)
 WRONG = UpstreamError("no such field", status=400, code="invalid", retryable=False)
@@ -66,7 +66,7 @@ def test_an_alias_falls_back_as_its_model_does():
     found = fallback_models(call(asking("claude")), made, TOO_LONG)
 
     assert [model.id for model in found] == ["long"]
-    found = fallback_models(call(asking("claude")), made, broken())
+    found = fallback_models(call(asking("claude")), made, broken_connection())
     assert [model.id for model in found] == ["small", "other"]
 
 
@@ -166,16 +166,16 @@ def test_another_model_is_asked_for_by_its_own_name():
 
 @pytest.mark.parametrize(
     ("failure", "found"),
-    [(broken(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
+    [(broken_connection(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
 )
 def test_which_models_follow_depends_on_what_failed(failure, found):
     assert [each.id for each in fallback_models(call(asking("m")), known(), failure)] == found
 
 
 def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
-    assert fallback_models(call(b"{}"), known(), broken()) == ()
-    assert fallback_models(call(asking("unknown")), known(), broken()) == ()
-    assert fallback_models(call(asking("m"), "moderations"), known(), broken()) == ()
+    assert fallback_models(call(b"{}"), known(), broken_connection()) == ()
+    assert fallback_models(call(asking("unknown")), known(), broken_connection()) == ()
+    assert fallback_models(call(asking("m"), "moderations"), known(), broken_connection()) == ()
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from proxy.errors import CallerError, UpstreamError
 from slo.breaker import BreakerState
 from slo.concurrency import ConcurrencyLimit
 from tests.fakes.call_dependencies import route
-from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import broken_connection
 
 ONE, TWO = route("one"), route("two")
 
@@ -40,7 +40,7 @@ def failed(status: int, *, retryable: bool = True) -> UpstreamError:
     ("failure", "did_its_part"),
     [
         (None, True),
-        (broken(), False),
+        (broken_connection(), False),
         (failed(429), False),
         (failed(400, retryable=False), True),
         (failed(400), False),
@@ -59,7 +59,7 @@ def test_a_route_is_failing_while_its_breaker_is_open():
     lanes = RouteHealthRegistry()
     assert not lanes.is_failing(ONE, 0.0)
     for _ in range(5):
-        lanes.record_outcome(ONE, broken(), 0.0, 0.0)
+        lanes.record_outcome(ONE, broken_connection(), 0.0, 0.0)
 
     assert lanes.is_failing(ONE, 1.0)
     assert not lanes.is_failing(ONE, 1_000.0)
@@ -85,14 +85,14 @@ def test_a_lane_without_a_limit_lets_everybody_in():
             await free.acquire(ticks())
         free.release(0.1, 0, ticks(), ok=True)
 
-    played(enter())
+    run_in_instant_time(enter())
 
 
 def test_routes_that_fail_come_last():
     lanes, choices = RouteHealthRegistry(), (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
     assert lanes.sort_failing_last(choices, 0.0) is choices
     for n in range(5):
-        lanes.record_outcome(ONE, broken(), 0.5 + n, 1.0 + n)
+        lanes.record_outcome(ONE, broken_connection(), 0.5 + n, 1.0 + n)
 
     assert lanes.sort_failing_last(choices, 6.0) == (choices[1], choices[0])
     assert lanes.sort_failing_last(choices[:1], 6.0) == choices[:1]
@@ -102,8 +102,8 @@ def test_routes_that_fail_come_last():
 def test_where_all_fail_the_one_that_is_back_first_is_tried_first():
     lanes, choices = RouteHealthRegistry(), (RouteChoice(ONE, "m"), RouteChoice(TWO, "m"))
     for n in range(5):
-        lanes.record_outcome(ONE, broken(), 2.5 + n, 3.0 + n)
-        lanes.record_outcome(TWO, broken(), 0.5 + n, 1.0 + n)
+        lanes.record_outcome(ONE, broken_connection(), 2.5 + n, 3.0 + n)
+        lanes.record_outcome(TWO, broken_connection(), 0.5 + n, 1.0 + n)
 
     assert lanes.sort_failing_last(choices, 8.0) == (choices[1], choices[0])
 
@@ -128,7 +128,7 @@ def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
         await asyncio.wait(tasks)
         return entered
 
-    assert played(work()) == [0, 1, 2]
+    assert run_in_instant_time(work()) == [0, 1, 2]
 
 
 def test_a_place_is_waited_for_two_seconds():
@@ -142,7 +142,7 @@ def test_a_place_is_waited_for_two_seconds():
         assert not full._queue
         return ticks() - before
 
-    assert played(work()) == pytest.approx(2.0)
+    assert run_in_instant_time(work()) == pytest.approx(2.0)
 
 
 def test_no_more_than_a_thousand_wait():
@@ -158,7 +158,7 @@ def test_no_more_than_a_thousand_wait():
         await asyncio.wait(waiting)
         assert all(isinstance(each.exception(), UpstreamError) for each in waiting)
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
@@ -179,7 +179,7 @@ def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
         assert full.limit is not None
         assert full.limit.in_flight == 0
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_probe_that_finds_no_place_is_given_back():
@@ -200,7 +200,7 @@ def test_a_probe_that_finds_no_place_is_given_back():
             await task
         assert full.breaker.seconds_until_admission(ticks()) == 0
 
-    played(work())
+    run_in_instant_time(work())
 
 
 def test_a_call_sent_regardless_gives_no_others_probe_back():
@@ -215,7 +215,7 @@ def test_a_call_sent_regardless_gives_no_others_probe_back():
             await full.acquire(ticks())
         assert full.breaker.seconds_until_admission(ticks()) > 0
 
-    played(work())
+    run_in_instant_time(work())
 
 
 @given(
@@ -259,4 +259,4 @@ def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
         assert full.limit.in_flight == 0
         assert not full._queue
 
-    played(work())
+    run_in_instant_time(work())

@@ -10,7 +10,7 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_rou
 from proxy.errors import UpstreamError
 from tests.fakes.call_dependencies import route
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.upstream import broken
+from tests.fakes.upstream import broken_connection
 from tests.proxy.calls.sequenced_routes import course, line
 
 WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)
@@ -33,7 +33,9 @@ def tries(on: CallContext, *failures: UpstreamError) -> list[tuple[int, str, flo
 
 
 def test_the_next_route_is_tried_at_once_then_the_models_that_may_answer_instead():
-    assert tries(line(), broken(), broken(), broken(), broken()) == [
+    assert tries(
+        line(), broken_connection(), broken_connection(), broken_connection(), broken_connection()
+    ) == [
         (0, "one/m", 0.0),
         (1, "two/m", 0.0),
         (2, "small/m", 0.25),
@@ -65,7 +67,7 @@ def test_a_call_that_a_substitute_refuses_goes_to_the_requested_model():
 
 def test_a_substitute_that_refuses_the_call_does_not_hide_why_the_model_asked_for_failed():
     way = course(line())
-    outages = [broken(), broken()]
+    outages = [broken_connection(), broken_connection()]
     for failure in outages:
         way.pause_after_failure(way.next_attempt(), failure)
     substitute = way.next_attempt()
@@ -76,9 +78,9 @@ def test_a_substitute_that_refuses_the_call_does_not_hide_why_the_model_asked_fo
 
 def test_a_substitute_that_is_away_is_why_the_call_failed():
     way = course(line())
-    for failure in (broken(), broken()):
+    for failure in (broken_connection(), broken_connection()):
         way.pause_after_failure(way.next_attempt(), failure)
-    substitute, away = way.next_attempt(), broken()
+    substitute, away = way.next_attempt(), broken_connection()
     way.pause_after_failure(substitute, away)
 
     assert way.final_failure(substitute, away) is away
@@ -87,20 +89,23 @@ def test_a_substitute_that_is_away_is_why_the_call_failed():
 def test_a_model_that_cannot_do_it_does_not_follow():
     tools = b'{"model":"m","tools":[{}]}'
 
-    assert tries(line(tools), broken(), broken())[-1] == (1, "two/m", 0.25)
+    assert tries(line(tools), broken_connection(), broken_connection())[-1] == (1, "two/m", 0.25)
 
 
 def test_a_call_that_continues_upstream_state_goes_to_no_other_model():
     kept = b'{"model":"m","previous_response_id":"resp_1"}'
 
-    assert tries(line(kept, endpoint="responses"), broken(), broken())[-1][2] == 0.25
+    assert (
+        tries(line(kept, endpoint="responses"), broken_connection(), broken_connection())[-1][2]
+        == 0.25
+    )
 
 
 def test_the_reason_for_another_model_is_known():
     on = line()
     way = course(on)
     for _ in range(2):
-        way.pause_after_failure(way.next_attempt(), broken())
+        way.pause_after_failure(way.next_attempt(), broken_connection())
 
     assert way.next_attempt().info.reroute_reason == "fallback: upstream_connection_broken"
 
@@ -112,7 +117,7 @@ def test_an_outage_allows_few_retries():
             models={"m": replace(two_model_catalog().models["m"], fallbacks=())},
         )
     )
-    paused = [tries(on, broken(), broken())[-1][2] for _ in range(10)]
+    paused = [tries(on, broken_connection(), broken_connection())[-1][2] for _ in range(10)]
 
     assert paused.count(0.25) == 3
 
@@ -121,10 +126,16 @@ def test_routes_that_fail_just_now_come_last():
     on = line()
     for n in range(5):
         on.deps.route_health.record_outcome(
-            requested_routes(on.call, on.deps.catalog)[0].route, broken(), 994.0 + n, 995.0 + n
+            requested_routes(on.call, on.deps.catalog)[0].route,
+            broken_connection(),
+            994.0 + n,
+            995.0 + n,
         )
 
-    assert [name for _, name, _ in tries(on, broken(), broken())] == ["two/m", "one/m"]
+    assert [name for _, name, _ in tries(on, broken_connection(), broken_connection())] == [
+        "two/m",
+        "one/m",
+    ]
 
 
 def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
@@ -133,7 +144,10 @@ def test_a_late_answer_is_not_given_up_for_a_route_that_fails():
     assert way.has_ready_next
     for n in range(5):
         on.deps.route_health.record_outcome(
-            requested_routes(on.call, on.deps.catalog)[1].route, broken(), 994.0 + n, 995.0 + n
+            requested_routes(on.call, on.deps.catalog)[1].route,
+            broken_connection(),
+            994.0 + n,
+            995.0 + n,
         )
 
     assert not way.has_ready_next
@@ -182,7 +196,9 @@ def test_a_route_whose_breaker_is_open_comes_last_in_a_trial_too(is_trial):
     on = line()
     choices = requested_routes(on.call, on.deps.catalog)
     for n in range(5):
-        on.deps.route_health.record_outcome(choices[0].route, broken(), 994.0 + n, 995.0 + n)
+        on.deps.route_health.record_outcome(
+            choices[0].route, broken_connection(), 994.0 + n, 995.0 + n
+        )
     decision = RoutingDecision(choices=choices, deadline=1.0, is_trial=is_trial)
 
     assert course(on, decision).next_attempt().choice.route.name == "two/m"
@@ -290,7 +306,7 @@ def test_of_several_at_once_the_number_of_what_went_elsewhere_is_not_used_again(
     assert way.next_attempt().info.number == 2
 
 
-@pytest.mark.parametrize("failure", [broken(), TOO_LONG])
+@pytest.mark.parametrize("failure", [broken_connection(), TOO_LONG])
 def test_no_way_is_endless(failure):
     way, tried = course(line()), 0
     while way.pause_after_failure(way.next_attempt(), failure) is not None:

@@ -10,7 +10,7 @@ from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from tests.fakes.call_dependencies import catalog, route
-from tests.fakes.upstream import broken
+from tests.fakes.upstream import broken_connection
 from tests.proxy.calls.sequenced_routes import course, line
 
 
@@ -40,7 +40,7 @@ def tried_with(port: PlayedReplicas, *routes: Route, failing: str = "") -> list[
     for each in routes:
         if each.name == failing:
             for _ in range(20):
-                on.deps.route_health.record_outcome(each, broken(), 999.0, 1000.0)
+                on.deps.route_health.record_outcome(each, broken_connection(), 999.0, 1000.0)
     way, found = course(on), []
 
     async def story() -> None:
@@ -48,7 +48,7 @@ def tried_with(port: PlayedReplicas, *routes: Route, failing: str = "") -> list[
             await way.order_replicas()
             attempt = way.next_attempt()
             found.append(attempt.choice.route.name)
-            way.pause_after_failure(attempt, broken())
+            way.pause_after_failure(attempt, broken_connection())
 
     asyncio.run(story())
     return found

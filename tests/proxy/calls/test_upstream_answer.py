@@ -9,8 +9,8 @@ from proxy.providers.openai.adapter import OpenAIWire
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
-from tests.fakes.clock import played, ticks
-from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
 from tests.proxy.calls.begun_answer import begun, passed
 
 
@@ -33,7 +33,9 @@ def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
 
 
 def test_a_whole_answer_is_one_piece_and_metered():
-    answer, pieces = played(passed(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON)))
+    answer, pieces = run_in_instant_time(
+        passed(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON))
+    )
 
     assert pieces == [COMPLETION]
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
@@ -42,34 +44,34 @@ def test_a_whole_answer_is_one_piece_and_metered():
 def test_a_stream_comes_in_whole_events_whatever_its_chunks():
     whole = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
     script = stream(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
-    answer, pieces = played(passed(script))
+    answer, pieces = run_in_instant_time(passed(script))
 
     assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
     assert answer.meter.is_finished
 
 
 def test_keep_alives_before_the_answer_come_with_its_first_event():
-    _, pieces = played(passed(stream(BEAT, BEAT, chunk("a"), BEAT)))
+    _, pieces = run_in_instant_time(passed(stream(BEAT, BEAT, chunk("a"), BEAT)))
 
     assert pieces == [BEAT + BEAT + chunk("a"), BEAT]
 
 
 def test_keep_alives_without_end_are_not_held_without_end():
     beat = b": " + b"x" * 40_000 + b"\n\n"
-    answer, _ = played(passed(stream(*[beat] * 9, chunk("a"))))
+    answer, _ = run_in_instant_time(passed(stream(*[beat] * 9, chunk("a"))))
 
     assert answer.first_piece == beat * 2 + chunk("a")
 
 
 def test_bytes_after_the_last_event_are_passed_on_and_metered():
-    answer, pieces = played(passed(stream(chunk("a"), DONE.rstrip())))
+    answer, pieces = run_in_instant_time(passed(stream(chunk("a"), DONE.rstrip())))
 
     assert pieces == [chunk("a"), DONE.rstrip()]
     assert answer.meter.is_finished
 
 
 def test_a_stream_of_one_unfinished_event_has_begun():
-    _, pieces = played(passed(stream(chunk("a").rstrip())))
+    _, pieces = run_in_instant_time(passed(stream(chunk("a").rstrip())))
 
     assert pieces == [chunk("a").rstrip()]
 
@@ -91,7 +93,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
             pass
         return timeline.ttft, timeline.waited_s
 
-    assert played(work()) == (4.0, 8.0)
+    assert run_in_instant_time(work()) == (4.0, 8.0)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +105,14 @@ def test_the_first_content_byte_and_the_waits_are_timed():
         (stream(b'data: {"error":{"message":"no"}}\n\n'), "upstream_error"),
         (stream(b'data: {"error":{"code":"rate_limit_exceeded"}}\n\n'), "rate_limit_exceeded"),
         (stream(b'data: {"error":{"type":"overloaded_error"}}\n\n'), "upstream_overloaded"),
-        (stream(BEAT, broken()), "upstream_connection_broken"),
-        (Scripted([b"{", broken()]), "upstream_connection_broken"),
-        (Scripted([broken()], headers={}), "upstream_connection_broken"),
+        (stream(BEAT, broken_connection()), "upstream_connection_broken"),
+        (Scripted([b"{", broken_connection()]), "upstream_connection_broken"),
+        (Scripted([broken_connection()], headers={}), "upstream_connection_broken"),
     ],
 )
 def test_an_answer_that_does_not_begin_is_a_failure(script, code):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(script))
+        run_in_instant_time(begun(script))
 
     assert caught.value.code == code
 
@@ -131,13 +133,13 @@ def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
             pieces.append(piece)
         return pieces
 
-    assert b"".join(played(work())) == b"".join(events)
+    assert b"".join(run_in_instant_time(work())) == b"".join(events)
 
 
 @pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
 def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
-    joined, pieces = played(passed(stream(b"".join([chunk("a"), *rest]))))
-    apart, others = played(passed(stream(chunk("a"), *rest)))
+    joined, pieces = run_in_instant_time(passed(stream(b"".join([chunk("a"), *rest]))))
+    apart, others = run_in_instant_time(passed(stream(chunk("a"), *rest)))
 
     assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
     assert joined.meter.is_broken
@@ -167,7 +169,7 @@ def test_a_whole_answer_that_is_none_is_a_failure(body, code):
         assert timeline.ttft is None
         return answer
 
-    assert played(work()).meter.is_broken
+    assert run_in_instant_time(work()).meter.is_broken
 
 
 NEARLY = [
@@ -188,7 +190,7 @@ NAMES = ["NaN", "Infinity", "mark", "surrogate", "control", "UTF-16", "BE", "no 
 @pytest.mark.parametrize("body", NEARLY, ids=NAMES)
 def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
-    answer = played(begun(Scripted([body]), generates=True))
+    answer = run_in_instant_time(begun(Scripted([body]), generates=True))
 
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
@@ -196,7 +198,7 @@ def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(bod
 
 
 def test_a_truncated_answer_is_passed_on_and_its_text_counted():
-    answer = played(begun(Scripted([COMPLETION[:-9]]), generates=True))
+    answer = run_in_instant_time(begun(Scripted([COMPLETION[:-9]]), generates=True))
 
     assert answer.first_piece == COMPLETION[:-9]
     assert answer.meter.usage is None
@@ -225,7 +227,7 @@ def test_who_takes_json_alone_is_given_it(body):
         await answer.commit(Strict())
         return answer
 
-    assert played(work()).first_piece == b'"chatcmpl-1"'
+    assert run_in_instant_time(work()).first_piece == b'"chatcmpl-1"'
 
 
 def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
@@ -236,7 +238,7 @@ def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
         )
 
     with pytest.raises(UpstreamError) as caught:
-        played(work())
+        run_in_instant_time(work())
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -254,7 +256,7 @@ def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
 )
 def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(Scripted([body]), generates=True))
+        run_in_instant_time(begun(Scripted([body]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -262,7 +264,7 @@ def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
 @pytest.mark.parametrize("body", [b"", b"\n" * 999, b"<!DOCTYPE html><p>Down", b"{}", b"<html>"])
 def test_a_body_that_no_model_generated_is_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(Scripted([body]), generates=True))
+        run_in_instant_time(begun(Scripted([body]), generates=True))
 
     assert caught.value.retryable
 
@@ -278,11 +280,11 @@ def test_a_body_that_no_model_generated_is_asked_for_again(body):
     ],
 )
 def test_a_whole_answer_that_says_little_is_one(body):
-    assert played(begun(Scripted([body]), generates=True)).first_piece == body
+    assert run_in_instant_time(begun(Scripted([body]), generates=True)).first_piece == body
 
 
 def test_an_endpoint_that_generates_nothing_may_answer_anything():
-    assert played(begun(Scripted([b"{}"]))).first_piece == b"{}"
+    assert run_in_instant_time(begun(Scripted([b"{}"]))).first_piece == b"{}"
 
 
 def test_a_whole_answer_is_there_in_the_callers_words():
@@ -299,13 +301,15 @@ def test_a_whole_answer_is_there_in_the_callers_words():
         await answer.commit(Shouting())
         return answer
 
-    answer = played(work())
+    answer = run_in_instant_time(work())
     assert answer.first_piece == COMPLETION.upper() + b"!"
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
 
 
 def test_events_that_open_a_stream_come_with_its_first_content():
-    answer, pieces = played(passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE)))
+    answer, pieces = run_in_instant_time(
+        passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE))
+    )
 
     assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
     assert answer.meter.is_finished
@@ -313,7 +317,7 @@ def test_events_that_open_a_stream_come_with_its_first_content():
 
 def test_openings_are_not_held_without_end():
     opening = event({"choices": [], "padding": "x" * 400_000})
-    answer, pieces = played(passed(stream(*[opening] * 4, chunk("a"), DONE)))
+    answer, pieces = run_in_instant_time(passed(stream(*[opening] * 4, chunk("a"), DONE)))
 
     assert pieces == [opening * 3, opening, chunk("a"), DONE]
     assert answer.meter.has_begun
@@ -324,7 +328,7 @@ def test_a_model_that_writes_tokens_without_text_is_not_held_until_its_stream_en
         event({"id": "chatcmpl-1", "choices": [{"delta": {"content": ""}}], "token": n})
         for n in range(40)
     ]
-    answer, pieces = played(passed(stream(*empty, DONE)))
+    answer, pieces = run_in_instant_time(passed(stream(*empty, DONE)))
 
     assert pieces == [b"".join(empty[:17]), *empty[17:], DONE]
     assert answer.meter.is_finished

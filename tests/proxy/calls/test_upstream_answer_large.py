@@ -11,16 +11,16 @@ from proxy.providers.openai.adapter import OpenAIWire
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION, DONE, chunk, stream
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.loop_turns import with_loop_turns
-from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken
+from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
 from tests.proxy.calls.begun_answer import begun, passed
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
 def test_an_answer_of_an_endpoint_that_generates_is_read_whole(media):
     script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
-    answer = played(begun(script, generates=True))
+    answer = run_in_instant_time(begun(script, generates=True))
 
     assert (answer.is_whole, answer.first_piece) == (True, COMPLETION)
     assert answer.meter.usage is not None
@@ -32,7 +32,7 @@ DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
 
 def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_read():
     body = b'{"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
-    answer, pieces = played(passed(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(passed(Scripted([body], headers=JSON)))
 
     assert pieces == [body]
     assert answer.meter.usage == Usage(input=9, output=2)
@@ -40,14 +40,14 @@ def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_rea
 
 def test_a_body_with_too_many_keys_that_is_no_object_is_no_answer():
     with pytest.raises(UpstreamError) as caught:
-        played(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
+        run_in_instant_time(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
 
     assert caught.value.code == "upstream_malformed"
 
 
 def test_a_mark_before_an_answer_with_too_many_keys_leaves_it_one():
     body = b"\xef\xbb\xbf{%b}" % DENSE
-    answer, pieces = played(passed(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(passed(Scripted([body], headers=JSON)))
 
     assert pieces == [body]
     assert not answer.meter.is_broken
@@ -58,7 +58,7 @@ def test_an_event_too_large_to_be_read_passes_and_others_run_before_it_is_looked
         b"a" * (9 << 20)
     )
 
-    (answer, pieces), turns = played(with_loop_turns(passed(stream(large, DONE))))
+    (answer, pieces), turns = run_in_instant_time(with_loop_turns(passed(stream(large, DONE))))
     assert b"".join(pieces) == large + DONE
     assert (answer.meter.has_begun, answer.meter.is_finished) == (True, True)
     assert turns > 0
@@ -80,7 +80,7 @@ EVENTS = chunk("a") + DONE
 )
 def test_a_stream_that_no_client_can_read_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(stream(body[:99], body[99:]), generates=True))
+        run_in_instant_time(begun(stream(body[:99], body[99:]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -94,7 +94,7 @@ def test_a_stream_that_no_client_can_read_is_not_asked_for_again(body):
 )
 def test_an_error_in_place_of_a_stream_is_a_failure_that_is_tried_elsewhere(body, code):
     with pytest.raises(UpstreamError) as caught:
-        played(begun(stream(body), generates=True))
+        run_in_instant_time(begun(stream(body), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == (code, True)
 
@@ -112,14 +112,14 @@ def test_an_answer_with_too_many_keys_is_not_translated():
         await answer.commit(Never())
 
     with pytest.raises(UpstreamError) as caught:
-        played(work())
+        run_in_instant_time(work())
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
 
 def test_other_calls_run_while_a_large_answer_is_measured():
     body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
 
-    _, turns = played(with_loop_turns(passed(Scripted([body], headers=JSON))))
+    _, turns = run_in_instant_time(with_loop_turns(passed(Scripted([body], headers=JSON))))
 
     assert turns > 20
 
@@ -139,10 +139,10 @@ def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
 
 def test_the_received_part_of_a_broken_whole_answer_is_metered():
     async def broken_off() -> UpstreamAnswer:
-        exchange = FakeExchange(Scripted([COMPLETION[:-20], broken()]))
+        exchange = FakeExchange(Scripted([COMPLETION[:-20], broken_connection()]))
         answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         with pytest.raises(UpstreamError):
             await answer.commit()
         return answer
 
-    assert played(broken_off()).meter.delivered_text() == "Hi"
+    assert run_in_instant_time(broken_off()).meter.delivered_text() == "Hi"

@@ -55,7 +55,7 @@ def test_a_role_changes_and_a_person_is_disabled_and_enabled(typed: CommandRunne
     assert typed.said(commands, "user", "role", "ann", "finance") == "ann is finance now.\n"
     typed.said(commands, "user", "disable", "ann")
     assert "disabled" in typed.said(commands, "user", "list")
-    assert "is disabled" in typed.refused(commands, "link", "--user", "ann")
+    assert "is disabled" in typed.error_of(commands, "link", "--user", "ann")
     typed.said(commands, "user", "disable", "ann", "--undo")
 
     ann = typed.open().users.find("ann")
@@ -77,4 +77,4 @@ def test_a_role_changes_and_a_person_is_disabled_and_enabled(typed: CommandRunne
 def test_mistakes_say_what_to_do(typed: CommandRunner, words: tuple[str, ...], why: str) -> None:
     typed.said(commands, "user", "add", "root", "--role", "admin")
 
-    assert why in typed.refused(commands, *words)
+    assert why in typed.error_of(commands, *words)

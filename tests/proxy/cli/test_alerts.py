@@ -8,7 +8,7 @@ from proxy.settings import Settings
 from slo.alert import Severity, resolve_alert
 from slo.policies.file import Policies
 from slo.policies.sinks import SinkKind
-from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, posted
+from tests.fakes.alerts import NOW, POISON, a_sink, an_alert, json_of_post
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.server import Server, head, serving
@@ -80,7 +80,7 @@ def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, 
     with answering(200) as server:
         known(server)
         said = typed.said(showing(HOOK), "test", "hook")
-    told = posted(server.got[0])
+    told = json_of_post(server.got[0])
     (alert,) = told["data"]["alerts"]
 
     assert said.startswith("The sink hook took the message")
@@ -99,7 +99,7 @@ def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(typed, known, severi
         known(server)
         typed.said(showing(pager), "test", "pager")
 
-    assert posted(server.got[0])["data"]["severity"] == severity.value
+    assert json_of_post(server.got[0])["data"]["severity"] == severity.value
 
 
 def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(typed, known):
@@ -107,7 +107,7 @@ def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(typed, known):
     with answering(200) as server:
         known(server)
         typed.said(showing(manager), "test", "manager")
-    (told,) = posted(server.got[0])
+    (told,) = json_of_post(server.got[0])
 
     assert told["labels"]["alertname"] == "ThriftgateTest"
     assert told["endsAt"] > told["startsAt"]
@@ -119,13 +119,13 @@ def test_people_on_slack_see_at_once_that_it_is_a_test(typed, known):
         known(server)
         typed.said(showing(chat), "test", "chat")
 
-    assert posted(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
+    assert json_of_post(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
 
 
 def test_a_sink_that_takes_no_message_fails_the_test(typed, known):
     with answering(404) as server:
         known(server)
-        said = typed.refused(showing(HOOK), "test", "hook")
+        said = typed.error_of(showing(HOOK), "test", "hook")
 
     assert said == "The sink hook did not take the message: it answered 404."
 
@@ -134,7 +134,7 @@ def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(typed, kno
     said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
     with answering(404, said) as server:
         known(server)
-        told = typed.refused(showing(HOOK), "test", "hook")
+        told = typed.error_of(showing(HOOK), "test", "hook")
 
     assert "it answered 404. It was said: " in told
     assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
@@ -145,7 +145,7 @@ def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(typed, kno
 def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(typed, monkeypatch):
     monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
     monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
-    told = typed.refused(showing(HOOK), "test", "hook")
+    told = typed.error_of(showing(HOOK), "test", "hook")
 
     assert "it cannot be reached (ConnectError). It was said: " in told
     assert "xyzzy" not in told
@@ -154,6 +154,6 @@ def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(typed, mon
 def test_a_sink_that_is_unknown_or_has_no_address_is_told(typed):
     slack = a_sink(SinkKind.SLACK, name="chat", url_env="NOBODY_SETS_THIS")
 
-    assert "there are: chat." in typed.refused(showing(slack), "test", "hook")
-    assert "there are: none." in typed.refused(showing(), "test", "hook")
-    assert "NOBODY_SETS_THIS is not set" in typed.refused(showing(slack), "test", "chat")
+    assert "there are: chat." in typed.error_of(showing(slack), "test", "hook")
+    assert "there are: none." in typed.error_of(showing(), "test", "hook")
+    assert "NOBODY_SETS_THIS is not set" in typed.error_of(showing(slack), "test", "chat")

@@ -34,7 +34,7 @@ def test_latency_prints_a_table_and_a_chart(typed, engine):
 
 
 def test_latency_fails_where_nothing_listens(typed):
-    said = typed.refused(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
+    said = typed.error_of(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
 
     assert "does not answer" in said
 

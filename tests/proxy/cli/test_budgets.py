@@ -222,4 +222,4 @@ def test_shared_counters_that_nobody_used_are_nobody_s(typed, hold):
 def test_counters_that_are_away_are_reported(typed):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
-    assert "away" in typed.refused(single_command(showing(budget(), settings=settings)))
+    assert "away" in typed.error_of(single_command(showing(budget(), settings=settings)))

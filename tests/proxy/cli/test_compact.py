@@ -134,7 +134,7 @@ def test_a_file_that_holds_no_conversation_fails_with_a_sentence(typed, tmp_path
     path = tmp_path / "talk.json"
     path.write_bytes(raw)
 
-    failed = typed.refused(build, "compact", str(path), *WORDS)
+    failed = typed.error_of(build, "compact", str(path), *WORDS)
     assert failed.startswith(f"{path} {why}")
     assert failed.endswith(".")
 
@@ -202,12 +202,12 @@ def test_a_message_that_is_no_object_fails(typed, tmp_path):
     path = tmp_path / "talk.json"
     path.write_bytes(b'{"messages":[{"role":"user","content":"Hi"},3]}')
 
-    failed = typed.refused(build, "compact", str(path), *WORDS)
+    failed = typed.error_of(build, "compact", str(path), *WORDS)
     assert failed == f"{path} has as messages[1] something else than an object."
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="this system has no /proc")
 def test_a_file_that_cannot_be_read_fails_with_a_sentence(typed):
-    failed = typed.refused(build, "compact", "/proc/self/mem", *WORDS)
+    failed = typed.error_of(build, "compact", "/proc/self/mem", *WORDS)
 
     assert failed.startswith("/proc/self/mem cannot be read: ")

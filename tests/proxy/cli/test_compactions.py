@@ -142,7 +142,7 @@ def test_trimmed_calls_are_shown_apart_from_compactions(typed: CommandRunner, te
 def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
     typed: CommandRunner, team: str
 ) -> None:
-    typed.refused(compactions, "resume", "acme", "nofeature")
+    typed.error_of(compactions, "resume", "acme", "nofeature")
 
     assert "nofeature" not in typed.said(compactions, "list")
 
@@ -157,6 +157,6 @@ def test_a_step_back_is_shown_and_ended(typed: CommandRunner, team: str) -> None
     assert typed.said(compactions, "resume", "acme", "support") == (
         "Again feature support is compacted in mode trim.\n"
     )
-    assert typed.refused(compactions, "resume", "acme", "support") == (
+    assert typed.error_of(compactions, "resume", "acme", "support") == (
         "Feature support was not stepped back."
     )

@@ -155,4 +155,4 @@ def test_calls_that_were_refused_before_they_had_a_route_are_named(tmp_path: Pat
 def test_options_that_cannot_be_met_are_refused_with_the_reason(
     typed: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert why in typed.refused(build, "cost", *words)
+    assert why in typed.error_of(build, "cost", *words)

@@ -41,7 +41,7 @@ def test_a_file_is_written_for_each_board_into_a_folder_that_is_made(typed, tmp_
 def test_a_folder_that_cannot_be_written_is_named(typed, tmp_path):
     (tmp_path / "file").write_text("")
 
-    said = typed.refused(commands, "grafana", "--out", str(tmp_path / "file"))
+    said = typed.error_of(commands, "grafana", "--out", str(tmp_path / "file"))
 
     assert f"Cannot write to {tmp_path / 'file'}" in said
     assert "--out" in said

@@ -114,9 +114,9 @@ def test_answers_are_replayed_for_ngrams(typed, group, tmp_path):
 
     assert by_depth[8] > by_depth[2] > 2
     file.write_text("{}\n")
-    assert "each line has to be" in typed.refused(group, "advise", "house", "--replay", str(file))
+    assert "each line has to be" in typed.error_of(group, "advise", "house", "--replay", str(file))
     gone = str(tmp_path / "gone")
-    assert "cannot be read" in typed.refused(group, "advise", "house", "--replay", gone)
+    assert "cannot be read" in typed.error_of(group, "advise", "house", "--replay", gone)
 
 
 def test_plan_shows_what_auto_takes_and_why(typed, group, measured):

@@ -68,7 +68,7 @@ def test_attach_adds_the_table_to_a_file_that_stays_valid(typed, tmp_path):
     file.write_text('[engines.a]\nengine = "vllm"\nmodel = "m"\n')
     with engine() as url:
         typed.said(group, "attach", url, "--name", "b", "--write", str(file))
-        again = typed.refused(group, "attach", url, "--name", "b", "--write", str(file))
+        again = typed.error_of(group, "attach", url, "--name", "b", "--write", str(file))
 
     assert "[engines.a]" in file.read_text()
     assert file.read_text().count("[engines.b]") == 1
@@ -86,12 +86,12 @@ def test_attach_says_in_json_what_it_found(typed):
 def test_an_address_at_which_nothing_answers_is_named(typed):
     url = f"http://127.0.0.1:{free_port()}"
 
-    assert f"Nothing answers at {url}/v1/models" in typed.refused(group, "attach", url)
+    assert f"Nothing answers at {url}/v1/models" in typed.error_of(group, "attach", url)
 
 
 def test_replicas_of_different_models_are_refused(typed):
     with engine() as one, engine("other") as two:
-        why = typed.refused(group, "attach", one, two)
+        why = typed.error_of(group, "attach", one, two)
 
     assert "serves other on vllm" in why
     assert "attach them one by one" in why

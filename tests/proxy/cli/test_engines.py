@@ -94,7 +94,7 @@ def test_plan_warns_of_a_version_that_is_not_known(typed, file):
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest(typed, file):
-    said = typed.refused(group, "plan", "hause", "--file", str(file))
+    said = typed.error_of(group, "plan", "hause", "--file", str(file))
 
     assert said == "There is no engine profile hause: did you mean house?"
 
@@ -106,26 +106,26 @@ def test_the_settings_name_the_file(typed, file):
 
 
 def test_without_a_file_the_command_says_how_to_name_one(typed):
-    assert "THRIFTGATE_ENGINES or --file names one" in typed.refused(group, "plan", "house")
+    assert "THRIFTGATE_ENGINES or --file names one" in typed.error_of(group, "plan", "house")
     assert "--spec-type draft-simple" in typed.said(group, "plan", "local", "--examples")
 
 
 def test_a_file_that_is_absent_or_invalid_is_named(typed, file):
     gone = file.with_name("gone.toml")
 
-    assert f"{gone} cannot be read: No such file" in typed.refused(
+    assert f"{gone} cannot be read: No such file" in typed.error_of(
         group, "plan", "house", "--file", str(gone)
     )
     file.write_text("[engines.house]\nengine = 3\n")
-    assert f"{file}:2: engines.house.engine: is 3" in typed.refused(
+    assert f"{file}:2: engines.house.engine: is 3" in typed.error_of(
         group, "plan", "house", "--file", str(file)
     )
     file.write_bytes(b"\xff")
-    assert "is not UTF-8" in typed.refused(group, "plan", "house", "--file", str(file))
+    assert "is not UTF-8" in typed.error_of(group, "plan", "house", "--file", str(file))
 
 
 def test_serving_attached_replicas_is_refused(typed, file):
-    said = typed.refused(group, "serve", "remote", "--file", str(file))
+    said = typed.error_of(group, "serve", "remote", "--file", str(file))
 
     assert said == "Others run the replicas of remote: its profile lists their URLs."
 

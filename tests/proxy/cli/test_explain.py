@@ -69,7 +69,9 @@ def test_a_reason_in_words_is_reported_as_it_is() -> None:
 
 
 def test_a_call_nobody_made_is_told(tmp_path: Path) -> None:
-    assert "no call with the id call_1" in CommandRunner(tmp_path, START).refused(EXPLAIN, "call_1")
+    assert "no call with the id call_1" in CommandRunner(tmp_path, START).error_of(
+        EXPLAIN, "call_1"
+    )
 
 
 def test_a_conversation_left_alone_is_told_as_such() -> None:

@@ -66,7 +66,7 @@ def test_quietly_it_prints_the_secret_alone(typed: CommandRunner) -> None:
 def test_a_key_for_nobody_is_refused(
     typed: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert why in typed.refused(keys, "create", *words)
+    assert why in typed.error_of(keys, "create", *words)
     assert len(typed.open().teams.all()) == 1
 
 
@@ -77,12 +77,12 @@ def test_a_key_is_listed_and_revoked_once(typed: CommandRunner) -> None:
 
     assert "first" in listed
     assert f"Key {key} is revoked." in typed.said(keys, "revoke", key)
-    assert "no open key" in typed.refused(keys, "revoke", key)
+    assert "no open key" in typed.error_of(keys, "revoke", key)
     assert "revoked" in typed.said(keys, "list")
 
 
 def test_a_team_is_made_once(typed: CommandRunner) -> None:
-    assert "already" in typed.refused(teams, "create", "acme-support")
+    assert "already" in typed.error_of(teams, "create", "acme-support")
     assert "has the id team_" in typed.said(teams, "create", "other", "--keep-prompts")
     assert "yes" in typed.said(teams, "list")
 
@@ -93,7 +93,7 @@ def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: CommandRunner) -
     assert typed.said(teams, "list").splitlines()[-1].endswith("yes")
     assert "prompts are not kept" in typed.said(teams, "prompts", "zebra", "drop")
     assert typed.said(teams, "list").splitlines()[-1].endswith("no")
-    assert "no team named nobody" in typed.refused(teams, "prompts", "nobody", "keep")
+    assert "no team named nobody" in typed.error_of(teams, "prompts", "nobody", "keep")
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: CommandRunner):
 
 
 def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: CommandRunner):
-    said = fresh.refused(users, "hash", "ann")
+    said = fresh.error_of(users, "hash", "ann")
 
     assert said.startswith("There is no team yet")
     assert "`thriftgate key create --team NAME`" in said
@@ -151,7 +151,7 @@ def test_a_user_or_team_that_is_none_is_refused(
 ):
     new_team(fresh, "acme")
 
-    assert why in fresh.refused(users, "hash", *words)
+    assert why in fresh.error_of(users, "hash", *words)
 
 
 def test_a_key_is_made_with_an_end_and_models_of_its_own(typed: CommandRunner) -> None:
@@ -160,7 +160,7 @@ def test_a_key_is_made_with_an_end_and_models_of_its_own(typed: CommandRunner) -
 
     assert "open until " in (shown := typed.said(keys, "list"))
     assert "big, small" in shown
-    why = typed.refused(keys, "create", "--team", "acme-support", "--expires", "soon")
+    why = typed.error_of(keys, "create", "--team", "acme-support", "--expires", "soon")
     assert "--expires soon: write a time span, such as 12h or 90d." in why
 
 

@@ -53,11 +53,11 @@ def test_latency_draws_a_png(typed, engine, tmp_path):
 def test_a_file_that_cannot_be_written_is_named(typed, engine, tmp_path):
     file = tmp_path / "none" / "figures.json"
 
-    assert str(file) in typed.refused(bench, "latency", engine, *SMALL, "--save", str(file))
+    assert str(file) in typed.error_of(bench, "latency", engine, *SMALL, "--save", str(file))
 
 
 def test_more_prompts_than_memory_should_hold_are_refused(typed):
-    said = typed.refused(
+    said = typed.error_of(
         bench,
         "latency",
         "http://127.0.0.1:9",

@@ -94,7 +94,7 @@ def test_a_version_is_approved_and_rolled_back(typed: CommandRunner, place: Layo
     assert "rolled back 2026-09-21 14:13 UTC by bob" in typed.said(
         layouts, "show", "acme", "support"
     )
-    assert "none to roll back" in typed.refused(layouts, "rollback", "acme", "support")
+    assert "none to roll back" in typed.error_of(layouts, "rollback", "acme", "support")
 
 
 def test_a_rollback_names_the_layout_it_goes_back_to(
@@ -111,8 +111,8 @@ def test_a_rollback_names_the_layout_it_goes_back_to(
 
 
 def test_a_missing_layout_cannot_be_approved(typed: CommandRunner, place: LayoutScope) -> None:
-    assert "version 7" in typed.refused(layouts, "approve", "acme", "support", "7")
-    assert "no team" in typed.refused(layouts, "show", "nobody", "support")
+    assert "version 7" in typed.error_of(layouts, "approve", "acme", "support", "7")
+    assert "no team" in typed.error_of(layouts, "show", "nobody", "support")
 
 
 def test_a_mode_is_set_for_a_feature_and_an_approval_in_off_is_not_applied(
@@ -131,7 +131,7 @@ def test_where_there_are_several_families_one_has_to_be_named(
     store.layouts.propose(LayoutScope(place.team, "support", "gpt"), "d1", MOVES, NOW)
     store.close(5)
 
-    assert "claude, gpt" in typed.refused(layouts, "approve", "acme", "support", "1")
+    assert "claude, gpt" in typed.error_of(layouts, "approve", "acme", "support", "1")
     assert "on gpt" in typed.said(
         layouts, "approve", "acme", "support", "1", "--family", "gpt", "--by", "bob"
     )
@@ -147,7 +147,7 @@ def test_a_suspended_feature_says_why_and_is_resumed(
 
     assert "suspended 2026-09-21 14:12 UTC: it cost 12 % more" in typed.said(layouts, "list")
     assert "planned again" in typed.said(layouts, "resume", "acme", "support")
-    assert "not suspended" in typed.refused(layouts, "resume", "acme", "support")
+    assert "not suspended" in typed.error_of(layouts, "resume", "acme", "support")
 
 
 def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
@@ -240,7 +240,7 @@ def test_a_rollback_says_which_mode_remains(typed: CommandRunner, place: LayoutS
 def test_a_feature_nobody_called_is_not_shown(typed: CommandRunner, place: LayoutScope) -> None:
     typed.keep(a_receipt(1, team=place.team, feature="chat"))
 
-    assert "no call of team acme with feature chatt yet. Near it: chat." in typed.refused(
+    assert "no call of team acme with feature chatt yet. Near it: chat." in typed.error_of(
         layouts, "show", "acme", "chatt"
     )
     assert "Mode observe" in typed.said(layouts, "show", "acme", "chat")
@@ -260,8 +260,8 @@ def test_a_proposal_that_waits_comes_with_the_command_that_applies_it(
 def test_an_impossible_layout_change_is_reported_in_a_sentence(
     typed: CommandRunner, place: LayoutScope
 ) -> None:
-    assert typed.refused(layouts, "approve", "acme", "support", "7").startswith("No layout of")
-    assert typed.refused(layouts, "rollback", "acme", "support").startswith("No layout is")
+    assert typed.error_of(layouts, "approve", "acme", "support", "7").startswith("No layout of")
+    assert typed.error_of(layouts, "rollback", "acme", "support").startswith("No layout is")
 
 
 def test_as_json_a_list_and_a_feature_are_one_document_each(

@@ -106,8 +106,8 @@ def test_fallback_level_0_is_what_calls_ask_for(typed):
     ],
 )
 def test_an_impossible_pin_is_reported_with_its_fix(typed, words, fix):
-    assert fix in typed.refused(group, "pin", *words)
+    assert fix in typed.error_of(group, "pin", *words)
 
 
 def test_an_objective_without_a_pin_cannot_be_released(typed):
-    assert "is not pinned" in typed.refused(group, "release", "chat-ttft")
+    assert "is not pinned" in typed.error_of(group, "release", "chat-ttft")

@@ -184,7 +184,7 @@ def test_a_line_without_end_is_passed_over_and_the_next_is_read(
 def test_a_file_that_is_not_there_is_reported(typed: CommandRunner, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.log")
 
-    assert typed.refused(build, "import", missing) == (
+    assert typed.error_of(build, "import", missing) == (
         f"{missing} cannot be read: No such file or directory."
     )
 
@@ -225,4 +225,4 @@ def test_a_teams_calls_of_some_days_alone_are_exported(typed: CommandRunner) -> 
     assert len(typed.said(EXPORT).splitlines()) == 3
     assert len(typed.said(EXPORT, "--team", "acme").splitlines()) == 2
     assert len(typed.said(EXPORT, "--days", "1").splitlines()) == 1
-    assert "no team named nobody" in typed.refused(EXPORT, "--team", "nobody")
+    assert "no team named nobody" in typed.error_of(EXPORT, "--team", "nobody")

@@ -64,7 +64,7 @@ def test_without_calls_it_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "/etc", ""])
 def test_a_zone_that_is_none_is_refused(typed: CommandRunner, zone: str) -> None:
-    assert "there is no such time zone" in typed.refused(REPORT, "--zone", zone)
+    assert "there is no such time zone" in typed.error_of(REPORT, "--zone", zone)
 
 
 def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: CommandRunner) -> None:

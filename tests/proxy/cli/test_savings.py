@@ -190,7 +190,7 @@ def test_misses_may_be_one_teams_by_its_name_or_id(typed: CommandRunner) -> None
         said = typed.said(MISSES, "--team", name)
         assert "diverged" in said
         assert "expired" not in said
-    assert "no team named nobody" in typed.refused(MISSES, "--team", "nobody")
+    assert "no team named nobody" in typed.error_of(MISSES, "--team", "nobody")
 
 
 def test_the_feature_that_misses_for_most_money_comes_first(typed: CommandRunner) -> None:

@@ -90,7 +90,7 @@ def test_a_period_is_named(typed: CommandRunner) -> None:
 
 def test_a_refusal_is_told_in_the_servers_words(typed: CommandRunner) -> None:
     with a_mail_server(rcpt="550 no such person") as server:
-        why = typed.refused(build(server.port), "send", "weekly")
+        why = typed.error_of(build(server.port), "send", "weekly")
 
     assert why == f"Not sent to mailto:{ADDRESS}: it answered 550. no such person"
 
@@ -107,10 +107,10 @@ def test_a_refusal_is_told_in_the_servers_words(typed: CommandRunner) -> None:
 def test_a_report_that_cannot_be_sent_is_explained(
     typed: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert typed.refused(build(), "send", *words) == why
+    assert typed.error_of(build(), "send", *words) == why
 
 
 def test_a_team_that_does_not_exist_is_named(typed: CommandRunner) -> None:
-    why = typed.refused(build(team="nobody"), "send", "weekly", "--dry-run")
+    why = typed.error_of(build(team="nobody"), "send", "weekly", "--dry-run")
 
     assert why == "The report cannot be built: there is no team nobody."

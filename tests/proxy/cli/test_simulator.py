@@ -117,7 +117,7 @@ def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-        assert CommandRunner(tmp_path, START).refused(command(), "--port", port) == (
+        assert CommandRunner(tmp_path, START).error_of(command(), "--port", port) == (
             f"Cannot listen on port {port} of 127.0.0.1: it is taken."
             " --port names another; 0 takes any that is free."
         )
@@ -161,6 +161,6 @@ def test_a_scenario_with_a_mistake_is_refused_with_its_line(
     if text is not None:
         (tmp_path / "s.toml").write_text(text)
 
-    assert why in CommandRunner(tmp_path, START).refused(
+    assert why in CommandRunner(tmp_path, START).error_of(
         command(), "--port", "0", "--scenario", str(tmp_path / "s.toml")
     )

@@ -10,7 +10,7 @@ from proxy.engines.replica_process import MARKER
 from proxy.engines.replica_report import ProcessState
 from proxy.engines.restart_policy import RestartPolicy
 from proxy.engines.supervised_replica import SupervisedReplica, SupervisionSettings
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.engines import PlayedEngine, engine_command
 
 SETTINGS = SupervisionSettings(restart=RestartPolicy(max_exits=3))
@@ -51,7 +51,7 @@ def play(engine, tmp_path):
                 replica.stop()
             return states, last
 
-        return played(supervise())
+        return run_in_instant_time(supervise())
 
     return run
 

@@ -23,9 +23,9 @@ from proxy.errors import ProxyError, Unready
 from proxy.pages.app import add_error_handlers
 from proxy.settings import Settings
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, asked, refusal, scope
+from tests.fakes.asgi import Connection, answer_of_app, refusal, scope
 from tests.fakes.board import Overview
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.offline import offline_store
 
@@ -49,7 +49,7 @@ async def got(
     running: Gateway, path: str, method: str = "GET", sent: bytes = b"", **headers: str
 ) -> Connection:
     head = scope(path, method, {"authorization": "", **headers})
-    return await asked(running.app, head, Connection([sent]))
+    return await answer_of_app(running.app, head, Connection([sent]))
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def failing_page(error: Exception | None = None) -> FastAPI:
 
 
 def answer_to(error: ProxyError) -> Connection:
-    return played(asked(failing_page(error), scope("/page", "GET")))
+    return run_in_instant_time(answer_of_app(failing_page(error), scope("/page", "GET")))
 
 
 def test_a_page_refuses_with_the_envelope_and_headers_of_a_call():
@@ -317,7 +317,7 @@ def test_a_page_refuses_with_the_envelope_and_headers_of_a_call():
     [("/page", "POST", 405, "method_not_allowed"), ("/none", "GET", 404, "not_found")],
 )
 def test_an_unknown_path_or_method_says_that_a_retry_is_useless(path, method, status, code):
-    lost = played(asked(failing_page(), scope(path, method)))
+    lost = run_in_instant_time(answer_of_app(failing_page(), scope(path, method)))
 
     assert (lost.status, refusal(lost)["code"]) == (status, code)
     assert lost.headers["x-should-retry"] == "false"
@@ -327,8 +327,10 @@ def test_an_unknown_path_or_method_says_that_a_retry_is_useless(path, method, st
 def test_a_bug_behind_a_page_is_a_bare_500_and_is_raised_to_be_logged(caplog):
     connection = Connection()
     with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError):
-        played(
-            asked(failing_page(RuntimeError("at /etc/secret")), scope("/page", "GET"), connection)
+        run_in_instant_time(
+            answer_of_app(
+                failing_page(RuntimeError("at /etc/secret")), scope("/page", "GET"), connection
+            )
         )
 
     assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")

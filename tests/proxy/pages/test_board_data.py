@@ -15,7 +15,7 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, RequestKind
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
-from tests.fakes.live_board import asked, keep, wheel
+from tests.fakes.live_board import ask_board, keep, wheel
 from tests.fakes.objective_replicas import objective
 from tests.fakes.receipts import a_receipt
 
@@ -37,7 +37,7 @@ def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
         )
         return [await each() for each in parts]
 
-    assert asked(store, everything) == [[], [], [], [], []]
+    assert ask_board(store, everything) == [[], [], [], [], []]
 
 
 def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
@@ -45,7 +45,7 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
         state=ControllerState.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow"
     )
     moving = wheel(objective(feature="chat", name="chat"), chat=standing)
-    (found,) = asked(store, LiveBoard.objectives, router=moving) or ()
+    (found,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
     assert (found.name, found.feature, found.what) == ("chat", "chat", "p95 of ttft within 500ms")
     assert (found.enforce, found.acts, found.ladder) == ("degrade", True, ("elsewhere", "small"))
@@ -55,7 +55,7 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
 
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
     (found,) = (
-        asked(store, LiveBoard.objectives, router=wheel(objective(enforce=Enforce.ALERT))) or ()
+        ask_board(store, LiveBoard.objectives, router=wheel(objective(enforce=Enforce.ALERT))) or ()
     )
 
     assert found.knows_pin
@@ -66,7 +66,7 @@ def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
 
 def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     streams = objective(calls=RequestKind.STREAMS)
-    (found,) = asked(store, LiveBoard.objectives, router=wheel(streams)) or ()
+    (found,) = ask_board(store, LiveBoard.objectives, router=wheel(streams)) or ()
 
     assert found.only == "streams only"
 
@@ -78,7 +78,7 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
         moving.tally.add(arm(0), 60, 20, NOW - 500)
         moving.tally.add(arm(1), 20, 0, NOW)
         moving.tally.add(arm(1), 1000, 1000, NOW - 700)
-    chat, cache = asked(store, LiveBoard.objectives, router=moving) or ()
+    chat, cache = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
     assert chat.burn == pytest.approx(4.0)
     assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
@@ -94,7 +94,7 @@ def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> Non
     router.rerouted["acting", "elsewhere"] = 2
     router.rerouted["dry", "elsewhere"] = 9  # of a time at which it was enforced
 
-    found = asked(store, LiveBoard.objectives, router=router) or ()
+    found = ask_board(store, LiveBoard.objectives, router=router) or ()
     assert {each.name: list(each.fell_back) for each in found} == {
         "dry": [("small", 3)],
         "acting": [("elsewhere", 2)],
@@ -109,7 +109,7 @@ def test_ceilings_are_shown_with_what_was_decided(store: Store) -> None:
         board.show_ceilings(lambda: counts)
         return await board.ceilings()
 
-    (found,) = asked(store, shown)
+    (found,) = ask_board(store, shown)
 
     assert (found.name, found.limit_nanos, found.steps) == ("cent", 10_000_000, ["refuse"])
     assert found.decisions == [("fits", 3), ("refused", 1)]
@@ -125,7 +125,8 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
         reason="Pinned to fallback level 1: a test",
     )
     (found,) = (
-        asked(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned)) or ()
+        ask_board(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned))
+        or ()
     )
 
     assert found.pin == Pin(who="ann", why="a test", until=NOW + 60)
@@ -137,15 +138,15 @@ def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
     move = an_alert(kind="move", title="chat-ttft is degraded, on fallback level 1: small")
     store.outbox.add([move], {}, NOW)
 
-    (call,) = asked(store, LiveBoard.rerouted_calls) or ()
-    (stay,) = asked(store, LiveBoard.reroutes) or ()
+    (call,) = ask_board(store, LiveBoard.rerouted_calls) or ()
+    (stay,) = ask_board(store, LiveBoard.reroutes) or ()
     assert call.why == "chat-ttft: fallback level 1"
     assert (stay.objective, stay.level) == ("chat-ttft", "small")
 
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
     store.outbox.add([an_alert()], {}, NOW)
-    (found,) = asked(store, LiveBoard.open_alerts) or ()
+    (found,) = ask_board(store, LiveBoard.open_alerts) or ()
 
     assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
     assert (found.title, found.facts) == (an_alert().title, an_alert().facts)

@@ -12,12 +12,12 @@ from proxy.store.store import Store
 from slo.budget import BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel
 from tests.fakes.admission_harness import NOW, budget
-from tests.fakes.live_board import LIMIT, asked, broken, spent_by
+from tests.fakes.live_board import LIMIT, ask_board, raise_database_error, spent_by
 
 
 def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
     spent_by(store, "acme")
-    (found,) = asked(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
+    (found,) = ask_board(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
 
     assert (found.budget, found.scope, found.whose) == ("b", "team", "acme")
     assert (found.window, found.unit, found.is_hard) == ("2026-09-21", BudgetUnit.USD, True)
@@ -26,7 +26,7 @@ def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
 
 def test_of_many_counters_those_with_most_spent_are_shown(store: Store) -> None:
     spent_by(store, *(f"team {n}" for n in range(15)))
-    found = asked(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
+    found = ask_board(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
 
     assert [row.whose for row in found[:10]] == [f"team {n}" for n in range(14, 4, -1)]
     assert [row.budget for row in found] == ["b"] * 10 + ["other"] * 10
@@ -43,7 +43,7 @@ def test_counters_say_what_is_held(store: Store) -> None:
         return await board.counters()
 
     mine = LocalBudgetStore()
-    (found,) = asked(store, held, budget(), counters=mine)
+    (found,) = ask_board(store, held, budget(), counters=mine)
     assert (found.spent, found.held) == (0, 7)
 
 
@@ -64,15 +64,15 @@ class UnavailableBudgetStore(LocalBudgetStore):
 @pytest.mark.parametrize("away", [UnavailableBudgetStore(), UnavailableBudgetStore(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
-    (found,) = asked(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
+    (found,) = ask_board(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
 
     assert (found.spent, found.held) == (10**9, None)
 
 
 def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.from_rollups", broken)
+    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.from_rollups", raise_database_error)
     everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
-    found = asked(
+    found = ask_board(
         store,
         LiveBoard.counters,
         everybodys,
@@ -117,7 +117,7 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
         beside.cancel()
         return [row.whose for row in said[0]]
 
-    names = asked(store, run, *(budget(name=f"b{n}") for n in range(5)), counters=counting)
+    names = ask_board(store, run, *(budget(name=f"b{n}") for n in range(5)), counters=counting)
     assert names == [f"team {n}" for n in range(29, 9, -1)]
     assert counting.asked == [20] * 5
     assert turns[0] >= 5

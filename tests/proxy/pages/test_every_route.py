@@ -29,7 +29,7 @@ from tests.fakes.board import (
     an_open_alert,
     overview,
 )
-from tests.fakes.dashboard import Dashboard, Endpoint, filled
+from tests.fakes.dashboard import Dashboard, Endpoint, fill_path
 from tests.fakes.receipts import a_receipt
 
 EVIL: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
@@ -154,7 +154,7 @@ def dashboard(store: Store, tmp_path: Path, board: FakeBoard) -> Iterator[Dashbo
 def asked(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connection:
     """Ask a route about a team of the person's own."""
     _, sent = ROUTES[endpoint.method, endpoint.path]
-    path = filled(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
+    path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
     if isinstance(sent, dict):
         sent = {name: dashboard.own if value == "{team}" else value for name, value in sent.items()}
     return dashboard.ask(endpoint.method, path, sent=sent, **headers)
@@ -263,7 +263,7 @@ def test_names_that_people_and_callers_choose_are_text_on_every_page(
     for endpoint in dashboard.endpoints():
         if not (endpoint.is_page and endpoint.is_safe) or "static" in endpoint.path:
             continue
-        path = filled(endpoint.path, team=team.id, call_id=receipt.call_id)
+        path = fill_path(endpoint.path, team=team.id, call_id=receipt.call_id)
         got = dashboard.ask("GET", path, cookie=dashboard.cookies[Role.ADMIN])
         html = got.body.decode()
         assert "<script>alert" not in html, path
@@ -282,7 +282,7 @@ def test_names_that_people_and_callers_choose_are_text_on_every_page(
 def test_no_page_redirects_to_another_host(dashboard: Dashboard, wanted: str) -> None:
     for endpoint in dashboard.endpoints():
         if endpoint.is_page:
-            path = filled(endpoint.path, team=dashboard.own, call_id=CALL)
+            path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL)
             cookie = dashboard.cookies[Role.ADMIN]
             sent = {"next": wanted, "back": wanted}
             got = (

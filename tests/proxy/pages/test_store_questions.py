@@ -10,7 +10,7 @@ import pytest
 from proxy.pages.board_data import LiveBoard
 from proxy.store.store import Store
 from tests.fakes.admission_harness import budget
-from tests.fakes.live_board import asked, broken, wheel
+from tests.fakes.live_board import ask_board, raise_database_error, wheel
 from tests.fakes.objective_replicas import objective
 
 _PARTS = {
@@ -26,7 +26,7 @@ PATIENCE_S = 1.0
 
 def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, monkeypatch) -> None:
     for part in ("moved.calls", "moved.stays", "outbox.open", "pins.held", "spendings.of"):
-        monkeypatch.setattr(f"proxy.store.sql.{_PARTS[part]}", broken)
+        monkeypatch.setattr(f"proxy.store.sql.{_PARTS[part]}", raise_database_error)
 
     async def everything(board: LiveBoard) -> list[Any]:
         return [
@@ -36,8 +36,8 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
             await board.counters(),
         ]
 
-    assert asked(store, everything, budget()) == [None] * 4
-    (promise,) = asked(store, LiveBoard.objectives, router=wheel(objective())) or ()
+    assert ask_board(store, everything, budget()) == [None] * 4
+    (promise,) = ask_board(store, LiveBoard.objectives, router=wheel(objective())) or ()
     assert (promise.pin, promise.knows_pin) == (None, False)
 
 
@@ -85,7 +85,7 @@ def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
         slow.goes_on.set()
         assert await board.rerouted_calls() == []
 
-    asked(store, run, budget(), router=wheel(objective()), timeout_s=1.5)
+    ask_board(store, run, budget(), router=wheel(objective()), timeout_s=1.5)
 
 
 def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
@@ -101,7 +101,7 @@ def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monke
         slow.goes_on.set()
         assert await page(board) == [True] * 5
 
-    asked(store, run, router=wheel(objective()), timeout_s=PATIENCE_S)
+    ask_board(store, run, router=wheel(objective()), timeout_s=PATIENCE_S)
 
 
 def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
@@ -116,4 +116,4 @@ def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
         goes_on.set()
         assert await page(board) == [True] * 5
 
-    asked(store, run, router=wheel(objective()), timeout_s=1.5)
+    ask_board(store, run, router=wheel(objective()), timeout_s=1.5)

@@ -84,7 +84,7 @@ def judge(one: Recorded, regime: str, built: str) -> None:
         assert_nothing_lost(raw, sent[raw].body)
         assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
     if built == "well" or shown is not None:
-        assert list(onlooker().moved(bodies, sent.__getitem__, ROUTES[regime])) == []
+        assert list(onlooker().moves(bodies, sent.__getitem__, ROUTES[regime])) == []
 
 
 @pytest.mark.parametrize("regime", ROUTES)

@@ -1,7 +1,7 @@
 import asyncio
 
 from proxy.services.background import BackgroundTasks
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 
 
 def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
@@ -46,7 +46,7 @@ def test_a_task_that_is_to_go_on_begins_again_where_it_fails(caplog):
         async with asyncio.TaskGroup() as group:
             BackgroundTasks(group).keep(fails)
 
-    played(work())
+    run_in_instant_time(work())
     assert len(tries) == 7
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == [
         "on purpose, 1",
@@ -66,4 +66,4 @@ def test_a_task_that_is_to_go_on_ends_when_it_is_told_to():
             assert not running.done()
             tasks.end(running)
 
-    played(work())
+    run_in_instant_time(work())

@@ -28,7 +28,7 @@ def migrated_schema() -> Iterator[MigratedSchema]:
 def migrated_postgres(migrated_schema: MigratedSchema) -> str:
     """The URL of a migrated schema without rows on the PostgreSQL server."""
     try:
-        return migrated_schema.emptied()
+        return migrated_schema.empty_url()
     except psycopg.OperationalError as error:
         pytest.skip(_absent(error))
 
@@ -88,7 +88,7 @@ def new_shared_url(
 
     def emptied() -> str:
         try:
-            return module_schema.emptied()
+            return module_schema.empty_url()
         except psycopg.OperationalError as error:
             pytest.skip(_absent(error))
 

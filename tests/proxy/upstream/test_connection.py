@@ -10,7 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from tests.fakes.raw_connection import CHUNKED, OK, REQUEST, answered, asking, connected, run, whole
+from tests.fakes.raw_connection import (
+    CHUNKED,
+    OK,
+    REQUEST,
+    asking,
+    connect,
+    receive_answer,
+    run,
+    whole,
+)
 from tests.fakes.server import head
 
 
@@ -94,7 +103,7 @@ def answers(draw: st.DrawFn) -> Answer:
 @given(answers(), st.lists(st.integers(0, 10_000), max_size=6), st.booleans())
 def test_any_answer_is_the_same_however_it_is_cut(answer, cuts, byte_by_byte):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection, is_bodiless=answer.is_bodiless)
         every = range(len(answer.raw)) if byte_by_byte else cuts
         for piece in pieces(answer.raw, every):
@@ -117,7 +126,7 @@ def test_an_answer_that_is_cut_short_breaks_off(answer, at):
     head_size = len(answer.raw) - len(answer.body)
 
     async def work() -> bytes:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection, is_bodiless=answer.is_bodiless)
         socket.arrive(answer.raw[:cut])
         socket.end()
@@ -144,7 +153,7 @@ def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
     first = head(200, "Content-Length: 5") + b"first"
 
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         for piece in pieces(first + garbage, [*cuts, len(first)] if cuts else []):
             socket.arrive(piece)
@@ -165,9 +174,9 @@ def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
 def test_a_connection_that_speaks_unasked_is_given_up(said):
     async def work() -> None:
         for uses in range(2):
-            connection, socket = connected()
+            connection, socket = connect()
             if uses:
-                assert await answered(connection, socket) == b"ok"
+                assert await receive_answer(connection, socket) == b"ok"
             socket.arrive(said)
             assert socket.is_closing()
             assert not connection.is_reusable
@@ -196,7 +205,7 @@ def test_a_connection_that_speaks_unasked_is_given_up(said):
 )
 def test_an_answer_that_is_not_http_is_broken(answer):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         for piece in pieces(answer, range(0, len(answer), 50_000)):
             socket.arrive(piece)
@@ -228,7 +237,7 @@ def test_an_answer_that_is_not_http_is_broken(answer):
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         for piece in pieces(answer, range(0, len(answer), size)):
             socket.arrive(piece)
@@ -243,7 +252,7 @@ def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         answer = head(500, "no header", "Retry-After: 3") + b"down"
         for piece in pieces(answer, range(0, len(answer), size)):
@@ -270,7 +279,7 @@ def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
 )
 def test_an_answer_that_goes_on_and_says_nothing_is_broken_off(start, more):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(start)
         for _ in range(100):
@@ -291,8 +300,8 @@ def test_headers_of_equal_names_are_joined_and_others_kept_apart():
     answer = head(200, "Set-Cookie: a", "X: é", "SET-COOKIE: b", "Content-Length: 0", "Empty:")
 
     async def work() -> None:
-        connection, socket = connected()
-        await answered(connection, socket, answer.decode().encode("latin-1"))
+        connection, socket = connect()
+        await receive_answer(connection, socket, answer.decode().encode("latin-1"))
         assert connection.headers == {
             "set-cookie": "a, b",
             "x": "é",
@@ -305,7 +314,7 @@ def test_headers_of_equal_names_are_joined_and_others_kept_apart():
 
 def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200, "Transfer-Encoding: gzip") + b"ab")
         socket.end()
@@ -317,7 +326,7 @@ def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection()
 
 def test_an_answer_to_head_has_no_body_whatever_it_says():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection, is_bodiless=True)
         socket.arrive(head(200, "Content-Length: 6") + b"poison")
         await task

@@ -15,7 +15,7 @@ from proxy.upstream.connection import Connection
 from proxy.upstream.decoding import MAX_PIECE_BYTES
 from proxy.upstream.http import HttpExchange
 from tests.examples import examples
-from tests.fakes.server import chunked, head
+from tests.fakes.server import chunked_body, head
 from tests.fakes.socket import FakeSocket
 
 REQUEST = b"POST / HTTP/1.1\r\nhost: up\r\n\r\n"
@@ -40,12 +40,12 @@ SPOKEN = st.lists(
 ).map(b"".join)
 ANSWERS = [
     head(200, "Content-Length: 5") + b"whole",
-    head(200, "Transfer-Encoding: chunked") + chunked(b"whole", b"and", b"well"),
+    head(200, "Transfer-Encoding: chunked") + chunked_body(b"whole", b"and", b"well"),
     head(103, "Link: </a>") + head(200, "Connection: close") + b"to the end",
     head(204) + head(200, "Content-Length: 1") + b"x",
     head(200, "Content-Encoding: gzip", "Content-Length: 25") + gzip.compress(b"small", mtime=0),
     head(200, "Content-Encoding: gzip", "Transfer-Encoding: chunked")
-    + chunked(*(gzip.compress(b"small" * 99, mtime=0)[at : at + 7] for at in range(0, 40, 7))),
+    + chunked_body(*(gzip.compress(b"small" * 99, mtime=0)[at : at + 7] for at in range(0, 40, 7))),
 ]
 CUTS = st.lists(st.integers(0, 400), max_size=6)
 

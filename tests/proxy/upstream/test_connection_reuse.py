@@ -6,15 +6,24 @@ from typing import Any
 import pytest
 
 from proxy.errors import UpstreamError
-from tests.fakes.raw_connection import CHUNKED, OK, REQUEST, answered, asking, connected, run, whole
-from tests.fakes.server import chunked, head
+from tests.fakes.raw_connection import (
+    CHUNKED,
+    OK,
+    REQUEST,
+    asking,
+    connect,
+    receive_answer,
+    run,
+    whole,
+)
+from tests.fakes.server import chunked_body, head
 
 BOUND = 256 * 1024
 
 
 def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200) + b"half")
         await task
@@ -32,7 +41,7 @@ def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
 
 def test_an_error_of_the_socket_does_not_make_an_answer_whole():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200) + b"half")
         socket.end(ConnectionResetError())
@@ -48,7 +57,7 @@ def test_an_error_of_the_socket_does_not_make_an_answer_whole():
 
 def test_bytes_that_came_before_the_break_are_read_before_it():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200, "Content-Length: 9") + b"abc")
         socket.end()
@@ -63,14 +72,14 @@ def test_bytes_that_came_before_the_break_are_read_before_it():
 
 def test_reading_pauses_at_the_bound_and_goes_on_once_read():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(CHUNKED)
         await task
         arrived = 0
         for _ in range(3):
             while not socket.is_paused:
-                socket.arrive(chunked(b"x" * 5000, ends=False))
+                socket.arrive(chunked_body(b"x" * 5000, ends=False))
                 arrived += 5000
             assert BOUND < arrived <= BOUND + 5000
             assert await connection.read() == b"x" * arrived
@@ -85,7 +94,7 @@ def test_reading_pauses_at_the_bound_and_goes_on_once_read():
 
 def test_a_connection_that_nobody_read_to_its_pause_is_not_used_again():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200, f"Content-Length: {BOUND + 1}") + b"x" * (BOUND + 1))
         await task
@@ -99,9 +108,9 @@ def test_a_connection_that_nobody_read_to_its_pause_is_not_used_again():
 
 def test_a_connection_whose_request_is_not_sent_whole_is_not_used_again():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         socket.unsent = 1  # of a handshake
-        assert await answered(connection, socket) == b"ok"
+        assert await receive_answer(connection, socket) == b"ok"
         assert not connection.is_reusable
         socket.unsent = 0
         assert connection.is_reusable
@@ -111,7 +120,7 @@ def test_a_connection_whose_request_is_not_sent_whole_is_not_used_again():
 
 def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         task = await asking(connection)
         socket.arrive(head(200, "Content-Length: 2"))
         await task
@@ -128,7 +137,7 @@ def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         waiting: asyncio.Task[Any] = await asking(connection)
         if is_begun:
             socket.arrive(head(200, "Content-Length: 2"))
@@ -159,9 +168,9 @@ def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
     uses, said, after, is_stale
 ):
     async def work() -> None:
-        connection, socket = connected()
+        connection, socket = connect()
         for _ in range(uses):
-            await answered(connection, socket)
+            await receive_answer(connection, socket)
         task = await asking(connection)
         connection._sent_at -= after
         socket.arrive(said)
@@ -175,8 +184,8 @@ def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
 
 def test_a_connection_that_ended_while_idle_takes_no_request():
     async def work() -> None:
-        connection, socket = connected()
-        await answered(connection, socket)
+        connection, socket = connect()
+        await receive_answer(connection, socket)
         socket.end()
         assert not connection.is_reusable
         with pytest.raises(UpstreamError):
@@ -187,10 +196,10 @@ def test_a_connection_that_ended_while_idle_takes_no_request():
 
 def test_headers_belong_to_their_own_answer():
     async def work() -> None:
-        connection, socket = connected()
-        await answered(connection, socket, head(200, "Content-Length: 0", "Team: a"))
+        connection, socket = connect()
+        await receive_answer(connection, socket, head(200, "Content-Length: 0", "Team: a"))
         first = connection.headers
-        await answered(connection, socket, head(103, "Team: x") + OK)
+        await receive_answer(connection, socket, head(103, "Team: x") + OK)
         assert first == {"content-length": "0", "team": "a"}
         assert connection.headers == {"content-length": "2"}
 

@@ -6,16 +6,16 @@ import pytest
 
 from proxy.catalog.entries import Upstream
 from tests.fakes.cloud_upstreams import chunk_frame
-from tests.fakes.http_upstream import OK, connected, prepared, run
-from tests.fakes.server import Server, chunked, head
+from tests.fakes.http_upstream import OK, connected_transport, prepared_request, run
+from tests.fakes.server import Server, chunked_body, head
 
 EXPIRED = [head(403, "x-amzn-errortype: ExpiredTokenException", "Content-Length: 2"), b"{}"]
 PING = b'{"type":"ping"}'
 FRAMES = chunk_frame(PING) * 2
 STREAM = [
     head(200, "Content-Type: application/vnd.amazon.eventstream", "Transfer-Encoding: chunked"),
-    chunked(FRAMES[:50], ends=False),
-    chunked(FRAMES[50:]),
+    chunked_body(FRAMES[:50], ends=False),
+    chunked_body(FRAMES[50:]),
 ]
 
 
@@ -34,9 +34,11 @@ def upstream(server: Server, **fields: Any) -> Upstream:
 
 def test_each_request_is_signed_anew_and_keeps_its_connection():
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             for body in (b"{}", b"[]"):
-                exchange = await opened.open(upstream(server), prepared("/messages", body=body))
+                exchange = await opened.open(
+                    upstream(server), prepared_request("/messages", body=body)
+                )
                 assert await exchange.read_all(9) == b"ok"
                 exchange.close()
             first, second = server.got
@@ -50,12 +52,12 @@ def test_each_request_is_signed_anew_and_keeps_its_connection():
 
 def test_credentials_refused_as_expired_are_looked_up_once_more():
     async def work() -> None:
-        async with connected(EXPIRED, OK) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared("/messages"))
+        async with connected_transport(EXPIRED, OK) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared_request("/messages"))
             assert (exchange.status, len(server.got)) == (200, 2)
             exchange.close()
-        async with connected(EXPIRED) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared("/messages"))
+        async with connected_transport(EXPIRED) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared_request("/messages"))
             assert (exchange.status, len(server.got)) == (403, 2)
             exchange.close()
 
@@ -64,8 +66,8 @@ def test_credentials_refused_as_expired_are_looked_up_once_more():
 
 def test_an_event_stream_is_read_as_server_sent_events():
     async def work() -> None:
-        async with connected(STREAM) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared("/messages"))
+        async with connected_transport(STREAM) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared_request("/messages"))
             assert exchange.headers["content-type"] == "text/event-stream"
             said = b""
             while piece := await exchange.read():

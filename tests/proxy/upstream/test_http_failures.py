@@ -13,8 +13,15 @@ import uvloop
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.upstream.http import open_transport
-from tests.fakes.http_upstream import OK, connected, failed, prepared, run, upstream
-from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
+from tests.fakes.http_upstream import (
+    OK,
+    connected_transport,
+    error_of_reading,
+    prepared_request,
+    run,
+    upstream,
+)
+from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked_body, head, serving
 
 CHUNKED = head(200, "Transfer-Encoding: chunked")
 
@@ -27,13 +34,13 @@ CHUNKED = head(200, "Transfer-Encoding: chunked")
         [b"no http at all\r\n\r\n"],
         [head(200, "Content-Length: 9"), b"ok", CLOSE],
         [head(200, "Content-Length: 9"), b"ok", RESET],
-        [CHUNKED, chunked(b"ok", ends=False), CLOSE],
-        [CHUNKED, chunked(b"ok", ends=False), RESET],
+        [CHUNKED, chunked_body(b"ok", ends=False), CLOSE],
+        [CHUNKED, chunked_body(b"ok", ends=False), RESET],
         [b"HTTP/1.1 500 No\r\nX: " + b"x" * 80_000 + b"\r\n\r\n"],
     ],
 )
 def test_a_broken_answer_is_reported_in_our_own_words(steps):
-    error = failed(steps)
+    error = error_of_reading(steps)
 
     assert (error.status, error.code, error.retryable) == (502, "upstream_connection_broken", True)
     assert "127.0.0.1" not in error.message
@@ -52,7 +59,7 @@ DAMAGED = gzip.compress(b"whole")[:-3]
     ],
 )
 def test_a_good_answer_that_cannot_be_read_is_not_worth_another_attempt(steps, is_billed):
-    error = failed(steps)
+    error = error_of_reading(steps)
 
     assert (error.status, error.code, error.retryable) == (502, "upstream_malformed", False)
     assert error.is_billed is is_billed
@@ -63,9 +70,9 @@ def test_a_good_answer_that_cannot_be_read_is_not_worth_another_attempt(steps, i
 )
 def test_an_address_that_is_none_is_reported(base_url):
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             with pytest.raises(UpstreamError) as caught:
-                await opened.open(upstream(server, base_url=base_url), prepared())
+                await opened.open(upstream(server, base_url=base_url), prepared_request())
             assert caught.value.code == "upstream_unreachable"
 
     run(work)
@@ -73,9 +80,11 @@ def test_an_address_that_is_none_is_reported(base_url):
 
 def test_a_name_nobody_has_is_told_without_it():
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             with pytest.raises(UpstreamError) as caught:
-                await opened.open(upstream(server, base_url="http://up.invalid/v1"), prepared())
+                await opened.open(
+                    upstream(server, base_url="http://up.invalid/v1"), prepared_request()
+                )
             assert caught.value.code == "upstream_unreachable"
             assert "invalid" not in caught.value.message
 
@@ -88,7 +97,7 @@ def test_a_connection_that_takes_too_long_is_reported():
             opening = open_transport({}, connections=4, connect_timeout=1e-9)
             async with opening as opened:
                 with pytest.raises(UpstreamError, match="in time") as caught:
-                    await opened.open(upstream(server), prepared())
+                    await opened.open(upstream(server), prepared_request())
             assert caught.value.code == "upstream_unreachable"
 
     run(work)
@@ -97,11 +106,11 @@ def test_a_connection_that_takes_too_long_is_reported():
 def test_an_exchange_that_is_closed_reads_nothing_of_a_later_call():
     async def work() -> None:
         secret: list[Step] = [head(200, "Content-Length: 6"), b"secret"]
-        async with connected(OK, secret) as (server, opened):
-            first = await opened.open(upstream(server), prepared())
+        async with connected_transport(OK, secret) as (server, opened):
+            first = await opened.open(upstream(server), prepared_request())
             assert await first.read_all(9) == b"ok"
             first.close()
-            second = await opened.open(upstream(server), prepared())
+            second = await opened.open(upstream(server), prepared_request())
             assert len({got.port for got in server.got}) == 1
             for read in (first.read(), first.read_all(9)):
                 with pytest.raises(UpstreamError) as caught:
@@ -116,12 +125,12 @@ def test_an_exchange_that_is_closed_reads_nothing_of_a_later_call():
 def test_an_exchange_that_is_closed_while_it_is_read_takes_its_connection_with_it():
     async def work() -> None:
         slow: list[Step] = [head(200, "Content-Length: 9"), WAIT]
-        async with connected(slow, OK) as (server, opened):
-            first = await opened.open(upstream(server), prepared())
+        async with connected_transport(slow, OK) as (server, opened):
+            first = await opened.open(upstream(server), prepared_request())
             reading = asyncio.ensure_future(first.read())
             await asyncio.sleep(0)
             first.close()
-            second = await opened.open(upstream(server), prepared())
+            second = await opened.open(upstream(server), prepared_request())
             with pytest.raises(UpstreamError):
                 await reading
             assert await second.read_all(9) == b"ok"
@@ -140,9 +149,9 @@ def test_an_exchange_that_is_closed_while_it_is_read_takes_its_connection_with_i
 )
 def test_a_line_end_in_a_header_is_refused_and_not_sent(sent):
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             with pytest.raises(UpstreamError) as caught:
-                await opened.open(upstream(server), prepared(**sent))
+                await opened.open(upstream(server), prepared_request(**sent))
             assert (caught.value.code, caught.value.retryable) == (
                 "upstream_header_malformed",
                 False,
@@ -154,9 +163,11 @@ def test_a_line_end_in_a_header_is_refused_and_not_sent(sent):
 
 def test_a_users_name_and_password_in_an_address_are_not_sent():
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             url = server.base_url.replace("http://", "http://user:word@")
-            await (await opened.open(upstream(server, base_url=url), prepared())).read_all(9)
+            await (await opened.open(upstream(server, base_url=url), prepared_request())).read_all(
+                9
+            )
             assert server.got[0].headers["host"] == f"127.0.0.1:{server.port}"
             assert "word" not in str(server.got[0])
 
@@ -165,12 +176,16 @@ def test_a_users_name_and_password_in_an_address_are_not_sent():
 
 def test_an_answer_to_head_has_a_length_and_no_body():
     async def work() -> None:
-        async with connected([head(200, "Content-Length: 2")], OK) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared(method="HEAD", body=b""))
+        async with connected_transport([head(200, "Content-Length: 2")], OK) as (server, opened):
+            exchange = await opened.open(
+                upstream(server), prepared_request(method="HEAD", body=b"")
+            )
             assert exchange.headers["content-length"] == "2"
             assert await exchange.read_all(9) == b""
             exchange.close()
-            assert await (await opened.open(upstream(server), prepared())).read_all(9) == b"ok"
+            assert (
+                await (await opened.open(upstream(server), prepared_request())).read_all(9) == b"ok"
+            )
 
     run(work)
 
@@ -212,7 +227,7 @@ def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_tru
         ):
             there = upstream(server, base_url=f"https://{host}:{server.port}/v1")
             for _ in range(2):
-                exchange = await opened.open(there, prepared(body=large))
+                exchange = await opened.open(there, prepared_request(body=large))
                 assert await exchange.read_all(1 << 20) == large
                 exchange.close()
             assert [got.body for got in server.got] == [large, large]
@@ -240,7 +255,7 @@ def test_an_upstream_that_speaks_no_tls_is_reported():
             port = listening.sockets[0].getsockname()[1]
             there = Upstream(name="up", kind="openai", base_url=f"https://127.0.0.1:{port}/v1")
             with pytest.raises(UpstreamError, match="TLS") as caught:
-                await opened.open(there, prepared())
+                await opened.open(there, prepared_request())
             assert caught.value.code == "upstream_unreachable"
 
     run(work)
@@ -248,10 +263,10 @@ def test_an_upstream_that_speaks_no_tls_is_reported():
 
 def test_a_catalog_read_again_keeps_connections_and_a_changed_upstream_gets_its_own():
     async def work() -> None:
-        async with connected(OK, OK, OK) as (server, opened):
+        async with connected_transport(OK, OK, OK) as (server, opened):
             first = upstream(server)
             for each in (first, replace(first), replace(first, headers={"x-new": "1"})):
-                exchange = await opened.open(each, prepared())
+                exchange = await opened.open(each, prepared_request())
                 await exchange.read_all(10)
                 exchange.close()
             ports = [got.port for got in server.got]
@@ -263,9 +278,9 @@ def test_a_catalog_read_again_keeps_connections_and_a_changed_upstream_gets_its_
 
 def test_an_answer_of_an_upstream_that_changed_meanwhile_is_read_to_its_end():
     async def work() -> None:
-        async with connected(OK, OK) as (server, opened):
-            first = await opened.open(upstream(server), prepared())
-            second = await opened.open(upstream(server, headers={"x-new": "1"}), prepared())
+        async with connected_transport(OK, OK) as (server, opened):
+            first = await opened.open(upstream(server), prepared_request())
+            second = await opened.open(upstream(server, headers={"x-new": "1"}), prepared_request())
             assert await first.read_all(10) == await second.read_all(10) == b"ok"
             first.close()
             second.close()
@@ -275,9 +290,9 @@ def test_an_answer_of_an_upstream_that_changed_meanwhile_is_read_to_its_end():
 
 def test_keys_of_upstreams_that_came_with_a_reload_are_known():
     async def work() -> None:
-        async with connected(OK) as (server, opened):
+        async with connected_transport(OK) as (server, opened):
             opened.add_keys({"LATER": "sk-later"})
-            exchange = await opened.open(upstream(server, key_env="LATER"), prepared())
+            exchange = await opened.open(upstream(server, key_env="LATER"), prepared_request())
             exchange.close()
             assert server.got[0].headers["authorization"] == "Bearer sk-later"
 

@@ -15,7 +15,7 @@ from proxy.errors import UpstreamError
 from proxy.upstream.connection import Connection
 from proxy.upstream.origin import ConnectionPool
 from proxy.upstream.port import was_never_sent
-from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked, head, serving
+from tests.fakes.server import CLOSE, RESET, WAIT, Server, Step, chunked_body, head, serving
 
 ASK = b"GET / HTTP/1.1\r\nhost: up\r\n\r\n"
 OK: list[Step] = [head(200, "Content-Length: 2"), b"ok"]
@@ -68,7 +68,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def test_calls_share_a_connection_one_after_the_other(run):
     async def work() -> None:
-        async with standing(OK, [head(200, "Transfer-Encoding: chunked"), chunked(b"ok")]) as (
+        async with standing(OK, [head(200, "Transfer-Encoding: chunked"), chunked_body(b"ok")]) as (
             server,
             there,
         ):

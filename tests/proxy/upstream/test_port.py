@@ -11,8 +11,15 @@ from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.upstream.http import open_transport
 from proxy.upstream.port import Transport, UpstreamExchange, request_id
-from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked, head, serving
-from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken, unreachable
+from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked_body, head, serving
+from tests.fakes.upstream import (
+    SILENCE,
+    FakeTransport,
+    Piece,
+    Scripted,
+    broken_connection,
+    unreachable,
+)
 
 PREPARED = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=b"{}")
 HEAD = head(200, "Content-Type: text/plain", "Transfer-Encoding: chunked")
@@ -50,7 +57,7 @@ async def fake(
     *pieces: bytes, breaks: bool = False, waits: bool = False
 ) -> AsyncIterator[StreamingUpstream]:
     script: list[Piece] = list(pieces)
-    script += [broken()] if breaks else []
+    script += [broken_connection()] if breaks else []
     script += [SILENCE] if waits else []
     yield StreamingUpstream(
         FakeTransport([Scripted(script, headers={"content-type": "text/plain"})]), "x"
@@ -62,7 +69,7 @@ async def real(
     *pieces: bytes, breaks: bool = False, waits: bool = False
 ) -> AsyncIterator[StreamingUpstream]:
     is_ended = not breaks and not waits
-    steps: Sequence[Step] = [HEAD, chunked(*pieces, ends=is_ended)]
+    steps: Sequence[Step] = [HEAD, chunked_body(*pieces, ends=is_ended)]
     steps = [*steps, WAIT] if waits else [*steps, CLOSE] if breaks else steps
     async with (
         serving(steps) as server,

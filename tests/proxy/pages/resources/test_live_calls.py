@@ -6,7 +6,7 @@ import pytest
 from proxy.errors import Unready
 from proxy.pages.resources.live_calls import _MAX_WAITING_CALLS, MAX_LISTENERS, LiveCalls, follow
 from proxy.records.receipt import IDLE_TEAM
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 
 
@@ -20,7 +20,7 @@ def test_a_listener_hears_calls_that_it_wants_as_they_end() -> None:
             live.record(a_receipt(4, team="a"))
             return [row.call_id for row in await listener.calls(1.0)]
 
-    assert played(listen()) == [a_receipt(1).call_id, a_receipt(4).call_id]
+    assert run_in_instant_time(listen()) == [a_receipt(1).call_id, a_receipt(4).call_id]
 
 
 def test_a_slow_listener_loses_the_oldest_and_is_told_how_many() -> None:
@@ -31,7 +31,7 @@ def test_a_slow_listener_loses_the_oldest_and_is_told_how_many() -> None:
                 live.record(a_receipt(n))
             return len(await listener.calls(1.0)), listener.dropped
 
-    assert played(listen()) == (_MAX_WAITING_CALLS, 7)
+    assert run_in_instant_time(listen()) == (_MAX_WAITING_CALLS, 7)
 
 
 def test_there_are_so_many_listeners_and_no_more() -> None:
@@ -46,7 +46,7 @@ def test_there_are_so_many_listeners_and_no_more() -> None:
         with live.listener(lambda _: True):
             pass
 
-    played(listen())
+    run_in_instant_time(listen())
 
 
 def test_the_newest_calls_are_remembered_and_idle_time_is_none() -> None:
@@ -79,6 +79,6 @@ def test_following_ends_with_its_time_and_says_that_it_is_there() -> None:
             seen = [row and row.call_id async for row in follow(listener, 30.0, 10.0)]
         return seen, loop.time() - began
 
-    seen, took = played(run())
+    seen, took = run_in_instant_time(run())
     assert seen == [None, a_receipt(1).call_id, None, None]
     assert took == pytest.approx(30.0)

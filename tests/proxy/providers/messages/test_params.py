@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from proxy.providers.messages.target import ChatTarget
-from tests.fakes.messages_calls import CLAUDE, Json, translated
+from tests.fakes.messages_calls import CLAUDE, Json, chat_body_and_notes
 from tests.fakes.refusals import refusing
 
 OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -16,7 +16,7 @@ AGENT = {"device_id": "d" * 64, "account_uuid": "u", "session_id": "s1"}
 
 
 def _said(name: str, target: ChatTarget | None = None, **fields: Any) -> Any:
-    return translated(target=target, **fields)[0].get(name)
+    return chat_body_and_notes(target=target, **fields)[0].get(name)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_schema_for_the_answer_is_strict_where_chat_takes_it(at: str) -> None:
 
 def test_an_open_schema_is_sent_without_strict_and_noted() -> None:
     form = {"type": "json_schema", "schema": OPEN}
-    body, notes = translated(output_config={"format": form})
+    body, notes = chat_body_and_notes(output_config={"format": form})
 
     assert "strict" not in body["response_format"]["json_schema"]
     assert notes == ("the answer's schema is not strict: it has optional or open properties",)
@@ -79,9 +79,9 @@ def test_an_open_schema_is_sent_without_strict_and_noted() -> None:
     ],
 )  # fmt: skip
 def test_a_parameter_is_said_by_the_name_that_chat_has(fields: Json, said: Json) -> None:
-    usual = translated()[0]
+    usual = chat_body_and_notes()[0]
 
-    assert translated(**fields)[0] == usual | said
+    assert chat_body_and_notes(**fields)[0] == usual | said
 
 
 def test_openai_gets_the_end_user_as_its_safety_identifier() -> None:
@@ -127,11 +127,11 @@ def test_a_parameter_that_no_model_takes_is_refused_with_a_fix(
     fields: Json, param: str, words: str
 ) -> None:
     with refusing(400, words) as caught:
-        translated(target=ChatTarget(max_stops=4), **fields)
+        chat_body_and_notes(target=ChatTarget(max_stops=4), **fields)
 
     assert caught.value.param == param
 
 
 def test_stop_sequences_are_refused_where_the_model_takes_none() -> None:
     with refusing(400, "no stop sequences"):
-        translated(target=ChatTarget(max_stops=0), stop_sequences=["a"])
+        chat_body_and_notes(target=ChatTarget(max_stops=0), stop_sequences=["a"])

@@ -10,9 +10,9 @@ from tests.fakes.messages_calls import (
     Json,
     assistant,
     calls,
+    chat_body_and_notes,
     result,
     text,
-    translated,
     user,
 )
 from tests.fakes.refusals import refusing
@@ -24,7 +24,7 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=
 
 
 def _content(*blocks: Json, target: ChatTarget | None = None) -> Any:
-    return translated(user(*blocks), target=target)[0]["messages"][0]["content"]
+    return chat_body_and_notes(user(*blocks), target=target)[0]["messages"][0]["content"]
 
 
 def _document(source: Json, **more: Any) -> Json:
@@ -81,8 +81,10 @@ def test_a_document_of_text_stays_a_file_where_claude_reads_it() -> None:
 def test_wishes_for_citations_are_named_as_left_out() -> None:
     cited = _document(PDF, citations={"enabled": True})
 
-    assert translated(user(cited))[1] == ("dropped citations: this model cites no documents",)
-    assert translated(user(cited | {"citations": {"enabled": False}}))[1] == ()
+    assert chat_body_and_notes(user(cited))[1] == (
+        "dropped citations: this model cites no documents",
+    )
+    assert chat_body_and_notes(user(cited | {"citations": {"enabled": False}}))[1] == ()
 
 
 def test_a_mark_stays_on_its_block_where_the_cache_takes_marks() -> None:
@@ -120,20 +122,22 @@ def test_a_block_that_cannot_be_said_is_refused_with_its_place_and_a_fix(
     block: Json, param: str, words: str
 ) -> None:
     with refusing(400, words) as caught:
-        translated(user(text("a")), user(block))
+        chat_body_and_notes(user(text("a")), user(block))
 
     assert caught.value.param == f"messages[1].content[0]{param}"
 
 
 def test_only_text_can_stand_in_the_system_prompt() -> None:
     with refusing(400, "send text") as caught:
-        translated(system=[text("a"), {"type": "image", "source": PNG}])
+        chat_body_and_notes(system=[text("a"), {"type": "image", "source": PNG}])
 
     assert caught.value.param == "system[1].type"
 
 
 def test_the_place_of_a_block_within_a_result_is_told() -> None:
     with refusing(400) as caught:
-        translated(user("Hi"), assistant(calls("t1")), user(result("t1", [{"type": "image"}])))
+        chat_body_and_notes(
+            user("Hi"), assistant(calls("t1")), user(result("t1", [{"type": "image"}]))
+        )
 
     assert caught.value.param == "messages[2].content[0].content[0]"

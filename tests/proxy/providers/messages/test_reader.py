@@ -19,9 +19,9 @@ from tests.fakes.messages_calls import (
     chunk,
     completion,
     message_of,
+    messages_stream,
     part,
     settings,
-    streamed,
 )
 
 USAGE: Json = {
@@ -53,7 +53,7 @@ def payloads(run: bytes) -> list[Json]:
 
 
 def test_a_stream_has_anthropics_events_in_their_order() -> None:
-    found = streamed(chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE))
+    found = messages_stream(chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE))
     first, *_, last_but_one, _ = payloads(found)
 
     assert names(found) == [
@@ -75,7 +75,7 @@ def test_a_stream_has_anthropics_events_in_their_order() -> None:
 
 
 def test_comments_keep_the_caller_awake() -> None:
-    found = streamed(STREAM, thinking="shown")
+    found = messages_stream(STREAM, thinking="shown")
 
     assert found.startswith(b": ping\n\nevent: message_start")
     assert names(found).count("ping") == 3
@@ -88,7 +88,9 @@ def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
     pieces = [STREAM[a:b] for a, b in pairwise([0, *sorted(cuts), len(STREAM)])]
     runs = [run for piece in pieces if (run := frames.feed(piece))]
 
-    assert b"".join(map(reader.feed, runs)) + reader.end() == streamed(STREAM, thinking="shown")
+    assert b"".join(map(reader.feed, runs)) + reader.end() == messages_stream(
+        STREAM, thinking="shown"
+    )
 
 
 @given(st.lists(st.sampled_from(["text", "thought", "call", "piece", "comment"]), max_size=12))
@@ -105,7 +107,7 @@ def test_blocks_never_overlap_and_are_numbered_in_order(kinds: list[str]) -> Non
         if kind != "piece" or "call" in kinds[:n]
     ]
     try:
-        found = payloads(streamed(chat_stream(*chunks, chunk("stop")), thinking="shown"))
+        found = payloads(messages_stream(chat_stream(*chunks, chunk("stop")), thinking="shown"))
     except UpstreamError:
         return  # a piece of a call that no chunk had begun has no name
     open_block, started = None, 0
@@ -143,11 +145,11 @@ def test_the_stop_sequence_is_named_where_the_upstream_names_it() -> None:
     ended["choices"][0]["stop_reason"] = "END"
     run = chat_stream(chunk(content="Hi"), ended)
 
-    assert payloads(streamed(run, stops=frozenset({"END"})))[-2]["delta"] == {
+    assert payloads(messages_stream(run, stops=frozenset({"END"})))[-2]["delta"] == {
         "stop_reason": "stop_sequence",
         "stop_sequence": "END",
     }
-    assert payloads(streamed(run))[-2]["delta"]["stop_reason"] == "end_turn"
+    assert payloads(messages_stream(run))[-2]["delta"]["stop_reason"] == "end_turn"
 
 
 @pytest.mark.parametrize("reason", [7, None, [], {}])
@@ -156,7 +158,7 @@ def test_an_engines_other_reasons_to_stop_are_no_stop_sequences(reason: Any) -> 
     ended["choices"][0]["stop_reason"] = reason
     run = chat_stream(chunk(content="Hi"), ended)
 
-    found = payloads(streamed(run, stops=frozenset({"END"})))
+    found = payloads(messages_stream(run, stops=frozenset({"END"})))
     assert found[-2]["delta"]["stop_reason"] == "end_turn"
 
 
@@ -164,7 +166,9 @@ def test_only_the_first_choice_is_told() -> None:
     other = chunk(content="other words")
     other["choices"][0]["index"] = 1
 
-    assert b"other words" not in streamed(chat_stream(chunk(content="y"), other, chunk("stop")))
+    assert b"other words" not in messages_stream(
+        chat_stream(chunk(content="y"), other, chunk("stop"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ def test_only_the_first_choice_is_told() -> None:
 )
 def test_a_stream_that_is_cut_or_none_ends_with_an_error(run: bytes) -> None:
     with pytest.raises(UpstreamError):
-        streamed(run)
+        messages_stream(run)
 
 
 def test_chunks_before_an_unreadable_one_are_told_first() -> None:
@@ -193,7 +197,7 @@ def test_chunks_before_an_unreadable_one_are_told_first() -> None:
 def test_a_stream_with_a_reason_but_no_end_is_ended() -> None:
     run = chat_stream(chunk(content="Hi"), chunk("length")).removesuffix(b"data: [DONE]\n\n")
 
-    assert names(streamed(run))[-2:] == ["message_delta", "message_stop"]
+    assert names(messages_stream(run))[-2:] == ["message_delta", "message_stop"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ def test_a_body_that_is_no_completion_is_the_upstreams_error(body: bytes) -> Non
 
 def test_an_empty_answer_is_an_empty_message() -> None:
     assert message_of(completion(content=""))["content"] == []
-    assert names(streamed(chat_stream(chunk(content=""), chunk("stop")))) == [
+    assert names(messages_stream(chat_stream(chunk(content=""), chunk("stop")))) == [
         "message_start", "message_delta", "message_stop",
     ]  # fmt: skip
 
@@ -220,7 +224,7 @@ def test_an_empty_answer_is_an_empty_message() -> None:
     ],
 )
 def test_an_error_midway_is_anthropics_and_the_last_event(error: Any, kind: str) -> None:
-    found = streamed(chat_stream(chunk(content="Hi"), {"error": error}, chunk(content="no")))
+    found = messages_stream(chat_stream(chunk(content="Hi"), {"error": error}, chunk(content="no")))
 
     assert names(found)[-1] == "error"
     assert payloads(found)[-1]["error"]["type"] == kind

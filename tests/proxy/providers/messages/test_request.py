@@ -11,10 +11,10 @@ from proxy.tokens.counter import TokenCounter
 from tests.fakes.messages_calls import (
     WEATHER,
     Json,
+    chat_body_and_notes,
     messages_call,
     request,
     text,
-    translated,
     user,
 )
 from tests.fakes.refusals import refusing
@@ -23,7 +23,7 @@ MARK = {"type": "ephemeral"}
 
 
 def test_a_call_asks_for_the_same_in_chat() -> None:
-    body, notes = translated(user("Hi"), system="Be brief.")
+    body, notes = chat_body_and_notes(user("Hi"), system="Be brief.")
 
     assert body == {
         "model": "gpt-x",
@@ -34,29 +34,29 @@ def test_a_call_asks_for_the_same_in_chat() -> None:
 
 
 def test_a_stream_is_asked_for_its_usage() -> None:
-    body, _ = translated(stream=True)
+    body, _ = chat_body_and_notes(stream=True)
 
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
-    assert "stream" not in translated(stream=False)[0]
+    assert "stream" not in chat_body_and_notes(stream=False)[0]
 
 
 def test_a_mark_for_the_whole_prompt_stays_where_the_cache_takes_marks() -> None:
-    assert translated(cache_control=MARK)[0]["cache_control"] == MARK
-    unmarked = translated(cache_control=MARK, target=ChatTarget(takes_marks=False))[0]
+    assert chat_body_and_notes(cache_control=MARK)[0]["cache_control"] == MARK
+    unmarked = chat_body_and_notes(cache_control=MARK, target=ChatTarget(takes_marks=False))[0]
     assert "cache_control" not in unmarked
 
 
 def test_the_limit_is_lowered_to_what_the_model_can() -> None:
-    body, notes = translated(target=ChatTarget(max_output=50))
+    body, notes = chat_body_and_notes(target=ChatTarget(max_output=50))
 
     assert body["max_completion_tokens"] == 50
     assert notes == ("lowered max_tokens to 50: the model's most",)
 
 
 def test_fields_that_chat_cannot_say_are_named_once() -> None:
-    body, notes = translated(speed="fast", betas=["x"], top_q=None, diagnostics={})
+    body, notes = chat_body_and_notes(speed="fast", betas=["x"], top_q=None, diagnostics={})
 
-    assert body == translated()[0]
+    assert body == chat_body_and_notes()[0]
     assert notes == ("dropped betas, speed: the model has no such parameter",)
 
 
@@ -73,7 +73,7 @@ def test_fields_that_chat_cannot_say_are_named_once() -> None:
 )
 def test_fields_that_cannot_be_left_out_are_refused_by_name(fields: Json, param: str) -> None:
     with refusing(400, f"`{param}`") as caught:
-        translated(**fields)
+        chat_body_and_notes(**fields)
 
     assert caught.value.param == param
 
@@ -81,7 +81,10 @@ def test_fields_that_cannot_be_left_out_are_refused_by_name(fields: Json, param:
 def test_tokens_are_counted_by_the_models_vocabulary_without_a_limit() -> None:
     counter = TokenCounter()
     body = messages_call(user("Hello there"), max_tokens=None, tools=[WEATHER])
-    asked = {"messages": [user("Hello there")], "tools": translated(tools=[WEATHER])[0]["tools"]}
+    asked = {
+        "messages": [user("Hello there")],
+        "tools": chat_body_and_notes(tools=[WEATHER])[0]["tools"],
+    }
 
     found = prompt_tokens(body, ChatTarget(), counter, "gpt-4o")
 
@@ -109,9 +112,9 @@ def test_the_same_body_gives_the_same_bytes_and_a_longer_one_begins_with_them(
 
 def test_the_refusal_of_a_thread_says_what_tool_runners_wait_for() -> None:
     with refusing(400, "send all messages with each call") as caught:
-        translated(thread={"type": "continue", "previous_message_id": "msg_1"})
+        chat_body_and_notes(thread={"type": "continue", "previous_message_id": "msg_1"})
 
     assert caught.value.details == UNSUPPORTED_THREAD
     with refusing(400, "`container`") as caught:
-        translated(container={"id": "c"})
+        chat_body_and_notes(container={"id": "c"})
     assert not caught.value.details

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.providers.messages.target import ChatTarget
-from tests.fakes.messages_calls import WEATHER, Json, assistant, text, translated, user
+from tests.fakes.messages_calls import WEATHER, Json, assistant, chat_body_and_notes, text, user
 from tests.fakes.refusals import refusing
 
 DROPS = ChatTarget(drops_server_tools=True)
@@ -30,7 +30,7 @@ MANAGED = {"edits": [{"type": "clear_tool_uses_20250919"}]}
 )
 def test_they_are_refused_by_name_with_a_fix(fields: Json, param: str) -> None:
     with refusing(400, "or ask a Claude model") as caught:
-        translated(**fields)
+        chat_body_and_notes(**fields)
 
     assert caught.value.param == param
 
@@ -51,7 +51,7 @@ def test_they_are_refused_by_name_with_a_fix(fields: Json, param: str) -> None:
 def test_by_the_operators_setting_they_are_left_out_with_a_note(
     fields: Json, notes: list[str]
 ) -> None:
-    body, said = translated(target=DROPS, **fields)
+    body, said = chat_body_and_notes(target=DROPS, **fields)
 
     assert [*said] == notes
     assert b"web_search" not in repr(body).encode()
@@ -59,7 +59,9 @@ def test_by_the_operators_setting_they_are_left_out_with_a_note(
 
 
 def test_an_edit_of_thinking_is_left_out_because_none_is_sent() -> None:
-    _, notes = translated(context_management={"edits": [{"type": "clear_thinking_20251015"}]})
+    _, notes = chat_body_and_notes(
+        context_management={"edits": [{"type": "clear_thinking_20251015"}]}
+    )
 
     assert notes == ("dropped the edit clear_thinking_20251015: only Anthropic makes it",)
 
@@ -67,12 +69,14 @@ def test_an_edit_of_thinking_is_left_out_because_none_is_sent() -> None:
 def test_a_compaction_is_never_left_out() -> None:
     for target in (ChatTarget(), DROPS):
         with refusing(400, "send the messages it stands for"):
-            translated(user("Hi"), assistant({"type": "compaction", "content": "s"}), target=target)
+            chat_body_and_notes(
+                user("Hi"), assistant({"type": "compaction", "content": "s"}), target=target
+            )
 
 
 def test_a_choice_of_a_tool_that_is_not_offered_is_refused() -> None:
     choice = {"type": "tool", "name": "web_search"}
     with refusing(400, "send it in `tools`") as caught:
-        translated(tools=[SEARCH, WEATHER], tool_choice=choice, target=DROPS)
+        chat_body_and_notes(tools=[SEARCH, WEATHER], tool_choice=choice, target=DROPS)
 
     assert caught.value.param == "tool_choice.name"

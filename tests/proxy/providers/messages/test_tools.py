@@ -10,9 +10,9 @@ from tests.fakes.messages_calls import (
     Json,
     assistant,
     calls,
+    chat_body_and_notes,
     request,
     result,
-    translated,
     user,
 )
 from tests.fakes.refusals import refusing
@@ -23,7 +23,9 @@ LONG = "mcp__server__" + "a" * 60
 
 
 def _called(*blocks: Json) -> list[Json]:
-    body, _ = translated(user("Hi"), assistant(*blocks), user(*(result(b["id"]) for b in blocks)))
+    body, _ = chat_body_and_notes(
+        user("Hi"), assistant(*blocks), user(*(result(b["id"]) for b in blocks))
+    )
     found: list[Json] = body["messages"][1]["tool_calls"]
     return found
 
@@ -43,7 +45,7 @@ def test_a_tool_keeps_its_words_and_its_schema_byte_for_byte() -> None:
 
 
 def test_a_mark_stays_on_its_tool() -> None:
-    body, _ = translated(tools=[WEATHER | {"cache_control": MARK, "type": "custom"}])
+    body, _ = chat_body_and_notes(tools=[WEATHER | {"cache_control": MARK, "type": "custom"}])
 
     assert body["tools"][0]["cache_control"] == MARK
 
@@ -62,14 +64,14 @@ def test_a_mark_stays_on_its_tool() -> None:
     ],
 )  # fmt: skip
 def test_a_choice_is_said_in_the_words_of_chat(choice: Json | None, fields: Json) -> None:
-    body, _ = translated(tools=[WEATHER], tool_choice=choice)
+    body, _ = chat_body_and_notes(tools=[WEATHER], tool_choice=choice)
     names = ("tool_choice", "parallel_tool_calls")
 
     assert {name: body[name] for name in names if name in body} == fields
 
 
 def test_without_tools_a_choice_of_none_says_nothing() -> None:
-    assert "tool_choice" not in translated(tool_choice={"type": "none"})[0]
+    assert "tool_choice" not in chat_body_and_notes(tool_choice={"type": "none"})[0]
 
 
 @pytest.mark.parametrize(
@@ -88,22 +90,25 @@ def test_strict_is_said_where_chats_strict_mode_takes_the_schema(
     *, schema: Json, is_strict: bool
 ) -> None:
     tool = WEATHER | {"strict": True, "input_schema": schema}
-    body, notes = translated(tools=[tool])
+    body, notes = chat_body_and_notes(tools=[tool])
 
     assert body["tools"][0]["function"].get("strict", False) is is_strict
     assert bool(notes) is not is_strict
-    assert translated(tools=[tool], target=CLAUDE)[0]["tools"][0]["function"]["strict"] is True
+    assert (
+        chat_body_and_notes(tools=[tool], target=CLAUDE)[0]["tools"][0]["function"]["strict"]
+        is True
+    )
 
 
 def test_examples_of_inputs_are_named_as_left_out() -> None:
-    _, notes = translated(tools=[WEATHER | {"input_examples": [{"city": "Bern"}]}])
+    _, notes = chat_body_and_notes(tools=[WEATHER | {"input_examples": [{"city": "Bern"}]}])
 
     assert notes == ("dropped input_examples: chat's tools have none",)
 
 
 def test_the_input_of_a_call_is_its_arguments_byte_for_byte() -> None:
     block = calls("t1", input=orjson.Fragment(b'{"b": 1,"a":[ ]}'), cache_control=MARK)
-    body, _ = translated(user("Hi"), assistant(block), user(result("t1")))
+    body, _ = chat_body_and_notes(user("Hi"), assistant(block), user(result("t1")))
 
     assert body["messages"][1]["tool_calls"] == [
         {
@@ -116,7 +121,7 @@ def test_the_input_of_a_call_is_its_arguments_byte_for_byte() -> None:
 
 
 def test_a_long_name_is_shortened_alike_in_tools_calls_and_the_choice() -> None:
-    body, _ = translated(
+    body, _ = chat_body_and_notes(
         user("Hi"),
         assistant(calls("t1", LONG)),
         user(result("t1")),
@@ -146,7 +151,7 @@ def test_a_tool_that_cannot_be_said_is_refused_with_a_fix(
     fields: Json, param: str, words: str
 ) -> None:
     with refusing(400, words) as caught:
-        translated(**fields)
+        chat_body_and_notes(**fields)
 
     assert caught.value.param == param
 
@@ -162,7 +167,7 @@ def test_a_tool_that_cannot_be_said_is_refused_with_a_fix(
 )
 def test_a_call_that_is_incomplete_is_refused_with_its_place(block: Json, param: str) -> None:
     with refusing(400) as caught:
-        translated(user("Hi"), assistant(block))
+        chat_body_and_notes(user("Hi"), assistant(block))
 
     assert caught.value.param == f"messages[1].content[0]{param}"
 

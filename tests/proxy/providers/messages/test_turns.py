@@ -11,9 +11,9 @@ from tests.fakes.messages_calls import (
     Json,
     assistant,
     calls,
+    chat_body_and_notes,
     result,
     text,
-    translated,
     user,
 )
 from tests.fakes.refusals import refusing
@@ -43,7 +43,7 @@ def tool(name: str, content: Any = "22 degrees", **more: Any) -> Json:
 
 
 def messages(*given: Json, **fields: Any) -> list[Json]:
-    found: list[Json] = translated(*given, **fields)[0]["messages"]
+    found: list[Json] = chat_body_and_notes(*given, **fields)[0]["messages"]
     return found
 
 
@@ -70,7 +70,7 @@ def test_an_empty_system_prompt_is_none(given: Any) -> None:
 
 
 def test_the_attribution_line_is_named_as_left_out() -> None:
-    notes = translated(system=[text(HEADER), text("a")])[1]
+    notes = chat_body_and_notes(system=[text(HEADER), text("a")])[1]
 
     assert notes == ("dropped x-anthropic-billing-header: it is for Anthropic's accounts",)
 
@@ -122,7 +122,7 @@ def test_images_of_a_result_follow_in_a_users_message() -> None:
         assistant(calls("t1", "camera"), calls("t2")),
         user(result("t1", [text("Two:"), PICTURE, PICTURE]), result("t2"), text("So?")),
     ]
-    body, notes = translated(*given)
+    body, notes = chat_body_and_notes(*given)
 
     assert body["messages"][2:] == [
         tool("t1", f"Two:\n\n{BELOW}"),
@@ -144,7 +144,7 @@ def test_images_of_a_result_follow_in_a_users_message() -> None:
 )
 def test_a_failure_of_a_tool_is_said_in_words(content: Any, said: str) -> None:
     given = [user("Hi"), assistant(calls("t1")), user(result("t1", content, is_error=True))]
-    body, notes = translated(*given)
+    body, notes = chat_body_and_notes(*given)
 
     assert body["messages"][2] == tool("t1", said)
     assert notes == ("wrote is_error into the text: chat has no such field",)
@@ -175,7 +175,9 @@ def test_ids_are_said_as_the_upstream_gave_them() -> None:
 def test_thinking_goes_along_in_the_form_that_the_upstream_takes(
     target: ChatTarget, fields: Json, notes: int
 ) -> None:
-    body, said = translated(user("Hi"), assistant(THOUGHT, text("Yes.")), user("?"), target=target)
+    body, said = chat_body_and_notes(
+        user("Hi"), assistant(THOUGHT, text("Yes.")), user("?"), target=target
+    )
 
     assert body["messages"][1] == assistant("Yes.") | fields
     assert len(said) == notes
@@ -218,7 +220,7 @@ def test_an_answer_of_thinking_alone_is_left_out() -> None:
 
 
 def test_a_last_message_of_the_assistant_is_sent_and_noted() -> None:
-    body, notes = translated(user("Hi"), assistant("{"))
+    body, notes = chat_body_and_notes(user("Hi"), assistant("{"))
 
     assert body["messages"][-1] == assistant("{")
     assert notes == ("the model does not go on from a last assistant message, but answers it",)
@@ -245,7 +247,7 @@ CALLED = assistant(calls("t1"), calls("t2"))
 )
 def test_an_order_that_no_model_takes_is_refused_with_a_fix(given: list[Json], words: str) -> None:
     with refusing(400, words):
-        translated(messages=given)
+        chat_body_and_notes(messages=given)
 
 
 def test_a_conversation_that_goes_on_keeps_all_messages_it_had() -> None:

@@ -14,7 +14,7 @@ from slo.alerting import GROUPING_SLOT_S, ThresholdWatch
 from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterLevel
 from slo.window import Window
-from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, posted
+from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, json_of_post
 from tests.fakes.dispatcher_harness import FAILS, OK, DispatcherHarness
 from tests.fakes.server import serving
 
@@ -71,7 +71,7 @@ def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
         await room.after(GROUPING_SLOT_S)
 
         assert room.types() == ["open", "resolved"]
-        assert posted(room.got[1])["data"]["alerts"][0]["seconds"] == 100
+        assert json_of_post(room.got[1])["data"]["alerts"][0]["seconds"] == 100
 
     play(plan)
     logged = [(each.levelname, each.getMessage()[:15]) for each in caplog.records]
@@ -107,7 +107,7 @@ def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
 
     async def plan(room: DispatcherHarness) -> None:
         await room.said(an_alert(POISON, title=POISON, facts=((POISON, POISON),)))
-        (alert,) = posted(room.got[0])["data"]["alerts"]
+        (alert,) = json_of_post(room.got[0])["data"]["alerts"]
 
         assert all(alert[name].isprintable() for name in ("subject", "title"))
         assert len(room.got[0].body) < 5_000

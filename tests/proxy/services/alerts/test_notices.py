@@ -7,7 +7,7 @@ import pytest
 
 from proxy.services.alerts.notices import AppriseNotice, AppriseSender, notice, why_not
 from slo.alert import Severity, resolve_alert
-from tests.fakes.alerts import NOW, an_alert, posted
+from tests.fakes.alerts import NOW, an_alert, json_of_post
 from tests.fakes.server import CLOSE, WAIT, Server, head, serving
 
 OK = [head(200, "content-length: 0")]
@@ -40,7 +40,7 @@ def test_a_notice_is_sent_with_its_title_lines_and_kind():
     assert why == ""
     (got,) = server.got
     assert got.line.startswith("POST /xyzzy")
-    body = posted(got)
+    body = json_of_post(got)
     assert (body["title"], body["message"], body["type"]) == (
         "A title",
         "One line\nanother",

@@ -9,7 +9,7 @@ from proxy.services.alerts.notifier import LEASE_S, MAX_REFUSALS, SinkBreaker, r
 from slo.alert import Severity, resolve_alert
 from slo.alerting import GROUPING_SLOT_S
 from slo.policies.sinks import SinkKind
-from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, posted
+from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, json_of_post
 from tests.fakes.dispatcher_harness import FAILS, OK, REFUSES, DispatcherHarness
 from tests.fakes.server import RESET, head
 
@@ -50,7 +50,7 @@ def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
         await room.after(1)
         await room.after(3600)
 
-        first, second = (posted(got) for got in room.got)
+        first, second = (json_of_post(got) for got in room.got)
         assert first["id"] == second["id"]
         assert first["data"] == second["data"]
 
@@ -93,7 +93,7 @@ def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
         await room.said(an_alert())
         over = resolve_alert(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
         await room.said(over)
-        (alert,) = posted(room.got[1])["data"]["alerts"]
+        (alert,) = json_of_post(room.got[1])["data"]["alerts"]
 
         assert room.types() == ["open", "resolved"]
         assert (alert["seconds"], alert["cost_usd"], alert["action"]) == (600, "3", "It moved back")
@@ -108,7 +108,7 @@ def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(play):
             await room.after(3600)
 
         assert room.types() == ["open"] * 3
-        assert len({posted(got)["id"] for got in room.got}) == 3
+        assert len({json_of_post(got)["id"] for got in room.got}) == 3
 
     play(plan)
 
@@ -120,7 +120,7 @@ def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_ti
         room.alerts = room.beside(outlet)
         await room.said(an_alert("a"), an_alert("b"))
         await room.said(resolve_alert(an_alert("a"), NOW + 60))
-        told = [(each["type"], each["title"]) for each in map(posted, room.got)]
+        told = [(each["type"], each["title"]) for each in map(json_of_post, room.got)]
 
         begun = [("failure", f"{name} burns its error budget") for name in "ab"]
         assert sorted(told[:2]) == begun
@@ -137,7 +137,7 @@ def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
             await room.after(60)
         await room.said(resolve_alert(an_alert(), room.now))
         await room.after(3600)
-        bodies = [posted(got)[0] for got in room.got]
+        bodies = [json_of_post(got)[0] for got in room.got]
 
         assert len(bodies) == 5
         assert all(got.line == "POST /hook/api/v2/alerts HTTP/1.1" for got in room.got)

@@ -13,7 +13,7 @@ from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import ANSWERED, wait_until_settled
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.refusals import refusing
 
 DAY = 86_400.0
@@ -100,4 +100,4 @@ def played_in(story: Callable[[ClockJumpHarness], Awaitable[None]], *budgets: Bu
     async def run() -> None:
         await story(ClockJumpHarness(*budgets))
 
-    played(run())
+    run_in_instant_time(run())

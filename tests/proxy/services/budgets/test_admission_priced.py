@@ -21,7 +21,7 @@ from tests.fakes.admission_scenarios import (
     wait_until_settled,
 )
 from tests.fakes.ceiling_harness import model
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.refusals import refusing
 
 #: A model of the same provider at a quarter of the price.
@@ -228,7 +228,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
         assert refused.value.details["cheapest_alternative"] == found
         assert "The model `cheap` would fit: there it may cost $0.001312." in refused.value.message
 
-    played(run())
+    run_in_instant_time(run())
 
 
 def test_a_refusal_of_tokens_names_no_other_model():
@@ -238,4 +238,4 @@ def test_a_refusal_of_tokens_names_no_other_model():
             await harness.admit(harness.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None
 
-    played(run())
+    run_in_instant_time(run())

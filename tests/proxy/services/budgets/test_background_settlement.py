@@ -7,7 +7,7 @@ from proxy.services.budgets.background_settlement import BackgroundSettlement
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
 from tests.fakes.admission_harness import LosableBudgetStore
 from tests.fakes.call_dependencies import LoopTasks
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 
 HELD = CounterClaim("team", 60, 100, hard=True, ends=1e6)
 #: Longer than settling is tried.
@@ -34,7 +34,7 @@ def told(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
     async def run() -> None:
         await story(StalledCounters())
 
-    played(run())
+    run_in_instant_time(run())
 
 
 def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():

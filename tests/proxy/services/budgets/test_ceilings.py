@@ -18,8 +18,8 @@ from tests.fakes.ceiling_harness import (
     REFUSE,
     WORST,
     CeilingHarness,
-    admitted,
     ceiling,
+    expect_admitted,
     model,
 )
 from tests.fakes.planned_calls import marked_call
@@ -29,12 +29,12 @@ UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="K
 
 
 def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") -> Any:
-    return orjson.loads(admitted(found).prepared.body).get(field)
+    return orjson.loads(expect_admitted(found).prepared.body).get(field)
 
 
 def test_a_call_within_its_ceiling_goes_unmodified():
     harness = CeilingHarness(ceiling())
-    found = admitted(harness.checked(harness.attempt()))
+    found = expect_admitted(harness.check(harness.attempt()))
 
     assert found.prepared.body is harness.attempt().call.body
     assert (found.headers, found.notes) == ({}, ())
@@ -42,7 +42,7 @@ def test_a_call_within_its_ceiling_goes_unmodified():
 
 def test_a_call_that_may_cost_too_much_is_clamped_and_notified():
     harness = CeilingHarness(ceiling(HALF))
-    found = admitted(harness.checked(harness.attempt()))
+    found = expect_admitted(harness.check(harness.attempt()))
 
     assert limit(found) == 500
     assert found.headers == {"x-thriftgate-clamped": "max_completion_tokens=500"}
@@ -55,7 +55,7 @@ def test_several_choices_are_clamped_together():
     harness = CeilingHarness(ceiling(11_000 + 4_000 * 1_000))
     body = BODY.replace(b"}", b',"n":2}')
 
-    assert limit(harness.checked(harness.attempt(body=body))) == 500
+    assert limit(harness.check(harness.attempt(body=body))) == 500
 
 
 def test_an_answer_that_is_mostly_longer_is_not_cut():
@@ -63,17 +63,17 @@ def test_an_answer_that_is_mostly_longer_is_not_cut():
     harness.teach(*[600] * 20)
 
     with refusing(429) as refused:
-        harness.checked(harness.attempt())
+        harness.check(harness.attempt())
     assert "Lower `max_completion_tokens` to 500, and it fits." in refused.value.message
 
 
 def test_an_answer_that_is_mostly_shorter_is_cut_below_a_quarter():
     harness = CeilingHarness(ceiling(11_000 + 4_000 * 100))
     with refusing(429):
-        harness.checked(harness.attempt())
+        harness.check(harness.attempt())
     harness = CeilingHarness(ceiling(11_000 + 4_000 * 300))
     harness.teach(*[20] * 20)
-    assert limit(harness.checked(harness.attempt())) == 300
+    assert limit(harness.check(harness.attempt())) == 300
 
 
 def test_clamps_that_cut_answers_off_are_given_up():
@@ -81,14 +81,14 @@ def test_clamps_that_cut_answers_off_are_given_up():
     harness.teach(*[500] * 20)
 
     with refusing(429):
-        harness.checked(harness.attempt())
+        harness.check(harness.attempt())
 
 
 def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one():
     body = b'{"model":"m","messages":[]}'
     for tokens, fits in ((256, True), (255, False)):
         harness = CeilingHarness(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
-        found = harness.checked(harness.attempt(body=body))
+        found = harness.check(harness.attempt(body=body))
         assert limit(found, "max_tokens") == (tokens if fits else None)
 
 
@@ -100,13 +100,13 @@ def test_a_ceiling_far_below_what_is_asked_learns_whether_that_is_enough():
     for length, is_enough in ((40, True), (300, False)):
         harness = CeilingHarness(ceiling(FEW, on_exceed=(CLAMP, REFUSE)))
         for number in range(20):
-            assert limit(harness.checked(harness.attempt(number, LONG))) == 300
+            assert limit(harness.check(harness.attempt(number, LONG))) == 300
             harness.end(number, 0, length)
         if is_enough:
-            assert limit(harness.checked(harness.attempt(50, LONG))) == 300
+            assert limit(harness.check(harness.attempt(50, LONG))) == 300
         else:
             with refusing(429):
-                harness.checked(harness.attempt(50, LONG))
+                harness.check(harness.attempt(50, LONG))
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(100, True), (600, False)])
@@ -119,10 +119,10 @@ def test_output_of_other_calls_to_the_model_counts_until_more_is_learned(length,
     asked = harness.attempt(feature="x")
 
     if is_cut:
-        assert limit(harness.checked(asked)) == 200
+        assert limit(harness.check(asked)) == 200
     else:
         with refusing(429):
-            harness.checked(asked)
+            harness.check(asked)
 
 
 def test_thinking_keeps_its_room():
@@ -139,19 +139,19 @@ def test_thinking_keeps_its_room():
         }
     )
     found = CeilingHarness(ceiling(11_000 + 4_000 * 2001))
-    assert limit(found.checked(found.attempt(body=body, over=over)), "max_tokens") == 2001
+    assert limit(found.check(found.attempt(body=body, over=over)), "max_tokens") == 2001
     tight = CeilingHarness(ceiling(11_000 + 4_000 * 2000))
     with refusing(429):
-        tight.checked(tight.attempt(body=body, over=over))
+        tight.check(tight.attempt(body=body, over=over))
 
 
 def test_a_guess_that_does_not_fit_is_counted():
     harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
 
-    admitted(harness.checked(harness.attempt()))
+    expect_admitted(harness.check(harness.attempt()))
     assert len(harness.estimator.delivered) == 1
     roomy = CeilingHarness(ceiling(WORST + 400_000))
-    roomy.checked(roomy.attempt())
+    roomy.check(roomy.attempt())
     assert roomy.estimator.delivered == []
 
 
@@ -162,7 +162,7 @@ def test_a_prompt_of_digits_is_counted_where_its_bytes_may_not_fit_and_a_guess_w
     )
     harness = CeilingHarness(ceiling(len(body) // 2 * 1_000, on_exceed=(REFUSE,)))
 
-    harness.checked(harness.attempt(body=body))
+    harness.check(harness.attempt(body=body))
 
     assert len(harness.estimator.delivered) == 1
 
@@ -174,9 +174,9 @@ def test_cached_tokens_lower_the_predicted_cost():
         harness.attempt(body=body), planned=marked_call("hi", there=10_000)
     )
 
-    admitted(harness.checked(warm))
+    expect_admitted(harness.check(warm))
     with refusing(429):
-        harness.checked(harness.attempt(2, body))
+        harness.check(harness.attempt(2, body))
 
 
 def test_the_first_cheaper_model_that_fits_and_can_is_told():
@@ -186,7 +186,7 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
         models=models,
     )
 
-    found = harness.checked(harness.attempt(), "b")
+    found = harness.check(harness.attempt(), "b")
     assert found == CheaperRoute("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
 
 
@@ -196,13 +196,11 @@ def test_a_dated_snapshot_is_its_model():
         models=(model("a", 1_000), model("b", 800)),
     )
 
-    assert harness.checked(harness.attempt()) == CheaperRoute(
+    assert harness.check(harness.attempt()) == CheaperRoute(
         "b", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     with refusing(429, match="`b` would fit"):
-        harness.checked(
-            AttemptInfo(call=harness.attempt(2).call, route=model("b", 2_000).routes[0])
-        )
+        harness.check(AttemptInfo(call=harness.attempt(2).call, route=model("b", 2_000).routes[0]))
 
 
 def test_on_the_cheaper_model_it_is_checked_again():
@@ -211,11 +209,11 @@ def test_on_the_cheaper_model_it_is_checked_again():
         ceiling(1_000_000, on_exceed=(CHEAPER, CLAMP), cheaper=("a",)), models=(cheap,)
     )
     first = harness.attempt()
-    assert harness.checked(first) == CheaperRoute(
+    assert harness.check(first) == CheaperRoute(
         "a", "the ceiling c of $0.001 a call, and it may cost $0.004011"
     )
     again = AttemptInfo(call=first.call, route=cheap.routes[0])
-    assert limit(harness.checked(again)) == 989
+    assert limit(harness.check(again)) == 989
 
 
 def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
@@ -224,7 +222,7 @@ def test_a_refusal_says_what_it_may_cost_and_what_would_be_cheaper():
     )
 
     with refusing(429) as refused:
-        harness.checked(harness.attempt(), "b")
+        harness.check(harness.attempt(), "b")
     error = refused.value
     assert (error.status, error.code, error.retry_after) == (429, "cost_ceiling", None)
     assert not error.is_worth_retrying
@@ -244,7 +242,7 @@ def test_a_prompt_that_is_too_dear_by_itself_is_kept_apart():
     harness = CeilingHarness(ceiling(1_000))
 
     with refusing(429, match="Send a shorter prompt") as refused:
-        harness.checked(harness.attempt())
+        harness.check(harness.attempt())
     assert refused.value.details["cheapest_alternative"] is None
 
 
@@ -253,13 +251,13 @@ def test_a_call_without_an_output_limit_field_is_told_to_ask_for_less():
     body = BODY.replace(b"}", b',"max_tokens":"x"}')
 
     with refusing(429, match="Ask for fewer tokens"):
-        harness.checked(harness.attempt(body=body))
+        harness.check(harness.attempt(body=body))
 
 
 def test_a_ceiling_without_steps_only_measures():
     harness = CeilingHarness(ceiling(1, on_exceed=()))
 
-    assert admitted(harness.checked(harness.attempt())).notes == ()
+    assert expect_admitted(harness.check(harness.attempt())).notes == ()
     assert harness.figures() == {"thriftgate_ceiling_decisions_total c exceeds": 1}
 
 
@@ -268,7 +266,7 @@ def test_of_several_ceilings_the_lowest_acts_first():
     high = ceiling(HALF + 400_000, name="high")
     harness = CeilingHarness(high, low)
 
-    assert limit(harness.checked(harness.attempt())) == 600
+    assert limit(harness.check(harness.attempt())) == 600
     assert harness.figures() == {
         "thriftgate_ceiling_decisions_total low exceeds": 1,
         "thriftgate_ceiling_decisions_total high clamped": 1,
@@ -286,7 +284,7 @@ def test_of_several_ceilings_the_lowest_acts_first():
 def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
     harness = CeilingHarness(ceiling(1, **fields))
     for _ in range(2):
-        admitted(harness.checked(harness.attempt(**asked)))
+        expect_admitted(harness.check(harness.attempt(**asked)))
 
     assert harness.figures() == {}
 
@@ -294,7 +292,7 @@ def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
 def test_a_call_without_a_route_is_nobodys():
     harness = CeilingHarness(ceiling(1))
 
-    admitted(harness.checked(msgspec.structs.replace(harness.attempt(), route=None)))
+    expect_admitted(harness.check(msgspec.structs.replace(harness.attempt(), route=None)))
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
@@ -303,7 +301,7 @@ def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
     asked = harness.attempt(over=UNPRICED, endpoint=endpoint)
 
     with refusing(400) as refused:
-        harness.checked(asked)
+        harness.check(asked)
     assert refused.value.code == "price_unknown"
     assert refused.value.details == {"ceiling": "c", "upstream": "one"}
 
@@ -311,7 +309,7 @@ def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
 def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     harness = CeilingHarness(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
-    assert harness.checked(harness.attempt(over=UNPRICED)) == CheaperRoute(
+    assert harness.check(harness.attempt(over=UNPRICED)) == CheaperRoute(
         "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
     )
 
@@ -327,7 +325,7 @@ def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
 def test_a_call_whose_price_nobody_knows_passes_where_that_is_meant(over, fields):
     harness = CeilingHarness(ceiling(**fields))
 
-    admitted(harness.checked(harness.attempt(over=over)))
+    expect_admitted(harness.check(harness.attempt(over=over)))
     harness.end(1, None)
     assert harness.ceilings.prediction_accuracy("c").unpriced == 1
 
@@ -337,4 +335,4 @@ def test_a_model_that_is_unknown_unpriced_or_too_short_is_passed_over():
     harness = CeilingHarness(ceiling(1, cheaper=("none", "a", "b")), models=models)
 
     with refusing(429):
-        harness.checked(harness.attempt())
+        harness.check(harness.attempt())

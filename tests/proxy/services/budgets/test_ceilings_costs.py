@@ -6,18 +6,26 @@ import msgspec
 import pytest
 
 from proxy.calls.translation import prepare
-from tests.fakes.ceiling_harness import DEAR, HALF, REFUSE, WORST, CeilingHarness, admitted, ceiling
+from tests.fakes.ceiling_harness import (
+    DEAR,
+    HALF,
+    REFUSE,
+    WORST,
+    CeilingHarness,
+    ceiling,
+    expect_admitted,
+)
 from tests.fakes.refusals import refusing
 
 
 def test_the_cost_of_earlier_attempts_counts_toward_the_ceiling():
     harness = CeilingHarness(ceiling(on_exceed=(REFUSE,)))
     first = harness.attempt()
-    harness.checked(first)
+    harness.check(first)
     harness.end(1, 5_000, final=False)
 
     with refusing(429) as refused:
-        harness.checked(msgspec.structs.replace(first, number=1))
+        harness.check(msgspec.structs.replace(first, number=1))
     assert refused.value.details["sure"] == "0.000016"
     assert refused.value.details["predicted"] == "0.004016"
 
@@ -25,7 +33,7 @@ def test_the_cost_of_earlier_attempts_counts_toward_the_ceiling():
 def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
     harness = CeilingHarness(ceiling(WORST + 100_000))
     for number, cost in enumerate((WORST // 2, WORST, 2 * WORST)):
-        harness.checked(harness.attempt(number))
+        harness.check(harness.attempt(number))
         harness.end(number, cost)
     honesty = harness.ceilings.prediction_accuracy("c")
 
@@ -40,7 +48,7 @@ def test_costs_are_compared_with_the_ceiling_and_with_the_prediction():
 
 def test_a_clamped_call_is_predicted_as_it_is_clamped():
     harness = CeilingHarness(ceiling(HALF))
-    harness.checked(harness.attempt())
+    harness.check(harness.attempt())
     harness.end(1, HALF)
 
     assert harness.ceilings.prediction_accuracy("c").error_quantile(0.5) == pytest.approx(
@@ -51,9 +59,9 @@ def test_a_clamped_call_is_predicted_as_it_is_clamped():
 def test_attempts_of_a_call_are_one_cost():
     harness = CeilingHarness(ceiling(WORST + 200_000))
     first = harness.attempt()
-    harness.checked(first)
+    harness.check(first)
     harness.end(1, 100_000, final=False)
-    harness.checked(msgspec.structs.replace(first, number=1))
+    harness.check(msgspec.structs.replace(first, number=1))
     harness.end(1, WORST + 100_001, attempt=1)
 
     honesty = harness.ceilings.prediction_accuracy("c")
@@ -65,7 +73,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
     harness = CeilingHarness(ceiling(10 * WORST))
     first = harness.attempt()
     for number, cost in enumerate(costs):
-        harness.checked(msgspec.structs.replace(first, number=number))
+        harness.check(msgspec.structs.replace(first, number=number))
         harness.end(1, cost, attempt=number, final=number == 1)
 
     assert harness.ceilings.prediction_accuracy("c").unpriced == 1
@@ -73,7 +81,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown(costs):
 
 def test_a_call_without_usage_does_not_judge_predictions():
     harness = CeilingHarness(ceiling())
-    harness.checked(harness.attempt())
+    harness.check(harness.attempt())
     harness.end(1, None, usage=None)
     harness.end(2, 5)
 
@@ -83,7 +91,7 @@ def test_a_call_without_usage_does_not_judge_predictions():
 def test_of_features_nobody_repeats_nothing_piles_up():
     harness = CeilingHarness(ceiling(feature="x"))
     for number in range(4200):
-        harness.checked(harness.attempt(feature=f"f{number}"))
+        harness.check(harness.attempt(feature=f"f{number}"))
 
     assert len(harness.ceilings._applying) <= 4096
 
@@ -103,7 +111,7 @@ def test_calls_that_never_settle_are_forgotten_after_many():
 def test_embeddings_have_a_ceiling_too():
     harness = CeilingHarness(ceiling(11_000))
     body = b'{"model":"m","input":"x"}'
-    admitted(harness.checked(harness.attempt(body=body, endpoint="embeddings")))
+    expect_admitted(harness.check(harness.attempt(body=body, endpoint="embeddings")))
     tight = CeilingHarness(ceiling(6_999))
     with refusing(429):
-        tight.checked(tight.attempt(body=body, endpoint="embeddings"))
+        tight.check(tight.attempt(body=body, endpoint="embeddings"))

@@ -12,7 +12,7 @@ from slo.reservation_sizing import UsageBounds
 from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import LoopTasks
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
@@ -40,7 +40,7 @@ def told(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> N
         silent = SilentCounters()
         await story(CounterStalls(silent.probe, LoopTasks()), silent)
 
-    played(run())
+    run_in_instant_time(run())
 
 
 def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():

@@ -19,7 +19,7 @@ from slo.replica_cost import ReplicaPrice
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, ROUTE, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import COUNTER, wait_until_settled
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.refusals import refusing
 
 #: Nano-dollars of two GPUs for a second, at $3.60 a GPU hour.
@@ -69,7 +69,7 @@ def run(story: Callable[[PaidEngine], Awaitable[None]], limit: int = 10**12) -> 
     async def all_of_it() -> None:
         await story(PaidEngine(limit))
 
-    played(all_of_it())
+    run_in_instant_time(all_of_it())
 
 
 def test_a_call_holds_its_measured_price_and_pays_the_receipt_s_gpu_seconds() -> None:

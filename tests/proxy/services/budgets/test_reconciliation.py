@@ -15,7 +15,7 @@ from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 from tests.fakes.reconciliation_harness import (
     COUNTER,
@@ -78,7 +78,7 @@ def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_wh
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(made):
@@ -98,7 +98,7 @@ def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -124,7 +124,7 @@ def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(m
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(made):
@@ -152,7 +152,7 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
         assert max(after - before for before, after in pairwise(turns)) < MARKED / 3
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_spending_still_missing_a_minute_later_is_added_once(made):
@@ -302,7 +302,7 @@ def test_local_counters_are_compared_every_minute_and_not_in_between(made):
         assert harness.reconciler.levels == {budget(): BudgetLevel(drift=7, spent=7, fullest=7)}
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):

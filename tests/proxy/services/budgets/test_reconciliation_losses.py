@@ -13,7 +13,7 @@ from proxy.store.sql.spendings import ended_at
 from slo.budget import Budget
 from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness
 
 
@@ -53,7 +53,7 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(made):
@@ -77,7 +77,7 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
         assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 async def called(harness: ReconciliationHarness, number: int, heard: float, settles: float) -> None:
@@ -118,12 +118,12 @@ def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard,
                     harness.counters.forget()
                 harness.counters.is_lost = loss == "away" and 160 < number < 190
         assert await harness.counters.passes("then")
-        assert harness.counters.unseen(COUNTER) == 4400
+        assert harness.counters.spent_in_store(COUNTER) == 4400
         await asyncio.sleep(120)
-        assert harness.counters.unseen(COUNTER) == 4400
+        assert harness.counters.spent_in_store(COUNTER) == 4400
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
@@ -146,10 +146,10 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
         await asyncio.sleep(1)
         harness.keep(7)
         await asyncio.sleep(SETTLED_AFTER_S + 2)
-        assert harness.counters.unseen(COUNTER) == 7
+        assert harness.counters.spent_in_store(COUNTER) == 7
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(made):
@@ -169,7 +169,7 @@ def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(mad
         assert await harness.counters.passes("then")
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
@@ -184,10 +184,10 @@ def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
         await asyncio.sleep(SETTLED_AFTER_S - 2)
         await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
         await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert harness.counters.unseen(COUNTER) == 7
+        assert harness.counters.spent_in_store(COUNTER) == 7
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))
 
 
 def test_spending_during_an_outage_is_added_when_counters_are_back(made):
@@ -200,10 +200,10 @@ def test_spending_during_an_outage_is_added_when_counters_are_back(made):
         harness.counters.is_lost = True
         harness.keep(7)
         await asyncio.sleep(40)
-        assert harness.counters.unseen(COUNTER) == 0
+        assert harness.counters.spent_in_store(COUNTER) == 0
         harness.counters.is_lost = False
         await asyncio.sleep(1.5)
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    played(story(made()))
+    run_in_instant_time(story(made()))

@@ -20,9 +20,9 @@ from proxy.services.compaction.summary_request import (
 from tests.fakes.admission_harness import AdmissionHarness, budget
 from tests.fakes.answers import USAGE
 from tests.fakes.call_dependencies import KEY, fake_dependencies
-from tests.fakes.clock import played, ticks
+from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.receipts import a_receipt
-from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken
+from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken_connection
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
 from tests.proxy.services.compaction.summariser_fixtures import answer, note
 
@@ -63,7 +63,7 @@ def served(*scripts, budgets=()):
             return error, ledger.receipts, transport.sent
         return answer_text(reply), ledger.receipts, transport.sent
 
-    return played(work())
+    return run_in_instant_time(work())
 
 
 def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature():
@@ -88,7 +88,7 @@ def test_a_budget_that_is_spent_refuses_it():
     assert (receipt.outcome, receipt.feature) == (Outcome.REFUSED, "chat/compaction")
 
 
-@pytest.mark.parametrize("script", [broken(), Scripted([b"no"], status=500)])
+@pytest.mark.parametrize("script", [broken_connection(), Scripted([b"no"], status=500)])
 def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
     error, receipts, _ = served(script)
 
@@ -104,7 +104,7 @@ def test_a_question_that_is_cut_off_leaves_its_receipt():
                 await call_server(table, ticks)(asked(), SummaryReply())
         return ledger.receipts
 
-    (receipt,) = played(work())
+    (receipt,) = run_in_instant_time(work())
     assert (receipt.final, receipt.error) == (True, "gateway_interrupted")
 
 

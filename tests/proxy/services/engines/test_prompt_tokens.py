@@ -11,7 +11,7 @@ from proxy.records.call import Call
 from proxy.services.engines.prompt_tokens import DEADLINE_S, PromptTokenizer
 from tests.fakes.answers import failing
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import After, FakeTransport, Piece, Scripted, broken
+from tests.fakes.upstream import After, FakeTransport, Piece, Scripted, broken_connection
 from tests.fakes.virtual_clock import run_in_virtual_time
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def test_an_engine_that_cannot_is_asked_no_more_for_a_while():
         await asyncio.sleep(11.0)
         return await tokenizer.token_bytes(chat(), ROUTE, URL)
 
-    found, transport = play(story, failing(404), broken(), Scripted([b"{}"]), TOKENS)
+    found, transport = play(story, failing(404), broken_connection(), Scripted([b"{}"]), TOKENS)
 
     assert found == WORDS
     assert len(transport.sent) == 4

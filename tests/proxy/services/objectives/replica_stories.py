@@ -4,7 +4,7 @@ from typing import Any
 
 from proxy.store.sql.pins import PinRow
 from slo.controller.state import ControllerState
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, ReplicaGroup
 
 DOWN = (ControllerState.DEGRADED, 1)
@@ -19,7 +19,7 @@ def two(story: Any) -> None:
         await world.goes_on(1, first, second)
         await story(world, first, second)
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def pin(level: int, until: float, name: str = "chat-ttft") -> PinRow:

@@ -8,7 +8,7 @@ import pytest
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from slo.controller.state import ControllerState
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import open_counters
 from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective, tracks
 from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
@@ -118,7 +118,7 @@ def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
         assert set(moves) <= set(ended)
         assert len(ended) == len(set(ended))
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
@@ -137,7 +137,7 @@ def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
 
         assert set(world.kept.alerts) == told
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_a_level_that_was_told_is_kept_without_telling_again():
@@ -177,7 +177,7 @@ def test_without_its_database_a_new_leader_leads_all_the_same():
         await world.goes_on(60, one, good=1, bad=1)
         assert one.state == DOWN
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_a_state_published_by_another_version_is_judged_anew(caplog):
@@ -193,7 +193,7 @@ def test_a_state_published_by_another_version_is_judged_anew(caplog):
         await world.goes_on(3, one)
         assert one.steering._leads
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
@@ -205,7 +205,7 @@ def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
         await world.goes_on(60, one, good=1, bad=1)
         assert one.state == DOWN
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_more_than_can_be_added_at_once_is_added_in_proportion():
@@ -218,7 +218,7 @@ def test_more_than_can_be_added_at_once_is_added_in_proportion():
         assert counts.good == MAX_INCREMENT
         assert counts.share == pytest.approx(0.25)
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_a_state_published_after_the_leaders_lease_is_ignored():
@@ -249,7 +249,7 @@ def test_it_turns_every_second():
             await task
         assert one.steering._leads
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_replicas_share_their_standings_through_redis(redis_prefix):

@@ -3,7 +3,7 @@
 import pytest
 
 from slo.controller.state import ControllerState
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective
 from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
 
@@ -51,7 +51,7 @@ def test_a_replica_that_never_reached_its_counters_judges_by_itself():
         await world.goes_on(10, alone, good=1, bad=1)
         assert alone.state == DOWN
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_pins_are_followed_without_counters():
@@ -108,7 +108,7 @@ def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad
         new = [alert for id_, alert in world.kept.alerts.items() if id_ not in before]
         assert [(alert.kind, alert.is_open) for alert in new] == [("store", False)]
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_counters_that_come_back_empty_thaw_what_froze_without_them():

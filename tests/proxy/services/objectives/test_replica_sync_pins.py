@@ -2,7 +2,7 @@
 
 from slo.controller.state import ControllerState
 from slo.objective import Enforce
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, Replica, ReplicaGroup, objective
 from tests.proxy.services.objectives.replica_stories import WELL, pin, two
 
@@ -38,7 +38,7 @@ def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
         await world.goes_on(5, after)
         assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_pins_that_cannot_be_read_hold_as_they_were():
@@ -62,4 +62,4 @@ def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
         await world.goes_on(5, one)
         assert one.state == (ControllerState.PINNED, 0)
 
-    played(play())
+    run_in_instant_time(play())

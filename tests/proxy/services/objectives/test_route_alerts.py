@@ -9,7 +9,7 @@ from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetri
 from slo.alert import Alert
 from slo.policies.file import Policies
 from tests.fakes.call_dependencies import catalog, route
-from tests.fakes.upstream import broken
+from tests.fakes.upstream import broken_connection
 
 
 def read(lanes):
@@ -23,7 +23,7 @@ def test_a_route_that_fails_is_shown_open():
     lanes.health_of(one)
     before = read(lanes)
     for _ in range(5):
-        lanes.record_outcome(one, broken(), 99.0, 100.0)
+        lanes.record_outcome(one, broken_connection(), 99.0, 100.0)
 
     assert 'thriftgate_route_open{route="one/m"} 0.0' in before
     assert 'thriftgate_route_open{route="one/m"} 1.0' in read(lanes)
@@ -66,7 +66,7 @@ class WatchedRoute:
 
 def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_a_minute():
     watched = WatchedRoute(route("two"))
-    watched.after(5, *[broken()] * 5)
+    watched.after(5, *[broken_connection()] * 5)
     watched.after(5)
     watched.after(30, None)
     watched.after(30)
@@ -82,7 +82,7 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
 def failing(*others, fallbacks=()):
     """The alert of a route that fails, beside others of its model."""
     watched = WatchedRoute(*others, fallbacks=fallbacks)
-    watched.after(5, *[broken()] * 5)
+    watched.after(5, *[broken_connection()] * 5)
     (alert,) = watched.told
     return alert
 
@@ -113,15 +113,15 @@ def test_another_catalog_holds_for_the_alerts_to_come():
     watched = WatchedRoute()
     new = Snapshot(catalog(watched.one, route("two")), Policies())
     asyncio.run(watched.news.prepare(new))()
-    watched.after(5, *[broken()] * 5)
+    watched.after(5, *[broken_connection()] * 5)
 
     assert watched.told[0].title.endswith("is tried last")
 
 
 def test_a_relapse_is_the_same_trouble():
     watched = WatchedRoute()
-    watched.after(5, *[broken()] * 5)
+    watched.after(5, *[broken_connection()] * 5)
     watched.after(35, None)
-    watched.after(5, *[broken()] * 5)
+    watched.after(5, *[broken_connection()] * 5)
 
     assert len(watched.told) == 1

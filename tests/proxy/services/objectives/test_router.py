@@ -11,7 +11,16 @@ from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_rou
 from slo.objective import Enforce, Metric, RequestKind
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.call_dependencies import RATES, call, route
-from tests.fakes.objective_calls import CATALOG, USER, chat, counted, decide, down, receipt, wheel
+from tests.fakes.objective_calls import (
+    CATALOG,
+    USER,
+    chat,
+    counts_by_arm,
+    decide,
+    degraded_snapshot,
+    receipt,
+    wheel,
+)
 from tests.fakes.objective_replicas import START, objective, tracks
 from tests.fakes.refusals import refusing
 
@@ -35,7 +44,7 @@ def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows(
 )
 def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first):
     made = wheel()
-    made.standings = {"chat-ttft": down(level)}
+    made.standings = {"chat-ttft": degraded_snapshot(level)}
     decision = decide(made)
 
     assert names(decision) == first
@@ -45,7 +54,7 @@ def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first
 
 def test_some_try_what_they_asked_for():
     made = wheel()
-    made.standings = {"chat-ttft": down(2, share=0.2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2, share=0.2)}
     levels = [decide(made, chat({**USER, "content": str(n)})).level for n in range(1000)]
 
     assert levels.count(0) == pytest.approx(200, abs=60)
@@ -53,18 +62,18 @@ def test_some_try_what_they_asked_for():
 
 def test_a_conversation_keeps_the_level_it_began_on():
     made = wheel()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     assert decide(made).level == 2
     made.standings = {}
     assert decide(made, chat(USER, ANSWER, USER)).level == 2
     other = {**USER, "content": "Other"}
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     assert decide(made, chat(other, ANSWER, USER)).level == 0
 
 
 def test_a_first_message_that_is_always_the_same_keeps_nobody_down_for_ever():
     made = wheel()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     decide(made)
     made.standings = {}
     assert decide(made, chat(USER)).level == 0
@@ -75,7 +84,7 @@ def test_a_first_message_that_is_always_the_same_keeps_nobody_down_for_ever():
 
 def test_levels_of_silent_conversations_are_forgotten():
     made = wheel()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     decide(made)
     made.forget(START + 3599)
     assert len(made._levels) == 1
@@ -86,7 +95,7 @@ def test_levels_of_silent_conversations_are_forgotten():
 def test_conversations_on_a_failing_route_are_rerouted_midway_and_stay_there():
     made = wheel(objective(metric=Metric.ERRORS, under=None))
     follow = chat(USER, ANSWER, USER)
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     assert decide(made, follow).level == 2
     made.standings = {}
     assert decide(made, chat(USER, ANSWER, USER)).level == 2
@@ -94,14 +103,14 @@ def test_conversations_on_a_failing_route_are_rerouted_midway_and_stay_there():
 
 def test_a_conversation_keeps_to_the_ladder_that_moved_it():
     made = wheel(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
-    made.standings = {"b": down(2), "a": down(1)}
+    made.standings = {"b": degraded_snapshot(2), "a": degraded_snapshot(1)}
     assert names(decide(made))[0] == "small/m"
     assert names(decide(made, chat(USER, ANSWER, USER)))[0] == "small/m"
 
 
 def test_the_highest_level_counts():
     made = wheel(objective(name="a"), objective(name="b"))
-    made.standings = {"a": down(1), "b": down(2)}
+    made.standings = {"a": degraded_snapshot(1), "b": degraded_snapshot(2)}
 
     assert decide(made).choices[0].reroute_reason == "b: fallback level 2"
 
@@ -118,7 +127,7 @@ def test_the_highest_level_counts():
 )
 def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
     made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     decision = decide(made, chat(**fields))
 
     assert names(decision) == ["one/m", "two/m"]
@@ -129,7 +138,7 @@ def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
     made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": down(level)} if level else {}
+    made.standings = {"chat-ttft": degraded_snapshot(level)} if level else {}
 
     assert decide(made, chat(web_search_options={})).skipped == {
         "small": "It cannot search the web by itself (web_search_options)."
@@ -144,25 +153,25 @@ def test_a_call_bound_to_a_region_stays_in_it():
         CATALOG, models={**CATALOG.models, "m": replace(CATALOG.models["m"], routes=(bound,))}
     )
     made = wheel(objective(ladder=("small",)), known=known)
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
 
     assert names(decide(made, known=known)) == ["eu/m"]
 
 
 def test_a_call_that_continues_provider_state_is_not_rerouted():
     made = wheel(objective(metric=Metric.ERRORS, under=None))
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
     kept = call(body, "responses", id="kept")
 
     assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, CATALOG))
     made.record_receipt(receipt(kept))
-    assert counted(made) == {"chat-ttft#0": (1, 0)}
+    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
 
 
 def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
     made = wheel(objective(ladder=("elsewhere", "gone")))
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
 
     assert decide(made).level == 1
     assert names(decide(wheel(objective(ladder=("gone",))))) == ["one/m", "two/m"]
@@ -172,14 +181,14 @@ def test_elsewhere_needs_another_route():
     one = replace(CATALOG.models["m"], routes=CATALOG.models["m"].routes[:1])
     known = replace(CATALOG, models={**CATALOG.models, "m": one})
     made = wheel(objective(ladder=("elsewhere",)), known=known)
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
 
     assert decide(made, known=known).level == 0
 
 
 def test_a_call_that_asks_for_the_fallback_model_gets_it():
     made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
 
     decision = decide(made, chat(model="small"))
 
@@ -190,7 +199,7 @@ def test_a_call_that_asks_for_the_fallback_model_gets_it():
 @pytest.mark.parametrize("ladder", [("shed",), ("cache-only",)])
 def test_a_shed_call_is_refused_with_a_retry_after(ladder):
     made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     with refusing(429) as caught:
         decide(made)
 
@@ -202,7 +211,7 @@ def test_a_shed_call_is_refused_with_a_retry_after(ladder):
 
 def test_conversations_under_way_are_served_while_new_ones_are_shed():
     made = wheel(objective(ladder=("shed",), enforce=Enforce.SHED))
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
 
     assert names(decide(made, chat(USER, ANSWER, USER))) == ["one/m", "two/m"]
 
@@ -215,7 +224,7 @@ def test_a_conversation_under_way_goes_to_another_model_only_where_its_own_fails
 
 def test_an_unenforced_objective_counts_and_reroutes_nobody():
     made = wheel(objective(enforce=Enforce.ALERT))
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
 
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert made.not_enforced == {("chat-ttft", "small"): 1}
@@ -235,7 +244,7 @@ def test_a_call_that_no_objective_matches_is_not_rerouted():
     assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
     assert made._open == {}
     made.record_receipt(receipt(chat()))
-    assert counted(made) == {}
+    assert counts_by_arm(made) == {}
 
 
 def test_a_call_that_generates_nothing_is_not_rerouted():
@@ -247,7 +256,7 @@ def test_a_call_that_generates_nothing_is_not_rerouted():
 
 def test_an_answer_that_is_kept_already_needs_no_other_route():
     made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     decision = decide(made, chat(USER, ANSWER, USER))
 
     assert (names(decision), decision.level) == (["one/m", "two/m"], 1)
@@ -269,7 +278,7 @@ def test_an_answer_that_is_kept_already_needs_no_other_route():
 def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
     made = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
     for first, goes_on, one, two, share, ends in steps:
-        made.standings = {"a": down(one, share), "b": down(two, share)}
+        made.standings = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}
         said = {"role": "user", "content": first}
         asking = chat(said, *((ANSWER, USER) if goes_on else ()))
         decision = decide(made, asking)
@@ -301,7 +310,7 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
     made = wheel(
         objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), known=known
     )
-    made.standings["chat-ttft"] = down(1)
+    made.standings["chat-ttft"] = degraded_snapshot(1)
     long = {"role": "user", "content": "word " * 10_000}
 
     assert decide(made, chat(long, ANSWER, USER), known).level == level
@@ -311,7 +320,7 @@ def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_m
 @pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
 def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_recovered(ladder):
     made = wheel(objective(ladder=ladder))
-    made.standings["chat-ttft"] = down(1)
+    made.standings["chat-ttft"] = degraded_snapshot(1)
     decision = decide(made)
 
     assert [each.is_suspect for each in decision.choices if not each.reroute_reason]
@@ -321,7 +330,7 @@ def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_rec
 
 def test_a_conversation_on_a_fallback_model_returns_only_where_that_fails():
     made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
-    made.standings["chat-ttft"] = down(1)
+    made.standings["chat-ttft"] = degraded_snapshot(1)
     decision = decide(made, chat(USER, ANSWER, USER))
 
     assert decision.level == 1

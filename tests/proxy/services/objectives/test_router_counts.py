@@ -7,7 +7,15 @@ from proxy.calls.route_choice import requested_routes
 from proxy.records.receipt import Outcome
 from slo.objective import Enforce, Metric, Objective
 from slo.usage import Usage
-from tests.fakes.objective_calls import CATALOG, chat, counted, decide, down, receipt, wheel
+from tests.fakes.objective_calls import (
+    CATALOG,
+    chat,
+    counts_by_arm,
+    decide,
+    degraded_snapshot,
+    receipt,
+    wheel,
+)
 from tests.fakes.objective_replicas import objective
 
 
@@ -15,11 +23,11 @@ def test_a_call_counts_once_when_its_last_attempt_ended():
     made, asking = wheel(), chat()
     decide(made, asking)
     made.record_receipt(receipt(asking, final=False, outcome=Outcome.FAILED))
-    assert counted(made) == {}
+    assert counts_by_arm(made) == {}
     made.record_receipt(receipt(asking, attempt=1))
     made.record_receipt(receipt(asking, attempt=1))
 
-    assert counted(made) == {"chat-ttft#0": (1, 0)}
+    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
     assert made.totals == {"chat-ttft": (1, 0)}
     assert made._open == {}
 
@@ -35,23 +43,23 @@ def test_a_call_counts_once_when_its_last_attempt_ended():
 )
 def test_a_moved_call_counts_among_those_of_its_level(fields, found):
     made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     decision = decide(made, asking)
     first = decision.choices[0]
     made.record_receipt(
         receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason, **fields)
     )
 
-    assert counted(made) == found
+    assert counts_by_arm(made) == found
 
 
 def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
     made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     decide(made, asking)
     made.record_receipt(receipt(asking, attempt=1))
 
-    assert counted(made) == {"chat-ttft#0": (1, 0)}
+    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
     assert made.rerouted == {}
 
 
@@ -62,7 +70,7 @@ def test_a_call_that_another_model_answered_in_its_place_counts_there():
         receipt(asking, route="small/m", reroute_reason="chat-ttft: in its place", attempt=2)
     )
 
-    assert counted(made) == {"chat-ttft#2": (1, 0)}
+    assert counts_by_arm(made) == {"chat-ttft#2": (1, 0)}
     assert made.rerouted == {("chat-ttft", "small"): 1}
 
 
@@ -72,16 +80,16 @@ def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
     moved = "chat-ttft: in its place"
     made.record_receipt(receipt(asking, route="small/m", reroute_reason=moved, attempt=1, ttft=0.9))
 
-    assert counted(made) == {"chat-ttft#0": (0, 1)}
+    assert counts_by_arm(made) == {"chat-ttft#0": (0, 1)}
 
 
 def test_a_late_call_that_left_out_its_silent_level_counts_for_that_level():
     made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     decide(made, asking)
     made.record_receipt(receipt(asking, ttft=0.9))
 
-    assert counted(made) == {"chat-ttft#2": (0, 1)}
+    assert counts_by_arm(made) == {"chat-ttft#2": (0, 1)}
 
 
 def test_all_attempts_of_a_call_cost_it():
@@ -112,14 +120,14 @@ def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
 
 def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
     made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     first = decide(made, asking).choices[0]
-    made.standings = {"chat-ttft": down(2)}
+    made.standings = {"chat-ttft": degraded_snapshot(2)}
     made.record_receipt(
         receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason)
     )
 
-    assert counted(made) == {"chat-ttft#1": (1, 0)}
+    assert counts_by_arm(made) == {"chat-ttft#1": (1, 0)}
 
 
 def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
@@ -138,7 +146,7 @@ def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
 def test_no_more_conversations_are_remembered_than_there_may_be():
     made, asking = wheel(), chat()
     routes = requested_routes(asking, CATALOG)
-    made.standings = {"chat-ttft": down(1)}
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
     for n in range(50_010):
         made.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
 

@@ -15,7 +15,7 @@ from proxy.store.redis.local_objective_store import LocalCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, FakeStore, objective, tracks
 from tests.fakes.redis_keys import SERVER
 
@@ -52,7 +52,7 @@ def test_without_objectives_nothing_steers():
             assert len(asyncio.all_tasks()) == 1
         assert published == []
 
-    played(play())
+    run_in_instant_time(play())
 
 
 def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
@@ -67,7 +67,7 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert [type(each) for each in published] == [ObjectiveMetrics]
 
-    played(play())
+    run_in_instant_time(play())
     assert "1 objective, judged in this process alone" in caplog.text
 
 
@@ -77,7 +77,7 @@ def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_warning
         async with running_objectives(around):
             pass
 
-    played(play())
+    run_in_instant_time(play())
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert warned == ["chat-ttft: skipped fallback level 'gone', which is no model of the catalog"]
 

@@ -18,7 +18,7 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import (
     NOW,
     SECRET,
@@ -121,8 +121,8 @@ def test_a_planner_that_hangs_is_not_waited_for(store, caplog):
             return super().read_call(asked)
 
     with running_planning(store, Hangs(SECRET)) as planning:
-        found = played(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
-        while_it_hangs = played(planning.plan(chat(), ROUTE))
+        found = run_in_instant_time(planning.plan(call(body(chat_message("user", LARGE))), ROUTE))
+        while_it_hangs = run_in_instant_time(planning.plan(chat(), ROUTE))
         over.set()
 
     assert found == while_it_hangs == Passthrough("planning took too long")

@@ -14,7 +14,7 @@ from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import (
     NOW,
     SECRET,
@@ -74,7 +74,7 @@ def test_a_conversation_nobody_has_heard_of_is_joined(store):
 def test_a_conversation_the_store_says_nothing_of_is_joined_in_time(tmp_path, kind, caplog):
     store = open_store(tmp_path, kind)
     with running_planning(store) as planning:
-        found = as_planned(played(planning.plan(chat(1), ROUTE)))
+        found = as_planned(run_in_instant_time(planning.plan(chat(1), ROUTE)))
     store.close(5)
 
     assert found.plan.joined
@@ -141,7 +141,7 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
         return loop.time() - began
 
     with running_planning(store) as planning:
-        took = played(work(planning))
+        took = run_in_instant_time(work(planning))
     store.close(5)
 
     assert took == pytest.approx(planning_._STORE_DEADLINE_S)
@@ -195,7 +195,7 @@ def test_plans_waiting_for_the_store_hold_no_prompt_text(tmp_path):
         return draft
 
     with running_planning(store) as planning:
-        draft = played(work(planning))
+        draft = run_in_instant_time(work(planning))
     store.close(5)
 
     assert (draft.request.body, draft.prompt.messages) == (b"", ())

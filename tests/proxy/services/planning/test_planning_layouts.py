@@ -14,7 +14,7 @@ from proxy.records.call import Call
 from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
@@ -115,7 +115,7 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
     with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = played(planning.plan(numbered(), ROUTE))
+        found = run_in_instant_time(planning.plan(numbered(), ROUTE))
     store.close(5)
 
     assert opening(found).startswith("Call number")

@@ -22,7 +22,7 @@ from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
 from proxy.store.sql.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
 from tests.fakes.alerts import Notified
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.databases import migrated_sqlite
 
 NOW = 1_790_000_000.0
@@ -60,7 +60,7 @@ def watched(opened: Asked, work: Callable[..., Awaitable[None]], hours: float) -
             await asyncio.wait_for(work(opened, 30, lambda: NOW), hours * HOUR)
 
     try:
-        played(run())
+        run_in_instant_time(run())
     finally:
         opened.close(5)
 

@@ -35,7 +35,7 @@ from tests.fakes.scheduled_reports import (
     WEEK,
     a_scheduled_report,
     calls_of_two_teams,
-    opened,
+    open_store,
 )
 from tests.fakes.server import head, serving
 
@@ -114,7 +114,7 @@ def test_a_week_is_mailed_once_after_its_end_with_the_figures_of_the_ledger(stor
 
 
 def test_of_two_gateways_one_sends(tmp_path: Path) -> None:
-    stores = [opened(tmp_path), opened(tmp_path)]
+    stores = [open_store(tmp_path), open_store(tmp_path)]
     mails = run(stores, a_week).mails
     for each in stores:
         each.close(5)
@@ -131,7 +131,7 @@ def test_after_a_restart_nothing_is_sent_twice_and_what_was_missed_is_sent(tmp_p
         assert office.mail.mails == []
         await office.at(DUE + 2 * A_WEEK)
 
-    first, second = opened(tmp_path), opened(tmp_path)
+    first, second = open_store(tmp_path), open_store(tmp_path)
     assert len(run([first], before).mails) == 1
     first.close(5)
     mails = run([second], after).mails

@@ -16,7 +16,7 @@ from proxy.store.redis.local_budget_store import (
 )
 from proxy.store.redis.requests import answer_within
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
-from tests.fakes.clock import InstantLoop, played
+from tests.fakes.clock import InstantLoop, run_in_instant_time
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import (
     CENTS_10,
@@ -112,7 +112,7 @@ def lost(port: int, times: int = 1) -> float:
         await store.aclose()
         return ended - began
 
-    return played(story())
+    return run_in_instant_time(story())
 
 
 def test_a_redis_that_is_not_there_is_lost_at_once():
@@ -184,7 +184,7 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
         await store.aclose()
         return seconds
 
-    assert max(played(story())) <= 5 * DEADLINE_S
+    assert max(run_in_instant_time(story())) <= 5 * DEADLINE_S
 
 
 def test_every_operation_says_that_redis_is_lost():
@@ -223,7 +223,7 @@ def test_one_that_gets_no_turn_for_four_deadlines_is_told_so():
         assert asyncio.get_running_loop().time() - began == pytest.approx(4 * DEADLINE_S)
         await store.aclose()
 
-    played(story())
+    run_in_instant_time(story())
 
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
@@ -263,7 +263,7 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
         found: str = await answer_within(answer(), DEADLINE_S)
         return found
 
-    assert played(story()) == "here"
+    assert run_in_instant_time(story()) == "here"
 
 
 def test_an_error_from_redis_is_a_lost_budget_store_too(redis_prefix):

@@ -15,7 +15,7 @@ from redis.crc import key_slot
 from proxy.store.redis.local_budget_store import StoreUnavailable
 from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
 from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
-from tests.fakes.clock import played
+from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import objective_process, open_counters
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import read_line, send_go
@@ -183,7 +183,7 @@ def lost(port: int, work: Callable[[RedisCounters], Awaitable[Any]], times: int 
         await store.aclose()
         return ended - began
 
-    return played(story())
+    return run_in_instant_time(story())
 
 
 @pytest.mark.parametrize("work", EVERY.values(), ids=EVERY)

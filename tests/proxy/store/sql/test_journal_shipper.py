@@ -257,7 +257,7 @@ def test_a_server_that_goes_away_and_comes_back_needs_no_restart(
         drain.start()
         append(journal, LINES[:10])
         before = drain.flush(10)
-        wire.cut()
+        wire.close_connections()
         append(journal, LINES[10:])
         during = drain.flush(0.3)
         trouble = drain.trouble

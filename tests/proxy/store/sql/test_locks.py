@@ -135,7 +135,7 @@ def test_leaving_while_the_database_is_away_raises_nothing_and_releases_the_lock
         url = server._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
         one, other = open_database(url), open_database(postgres)
         with singleton_lock(one) as first:
-            wire.cut()
+            wire.close_connections()
         until = time.monotonic() + 20
         while not (is_released := _is_alone(other)) and time.monotonic() < until:
             time.sleep(0.05)

@@ -6,12 +6,20 @@ import pytest
 from proxy.errors import OperatorError
 from proxy.tools.bench.chat_client import BenchTarget, ChatClient, base_url
 from proxy.tools.bench.stream_timing import CallTiming
-from tests.fakes.clock import played, ticks
-from tests.fakes.streams import chunk, event, used
-from tests.fakes.upstream import EVENTS, JSON, SILENCE, After, FakeTransport, Scripted, broken
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.streams import chat_usage, chunk, event
+from tests.fakes.upstream import (
+    EVENTS,
+    JSON,
+    SILENCE,
+    After,
+    FakeTransport,
+    Scripted,
+    broken_connection,
+)
 
 END = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + event(
-    {"choices": [], "usage": used(20, 3)}
+    {"choices": [], "usage": chat_usage(20, 3)}
 )
 
 
@@ -32,7 +40,7 @@ def measured(script: object, **target: object) -> CallTiming:
         )
         return await client.measure(client.body("m", "hello", 8))
 
-    return played(call())
+    return run_in_instant_time(call())
 
 
 def test_a_call_is_timed_from_sending_to_its_end():
@@ -49,7 +57,7 @@ def test_a_call_is_timed_from_sending_to_its_end():
     [
         (refusal(429, code="rate_limit_exceeded"), "HTTP 429 rate_limit_exceeded"),
         (Scripted([b"busy"], status=503), "HTTP 503"),
-        (streamed(chunk("a"), broken()), "upstream_connection_broken"),
+        (streamed(chunk("a"), broken_connection()), "upstream_connection_broken"),
         (streamed(chunk("a"), SILENCE), "no end within 3 s"),
         (Scripted([b"{}"]), "not a stream"),
         (streamed(chunk("a")), "stream ended early"),
@@ -66,7 +74,7 @@ def adapted(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
         tokens = await client.first_call("m", "hello")
         return tokens, [json.loads(sent.body) for _, sent in transport.sent]
 
-    return played(call())
+    return run_in_instant_time(call())
 
 
 def test_a_model_that_wants_max_completion_tokens_gets_it_from_then_on():

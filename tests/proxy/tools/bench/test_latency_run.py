@@ -10,8 +10,8 @@ from proxy.tools.bench.chat_client import BenchTarget, ChatClient
 from proxy.tools.bench.latency_run import LatencyPlan, LatencyRun, doubts
 from proxy.tools.bench.latency_summary import CellFigures
 from proxy.tools.bench.prompts import PrefixState, TokenRatio
-from tests.fakes.clock import played, ticks
-from tests.fakes.streams import chunk, event, used
+from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.streams import chat_usage, chunk, event
 from tests.fakes.upstream import EVENTS, After, FakeExchange, Scripted
 
 STOP = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
@@ -30,7 +30,7 @@ class CountingEngine:
         words = prompt.split()
         cached = max((self._shared(words, seen.split()) for seen in self.prompts), default=0)
         self.prompts.append(prompt)
-        told = used(2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached})
+        told = chat_usage(2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached})
         usage = event({"choices": [], "usage": told})
         return FakeExchange(
             Scripted(
@@ -71,7 +71,7 @@ def measured(wanted: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, Counti
         await made.measure(cells.append)
         return made
 
-    return cells, played(run()), engine
+    return cells, run_in_instant_time(run()), engine
 
 
 def test_each_combination_is_measured_with_its_number_of_callers():
@@ -124,7 +124,7 @@ def test_a_server_that_refuses_the_first_call_ends_the_run():
         await LatencyRun(client, plan(), ticks, lambda: 0.0).measure(lambda cell: None)
 
     with pytest.raises(OperatorError, match="HTTP 404 no_model"):
-        played(run())
+        run_in_instant_time(run())
 
 
 def noted(cells: list[CellFigures], wanted: LatencyPlan, ratio: TokenRatio) -> Iterator[str]:

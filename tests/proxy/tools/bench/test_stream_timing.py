@@ -1,14 +1,14 @@
 import pytest
 
 from proxy.tools.bench.stream_timing import AnswerTimer, CallTiming, EngineTiming, error_name
-from tests.fakes.streams import chunk, event, used
+from tests.fakes.streams import chat_usage, chunk, event
 
 DONE = b"data: [DONE]\n\n"
 STOP = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
 
 def usage(prompt: int, generated: int, **rest: object) -> bytes:
-    return event({"choices": [], "usage": used(prompt, generated, **rest)})
+    return event({"choices": [], "usage": chat_usage(prompt, generated, **rest)})
 
 
 def timed(*pieces: tuple[float, bytes], end: float = 9.0) -> CallTiming:
