@@ -16,7 +16,7 @@ commands = partial(admin, settings=lambda: Settings(public_url="https://gateway.
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     made = CommandRunner(tmp_path, START)
     made.open().teams.create("acme", now=START)
     return made
@@ -29,36 +29,36 @@ def code(said: str) -> str:
     return found[1]
 
 
-def test_a_link_makes_the_first_administrator_and_signs_in_once(typed: CommandRunner) -> None:
-    said = typed.said(commands, "link")
+def test_a_link_makes_the_first_administrator_and_signs_in_once(runner: CommandRunner) -> None:
+    said = runner.said(commands, "link")
     assert "It signs admin in once, within 15 minutes." in said
 
-    users = typed.open().users
+    users = runner.open().users
     found = users.redeem_link(code(said), START + 1)
     assert found is not None
     assert (found.name, found.role) == ("admin", Role.ADMIN)
     assert users.redeem_link(code(said), START + 1) is None
-    assert typed.said(commands, "link", "--quiet").count("\n") == 1
+    assert runner.said(commands, "link", "--quiet").count("\n") == 1
 
 
-def test_a_person_is_added_with_teams_and_gets_a_link(typed: CommandRunner) -> None:
-    said = typed.said(commands, "user", "add", "ann", "--role", "team-admin", "--team", "acme")
-    assert typed.open().users.redeem_link(code(said), START + 1) is not None
+def test_a_person_is_added_with_teams_and_gets_a_link(runner: CommandRunner) -> None:
+    said = runner.said(commands, "user", "add", "ann", "--role", "team-admin", "--team", "acme")
+    assert runner.open().users.redeem_link(code(said), START + 1) is not None
 
-    (row,) = [each for each in typed.said(commands, "user", "list").split("\n") if "ann" in each]
+    (row,) = [each for each in runner.said(commands, "user", "list").split("\n") if "ann" in each]
     assert re.match(r"ann +team-admin +acme +link .* active", row)
 
 
-def test_a_role_changes_and_a_person_is_disabled_and_enabled(typed: CommandRunner) -> None:
-    typed.said(commands, "user", "add", "root", "--role", "admin")
-    typed.said(commands, "user", "add", "ann", "--team", "acme")
-    assert typed.said(commands, "user", "role", "ann", "finance") == "ann is finance now.\n"
-    typed.said(commands, "user", "disable", "ann")
-    assert "disabled" in typed.said(commands, "user", "list")
-    assert "is disabled" in typed.error_of(commands, "link", "--user", "ann")
-    typed.said(commands, "user", "disable", "ann", "--undo")
+def test_a_role_changes_and_a_person_is_disabled_and_enabled(runner: CommandRunner) -> None:
+    runner.said(commands, "user", "add", "root", "--role", "admin")
+    runner.said(commands, "user", "add", "ann", "--team", "acme")
+    assert runner.said(commands, "user", "role", "ann", "finance") == "ann is finance now.\n"
+    runner.said(commands, "user", "disable", "ann")
+    assert "disabled" in runner.said(commands, "user", "list")
+    assert "is disabled" in runner.error_of(commands, "link", "--user", "ann")
+    runner.said(commands, "user", "disable", "ann", "--undo")
 
-    ann = typed.open().users.find("ann")
+    ann = runner.open().users.find("ann")
     assert ann is not None
     assert (ann.role, ann.is_disabled) == (Role.FINANCE, False)
 
@@ -74,7 +74,7 @@ def test_a_role_changes_and_a_person_is_disabled_and_enabled(typed: CommandRunne
         (("user", "add", "ann", "--team", "none"), "There is no team named none."),
     ],
 )
-def test_mistakes_say_what_to_do(typed: CommandRunner, words: tuple[str, ...], why: str) -> None:
-    typed.said(commands, "user", "add", "root", "--role", "admin")
+def test_mistakes_say_what_to_do(runner: CommandRunner, words: tuple[str, ...], why: str) -> None:
+    runner.said(commands, "user", "add", "root", "--role", "admin")
 
-    assert why in typed.error_of(commands, *words)
+    assert why in runner.error_of(commands, *words)

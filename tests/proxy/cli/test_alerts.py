@@ -22,7 +22,7 @@ def showing(*sinks):
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -38,7 +38,7 @@ def answering(status: int, said: bytes = b"") -> Iterator[Server]:
 
 
 @pytest.fixture
-def known(monkeypatch):
+def set_variables(monkeypatch):
     """Says what the test's variables hold."""
 
     def say(server: Server) -> None:
@@ -48,12 +48,12 @@ def known(monkeypatch):
     return say
 
 
-def test_nothing_wrong_is_said_so(typed):
-    assert typed.said(showing()).strip() == "Nothing is wrong."
+def test_nothing_wrong_is_said_so(runner):
+    assert runner.said(showing()).strip() == "Nothing is wrong."
 
 
-def test_open_alerts_and_their_deliveries_are_shown(typed):
-    store = typed.open()
+def test_open_alerts_and_their_deliveries_are_shown(runner):
+    store = runner.open()
     outbox = store.outbox
     least = {"hook": HOOK.at_least}
     outbox.add([an_alert(), an_alert("over")], least, NOW)
@@ -65,7 +65,7 @@ def test_open_alerts_and_their_deliveries_are_shown(typed):
     outbox.add([an_alert("refused")], least, NOW)
     outbox.mark_failed(outbox.claim_due("hook", NOW, 9, 60), "it answered 400", None)
     store.close(5)
-    said = typed.said(showing(HOOK))
+    said = runner.said(showing(HOOK))
 
     assert "page      2026-09-21 14:13 UTC  chat-ttft burns its error budget" in said
     assert "hook  2026-09-21 14:13 UTC  open" in said
@@ -76,10 +76,10 @@ def test_open_alerts_and_their_deliveries_are_shown(typed):
     assert not any(line.startswith("INJECTED") for line in said.splitlines())
 
 
-def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, known):
+def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(runner, set_variables):
     with answering(200) as server:
-        known(server)
-        said = typed.said(showing(HOOK), "test", "hook")
+        set_variables(server)
+        said = runner.said(showing(HOOK), "test", "hook")
     told = json_of_post(server.got[0])
     (alert,) = told["data"]["alerts"]
 
@@ -91,50 +91,50 @@ def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(typed, 
 
 
 @pytest.mark.parametrize("severity", list(Severity))
-def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(typed, known, severity):
+def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(runner, set_variables, severity):
     pager = a_sink(
         name="pager", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET", at_least=severity
     )
     with answering(200) as server:
-        known(server)
-        typed.said(showing(pager), "test", "pager")
+        set_variables(server)
+        runner.said(showing(pager), "test", "pager")
 
     assert json_of_post(server.got[0])["data"]["severity"] == severity.value
 
 
-def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(typed, known):
+def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(runner, set_variables):
     manager = a_sink(SinkKind.ALERTMANAGER, name="manager", url_env="A_TEST_S_URL")
     with answering(200) as server:
-        known(server)
-        typed.said(showing(manager), "test", "manager")
+        set_variables(server)
+        runner.said(showing(manager), "test", "manager")
     (told,) = json_of_post(server.got[0])
 
     assert told["labels"]["alertname"] == "ThriftgateTest"
     assert told["endsAt"] > told["startsAt"]
 
 
-def test_people_on_slack_see_at_once_that_it_is_a_test(typed, known):
+def test_people_on_slack_see_at_once_that_it_is_a_test(runner, set_variables):
     chat = a_sink(SinkKind.SLACK, name="chat", url_env="A_TEST_S_URL")
     with answering(200) as server:
-        known(server)
-        typed.said(showing(chat), "test", "chat")
+        set_variables(server)
+        runner.said(showing(chat), "test", "chat")
 
     assert json_of_post(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
 
 
-def test_a_sink_that_takes_no_message_fails_the_test(typed, known):
+def test_a_sink_that_takes_no_message_fails_the_test(runner, set_variables):
     with answering(404) as server:
-        known(server)
-        said = typed.error_of(showing(HOOK), "test", "hook")
+        set_variables(server)
+        said = runner.error_of(showing(HOOK), "test", "hook")
 
     assert said == "The sink hook did not take the message: it answered 404."
 
 
-def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(typed, known):
+def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(runner, set_variables):
     said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
     with answering(404, said) as server:
-        known(server)
-        told = typed.error_of(showing(HOOK), "test", "hook")
+        set_variables(server)
+        told = runner.error_of(showing(HOOK), "test", "hook")
 
     assert "it answered 404. It was said: " in told
     assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
@@ -142,18 +142,18 @@ def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(typed, kno
     assert len(told) < 300
 
 
-def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(typed, monkeypatch):
+def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(runner, monkeypatch):
     monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
     monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
-    told = typed.error_of(showing(HOOK), "test", "hook")
+    told = runner.error_of(showing(HOOK), "test", "hook")
 
     assert "it cannot be reached (ConnectError). It was said: " in told
     assert "xyzzy" not in told
 
 
-def test_a_sink_that_is_unknown_or_has_no_address_is_told(typed):
+def test_a_sink_that_is_unknown_or_has_no_address_is_told(runner):
     slack = a_sink(SinkKind.SLACK, name="chat", url_env="NOBODY_SETS_THIS")
 
-    assert "there are: chat." in typed.error_of(showing(slack), "test", "hook")
-    assert "there are: none." in typed.error_of(showing(), "test", "hook")
-    assert "NOBODY_SETS_THIS is not set" in typed.error_of(showing(slack), "test", "chat")
+    assert "there are: chat." in runner.error_of(showing(slack), "test", "hook")
+    assert "there are: none." in runner.error_of(showing(), "test", "hook")
+    assert "NOBODY_SETS_THIS is not set" in runner.error_of(showing(slack), "test", "chat")

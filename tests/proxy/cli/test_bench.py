@@ -11,7 +11,7 @@ SMALL = ("--concurrency", "1,2", "--prompt-tokens", "64", "--requests", "4", "--
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -21,8 +21,8 @@ def engine() -> Iterator[str]:
         yield url
 
 
-def test_latency_prints_a_table_and_a_chart(typed, engine):
-    said = typed.said(bench, "latency", engine, *SMALL, "--goodput", "ttft:5000")
+def test_latency_prints_a_table_and_a_chart(runner, engine):
+    said = runner.said(bench, "latency", engine, *SMALL, "--goodput", "ttft:5000")
     rows = [line.split() for line in said.splitlines() if " cold " in line or " warm " in line]
 
     assert "within limits" in said.splitlines()[0]
@@ -33,8 +33,8 @@ def test_latency_prints_a_table_and_a_chart(typed, engine):
     assert "TTFT, ms (log scale)" in said
 
 
-def test_latency_fails_where_nothing_listens(typed):
-    said = typed.error_of(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
+def test_latency_fails_where_nothing_listens(runner):
+    said = runner.error_of(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
 
     assert "does not answer" in said
 
@@ -50,8 +50,8 @@ def test_latency_fails_where_nothing_listens(typed):
         ("--extra-body", "[1]"),
     ],
 )
-def test_a_wrong_option_is_named(typed, option, value):
-    code, text = typed._run(bench, ("latency", "http://127.0.0.1:9", option, value))
+def test_a_wrong_option_is_named(runner, option, value):
+    code, text = runner._run(bench, ("latency", "http://127.0.0.1:9", option, value))
 
     assert code == 2
     assert option in text

@@ -34,7 +34,7 @@ def showing(
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     made = CommandRunner(tmp_path, NOW)
     store = made.open()
     team = store.teams.create("acme", now=NOW)
@@ -47,19 +47,19 @@ def rows(said: str) -> list[list[str]]:
     return [line.split() for line in said.splitlines()]
 
 
-def test_without_budgets_it_says_how_to_have_some(typed):
-    assert "THRIFTGATE_POLICIES" in typed.said(single_command(showing()))
+def test_without_budgets_it_says_how_to_have_some(runner):
+    assert "THRIFTGATE_POLICIES" in runner.said(single_command(showing()))
 
 
-def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(typed):
-    said = typed.said(single_command(showing(budget(limit=LIMIT))))
+def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(runner):
+    said = runner.said(single_command(showing(budget(limit=LIMIT))))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
 
-def test_unknown_spending_is_a_question_mark(typed):
+def test_unknown_spending_is_a_question_mark(runner):
     labelled = budget(scope="label:project", limit=LIMIT)
-    said = typed.said(
+    said = runner.said(
         single_command(showing(labelled, budget(scope="user", name="u", limit=LIMIT)))
     )
 
@@ -67,46 +67,48 @@ def test_unknown_spending_is_a_question_mark(typed):
     assert rows(said)[2][:3] == ["u", "user", "5f" * 16]
 
 
-def test_requests_of_a_minute_are_known_to_the_ledger(typed):
+def test_requests_of_a_minute_are_known_to_the_ledger(runner):
     minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1000)
-    said = typed.said(single_command(showing(minute)))
+    said = runner.said(single_command(showing(minute)))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
 
 
-def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(typed):
-    typed.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
+def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(runner):
+    runner.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
     promised = budget(scope="user", limit=100 * 10**9)
-    said = typed.said(single_command(showing(promised)))
+    said = runner.said(single_command(showing(promised)))
 
     assert [row[2] for row in rows(said)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
     assert rows(said)[21] == ["b", "user", "and", "10", "more"]
-    (found,) = told(typed, promised)
+    (found,) = budgets_as_json(runner, promised)
     assert found["counters"][0] == {"of": "u29", "spent": "29", "held": None}
     assert len(found["counters"]) == 20
     assert found["more"] == 10
 
 
-def test_a_name_that_is_no_line_is_reported_in_one(typed):
-    store = typed.open()
+def test_a_name_that_is_no_line_is_reported_in_one(runner):
+    store = runner.open()
     (team,) = store.teams.all()
     store.close(5)
-    typed.keep(a_receipt(1, team=team.id, feature="two\nlines"))
-    said = typed.said(single_command(showing(budget(scope="feature"))))
+    runner.keep(a_receipt(1, team=team.id, feature="two\nlines"))
+    said = runner.said(single_command(showing(budget(scope="feature"))))
 
     assert [row[2] for row in rows(said)[1:]] == ["chat", r"'two\nlines'"]
 
 
-def told(typed: CommandRunner, *promised: Budget, settings: Settings | None = None) -> list[Any]:
+def budgets_as_json(
+    runner: CommandRunner, *promised: Budget, settings: Settings | None = None
+) -> list[Any]:
     """Return what scripts are told."""
-    said = typed.said(single_command(showing(*promised, settings=settings)), "--json")
+    said = runner.said(single_command(showing(*promised, settings=settings)), "--json")
     assert said.count("\n") == 1
     return list(orjson.loads(said)["budgets"])
 
 
-def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
+def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(runner):
     tokens = budget(name="t", unit=BudgetUnit.TOKENS, limit=5000, hard=False)
-    assert told(typed, budget(limit=LIMIT), tokens, budget(scope="label:project")) == [
+    assert budgets_as_json(runner, budget(limit=LIMIT), tokens, budget(scope="label:project")) == [
         {
             "name": "b",
             "scope": "team",
@@ -138,30 +140,30 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(typed):
             "more": 0,
         },
     ]
-    assert told(typed) == []
+    assert budgets_as_json(runner) == []
 
 
-def test_spending_of_too_many_receipts_is_not_shown_in_part(typed, monkeypatch):
+def test_spending_of_too_many_receipts_is_not_shown_in_part(runner, monkeypatch):
     monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
 
-    assert rows(typed.said(single_command(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
+    assert rows(runner.said(single_command(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
 
 
-def test_a_budget_that_nobody_used_is_at_nothing(typed):
-    said = typed.said(single_command(showing(budget(of="other", limit=LIMIT))))
+def test_a_budget_that_nobody_used_is_at_nothing(runner):
+    said = runner.said(single_command(showing(budget(of="other", limit=LIMIT))))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
 
 
 @pytest.fixture
-def hold(typed):
+def hold(runner):
     """Holds two dollars of each counter in Redis."""
     try:
         redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
     except redis.RedisError as error:
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
 
-    async def held(store: Store, names: Sequence[str]) -> None:
+    async def reserve(store: Store, names: Sequence[str]) -> None:
         shared = open_budget_store(Settings(redis_url=SERVER), store)
         for name in names:
             claim = CounterClaim(name, 2_000_000_000, LIMIT, True, NOW + 60)  # noqa: FBT003 - as it is
@@ -169,23 +171,23 @@ def hold(typed):
         await shared.aclose()
 
     def hold_all(*names: str) -> None:
-        store = typed.open()
-        asyncio.run(held(store, names))
+        store = runner.open()
+        asyncio.run(reserve(store, names))
         store.close(5)
 
     return hold_all
 
 
-def test_shared_counters_are_asked(typed, hold):
+def test_shared_counters_are_asked(runner, hold):
     settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
     hold(counter_key(one, "acme", NOW))
 
-    said = typed.said(single_command(showing(one, settings=settings)))
+    said = runner.said(single_command(showing(one, settings=settings)))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
 
 
-def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledger(typed, hold):
+def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledger(runner, hold):
     settings = Settings(redis_url=SERVER)
     labels = budget(scope="label:project", limit=LIMIT)
     features = budget(name="f", scope="feature", limit=LIMIT)
@@ -196,7 +198,7 @@ def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledg
         counter_key(features, "search", NOW),
     )
 
-    of_labels, of_features = told(typed, labels, features, settings=settings)
+    of_labels, of_features = budgets_as_json(runner, labels, features, settings=settings)
 
     held = {"spent": "0", "held": "2"}
     assert of_labels["counters"] == [{"of": "a/b"} | held, {"of": "c d"} | held]
@@ -204,22 +206,24 @@ def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledg
     assert of_features["counters"] == [{"of": "search"} | held, chat]
 
 
-def test_of_one_name_its_shared_counter_alone_is_asked(typed, hold):
+def test_of_one_name_its_shared_counter_alone_is_asked(runner, hold):
     one = budget(scope="feature", of="search", limit=LIMIT)
     hold(counter_key(one, "search", NOW), counter_key(one, "other", NOW))
-    (found,) = told(typed, one, settings=Settings(redis_url=SERVER))
+    (found,) = budgets_as_json(runner, one, settings=Settings(redis_url=SERVER))
 
     assert found["counters"] == [{"of": "search", "spent": "0", "held": "2"}]
 
 
-def test_shared_counters_that_nobody_used_are_nobody_s(typed, hold):
+def test_shared_counters_that_nobody_used_are_nobody_s(runner, hold):
     hold()
-    (found,) = told(typed, budget(scope="label:none"), settings=Settings(redis_url=SERVER))
+    (found,) = budgets_as_json(
+        runner, budget(scope="label:none"), settings=Settings(redis_url=SERVER)
+    )
 
     assert found["counters"] == [{"of": "*", "spent": None, "held": None}]
 
 
-def test_counters_that_are_away_are_reported(typed):
+def test_counters_that_are_away_are_reported(runner):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
-    assert "away" in typed.error_of(single_command(showing(budget(), settings=settings)))
+    assert "away" in runner.error_of(single_command(showing(budget(), settings=settings)))

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.cli.typed_commands import refused, told
+from tests.proxy.cli.typed_commands import command_error, command_output
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_check_says_that_the_catalog_is_sound():
-    assert re.search(r"sound: \d+ models, \d+ upstreams", told("check"))
+    assert re.search(r"sound: \d+ models, \d+ upstreams", command_output("check"))
 
 
 def test_check_prints_one_document_of_what_is_sound(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    found = json.loads(told("check", "--json"))
+    found = json.loads(command_output("check", "--json"))
 
     assert (found["sound"], found["policies"]["budget"]) == (True, 0)
     assert found["models"] > 50
@@ -29,17 +29,21 @@ def test_a_mistake_is_a_text_with_json_too(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text("[[models]]\n")
 
-    assert "mine.toml" in refused("check", "--json", catalog=str(mine))
+    assert "mine.toml" in command_error("check", "--json", catalog=str(mine))
 
 
 def test_check_shows_the_limit_of_open_files_and_notes_one_that_is_too_low():
-    assert re.search(r"Open files: at most [\d,]+; clients may hold [\d,]+ conn", told("check"))
-    assert "too few for THRIFTGATE_MAX_CALLS=900000000" in told("check", max_calls="900000000")
+    assert re.search(
+        r"Open files: at most [\d,]+; clients may hold [\d,]+ conn", command_output("check")
+    )
+    assert "too few for THRIFTGATE_MAX_CALLS=900000000" in command_output(
+        "check", max_calls="900000000"
+    )
 
 
 def test_check_notes_which_upstreams_have_no_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    said = told("check")
+    said = command_output("check")
 
     assert "Note: no key is set for anthropic (ANTHROPIC_API_KEY)" in said
     assert "OPENAI_API_KEY" not in said
@@ -61,12 +65,12 @@ def test_check_notes_which_upstreams_have_no_credentials_and_where_they_are_look
         '[upstreams.gcp]\nkind = "anthropic-vertex"\n'
         'base_url = "https://aiplatform.googleapis.com/v1/projects/p/locations/global"\n'
     )
-    said = told("check", catalog=str(mine))
+    said = command_output("check", catalog=str(mine))
 
     assert "Note: upstreams.aws has no credentials, so its calls would fail: set AWS_ACC" in said
     assert "Note: upstreams.gcp has no credentials, so its calls would fail: set GOOGLE_" in said
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    assert "'.[bedrock]'" in told("check", catalog=str(mine))
+    assert "'.[bedrock]'" in command_output("check", catalog=str(mine))
 
 
 def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
@@ -75,8 +79,10 @@ def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
         "[[budgets]]\n"
         'name = "b"\nscope = "team"\nof = "acmee"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
     )
-    told("team", "create", "acme")
-    said = told("check", policies=str(policies), redis_url="redis://:secret@127.0.0.1:1/0")
+    command_output("team", "create", "acme")
+    said = command_output(
+        "check", policies=str(policies), redis_url="redis://:secret@127.0.0.1:1/0"
+    )
 
     assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in said
     assert "Note: THRIFTGATE_REDIS_URL names a Redis that is away" in said
@@ -84,12 +90,12 @@ def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
 
 
 def test_check_looks_at_the_model_that_takes_notes():
-    assert "facts+model is as facts" in told("check", compaction="facts+model")
-    assert "there is no model gpt-0" in refused("check", compaction_model="gpt-0")
+    assert "facts+model is as facts" in command_output("check", compaction="facts+model")
+    assert "there is no model gpt-0" in command_error("check", compaction_model="gpt-0")
 
 
 def test_check_makes_no_database(folder):
-    told("check")
+    command_output("check")
 
     assert not folder.exists()
 
@@ -98,7 +104,7 @@ def test_check_names_line_and_fix_of_a_bad_catalog(tmp_path):
     bad = tmp_path / "mine.toml"
     bad.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
 
-    said = refused("check", catalog=str(bad))
+    said = command_error("check", catalog=str(bad))
 
     assert "mine.toml:3" in said
     assert "https://" in said
@@ -106,7 +112,7 @@ def test_check_names_line_and_fix_of_a_bad_catalog(tmp_path):
 
 @pytest.mark.parametrize("command", [("check",), ("serve",)])
 def test_a_catalog_that_is_not_there_is_reported(command, tmp_path):
-    said = refused(*command, catalog=str(tmp_path / "none.toml"))
+    said = command_error(*command, catalog=str(tmp_path / "none.toml"))
 
     assert "none.toml" in said
     assert "THRIFTGATE_CATALOG" in said
@@ -117,17 +123,17 @@ def test_a_catalog_that_is_not_there_is_reported(command, tmp_path):
 def test_a_file_that_is_no_text_is_reported_with_its_line(command, name, tmp_path):
     strange = tmp_path / "strange.toml"
     strange.write_bytes("# ü\n# é\n".encode("latin-1"))
-    said = refused(command, **{name: str(strange)})
+    said = command_error(command, **{name: str(strange)})
 
     assert "strange.toml:1: " in said
     assert "is not UTF-8: byte 0xfc stands here; save the file as UTF-8" in said
 
 
 def test_a_database_of_no_known_kind_is_found_by_check():
-    assert "THRIFTGATE_DATABASE_URL" in refused("check", database_url="mysql://x/y")
+    assert "THRIFTGATE_DATABASE_URL" in command_error("check", database_url="mysql://x/y")
 
 
-def objected(folder: Path, ladder: str) -> str:
+def policies_with_objective(folder: Path, ladder: str) -> str:
     """A policies file with one objective."""
     table = '[[objectives]]\nname = "o"\nmetric = "errors"\nat_most = "1%"\nenforce = "degrade"\n'
     (folder / "policies.toml").write_text(f"{table}ladder = {ladder}\n")
@@ -135,23 +141,23 @@ def objected(folder: Path, ladder: str) -> str:
 
 
 def test_objectives_are_checked_shown_and_exported(tmp_path):
-    policies = objected(tmp_path, '["elsewhere", "gpt-5.6-terra"]')
+    policies = policies_with_objective(tmp_path, '["elsewhere", "gpt-5.6-terra"]')
 
-    assert "upstreams, 1 objective." in told("check", policies=policies)
-    assert "at most 1%" in told("objectives", policies=policies)
-    assert "openslo/v1" in told("objectives", "export", policies=policies)
+    assert "upstreams, 1 objective." in command_output("check", policies=policies)
+    assert "at most 1%" in command_output("objectives", policies=policies)
+    assert "openslo/v1" in command_output("objectives", "export", policies=policies)
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 def test_a_ladder_to_nowhere_is_reported(command, tmp_path):
-    said = refused(command, policies=objected(tmp_path, '["gpt-5.6-tera"]'))
+    said = command_error(command, policies=policies_with_objective(tmp_path, '["gpt-5.6-tera"]'))
 
     assert "policies.toml:6: objectives.o.ladder[0]: names gpt-5.6-tera" in said
     assert "did you mean gpt-5.6-terra?" in said
 
 
 def test_check_notes_where_known_keys_are_to_be_served_and_never_are():
-    said = told("check", serve_known_keys="24h")
+    said = command_output("check", serve_known_keys="24h")
 
     assert "THRIFTGATE_SERVE_KNOWN_KEYS does nothing: the ledger is a SQLite file" in said
-    assert "THRIFTGATE_SERVE_KNOWN_KEYS" not in told("check")
+    assert "THRIFTGATE_SERVE_KNOWN_KEYS" not in command_output("check")

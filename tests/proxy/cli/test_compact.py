@@ -23,16 +23,16 @@ def build(terminal: Terminal) -> typer.Typer:
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, 1_790_000_000.0)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    return written(tmp_path, talk())
+    return write_conversation(tmp_path, talk())
 
 
-def written(folder: Path, messages: list[dict[str, Any]]) -> str:
+def write_conversation(folder: Path, messages: list[dict[str, Any]]) -> str:
     path = folder / "talk.json"
     path.write_bytes(orjson.dumps({"messages": messages, "tools": TOOLS}))
     return str(path)
@@ -41,8 +41,8 @@ def written(folder: Path, messages: list[dict[str, Any]]) -> str:
 WORDS = ("--model", "breakpoints")
 
 
-def test_a_person_is_told_what_became_of_it(typed, file):
-    said = typed.said(build, "compact", file, "--force", *WORDS)
+def test_a_person_is_told_what_became_of_it(runner, file):
+    said = runner.said(build, "compact", file, "--force", *WORDS)
 
     lines = said.splitlines()
     assert lines[0].startswith("breakpoints: ")
@@ -59,23 +59,23 @@ def test_a_person_is_told_what_became_of_it(typed, file):
     assert "Lost" in lines[-1]
 
 
-def test_a_conversation_that_stays_is_told_with_the_reason(typed, tmp_path):
-    said = typed.said(build, "compact", written(tmp_path, talk(0)), *WORDS)
+def test_a_conversation_that_stays_is_told_with_the_reason(runner, tmp_path):
+    said = runner.said(build, "compact", write_conversation(tmp_path, talk(0)), *WORDS)
 
     assert "Not compacted: " in said
     assert said.endswith("It would be sent unmodified.\n")
     assert "Facts" not in said
 
 
-def test_results_said_shorter_are_kept_apart_from_a_compaction(typed, file):
-    said = typed.said(build, "compact", file, "--mode", "trim", *WORDS)
+def test_results_said_shorter_are_kept_apart_from_a_compaction(runner, file):
+    said = runner.said(build, "compact", file, "--mode", "trim", *WORDS)
 
     assert "Trimmed: tool results are shortened without loss. Not compacted: trim goes no" in said
     assert "more" in said
 
 
-def test_json_is_one_document_with_the_names_that_were_promised(typed, file):
-    said = typed.said(build, "compact", file, "--json", "--force", *WORDS)
+def test_json_is_one_document_with_the_names_that_were_promised(runner, file):
+    said = runner.said(build, "compact", file, "--json", "--force", *WORDS)
 
     found = orjson.loads(said)
     assert said.count("\n") == 1
@@ -86,25 +86,25 @@ def test_json_is_one_document_with_the_names_that_were_promised(typed, file):
     assert {"messages", "mode", "break_even", "segments", "lost"} <= found.keys()
 
 
-def test_options_reach_the_policy(typed, file):
-    def sent(*words: str) -> int:
-        found = orjson.loads(typed.said(build, "compact", file, "--json", "--force", *words))
+def test_options_reach_the_policy(runner, file):
+    def count_messages(*words: str) -> int:
+        found = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
         return len(found["messages"])
 
-    assert sent(*WORDS, "--keep-turns", "1") < sent(*WORDS, "--keep-turns", "5")
+    assert count_messages(*WORDS, "--keep-turns", "1") < count_messages(*WORDS, "--keep-turns", "5")
 
 
-def test_a_target_is_come_down_to(typed, file):
+def test_a_target_is_come_down_to(runner, file):
     def after(*words: str) -> int:
-        found = orjson.loads(typed.said(build, "compact", file, "--json", "--force", *words))
+        found = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
         return int(found["tokens_after"])
 
     assert after(*WORDS, "--target-tokens", "500") <= after(*WORDS)
 
 
-def test_a_terminal_gets_no_escape_codes_of_a_tools_text(typed, tmp_path):
+def test_a_terminal_gets_no_escape_codes_of_a_tools_text(runner, tmp_path):
     messages = [*talk(), {"role": "user", "content": "red \x1b[31m text \x07"}]
-    said = typed.said(build, "compact", written(tmp_path, messages), "--force", *WORDS)
+    said = runner.said(build, "compact", write_conversation(tmp_path, messages), "--force", *WORDS)
 
     assert "\x1b[31m" not in said
     assert "\x07" not in said
@@ -130,11 +130,11 @@ def test_a_message_of_an_unknown_shape_is_shown_all_the_same():
 @pytest.mark.parametrize(
     ("raw", "why"), [(b"junk", "holds no JSON: "), (b"[1]", "holds no JSON object; it has to be")]
 )
-def test_a_file_that_holds_no_conversation_fails_with_a_sentence(typed, tmp_path, raw, why):
+def test_a_file_that_holds_no_conversation_fails_with_a_sentence(runner, tmp_path, raw, why):
     path = tmp_path / "talk.json"
     path.write_bytes(raw)
 
-    failed = typed.error_of(build, "compact", str(path), *WORDS)
+    failed = runner.error_of(build, "compact", str(path), *WORDS)
     assert failed.startswith(f"{path} {why}")
     assert failed.endswith(".")
 
@@ -187,10 +187,10 @@ def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
     assert orjson.loads(shell("-", "--json", stdin=body).stdout)["gateway"] is None
 
 
-def test_a_target_that_cannot_be_met_is_reported(typed, file):
-    said = typed.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
+def test_a_target_that_cannot_be_met_is_reported(runner, file):
+    said = runner.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
     found = orjson.loads(
-        typed.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)
+        runner.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)
     )
 
     assert "The target of 100 tokens was missed by " in said
@@ -198,16 +198,16 @@ def test_a_target_that_cannot_be_met_is_reported(typed, file):
     assert f"and the last 3 turns alone weigh {found['kept_tokens']:,}." in said
 
 
-def test_a_message_that_is_no_object_fails(typed, tmp_path):
+def test_a_message_that_is_no_object_fails(runner, tmp_path):
     path = tmp_path / "talk.json"
     path.write_bytes(b'{"messages":[{"role":"user","content":"Hi"},3]}')
 
-    failed = typed.error_of(build, "compact", str(path), *WORDS)
+    failed = runner.error_of(build, "compact", str(path), *WORDS)
     assert failed == f"{path} has as messages[1] something else than an object."
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="this system has no /proc")
-def test_a_file_that_cannot_be_read_fails_with_a_sentence(typed):
-    failed = typed.error_of(build, "compact", "/proc/self/mem", *WORDS)
+def test_a_file_that_cannot_be_read_fails_with_a_sentence(runner):
+    failed = runner.error_of(build, "compact", "/proc/self/mem", *WORDS)
 
     assert failed.startswith("/proc/self/mem cannot be read: ")

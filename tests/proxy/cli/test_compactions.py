@@ -17,17 +17,17 @@ compactions = partial(
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, NOW)
 
 
 @pytest.fixture
-def team(typed: CommandRunner) -> str:
+def team(runner: CommandRunner) -> str:
     """The team acme, whose feature support was called."""
-    store = typed.open()
+    store = runner.open()
     found = store.teams.create("acme", now=NOW).id
     store.close(5)
-    typed.keep(
+    runner.keep(
         a_receipt(
             1,
             team=found,
@@ -44,13 +44,13 @@ def team(typed: CommandRunner) -> str:
     return found
 
 
-def test_nothing_chosen_is_reported(typed: CommandRunner) -> None:
-    assert "every one has trim" in typed.said(compactions, "list")
+def test_nothing_chosen_is_reported(runner: CommandRunner) -> None:
+    assert "every one has trim" in runner.said(compactions, "list")
 
 
-def test_features_are_listed_with_what_came_of_them(typed: CommandRunner, team: str) -> None:
-    typed.said(compactions, "mode", "acme", "support", "facts", "--keep-turns", "4")
-    head, row = typed.said(compactions, "list").splitlines()
+def test_features_are_listed_with_what_came_of_them(runner: CommandRunner, team: str) -> None:
+    runner.said(compactions, "mode", "acme", "support", "facts", "--keep-turns", "4")
+    head, row = runner.said(compactions, "list").splitlines()
 
     assert head.split()[:3] == ["team", "feature", "mode"]
     assert row.split() == [
@@ -59,9 +59,9 @@ def test_features_are_listed_with_what_came_of_them(typed: CommandRunner, team: 
     ]  # fmt: skip
 
 
-def test_the_same_as_a_document(typed: CommandRunner, team: str) -> None:
-    typed.said(compactions, "mode", team, "code", "off", "--target-tokens", "3000")
-    found = json.loads(typed.said(compactions, "list", "--json"))
+def test_the_same_as_a_document(runner: CommandRunner, team: str) -> None:
+    runner.said(compactions, "mode", team, "code", "off", "--target-tokens", "3000")
+    found = json.loads(runner.said(compactions, "list", "--json"))
     code, support = found["compactions"]
 
     assert (found["default_mode"], found["days"]) == ("trim", 30)
@@ -73,8 +73,10 @@ def test_the_same_as_a_document(typed: CommandRunner, team: str) -> None:
     assert support["notes_usd"] == "0"
 
 
-def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: CommandRunner, team: str) -> None:
-    store = typed.open()
+def test_notes_that_were_paid_are_taken_off_what_was_saved(
+    runner: CommandRunner, team: str
+) -> None:
+    store = runner.open()
     store.keep(
         a_receipt(
             9, team=team, feature="support/compaction", compaction_why="notes", cost_nanos=2_000_000
@@ -82,47 +84,47 @@ def test_notes_that_were_paid_are_taken_off_what_was_saved(typed: CommandRunner,
     )
     store.drain.flush(10)
     store.close(5)
-    (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
+    (support,) = json.loads(runner.said(compactions, "list", "--json"))["compactions"]
 
     assert (support["saved_usd"], support["notes_usd"]) == ("-0.0005", "0.002")
-    assert "-$0.0005" in typed.said(compactions, "list")
+    assert "-$0.0005" in runner.said(compactions, "list")
 
 
 def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
-    typed: CommandRunner, team: str
+    runner: CommandRunner, team: str
 ) -> None:
-    assert typed.said(compactions, "mode", "acme", "support", "facts") == (
+    assert runner.said(compactions, "mode", "acme", "support", "facts") == (
         "From now on feature support is compacted in mode facts.\n"
     )
-    assert "no call of team acme with it yet" in typed.said(
+    assert "no call of team acme with it yet" in runner.said(
         compactions, "mode", "acme", "suport", "facts"
     )
 
 
-def test_a_mode_that_wants_notes_of_no_model_is_doubted(typed: CommandRunner, team: str) -> None:
-    said = typed.said(compactions, "mode", "acme", "support", "facts+model")
+def test_a_mode_that_wants_notes_of_no_model_is_doubted(runner: CommandRunner, team: str) -> None:
+    said = runner.said(compactions, "mode", "acme", "support", "facts+model")
 
     assert said.endswith("is not set here; where the gateway runs it must be.\n")
 
 
-def test_a_feature_is_switched_off_in_words(typed: CommandRunner, team: str) -> None:
-    assert typed.said(compactions, "mode", "acme", "support", "off") == (
+def test_a_feature_is_switched_off_in_words(runner: CommandRunner, team: str) -> None:
+    assert runner.said(compactions, "mode", "acme", "support", "off") == (
         "From now on feature support is not compacted.\n"
     )
 
 
 def test_a_feature_that_was_never_called_is_listed_with_what_was_chosen(
-    typed: CommandRunner, team: str
+    runner: CommandRunner, team: str
 ) -> None:
-    typed.said(compactions, "mode", "acme", "code", "off")
-    row = typed.said(compactions, "list").splitlines()[1]
+    runner.said(compactions, "mode", "acme", "code", "off")
+    row = runner.said(compactions, "list").splitlines()[1]
 
     assert row.split()[:7] == ["acme", "code", "off", "0", "0", "0", "0"]
     assert row.endswith("chosen")
 
 
-def test_trimmed_calls_are_shown_apart_from_compactions(typed: CommandRunner, team: str) -> None:
-    typed.keep(
+def test_trimmed_calls_are_shown_apart_from_compactions(runner: CommandRunner, team: str) -> None:
+    runner.keep(
         a_receipt(
             2,
             team=team,
@@ -133,30 +135,30 @@ def test_trimmed_calls_are_shown_apart_from_compactions(typed: CommandRunner, te
             tokens_after=700,
         )
     )
-    (support,) = json.loads(typed.said(compactions, "list", "--json"))["compactions"]
+    (support,) = json.loads(runner.said(compactions, "list", "--json"))["compactions"]
 
     assert (support["calls"], support["compacted"], support["trimmed"]) == (2, 1, 1)
     assert support["tokens_saved"] == 9_247
 
 
 def test_a_feature_that_nobody_knows_cannot_be_resumed_and_is_not_listed(
-    typed: CommandRunner, team: str
+    runner: CommandRunner, team: str
 ) -> None:
-    typed.error_of(compactions, "resume", "acme", "nofeature")
+    runner.error_of(compactions, "resume", "acme", "nofeature")
 
-    assert "nofeature" not in typed.said(compactions, "list")
+    assert "nofeature" not in runner.said(compactions, "list")
 
 
-def test_a_step_back_is_shown_and_ended(typed: CommandRunner, team: str) -> None:
-    store = typed.open()
+def test_a_step_back_is_shown_and_ended(runner: CommandRunner, team: str) -> None:
+    store = runner.open()
     store.compactions.step_back((team, "support"), CompactionMode.OFF, "9 of 100 lost", NOW)
     store.close(5)
-    shown = typed.said(compactions, "list")
+    shown = runner.said(compactions, "list")
 
     assert "stepped back from trim 2026-09-21 14:23 UTC: 9 of 100 lost" in shown
-    assert typed.said(compactions, "resume", "acme", "support") == (
+    assert runner.said(compactions, "resume", "acme", "support") == (
         "Again feature support is compacted in mode trim.\n"
     )
-    assert typed.error_of(compactions, "resume", "acme", "support") == (
+    assert runner.error_of(compactions, "resume", "acme", "support") == (
         "Feature support was not stepped back."
     )

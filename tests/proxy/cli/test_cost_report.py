@@ -25,7 +25,7 @@ def build(terminal: Terminal) -> typer.Typer:
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     made = CommandRunner(tmp_path, START + 60)
     made.keep(
         a_receipt(0, feature="=1+1"),
@@ -35,8 +35,8 @@ def typed(tmp_path: Path) -> CommandRunner:
     return made
 
 
-def test_a_table_has_a_row_for_each_value_and_a_total(typed: CommandRunner) -> None:
-    head, *rows, total = typed.said(build, "cost", "--by", "feature,provider").splitlines()
+def test_a_table_has_a_row_for_each_value_and_a_total(runner: CommandRunner) -> None:
+    head, *rows, total = runner.said(build, "cost", "--by", "feature,provider").splitlines()
 
     assert head.split()[:2] == ["feature", "provider"]
     assert [row.split()[:2] for row in rows] == [
@@ -59,8 +59,8 @@ def test_a_name_cannot_send_the_terminal_orders(tmp_path: Path) -> None:
     assert len(shown.splitlines()) == 3
 
 
-def test_json_has_the_total_and_names_as_they_are(typed: CommandRunner) -> None:
-    found = orjson.loads(typed.said(build, "cost", "--by", "feature", "--format", "json"))
+def test_json_has_the_total_and_names_as_they_are(runner: CommandRunner) -> None:
+    found = orjson.loads(runner.said(build, "cost", "--by", "feature", "--format", "json"))
 
     assert [row["feature"] for row in found["rows"]] == ["=1+1", "chat", "new"]
     assert found["total"]["cost_usd"] == "0.008000001"
@@ -68,10 +68,10 @@ def test_json_has_the_total_and_names_as_they_are(typed: CommandRunner) -> None:
     assert (found["from"][-2:], found["to"]) == ("01", DAY)
 
 
-def test_csv_goes_to_a_file_with_its_line_ends(typed: CommandRunner, tmp_path: Path) -> None:
+def test_csv_goes_to_a_file_with_its_line_ends(runner: CommandRunner, tmp_path: Path) -> None:
     out = tmp_path / "costs.csv"
     words = ("cost", "--by", "day", "--by", "feature", "--format", "csv", "--out", str(out))
-    assert typed.said(build, *words) == ""
+    assert runner.said(build, *words) == ""
 
     assert out.read_bytes().count(b"\r\n") == 4
     rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf8"), newline="")))
@@ -84,11 +84,11 @@ def test_csv_goes_to_a_file_with_its_line_ends(typed: CommandRunner, tmp_path: P
 
 @pytest.mark.parametrize("version", ["1.2", "1.4"])
 def test_focus_is_a_valid_dataset_and_says_what_it_cannot_hold(
-    typed: CommandRunner, tmp_path: Path, version: str
+    runner: CommandRunner, tmp_path: Path, version: str
 ) -> None:
     out = tmp_path / "focus.csv"
     words = ("--format", "focus", "--focus-version", version, "--out", str(out))
-    said = typed.said(build, "cost", *words)
+    said = runner.said(build, "cost", *words)
     text = out.read_bytes().decode()
 
     assert "1 attempt at no known price left out" in said
@@ -120,8 +120,8 @@ def test_without_calls_it_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_the_report_without_a_subcommand_is_as_before(typed: CommandRunner) -> None:
-    head, *_ = typed.said(build, "--by", "feature").splitlines()
+def test_the_report_without_a_subcommand_is_as_before(runner: CommandRunner) -> None:
+    head, *_ = runner.said(build, "--by", "feature").splitlines()
 
     assert "TTFT p50/p95/p99 s" in head
 
@@ -153,6 +153,6 @@ def test_calls_that_were_refused_before_they_had_a_route_are_named(tmp_path: Pat
     ],
 )
 def test_options_that_cannot_be_met_are_refused_with_the_reason(
-    typed: CommandRunner, words: tuple[str, ...], why: str
+    runner: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert why in typed.error_of(build, "cost", *words)
+    assert why in runner.error_of(build, "cost", *words)

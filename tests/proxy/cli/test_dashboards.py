@@ -13,7 +13,7 @@ from tests.fakes.objectives import objective
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -22,26 +22,26 @@ def commands(terminal):
     return dashboards(terminal, Settings, lambda _: policies)
 
 
-def test_rules_of_objectives_budgets_and_caches_are_one_file(typed):
-    groups = yaml.safe_load(typed.said(commands, "prometheus"))["groups"]
+def test_rules_of_objectives_budgets_and_caches_are_one_file(runner):
+    groups = yaml.safe_load(runner.said(commands, "prometheus"))["groups"]
 
     assert [each["name"] for each in groups] == [
         "thriftgate-objectives", "thriftgate-budgets", "thriftgate-caches",
     ]  # fmt: skip
 
 
-def test_a_file_is_written_for_each_board_into_a_folder_that_is_made(typed, tmp_path):
-    said = typed.said(commands, "grafana", "--out", str(tmp_path / "new" / "boards"))
+def test_a_file_is_written_for_each_board_into_a_folder_that_is_made(runner, tmp_path):
+    said = runner.said(commands, "grafana", "--out", str(tmp_path / "new" / "boards"))
 
     written = {path.name: path.read_text() for path in (tmp_path / "new" / "boards").iterdir()}
     assert written == dict(board_files())
     assert "Wrote 6 boards" in said
 
 
-def test_a_folder_that_cannot_be_written_is_named(typed, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(runner, tmp_path):
     (tmp_path / "file").write_text("")
 
-    said = typed.error_of(commands, "grafana", "--out", str(tmp_path / "file"))
+    said = runner.error_of(commands, "grafana", "--out", str(tmp_path / "file"))
 
     assert f"Cannot write to {tmp_path / 'file'}" in said
     assert "--out" in said

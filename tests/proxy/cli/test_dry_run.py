@@ -53,18 +53,18 @@ def of(*messages: Any, **fields: Any) -> ChatConversation:
     return conversation(orjson.dumps({"messages": list(messages), "tools": TOOLS, **fields}))
 
 
-def signed() -> dict[str, Any]:
+def signed_message() -> dict[str, Any]:
     """A message with thinking that its provider signed."""
     return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
 
 
-def tried(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunResult:
+def run_dry(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunResult:
     return dry_run(said, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
 def test_a_forced_conversation_is_compacted_and_what_is_sent_weighs_what_is_told():
     said = of(*talk())
-    found = tried(said)
+    found = run_dry(said)
 
     assert found.compacted
     assert found.changed
@@ -82,14 +82,14 @@ def test_a_forced_conversation_is_compacted_and_what_is_sent_weighs_what_is_told
 
 
 def test_the_facts_and_the_rest_are_plain_json():
-    document = orjson.loads(orjson.dumps(orjson.loads(_encoded(tried(of(*talk()))))))
+    document = orjson.loads(orjson.dumps(orjson.loads(_encode(run_dry(of(*talk()))))))
 
     names = {"messages", "facts", "tokens_before", "tokens_after", "compacted", "reason"}
     assert names <= document.keys()
     assert document["messages"][0] == talk()[0]
 
 
-def _encoded(found: DryRunResult) -> bytes:
+def _encode(found: DryRunResult) -> bytes:
     import msgspec  # noqa: PLC0415 - as the terminal prints it
 
     return msgspec.json.encode(found)
@@ -97,7 +97,7 @@ def _encoded(found: DryRunResult) -> bytes:
 
 def test_a_short_conversation_goes_unmodified():
     said = of(*talk(0))
-    found = tried(said, CompactionPolicy())
+    found = run_dry(said, CompactionPolicy())
 
     assert not found.compacted
     assert not found.changed
@@ -107,13 +107,13 @@ def test_a_short_conversation_goes_unmodified():
 
 
 def test_off_leaves_everything():
-    found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.OFF))
+    found = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.OFF))
 
     assert (found.reason, found.changed, found.mode) == ("off", False, "off")
 
 
 def test_trim_says_results_shorter_and_compacts_nothing():
-    found = tried(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
+    found = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
 
     assert found.changed
     assert not found.compacted
@@ -127,12 +127,12 @@ def test_trim_says_results_shorter_and_compacts_nothing():
         (of(*talk(), {"role": "user", "content": "/compact"}), "client"),
         (of(*talk(), context_management={"edits": []}), "native"),
         (of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}), "invalid"),
-        (of(*talk(), signed()), "signed"),
+        (of(*talk(), signed_message()), "signed"),
         (of({"role": "wizard", "content": "?"}), None),
     ],
 )
 def test_a_call_that_the_gateway_leaves_unmodified_is_left_unmodified_in_a_dry_run(said, reason):
-    found = tried(said)
+    found = run_dry(said)
 
     assert not found.changed
     assert not found.compacted
@@ -180,7 +180,7 @@ def test_tokens_are_scaled_to_a_model_whose_vocabulary_is_not_published():
 def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
     said = conversation(b'\xef\xbb\xbf{"messages":[{"role":"user","content":"Hi"}],"tools":null}')
 
-    assert tried(said).tokens_before == tried(said).tokens_after > 0
+    assert run_dry(said).tokens_before == run_dry(said).tokens_after > 0
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_file_that_is_no_conversation_is_explained(raw, why):
 
 
 def test_faults_of_the_unmodified_conversation_are_reported_and_nothing_is_compacted():
-    found = tried(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
+    found = run_dry(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
 
     assert found.faults == ("messages[38] answers no call that waits for a result",)
     assert (found.changed, found.calls, found.since_call) == (False, 0, None)
@@ -213,7 +213,7 @@ def test_faults_of_the_unmodified_conversation_are_reported_and_nothing_is_compa
 def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way():
     said = of(*talk())
     missed, met, none = (
-        tried(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
+        run_dry(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
     )
 
     assert missed.target_missed == missed.tokens_after - 100
@@ -224,7 +224,7 @@ def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way():
 
 def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     eager, whole = CompactionPolicy(prices=FORCED.prices, force=True), talk(40)
-    said = [tried(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
+    said = [run_dry(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
     since = [found.since_call for found in said if found.since_call is not None]
     later = [found.calls for found in said if found.compacted]
 
@@ -232,7 +232,7 @@ def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     assert since == sorted(since)
     assert all(at <= now for at, now in zip(since, later, strict=True))
     assert any(at < now for at, now in zip(since, later, strict=True))
-    assert tried(of(*talk()), FORCED).since_call == 19
+    assert run_dry(of(*talk()), FORCED).since_call == 19
 
 
 def test_the_reason_for_no_compaction_is_reported_beside_its_expected_savings():
@@ -241,4 +241,4 @@ def test_the_reason_for_no_compaction_is_reported_beside_its_expected_savings():
     )
 
     assert (found.gateway, found.compacted) == ("thinks", True)
-    assert tried(of(*talk())).gateway is None
+    assert run_dry(of(*talk())).gateway is None

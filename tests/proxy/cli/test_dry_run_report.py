@@ -43,12 +43,12 @@ COMPACTED = {
 }
 
 
-def told(**fields: Any) -> list[str]:
+def lines_of_summary(**fields: Any) -> list[str]:
     return list(summary_lines(found(**fields), 182))
 
 
 def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
-    assert told(break_even=2.5) == [
+    assert lines_of_summary(break_even=2.5) == [
         "any: 12,000 → 12,000 tokens, tools included.",
         (
             "Not compacted: it may end before a compaction is paid back."
@@ -62,14 +62,14 @@ def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
 
 
 def test_where_calls_enough_were_made_earlier_compactions_are_owed() -> None:
-    said = told(**COMPACTED | {"since_call": 9, "calls": 80}, break_even=2.5)
+    said = lines_of_summary(**COMPACTED | {"since_call": 9, "calls": 80}, break_even=2.5)
 
     assert said[2].startswith("Another compaction now would pay itself back in 2.5 calls.")
     assert said[2].endswith("80 were made, but earlier compactions have to be paid back too.")
 
 
 def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None:
-    said = told(**COMPACTED, reason="pays", break_even=1.5)
+    said = lines_of_summary(**COMPACTED, reason="pays", break_even=1.5)
 
     assert said[0].endswith("(−75.0%), tools included.")  # noqa: RUF001
     assert said[1] == (
@@ -82,7 +82,7 @@ def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None
 
 
 def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one() -> None:
-    said = told(**COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25)
+    said = lines_of_summary(**COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25)
 
     assert said[1].startswith(
         "Compacted: facts stand for 175 of 182 messages since call 41 of 60; nothing more is"
@@ -114,20 +114,20 @@ def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one(
 def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way(
     fields: dict[str, Any], line: str
 ) -> None:
-    said = told(**fields, target=2_400, target_missed=590)
+    said = lines_of_summary(**fields, target=2_400, target_missed=590)
 
     assert said[-1] == f"The target of 2,400 tokens was missed {line}"
 
 
 def test_faults_of_the_conversation_are_named_and_bounded() -> None:
     wrong = tuple(f"messages[{n}] is wrong" for n in range(5))
-    said = told(reason="invalid", faults=wrong)[1]
+    said = lines_of_summary(reason="invalid", faults=wrong)[1]
 
     assert said.startswith(
         "Not compacted: it is invalid unmodified: messages[0] is wrong; messages[1]"
     )
     assert said.endswith("; and 2 more. It would be sent unmodified.")
-    assert told(reason="invalid", faults=wrong[:1])[1].endswith(
+    assert lines_of_summary(reason="invalid", faults=wrong[:1])[1].endswith(
         ": messages[0] is wrong. It would be sent unmodified."
     )
 
@@ -135,21 +135,23 @@ def test_faults_of_the_conversation_are_named_and_bounded() -> None:
 def test_trim_is_reported_in_its_own_words() -> None:
     trim = {"mode": "trim", "reason": "nothing_to_compact"}
 
-    assert told(**trim, changed=True)[1] == (
+    assert lines_of_summary(**trim, changed=True)[1] == (
         "Trimmed: tool results are shortened without loss. Not compacted: trim goes no further."
     )
-    assert "no tool result can be shortened" in told(**trim)[1]
-    assert "asks for a summary" in told(mode="trim", reason="client")[1]
+    assert "no tool result can be shortened" in lines_of_summary(**trim)[1]
+    assert "asks for a summary" in lines_of_summary(mode="trim", reason="client")[1]
 
 
 def test_a_model_that_the_gateway_leaves_alone_is_told_last() -> None:
-    assert told(gateway="thinks")[-1].startswith("The gateway would leave it alone all the same: ")
+    assert lines_of_summary(gateway="thinks")[-1].startswith(
+        "The gateway would leave it alone all the same: "
+    )
 
 
 def test_one_call_is_one() -> None:
-    assert told(**COMPACTED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0)[
-        2
-    ].endswith("; 1 was made so far.")
+    assert lines_of_summary(
+        **COMPACTED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0
+    )[2].endswith("; 1 was made so far.")
 
 
 def test_a_text_is_shown_on_one_short_line_without_what_moves_a_cursor() -> None:

@@ -20,7 +20,7 @@ PROFILES = '[engines.house]\nengine = "vllm"\nmodel = "org/m"\nspeculative = "au
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -32,19 +32,21 @@ def group(tmp_path):
 
 
 @pytest.fixture
-def measured(tmp_path):
+def speculation_record(tmp_path):
     record = SpeculationRecord(evidence=grown(ngram=(150, 0.6, 1), none=(100, None, 1)))
     write_record(tmp_path / "engines/house", record)
 
 
-def test_advice_without_data_says_so(typed, group):
-    typed.open().close(5)
-    said = typed.said(group, "advise", "house")
+def test_advice_without_data_says_so(runner, group):
+    runner.open().close(5)
+    said = runner.said(group, "advise", "house")
 
     assert "house: not enough data: a method needs 200 drafts." in said
 
 
-def test_advice_shows_what_is_expected_what_was_measured_and_features(typed, group, measured):
+def test_advice_shows_what_is_expected_what_was_measured_and_features(
+    runner, group, speculation_record
+):
     calls = [
         a_receipt(
             number,
@@ -55,9 +57,9 @@ def test_advice_shows_what_is_expected_what_was_measured_and_features(typed, gro
         )
         for number in range(20)
     ]
-    typed.keep(*calls)
-    found = json.loads(typed.said(group, "advise", "house", "--json", "--days", "10000"))
-    shown = typed.said(group, "advise", "house")
+    runner.keep(*calls)
+    found = json.loads(runner.said(group, "advise", "house", "--json", "--days", "10000"))
+    shown = runner.said(group, "advise", "house")
 
     assert found["recommended"].startswith("ngram:")
     assert found["options"][-1]["setting"] == "none"
@@ -68,7 +70,7 @@ def test_advice_shows_what_is_expected_what_was_measured_and_features(typed, gro
     assert (feature["feature"], feature["calls"], feature["accepted_share"]) == ("chat", 20, 0.4)
 
 
-def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path, typed):
+def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path, runner):
     file = tmp_path / "engines.toml"
     setting = '{ method = "ngram", tokens = 3 }'
     file.write_text(PROFILES.replace('"auto"', setting))
@@ -88,9 +90,9 @@ def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path,
             [("edit", 180, 140, 160.0), ("edit", None, None, 100.0), ("poem", 300, 3, 80.0)] * 25
         )
     ]
-    typed.keep(*made)
+    runner.keep(*made)
     both = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
-    found = json.loads(typed.said(both, "advise", "house", "--json", "--days", "10000"))
+    found = json.loads(runner.said(both, "advise", "house", "--json", "--days", "10000"))
     edit, poem = found["features"]
 
     ran = next(each for each in edit["options"] if each["setting"] == "ngram:3")
@@ -101,43 +103,43 @@ def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path,
     assert (edit["calls"], edit["calls_without_drafts"]) == (25, 25)
     assert poem["recommended"] == ""
     assert poem["reason"].startswith("not enough data to tell")
-    assert "1.60x" in typed.said(both, "advise", "house", "--days", "10000")
+    assert "1.60x" in runner.said(both, "advise", "house", "--days", "10000")
 
 
-def test_answers_are_replayed_for_ngrams(typed, group, tmp_path):
-    typed.open().close(5)
+def test_answers_are_replayed_for_ngrams(runner, group, tmp_path):
+    runner.open().close(5)
     file = tmp_path / "answers.jsonl"
     text = " ".join(f"word{n}" for n in range(60))
     file.write_bytes(msgspec.json.encode({"prompt": text, "answer": text}) + b"\n")
-    found = json.loads(typed.said(group, "advise", "house", "--replay", str(file), "--json"))
+    found = json.loads(runner.said(group, "advise", "house", "--replay", str(file), "--json"))
     by_depth = {each["tokens"]: each["tokens_per_step"] for each in found["replay"]}
 
     assert by_depth[8] > by_depth[2] > 2
     file.write_text("{}\n")
-    assert "each line has to be" in typed.error_of(group, "advise", "house", "--replay", str(file))
+    assert "each line has to be" in runner.error_of(group, "advise", "house", "--replay", str(file))
     gone = str(tmp_path / "gone")
-    assert "cannot be read" in typed.error_of(group, "advise", "house", "--replay", gone)
+    assert "cannot be read" in runner.error_of(group, "advise", "house", "--replay", gone)
 
 
-def test_plan_shows_what_auto_takes_and_why(typed, group, measured):
-    said = typed.said(group, "plan", "house")
+def test_plan_shows_what_auto_takes_and_why(runner, group, speculation_record):
+    said = runner.said(group, "plan", "house")
 
     assert '"method": "ngram"' in said
     assert "Speculation is auto, and the next start takes: ngram:" in said
 
 
-def test_plan_of_auto_without_data_tries_the_first_method(typed, group):
-    found = json.loads(typed.said(group, "plan", "house", "--json"))
+def test_plan_of_auto_without_data_tries_the_first_method(runner, group):
+    found = json.loads(runner.said(group, "plan", "house", "--json"))
 
     assert found["speculation_reason"] == "not enough data: ngram:3 is tried first"
 
 
-def test_preemptions_are_shown_with_what_would_help(tmp_path, typed, group):
+def test_preemptions_are_shown_with_what_would_help(tmp_path, runner, group):
     pressed = SpeculationRecord(kv=KVPressure(kv_dtype="auto", calls=1_000, preemptions=40))
     write_record(tmp_path / "engines/house", pressed)
-    typed.open().close(5)
-    found = json.loads(typed.said(group, "advise", "house", "--json"))["kv_cache"]
+    runner.open().close(5)
+    found = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]
 
     assert (found["kv_dtype"], found["preemptions"], found["preempted_share"]) == ("auto", 40, 0.04)
     assert 'Write kv_dtype = "fp8"' in found["advice"]
-    assert "4.0% of calls were preempted" in typed.said(group, "advise", "house")
+    assert "4.0% of calls were preempted" in runner.said(group, "advise", "house")

@@ -45,7 +45,7 @@ def engine(model: str = "house-llm") -> Iterator[str]:
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -53,9 +53,9 @@ def group(terminal):
     return engines(terminal, Settings)
 
 
-def test_attach_prints_the_table_and_writes_nothing(typed, tmp_path):
+def test_attach_prints_the_table_and_writes_nothing(runner, tmp_path):
     with engine() as one, engine() as other:
-        said = typed.said(group, "attach", one, f"{other}/v1/", "--region", "eu")
+        said = runner.said(group, "attach", one, f"{other}/v1/", "--region", "eu")
 
     assert "Found vllm 0.32.0, which serves house-llm." in said
     assert f'replicas = ["{one}/v1", "{other}/v1"]' in said
@@ -63,35 +63,35 @@ def test_attach_prints_the_table_and_writes_nothing(typed, tmp_path):
     assert not list(tmp_path.glob("*.toml"))
 
 
-def test_attach_adds_the_table_to_a_file_that_stays_valid(typed, tmp_path):
+def test_attach_adds_the_table_to_a_file_that_stays_valid(runner, tmp_path):
     file = tmp_path / "engines.toml"
     file.write_text('[engines.a]\nengine = "vllm"\nmodel = "m"\n')
     with engine() as url:
-        typed.said(group, "attach", url, "--name", "b", "--write", str(file))
-        again = typed.error_of(group, "attach", url, "--name", "b", "--write", str(file))
+        runner.said(group, "attach", url, "--name", "b", "--write", str(file))
+        again = runner.error_of(group, "attach", url, "--name", "b", "--write", str(file))
 
     assert "[engines.a]" in file.read_text()
     assert file.read_text().count("[engines.b]") == 1
     assert "is not TOML" in again
 
 
-def test_attach_says_in_json_what_it_found(typed):
+def test_attach_says_in_json_what_it_found(runner):
     with engine() as url:
-        said = json.loads(typed.said(group, "attach", url, "--json"))
+        said = json.loads(runner.said(group, "attach", url, "--json"))
 
     assert (said["engine"], said["models"]) == ("vllm", ["house-llm"])
     assert said["table"].startswith("[engines.house-llm]")
 
 
-def test_an_address_at_which_nothing_answers_is_named(typed):
+def test_an_address_at_which_nothing_answers_is_named(runner):
     url = f"http://127.0.0.1:{free_port()}"
 
-    assert f"Nothing answers at {url}/v1/models" in typed.error_of(group, "attach", url)
+    assert f"Nothing answers at {url}/v1/models" in runner.error_of(group, "attach", url)
 
 
-def test_replicas_of_different_models_are_refused(typed):
+def test_replicas_of_different_models_are_refused(runner):
     with engine() as one, engine("other") as two:
-        why = typed.error_of(group, "attach", one, two)
+        why = runner.error_of(group, "attach", one, two)
 
     assert "serves other on vllm" in why
     assert "attach them one by one" in why

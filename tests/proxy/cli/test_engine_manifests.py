@@ -26,7 +26,7 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -34,22 +34,22 @@ def group(terminal):
     return engines(terminal, Settings)
 
 
-def test_manifest_prints_yaml_that_a_pipe_can_take_and_how_to_apply_it(typed, file):
-    said = typed.said(group, "manifest", "house", "--for", "kubernetes", "--file", file)
+def test_manifest_prints_yaml_that_a_pipe_can_take_and_how_to_apply_it(runner, file):
+    said = runner.said(group, "manifest", "house", "--for", "kubernetes", "--file", file)
 
     assert said.startswith("# kubectl apply -f FILE\n")
     assert [each["kind"] for each in yaml.safe_load_all(said)] == ["Service", "StatefulSet"]
 
 
-def test_manifest_prints_the_table_for_the_gateway(typed, file):
-    said = typed.said(
+def test_manifest_prints_the_table_for_the_gateway(runner, file):
+    said = runner.said(
         group, "manifest", "house", "--for", "ray-serve", "--attached", "--file", file
     )
 
     assert said.startswith("[engines.house]\n")
 
 
-def test_manifest_of_attached_replicas_fails_with_the_reason(typed, file):
-    _, said = typed.failing(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
+def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
+    _, said = runner.failing(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
 
     assert "others run its replicas" in said

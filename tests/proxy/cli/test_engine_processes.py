@@ -70,7 +70,7 @@ class _Spoken:
 
 
 @pytest.fixture
-def spoken():
+def output():
     return _Spoken()
 
 
@@ -101,7 +101,7 @@ def test_engine_serve_drains_on_sigterm_and_ends_with_0(tmp_path):
     assert not is_alive(replica["pid"])
 
 
-def test_kill_9_of_the_gateway_leaves_no_process_behind(tmp_path, spoken):
+def test_kill_9_of_the_gateway_leaves_no_process_behind(tmp_path, output):
     file = tmp_path / "daemon"
     with engine_gateway(tmp_path, "--daemon", str(file)) as process:
         replica = wait_for_replica(tmp_path, "ready")
@@ -113,26 +113,26 @@ def test_kill_9_of_the_gateway_leaves_no_process_behind(tmp_path, spoken):
     waiting = threading.Event()
     while is_alive(replica["pid"]) or is_alive(daemon):
         waiting.wait(0.02)
-    print_engine_status(spoken.terminal, tmp_path)
-    assert f"not running. Process {process.pid}, which supervised it" in spoken.text
+    print_engine_status(output.terminal, tmp_path)
+    assert f"not running. Process {process.pid}, which supervised it" in output.text
 
 
-def test_engine_serve_ends_with_1_once_every_replica_is_in_a_crash_loop(tmp_path, spoken):
+def test_engine_serve_ends_with_1_once_every_replica_is_in_a_crash_loop(tmp_path, output):
     made = plan(tmp_path, "--exit-code", "1", "--say", "\x1b]0;no such model")
 
-    assert serve_engine(made, spoken.terminal) == 1
+    assert serve_engine(made, output.terminal) == 1
 
-    assert "It ended 3 times before it worked, and is not started again" in spoken.text
-    assert "  \\x1b]0;no such model\n" in spoken.text
-    assert spoken.text.endswith("No replica is left: every one was given up.\n")
+    assert "It ended 3 times before it worked, and is not started again" in output.text
+    assert "  \\x1b]0;no such model\n" in output.text
+    assert output.text.endswith("No replica is left: every one was given up.\n")
 
 
-def drive_beside(spoken, folder, drive, made):
+def drive_beside(output, folder, drive, made):
     """Serve a plan while a thread drives it; SIGTERM ends it."""
     pause = threading.Event()
 
     def wait_until_said(text):
-        while text not in spoken.text:
+        while text not in output.text:
             pause.wait(0.02)
 
     def run():
@@ -144,12 +144,12 @@ def drive_beside(spoken, folder, drive, made):
     driver = threading.Thread(target=run)
     driver.start()
     try:
-        assert serve_engine(made, spoken.terminal) == 0
+        assert serve_engine(made, output.terminal) == 0
     finally:
         driver.join()
 
 
-def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_path, spoken):
+def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_path, output):
     fresh = engine_plan()
     url = fresh.commands()[0].base_url
     made = replace(plan(tmp_path), replan=lambda: fresh)
@@ -159,15 +159,15 @@ def test_a_hang_up_signal_makes_a_rolling_change_to_the_plan_as_it_is_now(tmp_pa
         wait_until_said("Rolling change: done.")
         assert wait_for_replica(tmp_path, "ready") != old
 
-    drive_beside(spoken, tmp_path, drive, made)
+    drive_beside(output, tmp_path, drive, made)
 
     assert wait_for_replica(tmp_path, "stopped")["base_url"] == url
-    assert f"ready at {url}" in spoken.text
-    print_engine_status(spoken.terminal, tmp_path)
-    assert "Last rolling change at 2026-09-21 14:13 UTC: done." in spoken.text
+    assert f"ready at {url}" in output.text
+    print_engine_status(output.terminal, tmp_path)
+    assert "Last rolling change at 2026-09-21 14:13 UTC: done." in output.text
 
 
-def test_a_changed_file_makes_a_rolling_change_of_what_it_changes(tmp_path, spoken):
+def test_a_changed_file_makes_a_rolling_change_of_what_it_changes(tmp_path, output):
     file = tmp_path / "engines.toml"
     file.write_text("")
 
@@ -181,44 +181,44 @@ def test_a_changed_file_makes_a_rolling_change_of_what_it_changes(tmp_path, spok
     def drive(old, wait_until_said):
         file.write_text("bad")
         wait_until_said("Rolling change: engines.toml:1: is bad")
-        print_engine_status(spoken.terminal, tmp_path)
+        print_engine_status(output.terminal, tmp_path)
         file.write_text("--say new")
         wait_until_said("Rolling change: done.")
 
-    drive_beside(spoken, tmp_path, drive, made)
+    drive_beside(output, tmp_path, drive, made)
 
-    assert ": engines.toml:1: is bad.\n" in spoken.text
+    assert ": engines.toml:1: is bad.\n" in output.text
 
 
-def test_status_shows_a_rolling_change_that_runs_or_was_cut_off(tmp_path, spoken, kept_state):
+def test_status_shows_a_rolling_change_that_runs_or_was_cut_off(tmp_path, output, kept_state):
     state = EngineStateFile(kept_state, PROFILE, NOW)
     state.change = ChangeReport(since=NOW, is_running=True)
     state.write([READY])
 
-    print_engine_status(spoken.terminal, tmp_path)
+    print_engine_status(output.terminal, tmp_path)
     with locked_profile(kept_state):
-        print_engine_status(spoken.terminal, tmp_path)
+        print_engine_status(output.terminal, tmp_path)
 
-    assert "A rolling change began at 2026-09-21 14:13 UTC and was not finished." in spoken.text
-    assert "A rolling change runs since 2026-09-21 14:13 UTC" in spoken.text
+    assert "A rolling change began at 2026-09-21 14:13 UTC and was not finished." in output.text
+    assert "A rolling change runs since 2026-09-21 14:13 UTC" in output.text
 
 
-def test_a_profile_that_is_served_already_or_has_one_port_twice_is_refused(tmp_path, spoken):
+def test_a_profile_that_is_served_already_or_has_one_port_twice_is_refused(tmp_path, output):
     made = plan(tmp_path)
     with (
         locked_profile(profile_folder(tmp_path, PROFILE)),
         pytest.raises(OperatorError, match="served already"),
     ):
-        serve_engine(made, spoken.terminal)
+        serve_engine(made, output.terminal)
 
     with pytest.raises(OperatorError, match="belongs to another replica"):
-        serve_engine(replace(made, commands=[*made.commands] * 2), spoken.terminal)
+        serve_engine(replace(made, commands=[*made.commands] * 2), output.terminal)
 
 
-def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, spoken, kept_state):
-    print_engine_status(spoken.terminal, tmp_path)
+def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, output, kept_state):
+    print_engine_status(output.terminal, tmp_path)
 
-    lines = spoken.text.splitlines()
+    lines = output.text.splitlines()
     assert lines[0].startswith(f"Profile tiny: not running. Process {os.getpid()}, which")
     assert lines[1].split() == ["replica", "state", "since", "pid", "restarts", "url", "reason"]
     assert lines[2].split()[:2] == ["8001", "ready"]
@@ -227,43 +227,43 @@ def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, 
     assert lines[-1].startswith("No gateway runs here with these engines")
 
 
-def test_status_says_who_supervises_a_profile(tmp_path, spoken, kept_state):
+def test_status_says_who_supervises_a_profile(tmp_path, output, kept_state):
     with locked_profile(kept_state):
-        print_engine_status(spoken.terminal, tmp_path, PROFILE)
+        print_engine_status(output.terminal, tmp_path, PROFILE)
 
-    assert f"Profile tiny: supervised by process {os.getpid()} since" in spoken.text
+    assert f"Profile tiny: supervised by process {os.getpid()} since" in output.text
 
 
-def test_status_is_one_json_document_for_scripts(tmp_path, spoken, kept_state):
-    print_engine_status(spoken.terminal, tmp_path, as_json=True)
+def test_status_is_one_json_document_for_scripts(tmp_path, output, kept_state):
+    print_engine_status(output.terminal, tmp_path, as_json=True)
 
-    (engine,) = json.loads(spoken.text)["engines"]
+    (engine,) = json.loads(output.text)["engines"]
     assert (engine["profile"], engine["is_running"]) == ("tiny", False)
     assert [each["state"] for each in engine["replicas"]] == ["ready", "crash_loop"]
     assert engine["replicas"][0]["pid"] == 4711
 
 
-def test_status_adds_what_a_running_gateway_sees_of_the_engine(tmp_path, spoken, kept_state):
+def test_status_adds_what_a_running_gateway_sees_of_the_engine(tmp_path, output, kept_state):
     seen = ReplicaTraffic(
         name="tiny:0", profile=PROFILE, model="m", base_url="http://a/v1", is_healthy=True
     )
     TrafficFile(tmp_path, 7).write(EngineTraffic(pid=7, at=NOW - 5, replicas=(seen,)))
-    print_engine_status(spoken.terminal, tmp_path, PROFILE)
-    assert "Gateway of process 7" in spoken.text
-    assert "tiny:0/m" in spoken.text
+    print_engine_status(output.terminal, tmp_path, PROFILE)
+    assert "Gateway of process 7" in output.text
+    assert "tiny:0/m" in output.text
 
-    print_engine_status(spoken.terminal, tmp_path, as_json=True)
-    (gateway,) = json.loads(spoken.text.splitlines()[-1])["gateways"]
+    print_engine_status(output.terminal, tmp_path, as_json=True)
+    (gateway,) = json.loads(output.text.splitlines()[-1])["gateways"]
     assert (gateway["pid"], gateway["replicas"][0]["name"]) == (7, "tiny:0")
 
 
-def test_status_without_an_engine_says_so(tmp_path, spoken):
-    print_engine_status(spoken.terminal, tmp_path)
+def test_status_without_an_engine_says_so(tmp_path, output):
+    print_engine_status(output.terminal, tmp_path)
     with pytest.raises(Exit):
-        print_engine_status(spoken.terminal, tmp_path, "chat")
+        print_engine_status(output.terminal, tmp_path, "chat")
 
-    assert spoken.text == "No engine was served here yet.\n"
-    assert spoken.failed.startswith("Profile chat was never served here.")
+    assert output.text == "No engine was served here yet.\n"
+    assert output.failed.startswith("Profile chat was never served here.")
 
 
 def test_a_change_names_the_replica_the_reason_and_the_last_output():

@@ -60,22 +60,22 @@ TRAFFIC = EngineTraffic(
 
 
 @pytest.fixture
-def printed():
+def print_table():
     console = Console(width=200, force_terminal=False, color_system=None, markup=False)
     console.record = True
 
-    def unused(*_):
+    def fail_if_called(*_):
         raise AssertionError
 
     def show(*args):
-        print_traffic(Terminal(unused, lambda: 0.0, console, unused), *args)
+        print_traffic(Terminal(fail_if_called, lambda: 0.0, console, fail_if_called), *args)
         return [line.split() for line in console.export_text().splitlines() if line.strip()]
 
     return show
 
 
-def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(printed):
-    lines = [" ".join(line) for line in printed([TRAFFIC])]
+def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(print_table):
+    lines = [" ".join(line) for line in print_table([TRAFFIC])]
 
     assert lines[0] == "Gateway of process 7, since it started:"
     assert "house:0/m healthy 3 2 1 50% fp8 12 2,000 75% 50% 25% its events" in lines
@@ -83,20 +83,20 @@ def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(printed)
     assert "all of m 2,000 75% 50% 25%" in lines
 
 
-def test_prompts_that_were_read_ahead_are_shown_with_their_cost_and_gain(printed):
-    lines = [" ".join(line) for line in printed([TRAFFIC], "house")]
+def test_prompts_that_were_read_ahead_are_shown_with_their_cost_and_gain(print_table):
+    lines = [" ".join(line) for line in print_table([TRAFFIC], "house")]
 
     assert "house: next turn 12 3,400 $0.0025 9 2,100 4.2 s" in lines
 
 
-def test_advice_on_the_kv_cache_is_shown_of_the_profile_that_was_asked_for(printed):
-    lines = [" ".join(line) for line in printed([TRAFFIC], "house")]
+def test_advice_on_the_kv_cache_is_shown_of_the_profile_that_was_asked_for(print_table):
+    lines = [" ".join(line) for line in print_table([TRAFFIC], "house")]
 
     assert "house: More KV." in lines
     assert "other: Less KV." not in lines
 
 
-def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(printed):
+def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(print_table):
     for found, profile in (([], ""), ([TRAFFIC], "other")):
-        (words,) = printed(found, profile)
+        (words,) = print_table(found, profile)
         assert " ".join(words).startswith("No gateway runs here")

@@ -30,7 +30,7 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -38,8 +38,8 @@ def group(terminal):
     return engines(terminal, Settings)
 
 
-def test_plan_prints_the_command_as_a_shell_takes_it(typed, file):
-    said = typed.said(group, "plan", "house", "--file", str(file))
+def test_plan_prints_the_command_as_a_shell_takes_it(runner, file):
+    said = runner.said(group, "plan", "house", "--file", str(file))
     command = said.split("\n\n")[1]
     words = shlex.split(command)
 
@@ -55,14 +55,14 @@ def test_plan_prints_the_command_as_a_shell_takes_it(typed, file):
     assert "replica 1: http://127.0.0.1:8001/v1" in said
 
 
-def test_plan_says_why_each_flag_is_there(typed, file):
-    said = typed.said(group, "plan", "house", "--file", str(file))
+def test_plan_says_why_each_flag_is_there(runner, file):
+    said = runner.said(group, "plan", "house", "--file", str(file))
 
     assert "--enable-prefix-caching\n    A prefix seen before is not computed again.\n" in said
 
 
-def test_plan_prints_one_json_document_of_all_replicas(typed, file):
-    plan = json.loads(typed.said(group, "plan", "house", "--file", str(file), "--json"))
+def test_plan_prints_one_json_document_of_all_replicas(runner, file):
+    plan = json.loads(runner.said(group, "plan", "house", "--file", str(file), "--json"))
     first, second = plan["replicas"]
 
     assert (plan["profile"], plan["engine"], plan["attached"]) == ("house", "vllm", False)
@@ -72,9 +72,9 @@ def test_plan_prints_one_json_document_of_all_replicas(typed, file):
     assert [part for flag in first["flags"] for part in flag["argv"]] == first["argv"][3:]
 
 
-def test_plan_of_attached_replicas_shows_where_they_answer(typed, file):
-    said = typed.said(group, "plan", "remote", "--file", str(file))
-    plan = json.loads(typed.said(group, "plan", "remote", "--file", str(file), "--json"))
+def test_plan_of_attached_replicas_shows_where_they_answer(runner, file):
+    said = runner.said(group, "plan", "remote", "--file", str(file))
+    plan = json.loads(runner.said(group, "plan", "remote", "--file", str(file), "--json"))
 
     assert "Others run its replicas; nothing is started." in said
     assert "started with --enable-metrics --enable-cache-report." in said
@@ -85,59 +85,61 @@ def test_plan_of_attached_replicas_shows_where_they_answer(typed, file):
     )
 
 
-def test_plan_warns_of_a_version_that_is_not_known(typed, file):
+def test_plan_warns_of_a_version_that_is_not_known(runner, file):
     file.write_text(PROFILES.replace('model = "org/m"', 'model = "org/m"\nversion = "0.40"'))
 
-    assert "Warning: vllm 0.40 is outside" in typed.said(
+    assert "Warning: vllm 0.40 is outside" in runner.said(
         group, "plan", "house", "--file", str(file)
     )
 
 
-def test_an_unknown_profile_is_answered_with_the_nearest(typed, file):
-    said = typed.error_of(group, "plan", "hause", "--file", str(file))
+def test_an_unknown_profile_is_answered_with_the_nearest(runner, file):
+    said = runner.error_of(group, "plan", "hause", "--file", str(file))
 
     assert said == "There is no engine profile hause: did you mean house?"
 
 
-def test_the_settings_name_the_file(typed, file):
+def test_the_settings_name_the_file(runner, file):
     with_file = lambda terminal: engines(terminal, lambda: Settings(engines=file))  # noqa: E731
 
-    assert "house" in typed.said(with_file, "plan", "house")
+    assert "house" in runner.said(with_file, "plan", "house")
 
 
-def test_without_a_file_the_command_says_how_to_name_one(typed):
-    assert "THRIFTGATE_ENGINES or --file names one" in typed.error_of(group, "plan", "house")
-    assert "--spec-type draft-simple" in typed.said(group, "plan", "local", "--examples")
+def test_without_a_file_the_command_says_how_to_name_one(runner):
+    assert "THRIFTGATE_ENGINES or --file names one" in runner.error_of(group, "plan", "house")
+    assert "--spec-type draft-simple" in runner.said(group, "plan", "local", "--examples")
 
 
-def test_a_file_that_is_absent_or_invalid_is_named(typed, file):
+def test_a_file_that_is_absent_or_invalid_is_named(runner, file):
     gone = file.with_name("gone.toml")
 
-    assert f"{gone} cannot be read: No such file" in typed.error_of(
+    assert f"{gone} cannot be read: No such file" in runner.error_of(
         group, "plan", "house", "--file", str(gone)
     )
     file.write_text("[engines.house]\nengine = 3\n")
-    assert f"{file}:2: engines.house.engine: is 3" in typed.error_of(
+    assert f"{file}:2: engines.house.engine: is 3" in runner.error_of(
         group, "plan", "house", "--file", str(file)
     )
     file.write_bytes(b"\xff")
-    assert "is not UTF-8" in typed.error_of(group, "plan", "house", "--file", str(file))
+    assert "is not UTF-8" in runner.error_of(group, "plan", "house", "--file", str(file))
 
 
-def test_serving_attached_replicas_is_refused(typed, file):
-    said = typed.error_of(group, "serve", "remote", "--file", str(file))
+def test_serving_attached_replicas_is_refused(runner, file):
+    said = runner.error_of(group, "serve", "remote", "--file", str(file))
 
     assert said == "Others run the replicas of remote: its profile lists their URLs."
 
 
-def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(typed, file, tmp_path):
+def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(
+    runner, file, tmp_path
+):
     file.write_text(
         '[engines.house]\nengine = "llamacpp"\nmodel = "m"\nprogram = "/no/such/llama-server"\n'
     )
     own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
 
-    said, _ = typed.failing(own, "serve", "house", "--file", str(file))
-    shown = json.loads(typed.said(own, "status", "--json"))
+    said, _ = runner.failing(own, "serve", "house", "--file", str(file))
+    shown = json.loads(runner.said(own, "status", "--json"))
 
     assert "No replica is left" in said
     assert shown["engines"][0]["profile"] == "house"

@@ -187,7 +187,7 @@ def test_a_call_that_was_not_compacted_says_why():
     assert not any("ompaction" in line for line in attempt_lines(a_receipt(1), "acme"))
 
 
-def shortened(**fields: object) -> str:
+def compaction_lines(**fields: object) -> str:
     """Return what is told of a call that went out shorter."""
     given = {"compacted": True, "tokens_before": 900, "tokens_after": 300}
     lines = list(attempt_lines(a_receipt(1, **given | fields), "acme"))
@@ -196,15 +196,15 @@ def shortened(**fields: object) -> str:
 
 
 def test_results_said_shorter_are_kept_apart_from_a_compaction():
-    trimmed = shortened(compaction="trim", compaction_why="nothing_to_compact")
+    trimmed = compaction_lines(compaction="trim", compaction_why="nothing_to_compact")
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode trim): about 900")
     assert "compaction" not in trimmed.split("Read from")[0]
 
 
 def test_the_reason_for_no_further_compaction_is_reported():
-    either = shortened(compaction="facts", compaction_why="cooling_down")
-    surely = shortened(compaction="facts", compaction_why="cooling_down", needed=2)
+    either = compaction_lines(compaction="facts", compaction_why="cooling_down")
+    surely = compaction_lines(compaction="facts", compaction_why="cooling_down", needed=2)
 
     assert either.startswith("Sent shorter, compacted earlier or tool results alone (mode facts): ")
     assert either.endswith(
@@ -214,9 +214,15 @@ def test_the_reason_for_no_further_compaction_is_reported():
 
 
 def test_a_receipt_that_counts_compacted_messages_tells_a_trimmed_call_from_a_compacted_one():
-    trimmed = shortened(compaction="facts", compaction_why="too_few_calls", compacted_messages=0)
-    compacted = shortened(compaction="facts", compaction_why="pays", compacted_messages=1_204)
-    earlier = shortened(compaction="facts", compaction_why="cooling_down", compacted_messages=1)
+    trimmed = compaction_lines(
+        compaction="facts", compaction_why="too_few_calls", compacted_messages=0
+    )
+    compacted = compaction_lines(
+        compaction="facts", compaction_why="pays", compacted_messages=1_204
+    )
+    earlier = compaction_lines(
+        compaction="facts", compaction_why="cooling_down", compacted_messages=1
+    )
 
     assert trimmed.startswith("Trimmed, tool results alone and without loss (mode facts): ")
     assert "No message was compacted: nothing is known before" in trimmed

@@ -21,39 +21,39 @@ def keys(terminal: Terminal) -> typer.Typer:
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     made = CommandRunner(tmp_path, START)
     made.said(teams, "create", "acme-support")
     return made
 
 
-def test_a_key_of_a_team_there_is_makes_no_team(typed: CommandRunner) -> None:
-    said = typed.said(keys, "create", "--team", "acme-support", "--existing")
+def test_a_key_of_a_team_there_is_makes_no_team(runner: CommandRunner) -> None:
+    said = runner.said(keys, "create", "--team", "acme-support", "--existing")
 
     assert "New team" not in said
     assert re.search(r"^Key key_\w+ of team acme-support: tg-", said)
-    assert typed.said(teams, "list").count("acme-support") == 1
+    assert runner.said(teams, "list").count("acme-support") == 1
 
 
-def test_a_team_is_named_by_its_id_too(typed: CommandRunner) -> None:
-    (team,) = typed.open().teams.all()
+def test_a_team_is_named_by_its_id_too(runner: CommandRunner) -> None:
+    (team,) = runner.open().teams.all()
 
-    assert "of team acme-support" in typed.said(keys, "create", "--team", team.id)
+    assert "of team acme-support" in runner.said(keys, "create", "--team", team.id)
 
 
 def test_a_name_that_is_new_makes_a_team_and_says_so_with_what_may_have_been_meant(
-    typed: CommandRunner,
+    runner: CommandRunner,
 ) -> None:
-    said = typed.said(keys, "create", "--team", "acme-suport")
+    said = runner.said(keys, "create", "--team", "acme-suport")
 
     assert said.startswith("New team acme-suport: there was none of that name. Near it: acme-supp")
-    assert "New team else: there was none of that name.\n" in typed.said(
+    assert "New team else: there was none of that name.\n" in runner.said(
         keys, "create", "--team", "else"
     )
 
 
-def test_quietly_it_prints_the_secret_alone(typed: CommandRunner) -> None:
-    assert re.fullmatch(r"tg-[\w-]{40}\n", typed.said(keys, "create", "--team", "new", "--quiet"))
+def test_quietly_it_prints_the_secret_alone(runner: CommandRunner) -> None:
+    assert re.fullmatch(r"tg-[\w-]{40}\n", runner.said(keys, "create", "--team", "new", "--quiet"))
 
 
 @pytest.mark.parametrize(
@@ -64,36 +64,36 @@ def test_quietly_it_prints_the_secret_alone(typed: CommandRunner) -> None:
     ],
 )
 def test_a_key_for_nobody_is_refused(
-    typed: CommandRunner, words: tuple[str, ...], why: str
+    runner: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert why in typed.error_of(keys, "create", *words)
-    assert len(typed.open().teams.all()) == 1
+    assert why in runner.error_of(keys, "create", *words)
+    assert len(runner.open().teams.all()) == 1
 
 
-def test_a_key_is_listed_and_revoked_once(typed: CommandRunner) -> None:
-    typed.said(keys, "create", "--team", "acme-support", "--name", "first", "--feature", "chat")
-    listed = typed.said(keys, "list")
+def test_a_key_is_listed_and_revoked_once(runner: CommandRunner) -> None:
+    runner.said(keys, "create", "--team", "acme-support", "--name", "first", "--feature", "chat")
+    listed = runner.said(keys, "list")
     (key,) = re.findall(r"key_\w+", listed)
 
     assert "first" in listed
-    assert f"Key {key} is revoked." in typed.said(keys, "revoke", key)
-    assert "no open key" in typed.error_of(keys, "revoke", key)
-    assert "revoked" in typed.said(keys, "list")
+    assert f"Key {key} is revoked." in runner.said(keys, "revoke", key)
+    assert "no open key" in runner.error_of(keys, "revoke", key)
+    assert "revoked" in runner.said(keys, "list")
 
 
-def test_a_team_is_made_once(typed: CommandRunner) -> None:
-    assert "already" in typed.error_of(teams, "create", "acme-support")
-    assert "has the id team_" in typed.said(teams, "create", "other", "--keep-prompts")
-    assert "yes" in typed.said(teams, "list")
+def test_a_team_is_made_once(runner: CommandRunner) -> None:
+    assert "already" in runner.error_of(teams, "create", "acme-support")
+    assert "has the id team_" in runner.said(teams, "create", "other", "--keep-prompts")
+    assert "yes" in runner.said(teams, "list")
 
 
-def test_a_teams_prompts_are_kept_from_now_on_or_no_more(typed: CommandRunner) -> None:
-    typed.said(teams, "create", "zebra")
-    assert "prompts are kept" in typed.said(teams, "prompts", "zebra", "keep")
-    assert typed.said(teams, "list").splitlines()[-1].endswith("yes")
-    assert "prompts are not kept" in typed.said(teams, "prompts", "zebra", "drop")
-    assert typed.said(teams, "list").splitlines()[-1].endswith("no")
-    assert "no team named nobody" in typed.error_of(teams, "prompts", "nobody", "keep")
+def test_a_teams_prompts_are_kept_from_now_on_or_no_more(runner: CommandRunner) -> None:
+    runner.said(teams, "create", "zebra")
+    assert "prompts are kept" in runner.said(teams, "prompts", "zebra", "keep")
+    assert runner.said(teams, "list").splitlines()[-1].endswith("yes")
+    assert "prompts are not kept" in runner.said(teams, "prompts", "zebra", "drop")
+    assert runner.said(teams, "list").splitlines()[-1].endswith("no")
+    assert "no team named nobody" in runner.error_of(teams, "prompts", "nobody", "keep")
 
 
 @pytest.fixture
@@ -154,34 +154,34 @@ def test_a_user_or_team_that_is_none_is_refused(
     assert why in fresh.error_of(users, "hash", *words)
 
 
-def test_a_key_is_made_with_an_end_and_models_of_its_own(typed: CommandRunner) -> None:
+def test_a_key_is_made_with_an_end_and_models_of_its_own(runner: CommandRunner) -> None:
     limits = ("--expires", "90d", "--model", "small", "--model", "big")
-    typed.said(keys, "create", "--team", "acme-support", *limits)
+    runner.said(keys, "create", "--team", "acme-support", *limits)
 
-    assert "open until " in (shown := typed.said(keys, "list"))
+    assert "open until " in (shown := runner.said(keys, "list"))
     assert "big, small" in shown
-    why = typed.error_of(keys, "create", "--team", "acme-support", "--expires", "soon")
+    why = runner.error_of(keys, "create", "--team", "acme-support", "--expires", "soon")
     assert "--expires soon: write a time span, such as 12h or 90d." in why
 
 
-def test_a_model_that_the_catalog_does_not_have_is_noted(typed: CommandRunner) -> None:
+def test_a_model_that_the_catalog_does_not_have_is_noted(runner: CommandRunner) -> None:
     options = ("create", "--team", "acme-support", "--model")
-    said = typed.said(keys, *options, "gpt-5.6-tera", "--model", "gpt-5.6-luna")
+    said = runner.said(keys, *options, "gpt-5.6-tera", "--model", "gpt-5.6-luna")
 
     assert "Note: the catalog has no model gpt-5.6-tera; check its name." in " ".join(said.split())
     assert "gpt-5.6-terra" in said
     assert "no model gpt-5.6-luna" not in said
-    assert "Note" not in typed.said(keys, *options, "gpt-5.6-terra")
-    assert "Note" not in typed.said(keys, *options, "gpt-nope", "--quiet")
+    assert "Note" not in runner.said(keys, *options, "gpt-5.6-terra")
+    assert "Note" not in runner.said(keys, *options, "gpt-nope", "--quiet")
 
 
 def test_commands_are_written_down_with_the_account_that_ran_them(
-    typed: CommandRunner, monkeypatch: pytest.MonkeyPatch
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOGNAME", "mei")
-    typed.said(keys, "create", "--team", "else")
+    runner.said(keys, "create", "--team", "else")
 
-    changes = [each.change for each in typed.open().audit.entries(10)]
+    changes = [each.change for each in runner.open().audit.entries(10)]
     assert {(each.who, each.action) for each in changes if each.who == "mei"} == {
         ("mei", "create key"),
         ("mei", "create team"),

@@ -12,7 +12,7 @@ SMALL = ("--concurrency", "1,2", "--prompt-tokens", "64", "--requests", "4", "--
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
@@ -22,9 +22,9 @@ def engine() -> Iterator[str]:
         yield url
 
 
-def test_latency_prints_and_saves_one_json_document(typed, engine, tmp_path):
+def test_latency_prints_and_saves_one_json_document(runner, engine, tmp_path):
     file = tmp_path / "figures.json"
-    printed = typed.said(bench, "latency", engine, *SMALL, "--json", "--save", str(file))
+    printed = runner.said(bench, "latency", engine, *SMALL, "--json", "--save", str(file))
     said = json.loads(printed.splitlines()[0])  # its progress goes to stderr
     cell = said["cells"][0]
 
@@ -34,30 +34,30 @@ def test_latency_prints_and_saves_one_json_document(typed, engine, tmp_path):
     assert cell["ttft_ms"]["p50"] <= cell["ttft_ms"]["p99"] <= cell["e2el_ms"]["max"]
 
 
-def test_progress_names_the_run_and_each_combination(typed, engine):
-    said = typed.said(bench, "latency", engine, *SMALL, "--prefix", "cold")
+def test_progress_names_the_run_and_each_combination(runner, engine):
+    said = runner.said(bench, "latency", engine, *SMALL, "--prefix", "cold")
 
     assert f"canned at {engine}: 2 combinations, up to 13 calls of" in said
     assert "2/2 64 tokens cold, 2 callers: 4 calls, 0 failed" in said
 
 
 @pytest.mark.slow
-def test_latency_draws_a_png(typed, engine, tmp_path):
+def test_latency_draws_a_png(runner, engine, tmp_path):
     pytest.importorskip("vl_convert", reason="the extra [plots] is not installed")
     file = tmp_path / "latency.png"
-    typed.said(bench, "latency", engine, *SMALL, "--plot", str(file))
+    runner.said(bench, "latency", engine, *SMALL, "--plot", str(file))
 
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_file_that_cannot_be_written_is_named(typed, engine, tmp_path):
+def test_a_file_that_cannot_be_written_is_named(runner, engine, tmp_path):
     file = tmp_path / "none" / "figures.json"
 
-    assert str(file) in typed.error_of(bench, "latency", engine, *SMALL, "--save", str(file))
+    assert str(file) in runner.error_of(bench, "latency", engine, *SMALL, "--save", str(file))
 
 
-def test_more_prompts_than_memory_should_hold_are_refused(typed):
-    said = typed.error_of(
+def test_more_prompts_than_memory_should_hold_are_refused(runner):
+    said = runner.error_of(
         bench,
         "latency",
         "http://127.0.0.1:9",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.main import _TABLE
-from tests.proxy.cli.typed_commands import told
+from tests.proxy.cli.typed_commands import command_output
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -62,7 +62,7 @@ def importer() -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.fixture
-def imported(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..., set[str]]:
+def imports_of(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..., set[str]]:
     """Slow modules that were imported when a command ends with that status."""
 
     def run(*words: str, code: int = 0, **settings: str) -> set[str]:
@@ -83,8 +83,8 @@ def imported(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[...,
 @pytest.mark.parametrize(
     "words", [("--version",), ("--help",), *((name, "--help") for name in _TABLE)]
 )
-def test_version_and_help_import_nothing_that_does_work(words, imported):
-    assert imported(*words) == set()
+def test_version_and_help_import_nothing_that_does_work(words, imports_of):
+    assert imports_of(*words) == set()
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_version_and_help_import_nothing_that_does_work(words, imported):
     ],
 )
 def test_a_command_that_is_refused_has_imported_nothing_that_does_work(
-    words, code, settings, imported
+    words, code, settings, imports_of
 ):
-    assert imported(*words, code=code, **settings) == set()
+    assert imports_of(*words, code=code, **settings) == set()
 
 
 @pytest.mark.parametrize(("command", "code"), [(("serve",), 1), (("compact", "none.json"), 2)])
 def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(
-    command, code, tmp_path, imported
+    command, code, tmp_path, imports_of
 ):
     settings = {} if code == 2 else {"policies": str(tmp_path / "none.toml")}
 
-    assert imported(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
+    assert imports_of(*command, code=code, **settings) == {"proxy.configuration", "slo.policies"}
 
 
 @pytest.mark.parametrize(
@@ -129,31 +129,31 @@ def test_a_command_that_needs_the_catalog_imports_only_what_reads_it(
     ],
 )
 def test_a_command_that_reads_the_ledger_imports_no_server_and_no_driver_of_another(
-    words, imported
+    words, imports_of
 ):
-    told("migrate")
+    command_output("migrate")
 
-    assert imported(*words) & HEAVY <= {"sqlalchemy"}
+    assert imports_of(*words) & HEAVY <= {"sqlalchemy"}
 
 
-def test_the_hash_of_a_user_imports_no_provider_and_no_settlement(imported):
-    told("migrate")
-    found = imported("user", "hash", "somebody", code=1)  # no team yet
+def test_the_hash_of_a_user_imports_no_provider_and_no_settlement(imports_of):
+    command_output("migrate")
+    found = imports_of("user", "hash", "somebody", code=1)  # no team yet
 
     assert found & HEAVY == {"sqlalchemy"}
     assert not found & {"proxy.calls.settlement", "proxy.prefix.planner", "proxy.providers"}
 
 
-def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imported):
-    assert not imported("check") & HEAVY
+def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imports_of):
+    assert not imports_of("check") & HEAVY
 
 
-def test_the_state_of_engines_is_shown_without_a_database_a_client_and_the_catalog(imported):
-    assert imported("engine", "status") == set()
+def test_the_state_of_engines_is_shown_without_a_database_a_client_and_the_catalog(imports_of):
+    assert imports_of("engine", "status") == set()
 
 
-def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imported):
-    found = imported("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
+def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imports_of):
+    found = imports_of("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
 
     assert "proxy.tools.simulator" in found
     assert not found & {"alembic", "psycopg", "redis", "sqlalchemy"}

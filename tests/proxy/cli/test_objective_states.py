@@ -33,7 +33,7 @@ def group(terminal, settings=SHARED):
 
 
 @pytest.fixture
-def typed(tmp_path) -> Iterator[CommandRunner]:
+def runner(tmp_path) -> Iterator[CommandRunner]:
     made = CommandRunner(tmp_path, NOW)
     yield made
     store = made.open()
@@ -44,7 +44,7 @@ def typed(tmp_path) -> Iterator[CommandRunner]:
         server.delete(f"{shared._keys}told", f"{shared._keys}lease")
 
 
-def tell(typed: CommandRunner, said: Mapping[str, bytes]) -> None:
+def tell(runner: CommandRunner, said: Mapping[str, bytes]) -> None:
     """Say so, as a gateway that leads does."""
 
     async def work() -> None:
@@ -56,33 +56,36 @@ def tell(typed: CommandRunner, said: Mapping[str, bytes]) -> None:
         redis.Redis.from_url(SERVER, socket_connect_timeout=3, socket_timeout=3).ping()
     except redis.RedisError as error:
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
-    store = typed.open()
+    store = runner.open()
     asyncio.run(work())
     store.close(5)
 
 
-def told(at: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
+def published_state(at: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
     return msgspec.json.encode(PublishedState(at, standing))
 
 
-def test_without_redis_it_says_where_it_is_to_be_seen(typed):
-    said = typed.said(lambda terminal: group(terminal, Settings()))
+def test_without_redis_it_says_where_it_is_to_be_seen(runner):
+    said = runner.said(lambda terminal: group(terminal, Settings()))
 
     assert "its /metrics has thriftgate_objective_state" in said
     assert "reason" not in said.splitlines()[0]
-    found = json.loads(typed.said(lambda terminal: group(terminal, Settings()), "--json"))
+    found = json.loads(runner.said(lambda terminal: group(terminal, Settings()), "--json"))
     assert [each["standing"] for each in found["objectives"]] == [None, None]
 
 
-def test_objective_states_of_gateways_are_shown(typed):
-    tell(typed, {"chat": told(), "mail": b"of another version", "gone": told()})
-    head, chat, mail = typed.said(group).splitlines()
+def test_objective_states_of_gateways_are_shown(runner):
+    tell(
+        runner,
+        {"chat": published_state(), "mail": b"of another version", "gone": published_state()},
+    )
+    head, chat, mail = runner.said(group).splitlines()
 
     assert head.split()[-6:] == ["state", "level", "since", "reason", "late", "stage"]
     assert chat.endswith("31 of 80 were bad")
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]
-    found = json.loads(typed.said(group, "--json"))["objectives"]
+    found = json.loads(runner.said(group, "--json"))["objectives"]
     assert [each["standing"] for each in found] == [
         {
             "state": "degraded",
@@ -96,20 +99,22 @@ def test_objective_states_of_gateways_are_shown(typed):
     ]
 
 
-def test_an_old_objective_state_is_reported_as_old(typed):
-    tell(typed, {"chat": told(NOW - 31)})
+def test_an_old_objective_state_is_reported_as_old(runner):
+    tell(runner, {"chat": published_state(NOW - 31)})
 
-    assert "No gateway has reported since" in typed.said(group)
-
-
-def test_before_anybody_said_anything_nothing_is_known(typed):
-    tell(typed, {})
-
-    assert "No gateway has reported their state yet." in typed.said(group)
+    assert "No gateway has reported since" in runner.said(group)
 
 
-def test_a_redis_that_is_away_hides_no_promise(typed):
-    said = typed.said(lambda terminal: group(terminal, Settings(redis_url="redis://127.0.0.1:1/0")))
+def test_before_anybody_said_anything_nothing_is_known(runner):
+    tell(runner, {})
+
+    assert "No gateway has reported their state yet." in runner.said(group)
+
+
+def test_a_redis_that_is_away_hides_no_promise(runner):
+    said = runner.said(
+        lambda terminal: group(terminal, Settings(redis_url="redis://127.0.0.1:1/0"))
+    )
 
     assert "Where each stands is not known: Redis cannot be asked" in said
     assert "chat" in said

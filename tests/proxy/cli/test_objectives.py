@@ -40,16 +40,16 @@ def showing(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
-def test_without_objectives_it_says_how_to_have_some(typed):
-    assert "THRIFTGATE_POLICIES" in typed.said(showing())
+def test_without_objectives_it_says_how_to_have_some(runner):
+    assert "THRIFTGATE_POLICIES" in runner.said(showing())
 
 
-def test_each_objective_has_a_line(typed):
-    lines = typed.said(showing(*EVERY)).splitlines()
+def test_each_objective_has_a_line(runner):
+    lines = runner.said(showing(*EVERY)).splitlines()
 
     assert [" ".join(line.split()) for line in lines] == [
         "objective team feature calls what target enforce ladder",
@@ -67,8 +67,8 @@ def test_each_objective_has_a_line(typed):
     ]
 
 
-def test_as_json_each_says_when_it_alerts(typed):
-    told = json.loads(typed.said(showing(CHAT, ERRORS), "--json"))["objectives"]
+def test_as_json_each_says_when_it_alerts(runner):
+    told = json.loads(runner.said(showing(CHAT, ERRORS), "--json"))["objectives"]
 
     assert told[0] == {
         "name": "chat-ttft",
@@ -86,28 +86,28 @@ def test_as_json_each_says_when_it_alerts(typed):
     assert len(told[1]["alerts"]) == len(burn_alerts(ERRORS)) == 3
 
 
-def test_they_are_exported_as_openslo(typed):
-    said = typed.said(showing(*EVERY), "export")
+def test_they_are_exported_as_openslo(runner):
+    said = runner.said(showing(*EVERY), "export")
 
     assert list(yaml.safe_load_all(said)) == openslo_documents(EVERY)
-    assert typed.said(showing(*EVERY), "export", "--format", "openslo") == said
+    assert runner.said(showing(*EVERY), "export", "--format", "openslo") == said
 
 
-def test_they_are_exported_as_rules_for_prometheus(typed):
-    said = typed.said(showing(*EVERY), "export", "--format", "prometheus")
+def test_they_are_exported_as_rules_for_prometheus(runner):
+    said = runner.said(showing(*EVERY), "export", "--format", "prometheus")
 
     assert yaml.safe_load(said) == rule_groups(EVERY)
     assert "expr: |" in said
 
 
-def test_they_are_exported_as_promises(typed):
-    said = typed.said(showing(*EVERY), "export", "--format", "toml")
+def test_they_are_exported_as_promises(runner):
+    said = runner.said(showing(*EVERY), "export", "--format", "toml")
 
     assert policies_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
 
 
-def test_of_no_objectives_nothing_is_exported(typed):
-    assert typed.said(showing(), "export") == ""
-    assert yaml.safe_load(typed.said(showing(), "export", "--format", "prometheus")) == {
+def test_of_no_objectives_nothing_is_exported(runner):
+    assert runner.said(showing(), "export") == ""
+    assert yaml.safe_load(runner.said(showing(), "export", "--format", "prometheus")) == {
         "groups": []
     }

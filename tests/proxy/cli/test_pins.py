@@ -34,34 +34,34 @@ group = of(CHAT)
 
 
 @pytest.fixture
-def typed(tmp_path):
+def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
-def test_nothing_is_pinned_at_first(typed):
-    assert "Nothing is pinned." in typed.said(group, "pins")
+def test_nothing_is_pinned_at_first(runner):
+    assert "Nothing is pinned." in runner.said(group, "pins")
 
 
-def test_a_pin_is_set_listed_and_released(typed):
-    said = typed.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
-    shown = typed.said(group, "pins")
+def test_a_pin_is_set_listed_and_released(runner):
+    said = runner.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
+    shown = runner.said(group, "pins")
 
     assert "pinned to fallback level 2 (small) until" in said
     assert "chat-ttft" in shown
     assert "gpu 3 burns" in shown
-    assert "follows measurements again" in typed.said(group, "release", "chat-ttft")
-    assert "Nothing is pinned." in typed.said(group, "pins")
+    assert "follows measurements again" in runner.said(group, "release", "chat-ttft")
+    assert "Nothing is pinned." in runner.said(group, "pins")
 
 
-def test_a_pin_is_shown_with_the_person_who_set_it(typed):
-    assert "Nothing was pinned." in typed.said(group, "pins", "--all")
-    typed.said(group, "pin", "chat-ttft", "1", "--why", "a launch")
-    typed.now += 60
-    typed.said(group, "pin", "chat-ttft", "2", "--by", "[red]bob")
-    typed.now += 60
-    typed.said(group, "release", "chat-ttft")
+def test_a_pin_is_shown_with_the_person_who_set_it(runner):
+    assert "Nothing was pinned." in runner.said(group, "pins", "--all")
+    runner.said(group, "pin", "chat-ttft", "1", "--why", "a launch")
+    runner.now += 60
+    runner.said(group, "pin", "chat-ttft", "2", "--by", "[red]bob")
+    runner.now += 60
+    runner.said(group, "release", "chat-ttft")
 
-    lines = [line.split() for line in typed.said(group, "pins", "--all").splitlines()]
+    lines = [line.split() for line in runner.said(group, "pins", "--all").splitlines()]
     assert [(line[1], *line[8:]) for line in lines[1:]] == [
         ("2", "[red]bob"),
         ("1", "ann", "a", "launch"),
@@ -71,27 +71,27 @@ def test_a_pin_is_shown_with_the_person_who_set_it(typed):
 @pytest.mark.parametrize(
     ("level", "said"), [("small", "level 2 (small)"), ("elsewhere", "level 1 (")]
 )
-def test_a_fallback_level_may_be_given_by_its_name(typed, level, said):
-    assert said in typed.said(group, "pin", "chat-ttft", level)
+def test_a_fallback_level_may_be_given_by_its_name(runner, level, said):
+    assert said in runner.said(group, "pin", "chat-ttft", level)
 
 
-def test_a_number_is_a_fallback_levels_number_before_it_is_a_name(typed):
+def test_a_number_is_a_fallback_levels_number_before_it_is_a_name(runner):
     two = msgspec.structs.replace(CHAT, ladder=("2", "1", "7b"))
-    said = [typed.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
+    said = [runner.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
 
     assert ["level 1 (2)" in said[0], "level 3 (7b)" in said[1]] == [True, True]
 
 
-def test_a_pin_of_streams_alone_says_so(typed):
+def test_a_pin_of_streams_alone_says_so(runner):
     streams = msgspec.structs.replace(CHAT, calls=RequestKind.STREAMS)
 
-    assert "level 2 (small), streams only, until" in typed.said(
+    assert "level 2 (small), streams only, until" in runner.said(
         of(streams), "pin", "chat-ttft", "2"
     )
 
 
-def test_fallback_level_0_is_what_calls_ask_for(typed):
-    assert "level 0 (what calls ask for)" in typed.said(group, "pin", "chat-ttft", "0")
+def test_fallback_level_0_is_what_calls_ask_for(runner):
+    assert "level 0 (what calls ask for)" in runner.said(group, "pin", "chat-ttft", "0")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_fallback_level_0_is_what_calls_ask_for(typed):
         (("chat-ttft", "1", "--for", "31d"), "up to 30 days"),
     ],
 )
-def test_an_impossible_pin_is_reported_with_its_fix(typed, words, fix):
-    assert fix in typed.error_of(group, "pin", *words)
+def test_an_impossible_pin_is_reported_with_its_fix(runner, words, fix):
+    assert fix in runner.error_of(group, "pin", *words)
 
 
-def test_an_objective_without_a_pin_cannot_be_released(typed):
-    assert "is not pinned" in typed.error_of(group, "release", "chat-ttft")
+def test_an_objective_without_a_pin_cannot_be_released(runner):
+    assert "is not pinned" in runner.error_of(group, "release", "chat-ttft")

@@ -32,14 +32,14 @@ def build(terminal):
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, START + 3_600)
 
 
 @pytest.fixture
-def team(typed: CommandRunner) -> str:
+def team(runner: CommandRunner) -> str:
     """The id of the one team."""
-    store = typed.open()
+    store = runner.open()
     made = store.teams.create("acme", now=START)
     store.close(5)
     return made.id
@@ -50,15 +50,15 @@ def line(receipt: Receipt) -> str:
     return f"2026-11-23 15:00:00,123 CRITICAL proxy.store.journal.journal {said}"
 
 
-def written(tmp_path: Path, *lines: str) -> str:
+def write_log(tmp_path: Path, *lines: str) -> str:
     path = tmp_path / "serve.log"
     path.write_text("\n".join(["Thriftgate listens", *lines, "Thriftgate stopped."]) + "\n")
     return str(path)
 
 
-def ledger(typed: CommandRunner) -> list[Receipt]:
+def ledger(runner: CommandRunner) -> list[Receipt]:
     """All that the ledger holds."""
-    store = typed.open()
+    store = runner.open()
     found = list(store.ledger.receipts_since(0.0))
     store.close(5)
     return found
@@ -91,35 +91,35 @@ def last_resort(folder: Path, some: list[Receipt]) -> str:
 
 
 def test_receipts_logged_at_a_stop_are_imported_unchanged(
-    typed: CommandRunner, team: str, tmp_path: Path
+    runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     said = '日本語 with "quotes" and \\ and \u2028'
     lost = [a_receipt(n, team=team, feature=said if n % 2 else "") for n in range(600)]
     log = last_resort(tmp_path, lost)
-    told = typed.said(build, "import", log)
+    told = runner.said(build, "import", log)
 
     assert "600 receipts found: 600 booked, 0 already in the ledger, 0 refused." in told
-    assert ledger(typed) == lost
+    assert ledger(runner) == lost
 
 
 def test_a_log_that_is_read_twice_books_nothing_twice(
-    typed: CommandRunner, team: str, tmp_path: Path
+    runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = [a_receipt(n, team=team) for n in range(3)]
-    log = written(tmp_path, *map(line, [*lost, lost[0]]))
-    first, second = typed.said(build, "import", log), typed.said(build, "import", log, log)
+    log = write_log(tmp_path, *map(line, [*lost, lost[0]]))
+    first, second = runner.said(build, "import", log), runner.said(build, "import", log, log)
 
     assert "6 lines read, 4 receipts found: 3 booked, 1 already in the ledger, 0 refused." in first
     assert "8 receipts found: 0 booked, 8 already in the ledger, 0 refused." in second
-    assert ledger(typed) == lost
+    assert ledger(runner) == lost
 
 
-def test_sums_count_each_receipt_once(typed: CommandRunner, team: str, tmp_path: Path) -> None:
+def test_sums_count_each_receipt_once(runner: CommandRunner, team: str, tmp_path: Path) -> None:
     lost = [a_receipt(n, team=team) for n in range(5)]
-    typed.keep(*lost[:2])
-    log = written(tmp_path, *map(line, lost))
-    told = typed.said(build, "import", log, log)
-    store = typed.open()
+    runner.keep(*lost[:2])
+    log = write_log(tmp_path, *map(line, lost))
+    told = runner.said(build, "import", log, log)
+    store = runner.open()
     period = ReportPeriod(first=date(2026, 9, 20), end=date(2026, 9, 23), zone="UTC")
     (spent,) = store.reports.spend(period, ())
     store.close(5)
@@ -129,10 +129,10 @@ def test_sums_count_each_receipt_once(typed: CommandRunner, team: str, tmp_path:
 
 
 def test_bad_lines_are_named_and_the_others_are_booked(
-    typed: CommandRunner, team: str, tmp_path: Path
+    runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(2)]
-    log = written(
+    log = write_log(
         tmp_path,
         line(good[0]),
         line(a_receipt(5, team=team))[:-9],
@@ -140,58 +140,58 @@ def test_bad_lines_are_named_and_the_others_are_booked(
         line(a_receipt(7, team=team, started=START - 31 * DAY)),
         line(good[1]),
     )
-    text, failed = typed.failing(build, "import", log)
+    text, failed = runner.failing(build, "import", log)
 
     assert f"{log}:3: it is damaged or cut: its checksum does not fit." in text
     assert f"{log}:4: this ledger has no team 'team_of_another'" in text
     assert f"{log}:5: it is older than THRIFTGATE_RETENTION_DAYS" in text
     assert "7 lines read, 5 receipts found: 2 booked, 0 already in the ledger, 3 refused." in text
     assert failed == "3 lines refused."
-    assert ledger(typed) == good
+    assert ledger(runner) == good
 
 
 def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
-    typed: CommandRunner, team: str, tmp_path: Path
+    runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     good = [a_receipt(n, team=team) for n in range(3)]
     odd = a_receipt(9, team=team, cost_nanos=1 << 60)
-    log = written(tmp_path, line(good[0]), line(odd), line(good[1]), line(good[2]))
-    text, _ = typed.failing(build, "import", log)
+    log = write_log(tmp_path, line(good[0]), line(odd), line(good[1]), line(good[2]))
+    text, _ = runner.failing(build, "import", log)
 
     assert f"{log}:3: the database does not take it" in text
-    assert ledger(typed) == good
+    assert ledger(runner) == good
 
 
-def test_stdin_is_read_for_a_dash(typed: CommandRunner, team: str) -> None:
+def test_stdin_is_read_for_a_dash(runner: CommandRunner, team: str) -> None:
     lost = a_receipt(1, team=team)
-    told = typed.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
+    told = runner.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
 
     assert "1 line read, 1 receipt found: 1 booked" in told
-    assert ledger(typed) == [lost]
+    assert ledger(runner) == [lost]
 
 
 def test_a_line_without_end_is_passed_over_and_the_next_is_read(
-    typed: CommandRunner, team: str, tmp_path: Path
+    runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
     lost = a_receipt(1, team=team)
-    log = written(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
-    text, _ = typed.failing(build, "import", log)
+    log = write_log(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
+    text, _ = runner.failing(build, "import", log)
 
     assert f"{log}:3: it is longer than 1,048,576 bytes." in text
     assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text
 
 
-def test_a_file_that_is_not_there_is_reported(typed: CommandRunner, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(runner: CommandRunner, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.log")
 
-    assert typed.error_of(build, "import", missing) == (
+    assert runner.error_of(build, "import", missing) == (
         f"{missing} cannot be read: No such file or directory."
     )
 
 
-def test_exported_receipts_can_be_replayed(typed: CommandRunner) -> None:
-    typed.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
-    kept, unkept = map(orjson.loads, typed.said(EXPORT).splitlines())
+def test_exported_receipts_can_be_replayed(runner: CommandRunner) -> None:
+    runner.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
+    kept, unkept = map(orjson.loads, runner.said(EXPORT).splitlines())
 
     read = parse_line(orjson.dumps(kept))
     assert (read.at, read.key, read.feature) == (START + 1, "key_1", "support")
@@ -200,14 +200,14 @@ def test_exported_receipts_can_be_replayed(typed: CommandRunner) -> None:
 
 
 def test_every_attempt_is_exported_once_in_order_however_many(
-    typed: CommandRunner, monkeypatch: pytest.MonkeyPatch
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_rows, "_RECEIPTS_PER_READ", 3)
     receipts = [a_receipt(n) for n in range(7)]
     first = receipts[2]
     again = a_receipt(2, attempt=1)
-    typed.keep(*receipts[:2], a_receipt(2, final=False), again, *receipts[3:])
-    found = [orjson.loads(each) for each in typed.said(EXPORT).splitlines()]
+    runner.keep(*receipts[:2], a_receipt(2, final=False), again, *receipts[3:])
+    found = [orjson.loads(each) for each in runner.said(EXPORT).splitlines()]
 
     assert [each["call_id"] for each in found] == sorted(
         [*(each.call_id for each in receipts), first.call_id]
@@ -215,14 +215,14 @@ def test_every_attempt_is_exported_once_in_order_however_many(
     assert [each.get("attempt", 0) for each in found if each["call_id"] == first.call_id] == [0, 1]
 
 
-def test_a_teams_calls_of_some_days_alone_are_exported(typed: CommandRunner) -> None:
-    typed.now = START + 90_000
-    store = typed.open()
+def test_a_teams_calls_of_some_days_alone_are_exported(runner: CommandRunner) -> None:
+    runner.now = START + 90_000
+    store = runner.open()
     team = store.teams.create("acme", now=START)
     store.close(5)
-    typed.keep(a_receipt(1), a_receipt(2, team=team.id), a_receipt(80_000, team=team.id))
+    runner.keep(a_receipt(1), a_receipt(2, team=team.id), a_receipt(80_000, team=team.id))
 
-    assert len(typed.said(EXPORT).splitlines()) == 3
-    assert len(typed.said(EXPORT, "--team", "acme").splitlines()) == 2
-    assert len(typed.said(EXPORT, "--days", "1").splitlines()) == 1
-    assert "no team named nobody" in typed.error_of(EXPORT, "--team", "nobody")
+    assert len(runner.said(EXPORT).splitlines()) == 3
+    assert len(runner.said(EXPORT, "--team", "acme").splitlines()) == 2
+    assert len(runner.said(EXPORT, "--days", "1").splitlines()) == 1
+    assert "no team named nobody" in runner.error_of(EXPORT, "--team", "nobody")

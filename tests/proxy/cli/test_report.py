@@ -13,14 +13,14 @@ LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     made = CommandRunner(tmp_path, START + 60)
     made.keep(*(a_receipt(n, feature=LONG) for n in range(3)))
     return made
 
 
-def test_in_a_pipe_each_row_is_one_line_however_long(typed: CommandRunner) -> None:
-    head, *rows = typed.said(REPORT, "--by", "feature", "--by", "model").splitlines()
+def test_in_a_pipe_each_row_is_one_line_however_long(runner: CommandRunner) -> None:
+    head, *rows = runner.said(REPORT, "--by", "feature", "--by", "model").splitlines()
 
     assert head.split()[:3] == ["team", "feature", "model"]
     assert "cost USD" in head
@@ -28,9 +28,9 @@ def test_in_a_pipe_each_row_is_one_line_however_long(typed: CommandRunner) -> No
     assert rows[-1].startswith("all")
 
 
-def test_report_wraps_on_a_narrow_terminal(typed: CommandRunner) -> None:
-    typed.width = 60
-    lines = typed.said(REPORT, "--by", "feature").splitlines()
+def test_report_wraps_on_a_narrow_terminal(runner: CommandRunner) -> None:
+    runner.width = 60
+    lines = runner.said(REPORT, "--by", "feature").splitlines()
 
     assert max(map(len, lines)) <= 60
 
@@ -45,8 +45,8 @@ def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
     assert row.split()[1:3] == ["4", "1"]
 
 
-def test_as_json_it_is_one_document(typed: CommandRunner) -> None:
-    found = orjson.loads(typed.said(REPORT, "--json", "--by", "feature"))
+def test_as_json_it_is_one_document(runner: CommandRunner) -> None:
+    found = orjson.loads(runner.said(REPORT, "--json", "--by", "feature"))
 
     assert [row["feature"] for row in found["rows"]] == [LONG] * len(found["rows"])
     assert found["total"]["calls"] == 3
@@ -63,18 +63,18 @@ def test_without_calls_it_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "/etc", ""])
-def test_a_zone_that_is_none_is_refused(typed: CommandRunner, zone: str) -> None:
-    assert "there is no such time zone" in typed.error_of(REPORT, "--zone", zone)
+def test_a_zone_that_is_none_is_refused(runner: CommandRunner, zone: str) -> None:
+    assert "there is no such time zone" in runner.error_of(REPORT, "--zone", zone)
 
 
-def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(typed: CommandRunner) -> None:
-    found = orjson.loads(typed.said(REPORT, "--json", "--by", "model"))
+def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(runner: CommandRunner) -> None:
+    found = orjson.loads(runner.said(REPORT, "--json", "--by", "model"))
 
     assert found["total"]["cost_per_1k_calls_usd"] == "4.000001"
     assert found["total"]["ttft_s"] == {"p50": 0.25, "p95": 0.25, "p99": 0.25}
     assert found["total"]["duration_s"] == {"p50": 1.5, "p95": 1.5, "p99": 1.5}
     assert [row["timed_calls"] for row in found["rows"]] == [2, 1]
-    head, *rows = typed.said(REPORT).splitlines()
+    head, *rows = runner.said(REPORT).splitlines()
     assert "USD per 1k calls" in head
     assert "TTFT p50/p95/p99 s" in head
     assert all(row.split()[-2:] == ["0.25/0.25/0.25", "1.5/1.5/1.5"] for row in rows)

@@ -21,7 +21,7 @@ SAVINGS, MISSES = single_command(savings), single_command(misses)
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     return CommandRunner(tmp_path, START + 86_400)
 
 
@@ -38,14 +38,14 @@ def a_call(n: int, **changes: Any) -> Receipt:
     return a_receipt(n, **(fields | changes))
 
 
-def test_without_planned_calls_there_is_nothing_to_tell(typed: CommandRunner) -> None:
-    assert "No planned calls in the last 3 days." in typed.said(SAVINGS, "--days", "3")
-    assert "No cache was missed" in typed.said(MISSES)
+def test_without_planned_calls_there_is_nothing_to_tell(runner: CommandRunner) -> None:
+    assert "No planned calls in the last 3 days." in runner.said(SAVINGS, "--days", "3")
+    assert "No cache was missed" in runner.said(MISSES)
 
 
-def test_savings_come_with_their_interval_and_both_hit_rates(typed: CommandRunner) -> None:
-    typed.keep(*(a_call(n) for n in range(300)))
-    said = typed.said(SAVINGS)
+def test_savings_come_with_their_interval_and_both_hit_rates(runner: CommandRunner) -> None:
+    runner.keep(*(a_call(n) for n in range(300)))
+    said = runner.said(SAVINGS)
 
     assert "team_0  (none)" in said
     assert "200      100" in said
@@ -55,9 +55,9 @@ def test_savings_come_with_their_interval_and_both_hit_rates(typed: CommandRunne
     assert "measured" in said
 
 
-def test_too_little_is_said_to_be_too_little(typed: CommandRunner) -> None:
-    typed.keep(*(a_call(n, feature="chat") for n in range(1, 3)))
-    said = typed.said(SAVINGS)
+def test_too_little_is_said_to_be_too_little(runner: CommandRunner) -> None:
+    runner.keep(*(a_call(n, feature="chat") for n in range(1, 3)))
+    said = runner.said(SAVINGS)
 
     assert "unknown" in said
     assert "not enough: 0 conversations in the smaller arm; 50 are needed" in said
@@ -65,10 +65,10 @@ def test_too_little_is_said_to_be_too_little(typed: CommandRunner) -> None:
     assert "none" in said
 
 
-def test_an_estimate_is_reported_from_the_first_call(typed: CommandRunner) -> None:
-    typed.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
-    (found,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
-    said = typed.said(SAVINGS)
+def test_an_estimate_is_reported_from_the_first_call(runner: CommandRunner) -> None:
+    runner.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
+    (found,) = orjson.loads(runner.said(SAVINGS, "--json"))["savings"]
+    said = runner.said(SAVINGS)
 
     assert "0.70 (70%)" in said
     assert "Planning saved $0.70 (70%) of 1 call in the last 30 days, by estimate." in said
@@ -78,14 +78,14 @@ def test_an_estimate_is_reported_from_the_first_call(typed: CommandRunner) -> No
 
 
 def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
-    typed: CommandRunner,
+    runner: CommandRunner,
 ) -> None:
-    store = typed.open()
+    store = runner.open()
     propose(store, "chat", 2_500_000_000)
     store.close(5)
 
-    assert "Moving text in feature chat of team team_0 should save $2.50" in typed.said(SAVINGS)
-    (waiting,) = orjson.loads(typed.said(SAVINGS, "--json"))["proposed"]
+    assert "Moving text in feature chat of team team_0 should save $2.50" in runner.said(SAVINGS)
+    (waiting,) = orjson.loads(runner.said(SAVINGS, "--json"))["proposed"]
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
 
 
@@ -115,12 +115,12 @@ def propose(store: Store, feature: str, nanos: int) -> None:
     ],
 )
 def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
-    typed: CommandRunner, needed: dict[str, int], said: str
+    runner: CommandRunner, needed: dict[str, int], said: str
 ) -> None:
     for at, (feature, calls) in enumerate(needed.items()):
         numbers = range(1000 * at + 1, 1000 * at + 1 + calls)
-        typed.keep(*(a_call(n, feature=feature) for n in numbers))
-    store = typed.open()
+        runner.keep(*(a_call(n, feature=feature) for n in numbers))
+    store = runner.open()
     found = store.savings.compare(START - 86_400)
     store.close(5)
 
@@ -128,9 +128,9 @@ def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
 
 
 def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
-    typed: CommandRunner,
+    runner: CommandRunner,
 ) -> None:
-    store = typed.open()
+    store = runner.open()
     assert observed_summary(store) == ""
     propose(store, "chat", 2_500_000_000)
     propose(store, "code", 1_000_000_000)
@@ -153,12 +153,12 @@ def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
     assert none == ""
 
 
-def test_misses_come_with_their_price_an_example_and_the_fix(typed: CommandRunner) -> None:
-    typed.keep(
+def test_misses_come_with_their_price_an_example_and_the_fix(runner: CommandRunner) -> None:
+    runner.keep(
         a_call(1, miss="diverged", miss_tokens=2_000, miss_nanos=6_000_000),
         a_call(2, miss="of_tomorrow", miss_tokens=5),
     )
-    lines = typed.said(MISSES).splitlines()
+    lines = runner.said(MISSES).splitlines()
 
     assert lines[1].split() == [
         "team_0",
@@ -174,51 +174,51 @@ def test_misses_come_with_their_price_an_example_and_the_fix(typed: CommandRunne
     assert len(lines) == 4
 
 
-def test_misses_may_be_one_teams_by_its_name_or_id(typed: CommandRunner) -> None:
-    store = typed.open()
+def test_misses_may_be_one_teams_by_its_name_or_id(runner: CommandRunner) -> None:
+    store = runner.open()
     acme = store.teams.create("acme", now=START)
     store.close(5)
-    typed.keep(
+    runner.keep(
         a_call(1, miss="diverged", miss_tokens=2_000, team=acme.id),
         a_call(2, miss="expired", miss_tokens=1_000),
     )
-    everybodys = typed.said(MISSES)
+    everybodys = runner.said(MISSES)
 
     assert "team_0" in everybodys
     assert "diverged" in everybodys
     for name in ("acme", acme.id):
-        said = typed.said(MISSES, "--team", name)
+        said = runner.said(MISSES, "--team", name)
         assert "diverged" in said
         assert "expired" not in said
-    assert "no team named nobody" in typed.error_of(MISSES, "--team", "nobody")
+    assert "no team named nobody" in runner.error_of(MISSES, "--team", "nobody")
 
 
-def test_the_feature_that_misses_for_most_money_comes_first(typed: CommandRunner) -> None:
-    typed.keep(
+def test_the_feature_that_misses_for_most_money_comes_first(runner: CommandRunner) -> None:
+    runner.keep(
         a_call(1, feature="a", miss="diverged", miss_tokens=9, miss_nanos=2_000_000),
         a_call(2, feature="b", miss="expired", miss_tokens=9, miss_nanos=1_000_000),
         a_call(4, feature="b", miss="diverged", miss_tokens=9, miss_nanos=1_500_000),
         a_call(5, feature="c", miss="expired", miss_tokens=9),
     )
-    rows = [line.split()[1:3] for line in typed.said(MISSES).splitlines()[1:5]]
+    rows = [line.split()[1:3] for line in runner.said(MISSES).splitlines()[1:5]]
 
     assert rows == [["b", "diverged"], ["b", "expired"], ["a", "diverged"], ["c", "expired"]]
 
 
-def test_on_a_narrow_terminal_ids_and_findings_stay_whole(typed: CommandRunner) -> None:
-    typed.width = 80
+def test_on_a_narrow_terminal_ids_and_findings_stay_whole(runner: CommandRunner) -> None:
+    runner.width = 80
     missed = a_call(
         1, feature="a-feature-of-a-long-name", miss="diverged", miss_tokens=2_000, miss_nanos=1
     )
-    typed.keep(missed)
-    misses_said, savings_said = typed.said(MISSES), typed.said(SAVINGS)
+    runner.keep(missed)
+    misses_said, savings_said = runner.said(MISSES), runner.said(SAVINGS)
 
     assert f"  example: {missed.call_id}\n" in misses_said
     assert "smaller arm; 50 are needed" in " ".join(savings_said.split())
     assert all(len(line) <= 80 for line in (misses_said + savings_said).splitlines())
 
 
-def compacted(n: int, **changes: Any) -> Receipt:
+def compacted_receipt(n: int, **changes: Any) -> Receipt:
     fields: dict[str, Any] = {
         "team": "team_0",
         "feature": "support",
@@ -239,18 +239,20 @@ def notes_for(n: int, feature: str, nanos: int) -> Receipt:
 
 
 def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
-    typed: CommandRunner,
+    runner: CommandRunner,
 ) -> None:
-    typed.keep(
-        *(compacted(n) for n in range(4)),
+    runner.keep(
+        *(compacted_receipt(n) for n in range(4)),
         notes_for(5, "support", 30_000_000),
-        compacted(6, feature="code", compaction_nanos=-5_000_000, compacted_messages=0),
-        compacted(7, feature="plain", compaction="", compacted=False, compaction_nanos=None),
+        compacted_receipt(6, feature="code", compaction_nanos=-5_000_000, compacted_messages=0),
+        compacted_receipt(
+            7, feature="plain", compaction="", compacted=False, compaction_nanos=None
+        ),
     )
-    store = typed.open()
+    store = runner.open()
     store.compactions.step_back(("team_0", "code"), CompactionMode.TRIM, "9 of 100 lost", START)
     store.close(5)
-    said = typed.said(SAVINGS)
+    said = runner.said(SAVINGS)
     code, support, summed = said.splitlines()[-3:]
 
     assert "No planned calls in the last 30 days." in said
@@ -265,12 +267,12 @@ def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
     )
 
 
-def test_compaction_savings_as_json(typed: CommandRunner) -> None:
-    typed.keep(compacted(1), notes_for(2, "support", 50_000_000))
-    store = typed.open()
+def test_compaction_savings_as_json(runner: CommandRunner) -> None:
+    runner.keep(compacted_receipt(1), notes_for(2, "support", 50_000_000))
+    store = runner.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)
-    found = orjson.loads(typed.said(SAVINGS, "--json"))
+    found = orjson.loads(runner.said(SAVINGS, "--json"))
     gone, support = found["compaction"]
 
     assert (gone["feature"], gone["stepped_back"], gone["calls"]) == ("gone", "9 of 100 lost", 0)
@@ -284,21 +286,21 @@ def test_compaction_savings_as_json(typed: CommandRunner) -> None:
     }
 
 
-def test_who_compacts_nothing_is_told_nothing_of_it(typed: CommandRunner) -> None:
-    typed.keep(*(a_call(n) for n in range(3)))
+def test_who_compacts_nothing_is_told_nothing_of_it(runner: CommandRunner) -> None:
+    runner.keep(*(a_call(n) for n in range(3)))
 
-    assert "ompaction" not in typed.said(SAVINGS)
+    assert "ompaction" not in runner.said(SAVINGS)
 
 
-def test_as_json_both_are_one_document_each(typed: CommandRunner) -> None:
-    assert orjson.loads(typed.said(MISSES, "--json")) == {"days": 30, "misses": []}
-    assert orjson.loads(typed.said(SAVINGS, "--json"))["compaction"] == []
-    typed.keep(
+def test_as_json_both_are_one_document_each(runner: CommandRunner) -> None:
+    assert orjson.loads(runner.said(MISSES, "--json")) == {"days": 30, "misses": []}
+    assert orjson.loads(runner.said(SAVINGS, "--json"))["compaction"] == []
+    runner.keep(
         *(a_call(n) for n in range(300)),
         a_call(301, miss="expired", miss_tokens=500, miss_nanos=1_500_000_000),
     )
-    (saving,) = orjson.loads(typed.said(SAVINGS, "--json"))["savings"]
-    (miss,) = orjson.loads(typed.said(MISSES, "--json", "--days", "3"))["misses"]
+    (saving,) = orjson.loads(runner.said(SAVINGS, "--json"))["savings"]
+    (miss,) = orjson.loads(runner.said(MISSES, "--json", "--days", "3"))["misses"]
 
     assert (saving["team"], saving["feature"], saving["finding"]) == ("team_0", "", "measured")
     assert (miss["reason"], miss["tokens"], miss["cost_usd"]) == ("expired", 500, "1.5")

@@ -20,7 +20,7 @@ from tests.fakes.scheduled_reports import ADDRESS, DUE, WEEK, a_scheduled_report
 
 
 @pytest.fixture
-def typed(tmp_path: Path) -> CommandRunner:
+def runner(tmp_path: Path) -> CommandRunner:
     made = CommandRunner(tmp_path, DUE)
     made.keep(a_receipt(0, cost_nanos=1_000_000_001), a_receipt(1, feature="\x1b[31m\nx"))
     return made
@@ -61,26 +61,28 @@ def a_mail_server(**replies: str) -> Iterator[FakeMailServer]:
         loop.close()
 
 
-def test_a_dry_run_prints_the_report_and_sends_nothing(typed: CommandRunner) -> None:
-    shown = typed.said(build(), "send", "weekly", "--dry-run")
+def test_a_dry_run_prints_the_report_and_sends_nothing(runner: CommandRunner) -> None:
+    shown = runner.said(build(), "send", "weekly", "--dry-run")
 
     assert shown.splitlines()[:2] == [f"To: {ADDRESS}", f"Subject: Costs of all teams, {WEEK}"]
     assert "$1.000000001" in shown
     assert "\x1b" not in shown
 
 
-def test_a_report_is_sent_by_hand_as_often_as_one_wants(typed: CommandRunner) -> None:
+def test_a_report_is_sent_by_hand_as_often_as_one_wants(runner: CommandRunner) -> None:
     with a_mail_server() as server:
-        said = [typed.said(build(server.port), "send", "weekly") for _ in range(2)]
+        said = [runner.said(build(server.port), "send", "weekly") for _ in range(2)]
 
     assert said == [f"Sent to mailto:{ADDRESS}.\n"] * 2
     assert [mail["Subject"] for _, _, mail in server.mails] == [f"Costs of all teams, {WEEK}"] * 2
 
 
-def test_a_period_is_named(typed: CommandRunner) -> None:
-    early = typed.said(build(), "send", "weekly", "--period", "2026-W30", "--dry-run")
-    month = typed.now = START + 40 * 86_400
-    monthly = typed.said(build(every="month"), "send", "weekly", "--period", "2026-09", "--dry-run")
+def test_a_period_is_named(runner: CommandRunner) -> None:
+    early = runner.said(build(), "send", "weekly", "--period", "2026-W30", "--dry-run")
+    month = runner.now = START + 40 * 86_400
+    monthly = runner.said(
+        build(every="month"), "send", "weekly", "--period", "2026-09", "--dry-run"
+    )
 
     assert month
     assert "2026-07-20 to 2026-07-26" in early
@@ -88,9 +90,9 @@ def test_a_period_is_named(typed: CommandRunner) -> None:
     assert "2026-09-01 to 2026-09-30" in monthly
 
 
-def test_a_refusal_is_told_in_the_servers_words(typed: CommandRunner) -> None:
+def test_a_refusal_is_told_in_the_servers_words(runner: CommandRunner) -> None:
     with a_mail_server(rcpt="550 no such person") as server:
-        why = typed.error_of(build(server.port), "send", "weekly")
+        why = runner.error_of(build(server.port), "send", "weekly")
 
     assert why == f"Not sent to mailto:{ADDRESS}: it answered 550. no such person"
 
@@ -105,12 +107,12 @@ def test_a_refusal_is_told_in_the_servers_words(typed: CommandRunner) -> None:
     ],
 )
 def test_a_report_that_cannot_be_sent_is_explained(
-    typed: CommandRunner, words: tuple[str, ...], why: str
+    runner: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
-    assert typed.error_of(build(), "send", *words) == why
+    assert runner.error_of(build(), "send", *words) == why
 
 
-def test_a_team_that_does_not_exist_is_named(typed: CommandRunner) -> None:
-    why = typed.error_of(build(team="nobody"), "send", "weekly", "--dry-run")
+def test_a_team_that_does_not_exist_is_named(runner: CommandRunner) -> None:
+    why = runner.error_of(build(team="nobody"), "send", "weekly", "--dry-run")
 
     assert why == "The report cannot be built: there is no team nobody."

@@ -29,7 +29,7 @@ from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.receipts import a_receipt
-from tests.proxy.cli.typed_commands import KEY, SERVE, refused, told
+from tests.proxy.cli.typed_commands import KEY, SERVE, command_error, command_output
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -38,7 +38,11 @@ pytestmark = pytest.mark.usefixtures("folder")
 def test_a_port_that_is_taken_is_reported(is_option: bool):  # noqa: FBT001 - a parameter
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = refused("serve", "--port", port) if is_option else refused("serve", port=port)
+        said = (
+            command_error("serve", "--port", port)
+            if is_option
+            else command_error("serve", port=port)
+        )
 
     assert "is taken" in said
     assert "THRIFTGATE_PORT" in said
@@ -46,7 +50,7 @@ def test_a_port_that_is_taken_is_reported(is_option: bool):  # noqa: FBT001 - a 
 
 @pytest.mark.parametrize("host", ["203.0.113.1", "no.such.host.invalid", "2001:db8::1"])
 def test_an_address_of_another_machine_is_reported(host):
-    assert "THRIFTGATE_HOST" in refused("serve", host=host)
+    assert "THRIFTGATE_HOST" in command_error("serve", host=host)
 
 
 @contextmanager
@@ -163,7 +167,7 @@ def test_a_hangup_signal_reloads_and_a_bad_file_is_named_with_its_line(tmp_path)
 
 @pytest.mark.parametrize("share", ["0.05", "0"])
 def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path, folder):
-    told("team", "create", "acme")
+    command_output("team", "create", "acme")
     now = session.now()
     store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
     team = store.teams.all()[0].id

@@ -24,11 +24,11 @@ from tests.fakes.receipts import START
 PROGRAM = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 
 
-def shipped() -> Catalog:
+def shipped_catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def told(folder: Path, *options: str) -> tuple[list[str], str]:
+def output_and_answer(folder: Path, *options: str) -> tuple[list[str], str]:
     """Return what it says until it waits, and what a call to it answers, made as it says."""
     with subprocess.Popen(  # noqa: S603 - our own program
         [*PROGRAM, "simulator", "--port", "0", *options],
@@ -42,14 +42,14 @@ def told(folder: Path, *options: str) -> tuple[list[str], str]:
             lines.append(line.rstrip("\n"))
             if "Ctrl-C" in line:
                 break
-        answer = called(next(line for line in reversed(lines) if line.startswith("curl ")))
+        answer = run_curl(next(line for line in reversed(lines) if line.startswith("curl ")))
         running.send_signal(signal.SIGINT)
         assert running.stdout.read() == "The simulator stopped.\n"
         assert running.wait(10) == os.EX_OK
     return lines, answer
 
 
-def called(curl: str) -> str:
+def run_curl(curl: str) -> str:
     words = shlex.split(curl)
     headers = dict(word.split(": ") for word in words if ": " in word and not word.startswith("{"))
     asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the simulator's own address
@@ -68,7 +68,7 @@ def catalog(lines: list[str], folder: Path) -> Catalog:
 
 
 def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_path: Path) -> None:
-    lines, answer = told(tmp_path)
+    lines, answer = output_and_answer(tmp_path)
     known = catalog(lines, tmp_path)
 
     assert "SIMULATED" in lines[0]
@@ -78,7 +78,7 @@ def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_pat
 
 
 def test_its_catalog_is_written_to_a_file(tmp_path: Path) -> None:
-    lines, answer = told(tmp_path, "--catalog", "simulator.toml")
+    lines, answer = output_and_answer(tmp_path, "--catalog", "simulator.toml")
 
     assert "simulat" in answer.lower()
     assert "The catalog that stands a gateway before it is in simulator.toml." in lines
@@ -88,7 +88,7 @@ def test_its_catalog_is_written_to_a_file(tmp_path: Path) -> None:
 
 
 def test_one_cache_s_rules_alone_make_one_model(tmp_path: Path) -> None:
-    lines, answer = told(tmp_path, "--regime", "block-chain")
+    lines, answer = output_and_answer(tmp_path, "--regime", "block-chain")
 
     assert "simulator-block-chain" in catalog(lines, tmp_path).models
     assert answer.startswith("[simulated]")
@@ -110,7 +110,7 @@ def test_each_regime_has_lines_that_a_catalog_takes(tmp_path: Path, regime: str)
 
 
 def command() -> Callable[[Terminal], typer.Typer]:
-    return single_command(lambda terminal: simulator_command(terminal, shipped))
+    return single_command(lambda terminal: simulator_command(terminal, shipped_catalog))
 
 
 def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
@@ -136,14 +136,14 @@ def test_an_invalid_simulator_option_is_refused_before_it_begins(
 def test_a_scenario_is_said_and_played(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('[[phases]]\nat = "0s"\nfault = "words=150"\n')
 
-    lines, answer = told(tmp_path, "--scenario", "s.toml")
+    lines, answer = output_and_answer(tmp_path, "--scenario", "s.toml")
 
     assert "Scenario: from 0s, all models: fault words=150." in lines
     assert len(answer.split()) > 100  # sixty words where nobody asks for more
 
 
 def test_the_shipped_incident_names_models_of_the_catalog(tmp_path: Path) -> None:
-    lines, _ = told(tmp_path, "--scenario", "incident")
+    lines, _ = output_and_answer(tmp_path, "--scenario", "incident")
 
     assert "Scenario: from 2m to 12m, gpt-5.6-terra: 3 times slower." in lines
 

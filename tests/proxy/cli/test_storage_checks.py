@@ -14,7 +14,7 @@ LINUX = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no 
 ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
 
-def left(*paths: Path) -> list[str]:
+def file_names(*paths: Path) -> list[str]:
     return sorted(path.name for each in paths for path in each.rglob("*"))
 
 
@@ -23,13 +23,13 @@ def test_a_folder_that_is_there_is_tried_and_left_as_it_was(tmp_path: Path):
     (tmp_path / "thriftgate.db").write_bytes(b"rows")
 
     assert folder_problem(tmp_path) == ""
-    assert left(tmp_path) == ["journal", "thriftgate.db"]
+    assert file_names(tmp_path) == ["journal", "thriftgate.db"]
 
 
 @pytest.mark.parametrize("below", ["gateway", "var/thriftgate/eu"])
 def test_a_folder_that_can_be_made_is_not_made(tmp_path: Path, below: str):
     assert folder_problem(tmp_path / below) == ""
-    assert left(tmp_path) == []
+    assert file_names(tmp_path) == []
 
 
 def test_a_folder_beside_where_it_runs_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
