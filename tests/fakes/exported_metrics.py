@@ -36,7 +36,7 @@ from tests.fakes.plain_http import PLAIN
 from tests.fakes.receipts import a_receipt, an_engine_receipt
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.virtual_gateway import question, virtual_gateway
-from tests.proxy.engines.speculation.test_advice import grown
+from tests.proxy.engines.speculation.test_advice import add_samples
 
 SAMPLE = re.compile(r"^(thriftgate_\w+)(?:\{(.*)\})? ", re.MULTILINE)
 LABEL = re.compile(r"(\w+)=~?\"")
@@ -99,7 +99,7 @@ async def draft_page() -> str:
 def speculation_metrics(folder: Path) -> SpeculationCollector:
     """The advice on a profile that speculation was measured with."""
     profile = a_profile('gpu = "H100"')
-    evidence = grown(draft_model=(180, 0.7, 1), none=(100, None, 1))
+    evidence = add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1))
     write_record(folder / "engines" / profile.name, SpeculationRecord(evidence=evidence))
     return SpeculationCollector(folder, lambda: {profile.name: profile})
 

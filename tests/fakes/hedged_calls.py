@@ -23,7 +23,7 @@ from tests.fakes.call_dependencies import (
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
-from tests.proxy.api.served_calls import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 
 #: Deadline of the races here, in seconds.
 DEADLINE = 10.0
@@ -96,7 +96,7 @@ def race(
         taker = FakeCaller(**caller)
         error, began = None, ticks()
         try:
-            await serve_call(asking or streamed(), taker, table, Timeline(ticks))
+            await serve_call(asking or streaming_call(), taker, table, Timeline(ticks))
         except ProxyError as raised:
             error = raised
         took = ticks() - began

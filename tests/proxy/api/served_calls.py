@@ -89,5 +89,5 @@ def serve_one_call(
     return done
 
 
-def streamed(**fields: Any) -> Call:
+def streaming_call(**fields: Any) -> Call:
     return call(STREAMED, **fields)

@@ -27,7 +27,7 @@ class Place:
     state: ServerState
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Reading]:
+    async def connect(self) -> AsyncIterator[Reading]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             yield reader, writer
@@ -36,7 +36,7 @@ class Place:
 
     async def said(self, *pieces: bytes) -> bytes:
         """All the server says to these pieces, the last of which makes it hang up."""
-        async with self.connected() as (reader, writer):
+        async with self.connect() as (reader, writer):
             for piece in pieces:
                 writer.write(piece)
                 await turns()
@@ -140,7 +140,7 @@ async def speaking(scope: Scope, receive: Receive, send: Send) -> None:
     await send(part(answer))
 
 
-def asked(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
+def head_for(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
     lines = [f"{method} {path} HTTP/{version}", "host: us", *headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
@@ -178,7 +178,7 @@ class Wire(asyncio.Transport):
         self.written.append(b"(resumed)")
 
 
-def wired(
+def connection_without_peer(
     keep_alive: int = 5,
     *,
     app: App = speaking,

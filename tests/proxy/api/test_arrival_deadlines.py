@@ -22,7 +22,7 @@ class FakeConnection:
         self.cut.append((round(asyncio.get_running_loop().time() - self.begun, 3), phase))
 
 
-def watched() -> tuple[ArrivalDeadlines, FakeConnection]:
+def deadlines_and_connection() -> tuple[ArrivalDeadlines, FakeConnection]:
     connection = FakeConnection()
     loop = asyncio.get_running_loop()
     return ArrivalDeadlines(connection, loop, _TIMEOUTS, 30), connection
@@ -30,7 +30,7 @@ def watched() -> tuple[ArrivalDeadlines, FakeConnection]:
 
 def test_a_silent_connection_is_cut_off_after_the_headers_timeout():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         await asyncio.sleep(5)
         deadlines.expect_headers()
         await asyncio.sleep(500)
@@ -42,7 +42,7 @@ def test_a_silent_connection_is_cut_off_after_the_headers_timeout():
 
 def test_a_later_request_has_the_headers_timeout_from_its_first_byte():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_answer_taken()
         deadlines.expect_next_request()
         await asyncio.sleep(25)
@@ -57,7 +57,7 @@ def test_a_later_request_has_the_headers_timeout_from_its_first_byte():
 
 def test_an_idle_connection_is_cut_off_after_the_keep_alive_timeout():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_answer_taken()
         await asyncio.sleep(100)
         deadlines.expect_next_request()
@@ -71,7 +71,7 @@ def test_an_idle_connection_is_cut_off_after_the_keep_alive_timeout():
 @pytest.mark.parametrize(("size", "cut"), [(999, [(10, ArrivalPhase.BODY)]), (1000, [])])
 def test_a_body_is_cut_off_below_its_rate_and_not_at_it(size, cut):
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_body()
         deadlines.arm()
         for _ in range(5):
@@ -85,7 +85,7 @@ def test_a_body_is_cut_off_below_its_rate_and_not_at_it(size, cut):
 
 def test_a_body_that_came_fast_and_stops_is_cut_off_in_the_next_window():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_body()
         deadlines.arm()
         deadlines.count_bytes(10**7)
@@ -98,7 +98,7 @@ def test_a_body_that_came_fast_and_stops_is_cut_off_in_the_next_window():
 
 def test_time_in_which_the_gateway_holds_the_caller_back_does_not_count():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_body()
         deadlines.arm()
         connection.is_held = True
@@ -113,7 +113,7 @@ def test_time_in_which_the_gateway_holds_the_caller_back_does_not_count():
 
 def test_a_call_that_is_answered_has_no_deadline_of_arrival():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_answer_taken()
         await asyncio.sleep(3600)
 
@@ -125,7 +125,7 @@ def test_a_call_that_is_answered_has_no_deadline_of_arrival():
 @pytest.mark.parametrize("takes", [True, False])
 def test_an_answer_of_which_nothing_is_taken_is_cut_off(takes):
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.expect_answer_taken()
         for left in range(1000, 600, -1):
             connection.unsent_bytes = left if takes else 1000
@@ -143,7 +143,7 @@ def test_an_answer_of_which_nothing_is_taken_is_cut_off(takes):
 
 def test_a_stopped_watch_cuts_nothing_off():
     async def work() -> None:
-        deadlines, connection = watched()
+        deadlines, connection = deadlines_and_connection()
         deadlines.stop()
         await asyncio.sleep(500)
 

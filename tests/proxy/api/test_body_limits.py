@@ -28,7 +28,7 @@ def test_a_body_grows_into_what_was_announced_and_beyond():
             assert room.reserved_bytes == taken
 
 
-def grown(room: BodyMemoryLimit, *sizes: int) -> None:
+def reserve_and_grow(room: BodyMemoryLimit, *sizes: int) -> None:
     with room.reserve() as claim:
         for size in sizes:
             claim.grow_to(size)
@@ -37,6 +37,6 @@ def grown(room: BodyMemoryLimit, *sizes: int) -> None:
 def test_room_is_given_back_when_the_call_fails():
     room = BodyMemoryLimit(each=10, all_together=10)
     with refusing(413):
-        grown(room, 10, 11)
+        reserve_and_grow(room, 10, 11)
 
     assert room.reserved_bytes == 0

@@ -13,7 +13,9 @@ PREFLIGHT = {
 }
 
 
-def called(*origins: str, method: str = "POST", path: str = "/v1/chat/completions", **sent: str):
+def call_from_browser(
+    *origins: str, method: str = "POST", path: str = "/v1/chat/completions", **sent: str
+):
     """A call to a gateway that is open to these origins."""
     harness = EndpointHarness()
     head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
@@ -28,7 +30,7 @@ def test_without_origins_the_app_stays_itself():
 
 @pytest.mark.parametrize(("origins", "told"), [([APP], APP), (["*"], "*")])
 def test_an_error_carries_the_headers_too(origins, told):
-    answered = called(*origins, origin=APP)
+    answered = call_from_browser(*origins, origin=APP)
 
     assert answered.status == 400
     assert answered.headers["access-control-allow-origin"] == told
@@ -38,19 +40,22 @@ def test_an_error_carries_the_headers_too(origins, told):
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/openai/v1/chat/completions"])
 def test_a_missing_key_is_reported_to_a_browser(path):
-    answered = called(APP, origin=APP, authorization="", path=path)
+    answered = call_from_browser(APP, origin=APP, authorization="", path=path)
 
     assert answered.status == 401
     assert answered.headers["access-control-allow-origin"] == APP
 
 
 def test_an_answer_to_no_browser_or_another_origin_allows_nothing():
-    assert "access-control-allow-origin" not in called(APP).headers
-    assert "access-control-allow-origin" not in called(APP, origin="https://evil.example").headers
+    assert "access-control-allow-origin" not in call_from_browser(APP).headers
+    assert (
+        "access-control-allow-origin"
+        not in call_from_browser(APP, origin="https://evil.example").headers
+    )
 
 
 def test_a_preflight_is_answered_without_a_key():
-    answered = called(APP, method="OPTIONS", origin=APP, **PREFLIGHT)
+    answered = call_from_browser(APP, method="OPTIONS", origin=APP, **PREFLIGHT)
 
     assert answered.status == 200
     assert answered.headers["access-control-allow-origin"] == APP
@@ -60,14 +65,14 @@ def test_a_preflight_is_answered_without_a_key():
 
 
 def test_a_preflight_of_another_origin_is_refused():
-    answered = called(APP, method="OPTIONS", origin="https://evil.example", **PREFLIGHT)
+    answered = call_from_browser(APP, method="OPTIONS", origin="https://evil.example", **PREFLIGHT)
 
     assert answered.status == 400
     assert "access-control-allow-origin" not in answered.headers
 
 
 def test_pages_are_open_to_no_other_origin():
-    answered = called("*", path="/admin", method="GET", origin=APP)
+    answered = call_from_browser("*", path="/admin", method="GET", origin=APP)
 
     assert answered.body == b"pages"
     assert "access-control-allow-origin" not in answered.headers

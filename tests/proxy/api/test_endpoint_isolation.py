@@ -50,13 +50,13 @@ def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
 
 
 def test_stored_completions_are_listed_for_a_team_alone_or_where_that_is_allowed():
-    def listed(**harness: Any) -> int:
+    def status_of_list(**harness: Any) -> int:
         front = EndpointHarness((GONE,), **harness)
         return front.ask(b"", method="GET", headers={"content-type": ""}).status
 
-    assert listed(teams=1) == 200
-    assert listed(teams=2, shared=True) == 200
-    assert listed(teams=2) == 405
+    assert status_of_list(teams=1) == 200
+    assert status_of_list(teams=2, shared=True) == 200
+    assert status_of_list(teams=2) == 405
 
 
 def test_teams_that_share_a_gateway_may_still_generate():
@@ -201,7 +201,7 @@ def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
     assert EndpointHarness((GONE,), shared=True).ask(b"{}", path=path).status == 200
 
 
-def forwarded(token: str, given: str) -> dict[str, str]:
+def forwarded_headers(token: str, given: str) -> dict[str, str]:
     harness = EndpointHarness()
     headers = {"authorization": f"Bearer {token}", "idempotency-key": given}
     assert harness.ask(headers=headers).status == 200
@@ -209,7 +209,9 @@ def forwarded(token: str, given: str) -> dict[str, str]:
 
 
 def test_an_idempotency_key_is_one_within_its_team_and_another_elsewhere():
-    one, same, other = (forwarded(t, "k")["idempotency-key"] for t in ("tg-1", "tg-2", "tg-3"))
+    one, same, other = (
+        forwarded_headers(t, "k")["idempotency-key"] for t in ("tg-1", "tg-2", "tg-3")
+    )
 
     assert one == same
-    assert len({one, other, forwarded("tg-1", "j")["idempotency-key"], "k"}) == 4
+    assert len({one, other, forwarded_headers("tg-1", "j")["idempotency-key"], "k"}) == 4

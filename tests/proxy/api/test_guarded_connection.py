@@ -10,16 +10,24 @@ from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit
 from proxy.api.guarded_connection import ConnectionGuard
 from tests.fakes.clock import run_in_instant_time
-from tests.proxy.api.server_fixtures import ONE, asked, body_of, length, part, start, wired
+from tests.proxy.api.server_fixtures import (
+    ONE,
+    body_of,
+    connection_without_peer,
+    head_for,
+    length,
+    part,
+    start,
+)
 
 _GUARD = ConnectionGuard(timeouts=ArrivalTimeouts(headers=5, body_window=5, body_min_rate=10))
-_POST = asked("/b", "content-length: 500", method="POST")
+_POST = head_for("/b", "content-length: 500", method="POST")
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n\r\n"])
 def test_a_connection_that_sends_nothing_is_closed_without_an_answer(sent):
     async def work() -> None:
-        calls, wire = wired(guard=_GUARD)
+        calls, wire = connection_without_peer(guard=_GUARD)
         calls.data_received(sent)
         await asyncio.sleep(4.9)
         assert not wire.is_closing()
@@ -32,7 +40,7 @@ def test_a_connection_that_sends_nothing_is_closed_without_an_answer(sent):
 @pytest.mark.parametrize("sent", [ONE[:3], ONE[:-2]])
 def test_headers_that_do_not_end_are_answered_408(sent):
     async def work() -> None:
-        calls, wire = wired(guard=_GUARD)
+        calls, wire = connection_without_peer(guard=_GUARD)
         for at in range(len(sent)):
             calls.data_received(sent[at : at + 1])
             await asyncio.sleep(4.9 / len(sent))
@@ -47,7 +55,7 @@ def test_headers_that_do_not_end_are_answered_408(sent):
 
 def test_a_second_request_without_end_is_answered_408_after_the_first_answer():
     async def work() -> None:
-        calls, wire = wired(keep_alive=60, guard=_GUARD)
+        calls, wire = connection_without_peer(keep_alive=60, guard=_GUARD)
         calls.data_received(ONE)
         await asyncio.sleep(40)
         calls.data_received(ONE[:9])
@@ -66,7 +74,7 @@ def test_a_body_that_stops_is_answered_408_and_the_app_sees_the_caller_leave():
             seen.append((await receive())["type"])
 
     async def work() -> None:
-        calls, wire = wired(app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(app=app, guard=_GUARD)
         calls.data_received(_POST + b"half")
         await asyncio.sleep(5.1)
         assert b'"code":"body_timeout"' in wire.written[0]
@@ -83,7 +91,7 @@ def test_a_slow_body_above_the_least_rate_is_read_to_its_end():
         await send(part(body))
 
     async def work() -> None:
-        calls, wire = wired(app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(app=app, guard=_GUARD)
         calls.data_received(_POST)
         for _ in range(50):
             await asyncio.sleep(0.9)
@@ -100,7 +108,7 @@ def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_withou
         await send(part(b"no"))
 
     async def work() -> None:
-        calls, wire = wired(keep_alive=60, app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(keep_alive=60, app=app, guard=_GUARD)
         calls.data_received(_POST + b"half")
         await asyncio.sleep(5.1)
         assert [each[-2:] for each in wire.written] == [b"no", b"d)"]
@@ -117,7 +125,7 @@ def test_a_body_that_stops_behind_an_answer_under_way_is_not_told_of_within_that
         await receive()  # until the caller leaves, as the gateway watches its callers
 
     async def work() -> None:
-        calls, wire = wired(app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(app=app, guard=_GUARD)
         calls.data_received(ONE)
         await asyncio.sleep(1)
         calls.data_received(_POST + b"half")
@@ -134,7 +142,7 @@ def test_a_caller_that_is_to_wait_for_100_has_time_until_it_is_told_to_go_on():
         await receive()
 
     async def work() -> None:
-        calls, wire = wired(app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(app=app, guard=_GUARD)
         calls.data_received(_POST[:-2] + b"expect: 100-continue\r\n\r\n")
         await asyncio.sleep(60.1)
         assert wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
@@ -151,7 +159,7 @@ def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
         await send(part(b"ok"))
 
     async def work() -> None:
-        calls, wire = wired(app=app, guard=_GUARD)
+        calls, wire = connection_without_peer(app=app, guard=_GUARD)
         calls.data_received(ONE + ONE[:9])
         await asyncio.sleep(59)
         assert wire.written == []
@@ -165,7 +173,7 @@ def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
 
 def test_an_answer_that_is_not_taken_is_aborted_even_once_the_connection_closes():
     async def work() -> None:
-        calls, wire = wired(keep_alive=60, guard=_GUARD)
+        calls, wire = connection_without_peer(keep_alive=60, guard=_GUARD)
         calls.data_received(ONE)
         wire.unsent = 100
         await asyncio.sleep(3600)
@@ -179,19 +187,19 @@ def test_a_connection_too_many_from_one_address_is_refused_until_another_ends(ca
     guard = ConnectionGuard(limit=ConnectionLimit(total=9, per_address=2))
 
     async def work() -> None:
-        first, _ = wired(guard=guard, address="192.0.2.1")
-        wired(guard=guard, address="192.0.2.1")
-        third, refused = wired(guard=guard, address="192.0.2.1")
-        _, other = wired(guard=guard, address="192.0.2.2")
+        first, _ = connection_without_peer(guard=guard, address="192.0.2.1")
+        connection_without_peer(guard=guard, address="192.0.2.1")
+        third, refused = connection_without_peer(guard=guard, address="192.0.2.1")
+        _, other = connection_without_peer(guard=guard, address="192.0.2.2")
         assert refused.written[0].startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         assert b'"code":"too_many_connections"' in refused.written[0]
         assert refused.is_closing()
         assert other.written == []
         third.connection_lost(None)
-        _, refused = wired(guard=guard, address="192.0.2.1")
+        _, refused = connection_without_peer(guard=guard, address="192.0.2.1")
         assert refused.is_closing()
         first.connection_lost(ConnectionResetError())
-        _, taken = wired(guard=guard, address="192.0.2.1")
+        _, taken = connection_without_peer(guard=guard, address="192.0.2.1")
         assert taken.written == []
 
     with caplog.at_level(logging.WARNING, "thriftgate.connections"):

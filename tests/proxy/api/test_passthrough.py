@@ -29,7 +29,7 @@ def whole(head: Head, receipt=RECEIPT) -> Connection:
     return connection
 
 
-def refused(error: ProxyError) -> Connection:
+def refuse(error: ProxyError) -> Connection:
     connection = Connection()
     run_in_instant_time(relay(connection).refuse(error))
     return connection
@@ -178,7 +178,7 @@ def test_a_trailer_is_a_comment_for_those_who_ask():
     ("wait", "seconds", "millis"), [(0.0, "0", "0"), (0.2, "1", "200"), (7.0, "7", "7000")]
 )
 def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis):
-    told = refused(Unready("Full.", code="full", retry_after=wait))
+    told = refuse(Unready("Full.", code="full", retry_after=wait))
 
     assert refusal(told)["code"] == "full"
     assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (seconds, millis)
@@ -186,7 +186,7 @@ def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis
 
 
 def test_an_error_that_would_repeat_is_not_worth_a_retry():
-    told = refused(CallerError("Mend it.", code="bad", param="model"))
+    told = refuse(CallerError("Mend it.", code="bad", param="model"))
 
     assert (told.status, refusal(told)["param"]) == (400, "model")
     assert told.headers["x-should-retry"] == "false"
@@ -198,7 +198,7 @@ def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
     error = UpstreamError("Slow down.", status=429, code="slow", retryable=True, retry_after=7.0)
     error.should_retry = word
     error.headers = {"x-ratelimit-remaining-tokens": "0"}
-    headers = refused(error).headers
+    headers = refuse(error).headers
 
     assert headers.get("x-should-retry") == told
     assert headers["x-ratelimit-remaining-tokens"] == "0"

@@ -259,7 +259,7 @@ def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
     assert caught.value.code == "not_found"
 
 
-def received(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
+def read_request_body(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
     with BodyMemoryLimit(each=limit, all_together=limit).reserve() as claim:
         return run_in_instant_time(read_body(connection.receive, length, claim))
 
@@ -268,13 +268,13 @@ def received(connection: Connection, *, length: int = 0, limit: int = 10) -> byt
 def test_a_body_is_put_together_up_to_the_limit(pieces):
     whole = b"".join(pieces)
 
-    assert received(Connection(pieces), length=len(whole)) == whole
+    assert read_request_body(Connection(pieces), length=len(whole)) == whole
 
 
 def test_a_body_announced_too_large_is_not_read():
     connection = Connection([b"x" * 11])
     with refusing(413, match="over 10 bytes"):
-        received(connection, length=11)
+        read_request_body(connection, length=11)
 
     assert asyncio.run(connection.receive())["body"] == b"x" * 11
 
@@ -282,7 +282,7 @@ def test_a_body_announced_too_large_is_not_read():
 @pytest.mark.parametrize("pieces", [[b"x" * 11], [b"x" * 11, None], [b"x" * 10, b"x", None]])
 def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
     with refusing(413) as caught:
-        received(Connection(pieces))
+        read_request_body(Connection(pieces))
 
     assert caught.value.code == "body_too_large"
 
@@ -325,7 +325,7 @@ class DisconnectingCaller(Connection):
 )
 def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
     with pytest.raises(ClientDisconnected):
-        received(connection)
+        read_request_body(connection)
 
 
 def test_a_missing_key_and_a_bad_one_are_kept_apart():

@@ -15,7 +15,7 @@ from tests.proxy.api.server_fixtures import (
     MAY_NOT,
     ONE,
     SAYS,
-    asked,
+    head_for,
     length,
     listening,
     speaking,
@@ -24,43 +24,43 @@ from tests.proxy.api.server_fixtures import (
 
 pytestmark = pytest.mark.anyio
 TALKS: dict[str, Sequence[bytes]] = {
-    **{f"what the app says at {path}": [asked(path, CLOSE)] for path in SAYS},
-    **{f"HEAD of {path}": [asked(path, CLOSE, method="HEAD")] for path in ("/plain", "/chunks")},
-    "the whole scope": [asked("/a%20b/%C3%A9?q=%20&r", "X-Upper: \xe9 y", CLOSE)],
-    "another form of address": [asked("http://us/heard?q", CLOSE)],
+    **{f"what the app says at {path}": [head_for(path, CLOSE)] for path in SAYS},
+    **{f"HEAD of {path}": [head_for(path, CLOSE, method="HEAD")] for path in ("/plain", "/chunks")},
+    "the whole scope": [head_for("/a%20b/%C3%A9?q=%20&r", "X-Upper: \xe9 y", CLOSE)],
+    "another form of address": [head_for("http://us/heard?q", CLOSE)],
     "kept alive": [ONE, ONE, LAST],
-    "one after the other in one write": [ONE + asked("/chunks") + asked("/heard") + LAST],
-    "a body": [asked("/b", "content-length: 5", CLOSE, method="POST"), b"he", b"llo"],
-    "a body with its head": [asked("/b", "content-length: 5", CLOSE, method="POST") + b"hello"],
+    "one after the other in one write": [ONE + head_for("/chunks") + head_for("/heard") + LAST],
+    "a body": [head_for("/b", "content-length: 5", CLOSE, method="POST"), b"he", b"llo"],
+    "a body with its head": [head_for("/b", "content-length: 5", CLOSE, method="POST") + b"hello"],
     "a body that nobody reads": [
-        asked("/plain", "content-length: 5", method="POST") + b"he", b"llo" + LAST,
+        head_for("/plain", "content-length: 5", method="POST") + b"he", b"llo" + LAST,
     ],
     "a body in chunks": [
-        asked("/b", "transfer-encoding: chunked", CLOSE, method="POST"),
+        head_for("/b", "transfer-encoding: chunked", CLOSE, method="POST"),
         b"2\r\nhe\r\n3;x=y\r\nllo\r\n", b"0\r\n\r\n",
     ],
     "bodies in a pipeline": [
-        asked("/b", "content-length: 2", method="POST") + b"he"
-        + asked("/c", "content-length: 3", method="POST") + b"llo" + LAST,
+        head_for("/b", "content-length: 2", method="POST") + b"he"
+        + head_for("/c", "content-length: 3", method="POST") + b"llo" + LAST,
     ],
-    "HTTP/1.0": [asked("/plain", version="1.0")],
-    "HTTP/1.0 in pieces": [asked("/chunks", version="1.0")],
-    "HTTP/1.0 that would stay": [asked("/plain", "connection: keep-alive", version="1.0")],
+    "HTTP/1.0": [head_for("/plain", version="1.0")],
+    "HTTP/1.0 in pieces": [head_for("/chunks", version="1.0")],
+    "HTTP/1.0 that would stay": [head_for("/plain", "connection: keep-alive", version="1.0")],
     "a wait for 100": [
-        asked("/b", "expect: 100-Continue", "content-length: 2", CLOSE, method="POST"), b"he",
+        head_for("/b", "expect: 100-Continue", "content-length: 2", CLOSE, method="POST"), b"he",
     ],
     "a wait for 100 that ends otherwise": [
-        asked("/plain", "expect: 100-continue", "content-length: 2", CLOSE, method="POST"),
+        head_for("/plain", "expect: 100-continue", "content-length: 2", CLOSE, method="POST"),
     ],
-    "an upgrade": [asked("/plain", "connection: upgrade, close", "upgrade: websocket")],
+    "an upgrade": [head_for("/plain", "connection: upgrade, close", "upgrade: websocket")],
     "what is no HTTP": [b"HELO us\r\n\r\n"],
-    "no address": [asked("us:443", method="CONNECT")],
-    "a length that is none": [asked("/b", "content-length: five", method="POST")],
-    "two lengths": [asked("/b", "content-length: 5", "content-length: 6", method="POST")],
+    "no address": [head_for("us:443", method="CONNECT")],
+    "a length that is none": [head_for("/b", "content-length: five", method="POST")],
+    "two lengths": [head_for("/b", "content-length: 5", "content-length: 6", method="POST")],
     "a length and chunks": [
-        asked("/b", "content-length: 5", "transfer-encoding: chunked", method="POST"),
+        head_for("/b", "content-length: 5", "transfer-encoding: chunked", method="POST"),
     ],
-    "what is no chunk": [asked("/b", "transfer-encoding: chunked", method="POST") + b"five\r\n"],
+    "what is no chunk": [head_for("/b", "transfer-encoding: chunked", method="POST") + b"five\r\n"],
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ async def test_ours_says_what_uvicorn_says(talk: str) -> None:
 @pytest.mark.parametrize("path", MAY_NOT)
 async def test_headers_that_the_app_may_not_send_are_not_sent(path: str) -> None:
     async with listening(speaking) as place:
-        assert await place.said(asked(path)) == b""
+        assert await place.said(head_for(path)) == b""
 
 
 async def test_an_app_that_fails_after_its_head_ends_the_connection() -> None:
@@ -105,7 +105,7 @@ async def test_trailers_are_for_nobody() -> None:
     chunks = b"2\r\nhe\r\n0\r\nx-late: yes\r\n\r\n"
     async with listening(speaking) as place:
         said = await place.said(
-            asked("/b", "transfer-encoding: chunked", CLOSE, method="POST") + chunks
+            head_for("/b", "transfer-encoding: chunked", CLOSE, method="POST") + chunks
         )
 
     assert said.endswith(b"\nhe")
@@ -119,7 +119,7 @@ async def test_trailers_are_for_nobody() -> None:
 )
 async def test_a_head_without_end_is_refused(opening: bytes) -> None:
     filling = b"x: y\r\n" if opening.endswith(b"\n") else b"xxxxxx"
-    async with listening(speaking) as place, place.connected() as (reader, writer):
+    async with listening(speaking) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
         writer.write(opening + filling * 12_000)
@@ -134,14 +134,14 @@ async def test_a_first_head_without_end_is_refused() -> None:
 
 
 async def test_trailers_without_end_end_the_connection() -> None:
-    opening = asked("/b", "transfer-encoding: chunked", method="POST") + b"2\r\nhe\r\n0\r\nx: "
+    opening = head_for("/b", "transfer-encoding: chunked", method="POST") + b"2\r\nhe\r\n0\r\nx: "
     async with listening(speaking) as place:
         assert await place.said(opening, b"x" * 70_000) == b""
 
 
 async def test_a_large_head_with_an_end_is_read() -> None:
     async with listening(speaking) as place:
-        said = await place.said(asked("/heard", "x-large: " + "x" * 50_000, CLOSE))
+        said = await place.said(head_for("/heard", "x-large: " + "x" * 50_000, CLOSE))
 
     assert said.count(b"x" * 50_000) == 1
 
@@ -160,7 +160,7 @@ H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: A
 async def test_a_wish_for_another_protocol_is_passed_over(
     wish: Sequence[str], framing: str, sent: bytes
 ) -> None:
-    head = asked("/b?q", *wish, "x-kept: 1", framing, method="POST")
+    head = head_for("/b?q", *wish, "x-kept: 1", framing, method="POST")
     whole = head + sent
     async with listening(speaking) as place:
         for pieces in ([whole], [whole[:40], whole[40:]], [head, sent], [whole[:-9], whole[-9:]]):
@@ -171,7 +171,7 @@ async def test_a_wish_for_another_protocol_is_passed_over(
 
 
 async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
-    wishing = asked("/b", *H2C, "content-length: 2", method="POST") + b"he"
+    wishing = head_for("/b", *H2C, "content-length: 2", method="POST") + b"he"
     async with listening(speaking) as place:
         said = await place.said(wishing * 50 + LAST)
 
@@ -180,9 +180,9 @@ async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
 
 
 async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
-    body = asked("/b", *H2C)
+    body = head_for("/b", *H2C)
     async with listening(speaking) as place:
-        head = asked("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
+        head = head_for("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
         said = await place.said(head + body)
 
     assert said.endswith(body)
@@ -191,7 +191,7 @@ async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
 async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> None:
     async with listening(speaking) as place:
         said = await place.said(
-            asked("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
+            head_for("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
         )
 
     assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -199,7 +199,7 @@ async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> 
 
 async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_answered() -> None:
     async with listening(speaking) as place:
-        said = await place.said(ONE + asked("/chunks") + b"no words\r\n\r\n")
+        said = await place.said(ONE + head_for("/chunks") + b"no words\r\n\r\n")
 
     ok, chunks, refused = said.split(b"HTTP/1.1 ")[1:]
     assert ok.endswith(b"\r\n\r\nok")
@@ -210,6 +210,6 @@ async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_ans
 @pytest.mark.parametrize("wish", [(), H2C])
 async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
     async with listening(speaking) as place:
-        said = await place.said(asked("http://us/plain", *wish, CLOSE, method="CONNECT"))
+        said = await place.said(head_for("http://us/plain", *wish, CLOSE, method="CONNECT"))
 
     assert said.startswith(b"HTTP/1.1 ")

@@ -11,14 +11,14 @@ from tests.fakes.clock import run_in_instant_time
 from tests.proxy.api.server_fixtures import (
     LAST,
     ONE,
-    asked,
+    connection_without_peer,
+    head_for,
     length,
     listening,
     part,
     speaking,
     start,
     turns,
-    wired,
 )
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ class Seen:
                 return
             await self.go.wait()
 
-    async def seen(self) -> None:
+    async def wait_for_news(self) -> None:
         await asyncio.wait_for(self.news.wait(), 20)
         self.news.clear()
 
@@ -49,10 +49,10 @@ async def test_a_caller_that_hangs_up_midway_is_noticed() -> None:
     app = Seen()
     app.go.set()
     async with listening(app.app) as place:
-        async with place.connected() as (_, writer):
-            writer.write(asked("/b", "content-length: 5", method="POST") + b"he")
-            await app.seen()
-        await app.seen()
+        async with place.connect() as (_, writer):
+            writer.write(head_for("/b", "content-length: 5", method="POST") + b"he")
+            await app.wait_for_news()
+        await app.wait_for_news()
 
     assert [m["type"] for m in app.messages] == ["http.request", "http.disconnect"]
     assert app.messages[0]["body"] == b"he"
@@ -62,29 +62,29 @@ async def test_a_caller_that_hangs_up_midway_is_noticed() -> None:
 async def test_a_caller_that_hangs_up_with_a_request_waiting_is_noticed_by_the_one_before() -> None:
     app = Seen()
     async with listening(app.app) as place:
-        async with place.connected() as (_, writer):
-            writer.write(asked("/b", "content-length: 2", method="POST") + b"he" + ONE)
-            await app.seen()
+        async with place.connect() as (_, writer):
+            writer.write(head_for("/b", "content-length: 2", method="POST") + b"he" + ONE)
+            await app.wait_for_news()
         await turns()
         app.go.set()
-        await app.seen()
+        await app.wait_for_news()
 
     assert [m["type"] for m in app.messages] == ["http.request", "http.disconnect"]
 
 
 async def test_pieces_that_came_meanwhile_are_received_as_one() -> None:
     app = Seen()
-    async with listening(app.app) as place, place.connected() as (_, writer):
-        writer.write(asked("/b", "content-length: 6", method="POST") + b"he")
-        await app.seen()
+    async with listening(app.app) as place, place.connect() as (_, writer):
+        writer.write(head_for("/b", "content-length: 6", method="POST") + b"he")
+        await app.wait_for_news()
         writer.write(b"l")
         await turns()
         writer.write(b"lo!")
         await turns()
         app.go.set()
-        await app.seen()
+        await app.wait_for_news()
         while app.messages[-1]["more_body"]:
-            await app.seen()
+            await app.wait_for_news()
 
     assert b"".join(message["body"] for message in app.messages[:-1]) + app.messages[-1].get(
         "body", b""
@@ -102,7 +102,7 @@ async def test_messages_to_a_disconnected_caller_go_nowhere() -> None:
         left.set()
 
     async with listening(app) as place:
-        async with place.connected() as (_, writer):
+        async with place.connect() as (_, writer):
             writer.write(ONE)
             await turns()
         await asyncio.wait_for(left.wait(), 20)
@@ -127,16 +127,16 @@ async def test_after_its_answer_an_app_hears_the_caller_no_more() -> None:
 async def test_a_large_body_waits_until_it_is_read() -> None:
     app = Seen()
     size = 40_000_000
-    async with listening(app.app) as place, place.connected() as (_, writer):
-        writer.write(asked("/b", f"content-length: {size}", method="POST") + b"x" * size)
-        await app.seen()
+    async with listening(app.app) as place, place.connect() as (_, writer):
+        writer.write(head_for("/b", f"content-length: {size}", method="POST") + b"x" * size)
+        await app.wait_for_news()
         for _ in range(2000):
             await asyncio.sleep(0)
         (connection,) = place.state.connections
         held = len(connection.cycle.body)  # type: ignore[union-attr]
         app.go.set()
         while sum(len(message["body"]) for message in app.messages) < size:
-            await app.seen()
+            await app.wait_for_news()
 
     assert 65_536 < held < 2_000_000
 
@@ -153,7 +153,7 @@ async def test_a_slow_caller_holds_the_app_back() -> None:
             sent += 1
         await send(part(piece))
 
-    async with listening(app) as place, place.connected() as (reader, writer):
+    async with listening(app) as place, place.connect() as (reader, writer):
         writer.write(LAST)
         for _ in range(2000):
             await asyncio.sleep(0)
@@ -166,7 +166,7 @@ async def test_a_slow_caller_holds_the_app_back() -> None:
 
 def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
     async def work() -> None:
-        calls, wire = wired(keep_alive=30)
+        calls, wire = connection_without_peer(keep_alive=30)
         for _ in range(4):
             calls.data_received(ONE)
             await asyncio.sleep(20)
@@ -179,7 +179,7 @@ def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
 
 def test_a_connection_is_kept_while_a_request_arrives() -> None:
     async def work() -> None:
-        calls, wire = wired(keep_alive=30)
+        calls, wire = connection_without_peer(keep_alive=30)
         calls.data_received(ONE)
         await asyncio.sleep(29)
         calls.data_received(ONE[:9])
@@ -195,7 +195,7 @@ def test_a_connection_is_kept_while_a_request_arrives() -> None:
 
 
 async def test_a_connection_that_is_idle_for_too_long_is_closed() -> None:
-    async with listening(speaking, keep_alive=0) as place, place.connected() as (reader, writer):
+    async with listening(speaking, keep_alive=0) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         assert (await asyncio.wait_for(reader.read(), 20)).endswith(b"ok")
 
@@ -209,7 +209,7 @@ async def test_a_server_that_stops_lets_a_call_end_and_takes_no_other() -> None:
         await send(start(200, length(2)))
         await send(part(b"ok"))
 
-    async with listening(app) as place, place.connected() as (reader, writer):
+    async with listening(app) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         await begun.wait()
         for connection in place.state.connections:
@@ -222,7 +222,7 @@ async def test_a_server_that_stops_lets_a_call_end_and_takes_no_other() -> None:
 
 
 async def test_a_server_that_stops_hangs_up_on_who_asks_nothing() -> None:
-    async with listening(speaking) as place, place.connected() as (reader, writer):
+    async with listening(speaking) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         await reader.readuntil(b"ok")
         for connection in list(place.state.connections):
@@ -239,7 +239,7 @@ async def test_a_call_that_is_cancelled_before_its_body_left_ends_the_connection
         begun.set()
         await receive()
 
-    async with listening(app) as place, place.connected() as (reader, writer):
+    async with listening(app) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         await begun.wait()
         for task in place.state.tasks:
@@ -256,7 +256,7 @@ def test_a_head_leaves_with_the_first_piece_behind_it_in_one_write():
         await send(part(b"cd"))
 
     async def work() -> None:
-        calls, wire = wired(app=app)
+        calls, wire = connection_without_peer(app=app)
         calls.data_received(ONE)
         await turns()
         assert [each[-4:] for each in wire.written] == [b"\r\nab", b"cd"]
@@ -271,7 +271,7 @@ def test_a_head_whose_body_takes_its_time_leaves_at_once():
         await send(part(b"ok"))
 
     async def work() -> None:
-        calls, wire = wired(app=app)
+        calls, wire = connection_without_peer(app=app)
         calls.data_received(ONE)
         await asyncio.sleep(0.5)
         assert [each[:15] for each in wire.written] == [b"HTTP/1.1 200 OK"]
@@ -289,7 +289,7 @@ def test_a_large_piece_is_not_copied_behind_its_head():
         await send(part(body))
 
     async def work() -> None:
-        calls, wire = wired(app=app)
+        calls, wire = connection_without_peer(app=app)
         calls.data_received(ONE)
         await turns()
         assert wire.written[0].endswith(b"\r\n\r\n")

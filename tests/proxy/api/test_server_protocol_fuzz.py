@@ -88,7 +88,7 @@ def requests(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
-def spoiled(draw: st.DrawFn) -> bytes:
+def corrupt_requests(draw: st.DrawFn) -> bytes:
     """Requests in which some bytes are others, gone, doubled, or more."""
     raw = bytearray(b"".join(draw(st.lists(requests(), min_size=1, max_size=3))))
     for _ in range(draw(st.integers(1, 4))):
@@ -99,7 +99,7 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return bytes(raw)
 
 
-def cut(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
+def split_at(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
     edges = [0, *sorted({each % (len(raw) + 1) for each in cuts}), len(raw)]
     return [raw[a:b] for a, b in pairwise(edges) if b > a]
 
@@ -198,7 +198,7 @@ def after_chunks(rest: bytes, *, is_closed: bool) -> bytes:
 @examples(30)
 @given(st.lists(requests(), min_size=1, max_size=4), CUTS)
 def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cut(asked, cuts):
-    pieces = cut(b"".join(asked), cuts)
+    pieces = split_at(b"".join(asked), cuts)
     ours, theirs = (
         asyncio.run(said(protocol, pieces)) for protocol in (ServerProtocol, HttpToolsProtocol)
     )
@@ -209,13 +209,13 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
 
 @pytest.mark.slow
 @examples(75)
-@given(SPOKEN | spoiled(), CUTS, st.integers(0, 2))
+@given(SPOKEN | corrupt_requests(), CUTS, st.integers(0, 2))
 @example(b"GET /plain HTTP/1.1\r\nhost: us\r\n\r\n" * 40, [], 0)
 @example(b"GET /plain HTTP/1.1\r\n\r\nGET /pieces HTTP/1.1\r\n\r\nno words\r\n\r\n", [], 0)
 @example(b"POST /chunks HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\0\r\n\r\n", [52, 53], 1)
 @example(b"GET /chunks HTTP/1.1\r\n\r\nno words\r\n\r\n", [24, 26], 2)
 def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, slow):
-    told, asked = asyncio.run(said(ServerProtocol, cut(raw, cuts), slow=slow))
+    told, asked = asyncio.run(said(ServerProtocol, split_at(raw, cuts), slow=slow))
     found = answers(told, asked)
 
     assert len(found) <= len(asked) + 1  # one more for what is no request
@@ -240,8 +240,8 @@ def test_a_head_without_end_is_refused_in_bounds(opening, name, size):
 
 
 @examples(20)
-@given(spoiled(), CUTS, st.integers(0, 500))
+@given(corrupt_requests(), CUTS, st.integers(0, 500))
 def test_a_caller_that_leaves_at_any_byte_leaves_nothing_running(raw, cuts, end):
-    told, asked = asyncio.run(said(ServerProtocol, cut(raw[: end % len(raw)], cuts)))
+    told, asked = asyncio.run(said(ServerProtocol, split_at(raw[: end % len(raw)], cuts)))
 
     assert len(answers(told, asked)) <= len(asked) + 1

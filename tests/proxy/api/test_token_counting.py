@@ -19,7 +19,7 @@ from tests.fakes.upstream import FakeTransport
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "How long is this?"}]}
 
 
-def counted(asked: Call, kind: str = "openai") -> tuple[bool, FakeCaller, FakeLedger]:
+def answer_count(asked: Call, kind: str = "openai") -> tuple[bool, FakeCaller, FakeLedger]:
     """Return whether the call is answered, what its caller got, and what the ledger holds."""
     caller = FakeCaller()
     deps, ledger = fake_dependencies(FakeTransport([]), route("up", kind=kind))
@@ -37,7 +37,7 @@ def count_call(body: object = ASKED, **fields: object) -> Call:
 
 
 def test_a_prompt_is_counted_and_its_receipt_has_no_usage() -> None:
-    is_answered, caller, ledger = counted(count_call())
+    is_answered, caller, ledger = answer_count(count_call())
     (receipt,) = ledger.receipts
 
     assert is_answered
@@ -60,11 +60,11 @@ def test_a_prompt_is_counted_and_its_receipt_has_no_usage() -> None:
     ids=["its provider counts", "another method", "another path"],
 )
 def test_other_calls_are_left_to_the_pipeline(asked: Call, kind: str) -> None:
-    is_answered, caller, ledger = counted(asked, kind)
+    is_answered, caller, ledger = answer_count(asked, kind)
 
     assert (is_answered, caller.pieces, ledger.receipts) == (False, [], [])
 
 
 def test_a_call_that_cannot_be_said_to_the_model_is_refused_with_the_fix() -> None:
     with refusing(400, match="container"):
-        counted(count_call({**ASKED, "container": "c"}))
+        answer_count(count_call({**ASKED, "container": "c"}))

@@ -53,7 +53,7 @@ def call(
     return served
 
 
-def written(served: Served) -> int:
+def written_tokens(served: Served) -> int:
     return sum(served.written.values())
 
 

@@ -12,7 +12,7 @@ from proxy.caches.anthropic_breakpoint import (
     lookback_blocks,
 )
 from proxy.caches.port import CachedPrompt, TokenBlock, Ttl
-from tests.proxy.caches.prompts import block, call, prompt, written
+from tests.proxy.caches.prompts import block, call, prompt, written_tokens
 
 SMALL = AnthropicRules(least=1)
 
@@ -87,7 +87,7 @@ def test_2_1_the_lookup_finds_earlier_writes_and_not_stable_content() -> None:
         changing = block(f"date{n}", 10, message=9, mark="5m")
         served = call(cache, prompt(*talk(5).blocks, changing))
 
-        assert (served.read, written(served)) == (0, 510)
+        assert (served.read, written_tokens(served)) == (0, 510)
 
 
 def test_2_1_a_miss_rewrites_everything_up_to_the_mark() -> None:
@@ -96,7 +96,7 @@ def test_2_1_a_miss_rewrites_everything_up_to_the_mark() -> None:
     changed = prompt(block("other", 100), *talk(5, 5, start=1).blocks)
     served = call(cache, changed)
 
-    assert (served.read, written(served)) == (0, 500)
+    assert (served.read, written_tokens(served)) == (0, 500)
 
 
 def test_2_1_writes_happen_at_marks_only() -> None:
@@ -145,7 +145,7 @@ def test_2_1_parallel_calls_all_pay_until_the_first_answer_has_begun() -> None:
     fan_out = [cache.serve(asked, 0) for _ in range(4)]
     cache.begin_answer(asked, 1)
 
-    assert [written(served) for served in fan_out] == [1_000] * 4
+    assert [written_tokens(served) for served in fan_out] == [1_000] * 4
     assert cache.serve(asked, 2).read == 1_000
 
 
@@ -183,7 +183,7 @@ def test_2_1_a_mark_with_a_longer_ttl_stands_first() -> None:
 
 
 def test_2_1_four_blocks_can_be_marked_and_not_five() -> None:
-    assert written(AnthropicBreakpoints(SMALL).serve(talk(5, 1, 2, 3, 4), 0)) == 400
+    assert written_tokens(AnthropicBreakpoints(SMALL).serve(talk(5, 1, 2, 3, 4), 0)) == 400
     with pytest.raises(ValueError, match="5 blocks are marked; at most 4"):
         AnthropicBreakpoints(SMALL).serve(talk(5, 1, 2, 3, 4, 5), 0)
 
@@ -202,15 +202,15 @@ def test_2_1_thinking_and_empty_texts_cannot_be_marked(unmarkable: TokenBlock) -
 
 
 def test_2_1_thinking_is_cached_inside_a_prefix() -> None:
-    def asked(thought: str) -> CachedPrompt:
+    def prompt_with(thought: str) -> CachedPrompt:
         inner = block(thought, 50, role="assistant", message=1, kind="thinking")
         return prompt(block("a", 100), inner, block("b", 100, message=2, mark="5m"))
 
     cache = AnthropicBreakpoints(SMALL)
-    call(cache, asked("deep"))
+    call(cache, prompt_with("deep"))
 
-    assert probe(cache, asked("deep")) == 250
-    assert probe(cache, asked("shallow")) == 0
+    assert probe(cache, prompt_with("deep")) == 250
+    assert probe(cache, prompt_with("shallow")) == 0
 
 
 def test_2_1_only_5m_and_1h_are_lifetimes() -> None:
@@ -254,7 +254,7 @@ def test_2_2_a_short_hour_mark_does_not_make_later_tokens_an_hour_write() -> Non
     ("changed", "kept"), [("tools", 0), ("system", 1_000), ("messages", 2_000), ("nothing", 3_000)]
 )
 def test_2_4_a_change_invalidates_its_level_and_all_later(changed: str, kept: int) -> None:
-    def asked(changed: str) -> CachedPrompt:
+    def prompt_with(changed: str) -> CachedPrompt:
         def name(level: str) -> str:
             return f"new {level}" if level == changed else level
 
@@ -265,9 +265,9 @@ def test_2_4_a_change_invalidates_its_level_and_all_later(changed: str, kept: in
         )
 
     cache = AnthropicBreakpoints(SMALL)
-    call(cache, asked("nothing"))
+    call(cache, prompt_with("nothing"))
 
-    assert probe(cache, asked(changed)) == kept
+    assert probe(cache, prompt_with(changed)) == kept
 
 
 def test_2_1_workspaces_do_not_share() -> None:

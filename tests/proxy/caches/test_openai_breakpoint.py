@@ -11,7 +11,7 @@ from proxy.caches.openai_breakpoint import (
     implicit_breakpoints,
 )
 from proxy.caches.port import CachedPrompt, TokenBlock
-from tests.proxy.caches.prompts import block, call, prompt, users, written
+from tests.proxy.caches.prompts import block, call, prompt, users, written_tokens
 
 SMALL = OpenAIBreakpointRules(least=1)
 
@@ -52,7 +52,7 @@ def test_1_2_gotcha_1_marking_the_stable_part_makes_it_hit() -> None:
 
 
 def test_1_2_gotcha_1_litellm_writes_6001_then_reads_exactly_6001_of_7521() -> None:
-    def asked(question: str) -> CachedPrompt:
+    def prompt_with(question: str) -> CachedPrompt:
         return prompt(
             block("rules", 6_001, role="developer", mark="30m"),
             block(question, 1_520, message=1),
@@ -60,10 +60,10 @@ def test_1_2_gotcha_1_litellm_writes_6001_then_reads_exactly_6001_of_7521() -> N
         )
 
     cache = OpenAIBreakpoints()
-    first, second = call(cache, asked("q1")), call(cache, asked("q2"))
+    first, second = call(cache, prompt_with("q1")), call(cache, prompt_with("q2"))
 
-    assert (first.read, written(first), first.fresh) == (0, 6_001, 1_520)
-    assert (second.read, written(second), second.fresh) == (6_001, 0, 1_520)
+    assert (first.read, written_tokens(first), first.fresh) == (0, 6_001, 1_520)
+    assert (second.read, written_tokens(second), second.fresh) == (6_001, 0, 1_520)
 
 
 def test_1_2_the_end_of_the_developer_block_is_looked_up_though_not_written() -> None:
@@ -106,15 +106,15 @@ def test_1_2_gotcha_3_moving_from_implicit_to_explicit_misses_once() -> None:
     marked = prompt(block("a", 2_000, mark="30m"), explicit=True)
     moved, again = call(cache, marked), call(cache, marked)
 
-    assert (moved.read, written(moved)) == (0, 2_000)
-    assert (again.read, written(again)) == (2_000, 0)
+    assert (moved.read, written_tokens(moved)) == (0, 2_000)
+    assert (again.read, written_tokens(again)) == (2_000, 0)
 
 
 def test_1_2_gotcha_5_explicit_mode_without_marks_caches_nothing_and_costs_nothing() -> None:
     cache = OpenAIBreakpoints()
     once = prompt(block("a", 5_000), explicit=True)
 
-    assert written(call(cache, once)) == 0
+    assert written_tokens(call(cache, once)) == 0
     assert call(cache, once).read == 0
     assert len(cache) == 0
 
@@ -135,8 +135,8 @@ def test_1_2_implicit_mode_writes_the_latest_three_marks_and_explicit_mode_four(
 def test_1_2_no_breakpoint_stands_below_1024_visible_tokens() -> None:
     cache = OpenAIBreakpoints()
 
-    assert written(call(cache, users(("a", 1_023)))) == 0
-    assert written(call(cache, users(("a", 1_024)))) == 1_024
+    assert written_tokens(call(cache, users(("a", 1_023)))) == 0
+    assert written_tokens(call(cache, users(("a", 1_024)))) == 1_024
     assert call(cache, users(("a", 1_024))).read == 1_024
 
 
@@ -144,7 +144,7 @@ def test_1_2_a_mark_below_1024_in_a_long_prompt_is_not_written() -> None:
     cache = OpenAIBreakpoints()
     asked = prompt(block("a", 1_000, mark="30m"), block("b", 9_000, message=1), explicit=True)
 
-    assert written(call(cache, asked)) == 0
+    assert written_tokens(call(cache, asked)) == 0
 
 
 def test_1_2_what_is_read_ends_exactly_at_the_breakpoint() -> None:
@@ -175,7 +175,7 @@ def test_1_2_an_entry_lives_for_its_ttl_since_the_last_write_or_reuse(
 
 
 def test_1_2_a_read_refreshes_the_shorter_breakpoints_of_the_prompt_too() -> None:
-    def asked(question: str, now: int) -> int:
+    def read_tokens(question: str, now: int) -> int:
         return call(
             cache,
             prompt(
@@ -187,10 +187,10 @@ def test_1_2_a_read_refreshes_the_shorter_breakpoints_of_the_prompt_too() -> Non
         ).read
 
     cache = OpenAIBreakpoints()
-    asked("q1", 0)
+    read_tokens("q1", 0)
 
-    assert asked("q1", 1_500) == 4_000
-    assert asked("q2", 3_000) == 2_000
+    assert read_tokens("q1", 1_500) == 4_000
+    assert read_tokens("q2", 3_000) == 2_000
 
 
 def test_1_2_the_call_s_ttl_is_the_implicit_breakpoint_s() -> None:
@@ -341,7 +341,7 @@ def test_an_entry_that_was_dropped_before_its_answer_began_stays_dropped() -> No
 def test_1_2_a_mark_at_exactly_1024_tokens_is_written() -> None:
     asked = prompt(block("a", 1_024, mark="30m"), explicit=True)
 
-    assert written(call(OpenAIBreakpoints(), asked)) == 1_024
+    assert written_tokens(call(OpenAIBreakpoints(), asked)) == 1_024
 
 
 def test_1_2_a_user_message_of_two_blocks_ends_with_its_second_one() -> None:

@@ -24,7 +24,15 @@ from proxy.caches.prefix_unit import PrefixUnitRules as UnitRules
 from proxy.caches.prefix_unit import PrefixUnits
 from proxy.caches.slots import ServerSlots, SlotRules
 from tests.examples import examples
-from tests.proxy.caches.prompts import block, call, conversations, prompt, tokens, users, written
+from tests.proxy.caches.prompts import (
+    block,
+    call,
+    conversations,
+    prompt,
+    tokens,
+    users,
+    written_tokens,
+)
 
 CACHES: dict[str, Callable[[], Cache]] = {
     "openai breakpoints": OpenAIBreakpoints,
@@ -57,7 +65,7 @@ SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
 }
 
 
-def marked(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
+def as_sent_by_caller(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
     """The prompt as a caller of this cache would send it: Anthropic's marks its last block."""
     return add_automatic_mark(asked) if isinstance(make(), AnthropicBreakpoints) else asked
 
@@ -65,7 +73,7 @@ def marked(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
 def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
     """The cost of a call, where writes are a quarter dearer and reads a tenth."""
     served = call(cache, asked, now)
-    return served.fresh + 1.25 * written(served) + 0.1 * served.read
+    return served.fresh + 1.25 * written_tokens(served) + 0.1 * served.read
 
 
 @pytest.mark.slow
@@ -77,10 +85,10 @@ def test_read_written_and_fresh_tokens_add_up_to_the_prompt(
 ) -> None:
     cache = make()
     for now, talk in enumerate(dialogues):
-        asked = marked(make, talk)
+        asked = as_sent_by_caller(make, talk)
         served = call(cache, asked, now * 10, tokens("answer", 40))
 
-        assert served.read + served.fresh + written(served) == asked.tokens
+        assert served.read + served.fresh + written_tokens(served) == asked.tokens
         assert min(served.read, served.fresh, *served.written.values(), 0) == 0
 
 
@@ -93,8 +101,8 @@ def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
 ) -> None:
     cache = make()
     for now, one in enumerate(before):
-        call(cache, marked(make, one), now)
-    asked = marked(make, talk)
+        call(cache, as_sent_by_caller(make, one), now)
+    asked = as_sent_by_caller(make, talk)
     first = paid(cache, asked, 10)
 
     assert paid(cache, asked, 20) <= first
@@ -105,7 +113,7 @@ def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
 @given(talk=conversations())
 def test_another_scope_or_key_never_hits(make: Callable[[], Cache], talk: CachedPrompt) -> None:
     cache = make()
-    asked = marked(make, talk)
+    asked = as_sent_by_caller(make, talk)
     call(cache, asked, 0)
 
     assert cache.serve(replace(asked, scope="elsewhere"), 10).read == 0
@@ -122,7 +130,7 @@ def test_a_growing_conversation_reads_ever_more(
     reads = []
     for turn in range(len(sizes)):
         talk = users(*((f"turn {n}", size) for n, size in enumerate(sizes[: turn + 1])))
-        reads.append(call(cache, marked(make, talk), now=turn * 10).read)
+        reads.append(call(cache, as_sent_by_caller(make, talk), now=turn * 10).read)
 
     assert reads == sorted(reads)
 
@@ -162,7 +170,7 @@ def test_the_entries_of_a_cache_are_bounded(
 ) -> None:
     cache = make()
     for now, talk in enumerate(dialogues):
-        call(cache, marked(make, talk), now, tokens("answer", 200))
+        call(cache, as_sent_by_caller(make, talk), now, tokens("answer", 200))
 
         assert len(cache) <= most  # type: ignore[arg-type]  # all of these have a length
 

@@ -8,7 +8,7 @@ from proxy.caches.radix import Radix, common_length
 sequences = st.lists(st.integers(0, 2), max_size=12).map(tuple)
 
 
-def shared(one: tuple[int, ...], other: tuple[int, ...], page: int) -> int:
+def common_pages(one: tuple[int, ...], other: tuple[int, ...], page: int) -> int:
     """Whole pages in common, counted the plain way."""
     same = 0
     for left, right in zip(one, other, strict=False):
@@ -22,7 +22,7 @@ def shared(one: tuple[int, ...], other: tuple[int, ...], page: int) -> int:
 def test_common_counts_the_bytes_that_agree(one: bytes, other: bytes, at: int) -> None:
     at = min(at, len(other))
 
-    assert common_length(one, other, at) == shared(tuple(one), tuple(other[at:]), 1)
+    assert common_length(one, other, at) == common_pages(tuple(one), tuple(other[at:]), 1)
     assert common_length(one, one + other) == len(one)
 
 
@@ -34,7 +34,9 @@ def test_a_match_is_the_longest_prefix_of_whole_pages_of_all_that_was_stored(
     tree = Radix(page, 10_000)
     for one in stored:
         tree.insert(b"", token_bytes(one), 0)
-    best = max((shared(one[: len(one) // page * page], asked, page) for one in stored), default=0)
+    best = max(
+        (common_pages(one[: len(one) // page * page], asked, page) for one in stored), default=0
+    )
 
     assert tree.match(b"", token_bytes(asked), 0) == best
 

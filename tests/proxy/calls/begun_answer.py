@@ -15,7 +15,7 @@ async def begun(script: Scripted, *, generates: bool = False) -> UpstreamAnswer:
     return answer
 
 
-async def passed(script: Scripted) -> tuple[UpstreamAnswer, list[bytes]]:
+async def answer_and_pieces(script: Scripted) -> tuple[UpstreamAnswer, list[bytes]]:
     answer = await begun(script)
     pieces = [answer.first_piece]
     while piece := await answer.next():

@@ -50,5 +50,5 @@ def there(kind: str = "openai", region: str = "") -> Route:
     return route("up", upstream=upstream, tariff=TARIFF)
 
 
-def ended(**fields: object) -> AttemptOutcome:
+def attempt_outcome(**fields: object) -> AttemptOutcome:
     return AttemptOutcome(**{"outcome": Outcome.ANSWERED, "status": 200, "usage": USAGE, **fields})  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> At
     return AttemptInfo(call=call(body(**fields)), route=over, notes=notes)
 
 
-def settled(
+def settle(
     made: AttemptInfo,
     *,
     usual: int | None = None,
@@ -155,7 +155,7 @@ def test_the_output_limit_is_what_was_asked_lowered_by_ceilings(fields, notes, l
     [(None, None, 1000), (None, 200, 200), (None, 5000, 1000), (640, 200, 640), (1000, 20, 1000)],
 )
 def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, tokens):
-    made, usage = settled(attempt(max_completion_tokens=1000), held=held, usual=usual)
+    made, usage = settle(attempt(max_completion_tokens=1000), held=held, usual=usual)
 
     assert usage == Usage(input=11, output=tokens)
     assert made.notes == (
@@ -169,15 +169,15 @@ def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, to
 def test_without_a_stated_limit_or_any_answer_it_is_settled_at_a_guess(limit, tokens):
     wide = route("wide", bills_abandoned=True, max_output=limit)
 
-    assert settled(attempt(wide))[1] == Usage(input=11, output=tokens)
+    assert settle(attempt(wide))[1] == Usage(input=11, output=tokens)
 
 
 def test_more_than_expected_that_was_delivered_is_what_counts():
     made = attempt(max_completion_tokens=1000)
     usage = Usage(input=11, output=300, reasoning=100)
 
-    assert settled(made, usual=400, usage=usage) == (made, usage)
-    assert settled(made, usual=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
+    assert settle(made, usual=400, usage=usage) == (made, usage)
+    assert settle(made, usual=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
 
 
 ENDS = event({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})

@@ -44,7 +44,7 @@ from tests.fakes.upstream import (
     billed_and_malformed,
     broken_connection,
 )
-from tests.proxy.api.served_calls import streamed
+from tests.proxy.api.served_calls import streaming_call
 
 ONE = route("one")
 
@@ -67,7 +67,7 @@ def refusing(_: PreparedRequest) -> Admitted:
     raise CallerError("It does not fit.", code="budget_exceeded")
 
 
-def opened(
+def open_attempt(
     *scripts: Scripted | Piece,
     then: Callable[[Attempt, FakeTransport], Coroutine[Any, Any, Any]],
     limits: Admits | None = None,
@@ -80,12 +80,12 @@ def opened(
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(transport, ONE)
         table = replace(table, limits=limits, catalog=two_model_catalog())
-        line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
         table.route_health.health_of(ONE).limit = ConcurrencyLimit(1, 1, 1)
         found = await then(made, transport)
         assert ledger.receipts == []
-        assert told(table).count("ended") == 1
+        assert planning_events(table).count("ended") == 1
         limit = table.route_health.health_of(ONE).limit
         assert limit is not None
         assert limit.in_flight == 0
@@ -95,7 +95,7 @@ def opened(
     return run_in_instant_time(work())
 
 
-def told(table: Dependencies) -> list[str]:
+def planning_events(table: Dependencies) -> list[str]:
     assert isinstance(table.planning, NoPlanning)
     return table.planning.told
 
@@ -110,13 +110,13 @@ async def run(
 
 
 def test_an_answer_is_brought_to_its_first_content():
-    made, failure = opened(stream(After(3.0, STREAM)), then=run)
+    made, failure = open_attempt(stream(After(3.0, STREAM)), then=run)
 
     assert failure is None
     assert made.answer is not None
     assert (made.was_sent, made.was_accepted) == (True, True)
     assert made.context.timeline.ttft == pytest.approx(3.0)
-    assert told(made.context.deps) == ["planned", "begun", "ended"]
+    assert planning_events(made.context.deps) == ["planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_an_answer_is_brought_to_its_first_content():
     ],
 )
 def test_a_failure_before_that_is_handed_back(script, code, was_accepted):
-    made, failure = opened(script, then=run)
+    made, failure = open_attempt(script, then=run)
 
     assert failure.code == code
     assert made.was_accepted is was_accepted
@@ -141,19 +141,19 @@ def test_a_failure_before_that_is_handed_back(script, code, was_accepted):
 
 
 def test_a_refused_attempt_was_never_sent():
-    async def refused(made: Attempt, transport: FakeTransport) -> Attempt:
+    async def expect_refusal(made: Attempt, transport: FakeTransport) -> Attempt:
         with pytest.raises(CallerError) as caught:
             await begin(made)
         made.close(caught.value)
         assert transport.sent == []
         return made
 
-    assert opened(then=refused, limits=Admits(refusing)).was_sent is False
+    assert open_attempt(then=expect_refusal, limits=Admits(refusing)).was_sent is False
 
 
 def test_an_attempt_over_its_ceiling_names_the_model_that_fits():
     limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
-    _, found = opened(then=run, limits=limits)
+    _, found = open_attempt(then=run, limits=limits)
 
     assert found == CheaperRoute("small", "cheaper")
     assert limits.fits == [True, False]
@@ -165,14 +165,14 @@ def test_a_rerouted_attempt_fits_no_other_model():
         return await run(made, transport)
 
     limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
-    opened(then=stay, limits=limits)
+    open_attempt(then=stay, limits=limits)
 
     assert limits.fits == [False, False]
 
 
 def test_the_caller_is_notified_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
-    made, _ = opened(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
+    made, _ = open_attempt(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
     assert made.info.headers == {"x-left": "1", "x-thriftgate-fallback": "chat: level 1"}
     assert made.info.notes[-1] == "a note"
@@ -180,9 +180,9 @@ def test_the_caller_is_notified_of_its_limits_and_where_it_went():
 
 
 def test_an_unmodified_attempt_is_not_planned_and_still_ended():
-    made, _ = opened(stream(STREAM), then=run, is_resent=True)
+    made, _ = open_attempt(stream(STREAM), then=run, is_resent=True)
 
-    assert told(made.context.deps) == ["begun", "ended"]
+    assert planning_events(made.context.deps) == ["begun", "ended"]
     assert made.info.notes == ("the planned prompt was refused, so it was sent unmodified",)
     assert made.changed_plan is None
     assert made.refused_plan(broken_connection()) is None
@@ -202,7 +202,7 @@ def test_a_cancelled_attempt_leaves_nothing_open(script, was_accepted):
         assert task.cancelled()
         return made
 
-    assert opened(script, then=cancel).was_accepted is was_accepted
+    assert open_attempt(script, then=cancel).was_accepted is was_accepted
 
 
 def test_a_route_that_is_full_is_a_failure_like_another():
@@ -213,7 +213,7 @@ def test_a_route_that_is_full_is_a_failure_like_another():
         lane.release(None, 0, ticks(), ok=True)
         return found
 
-    made, failure = opened(then=full)
+    made, failure = open_attempt(then=full)
 
     assert failure.code == "route_full"
     assert made.was_sent is False
@@ -227,8 +227,8 @@ def test_its_route_is_known_by_how_it_did():
             lanes.record_outcome(ONE, broken_connection(), ticks(), ticks() + n)
         return lanes.health_of(ONE).breaker.state(ticks() + 4)
 
-    assert opened(failing(500), then=fail) is BreakerState.OPEN
-    assert opened(stream(STREAM), then=fail) is BreakerState.CLOSED
+    assert open_attempt(failing(500), then=fail) is BreakerState.OPEN
+    assert open_attempt(stream(STREAM), then=fail) is BreakerState.CLOSED
 
 
 class PlayedTicket:
@@ -265,11 +265,11 @@ class PlayedTicket:
 def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, expected):
     ticket = PlayedTicket()
 
-    async def then(made: Attempt, transport: FakeTransport) -> Attempt:
+    async def begin_on_replica(made: Attempt, transport: FakeTransport) -> Attempt:
         made.choice = msgspec.structs.replace(made.choice, replica=ticket)
         return (await run(made, transport))[0]
 
-    opened(script, then=then)
+    open_attempt(script, then=begin_on_replica)
 
     assert ticket.told[: len(expected)] == expected
     assert len(ticket.told) == len(expected) + ("begun" in expected)
@@ -278,7 +278,7 @@ def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, exp
 def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
     async def work() -> Attempt:
         table, _ = fake_dependencies(FakeTransport([]), ONE)
-        line = CallContext(streamed(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         return Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
 
     made = run_in_instant_time(work())

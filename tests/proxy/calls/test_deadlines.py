@@ -34,7 +34,7 @@ def watching(gone: Leaving, start: TaskStarter) -> CallWatchdog:
     return watch
 
 
-async def watched(gone: Leaving, wait: AwaitedEvent, seconds: float) -> None:
+async def wait_under_watch(gone: Leaving, wait: AwaitedEvent, seconds: float) -> None:
     """A call that takes a hundred seconds, all of them in this wait."""
     with watching(gone, LoopTasks().start) as watch:
         watch.set_deadline(wait, seconds)
@@ -61,7 +61,7 @@ def test_an_instant_call_is_not_watched_at_all():
 
 
 def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
-    async def listened(watches: WatchdogTimer, begins: float, lasts: float) -> float:
+    async def listening_delay(watches: WatchdogTimer, begins: float, lasts: float) -> float:
         """Return when the caller is listened to, in seconds from the start; 0 for never."""
         heard = [0.0]
         before = ticks()
@@ -81,7 +81,7 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
     async def work() -> list[float]:
         watches = WatchdogTimer(LoopTasks().start)
         calls = [(0.0, 1.0), (0.04, 0.02), (0.06, 1.0)]
-        heard = await asyncio.gather(*(listened(watches, *call) for call in calls))
+        heard = await asyncio.gather(*(listening_delay(watches, *call) for call in calls))
         assert pending() == 0
         return heard
 
@@ -92,7 +92,7 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     def full(_work: object) -> asyncio.Task[None]:
         raise RuntimeError("the group is shutting down")
 
-    async def waited(watches: WatchdogTimer, gone: Leaving | None) -> None:
+    async def wait_for_first_byte(watches: WatchdogTimer, gone: Leaving | None) -> None:
         with CallWatchdog(watches) as watch:
             if gone is not None:
                 watch.watch_caller(gone)
@@ -102,7 +102,7 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     async def work() -> Sequence[object]:
         watches = WatchdogTimer(full)
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        calls = (waited(watches, Leaving()), waited(watches, None))
+        calls = (wait_for_first_byte(watches, Leaving()), wait_for_first_byte(watches, None))
         return await asyncio.gather(*calls, return_exceptions=True)
 
     unwatched, watched = run_in_instant_time(work())
@@ -123,7 +123,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
     async def work() -> None:
         before = ticks()
         with pytest.raises(reason):
-            await watched(Leaving(), wait, 5)
+            await wait_under_watch(Leaving(), wait, 5)
         assert ticks() - before == pytest.approx(5.0)
         await asyncio.sleep(0)
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
@@ -158,7 +158,7 @@ def test_nothing_is_late_while_the_call_rests():
 def test_a_caller_that_leaves_ends_the_call():
     async def work() -> None:
         with pytest.raises(ClientDisconnected):
-            await watched(Leaving(4), AwaitedEvent.FIRST_BYTE, 50)
+            await wait_under_watch(Leaving(4), AwaitedEvent.FIRST_BYTE, 50)
 
     run_in_instant_time(work())
 
@@ -207,7 +207,7 @@ def test_no_timer_outlives_a_call_whose_caller_left():
 
 def test_a_cancellation_by_others_is_not_taken_back():
     async def stop() -> None:
-        task = asyncio.ensure_future(watched(Leaving(), AwaitedEvent.FIRST_BYTE, 50))
+        task = asyncio.ensure_future(wait_under_watch(Leaving(), AwaitedEvent.FIRST_BYTE, 50))
         await asyncio.sleep(4)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

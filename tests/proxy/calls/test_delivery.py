@@ -47,7 +47,7 @@ def deliver(
     return asyncio.run(work())
 
 
-def cut(whole: bytes, places: list[int]) -> list[bytes]:
+def split_at(whole: bytes, places: list[int]) -> list[bytes]:
     """The bytes in chunks that end at these places."""
     ends = sorted({place % (len(whole) + 1) for place in places} | {0, len(whole)})
     return [whole[a:b] for a, b in pairwise(ends)]
@@ -58,7 +58,7 @@ cuts = st.lists(st.integers(0, 10_000), max_size=20)
 ends = st.sampled_from(ENDS)
 
 
-def spoken(said: list[str], end: str, *more: bytes) -> bytes:
+def chat_stream(said: list[str], end: str, *more: bytes) -> bytes:
     """A chat stream that says this, with a keep-alive in it."""
     beat = f": beat{end}".encode()
     closing = chunk("", end, reason="stop")
@@ -68,8 +68,8 @@ def spoken(said: list[str], end: str, *more: bytes) -> bytes:
 @pytest.mark.slow
 @given(texts, ends, cuts)
 def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(said, end, places):
-    whole = spoken(said, end, usage_chunk(end), event("[DONE]", end))
-    caller, kept, transport = deliver(call(WANTS), stream(*cut(whole, places)))
+    whole = chat_stream(said, end, usage_chunk(end), event("[DONE]", end))
+    caller, kept, transport = deliver(call(WANTS), stream(*split_at(whole, places)))
 
     assert caller.body == whole
     assert transport.sent[0][1].body == WANTS
@@ -79,10 +79,10 @@ def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(said, end, pla
 @given(texts, ends, cuts)
 def test_a_stream_that_was_asked_for_usage_arrives_without_just_that(said, end, places):
     done = event("[DONE]", end)
-    whole = spoken(said, end, usage_chunk(end), done)
-    caller, kept, _ = deliver(call(STREAMED), stream(*cut(whole, places)))
+    whole = chat_stream(said, end, usage_chunk(end), done)
+    caller, kept, _ = deliver(call(STREAMED), stream(*split_at(whole, places)))
 
-    assert caller.body == spoken(said, end, done)
+    assert caller.body == chat_stream(said, end, done)
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, EXACT, False)
 
 
@@ -136,7 +136,9 @@ MESSAGES = (
 
 @given(cuts)
 def test_a_messages_stream_arrives_as_chat_whatever_its_chunks(places):
-    caller, kept, transport = deliver(call(WANTS), stream(*cut(b"".join(MESSAGES), places)), CLAUDE)
+    caller, kept, transport = deliver(
+        call(WANTS), stream(*split_at(b"".join(MESSAGES), places)), CLAUDE
+    )
 
     sent = json.loads(transport.sent[0][1].body)
     assert transport.sent[0][1].path == "/messages"

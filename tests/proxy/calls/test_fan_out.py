@@ -8,7 +8,7 @@ from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.planned_calls import marked_call
 
 
-async def learned() -> FanOutGate:
+async def trained_gate() -> FanOutGate:
     """One that knows that a first byte takes a second."""
     made = FanOutGate()
     before = await made.wait_for_prefix(marked_call("before", ("others", 10_000)), streamed=True)
@@ -28,7 +28,7 @@ async def waiting(
     many: int,
 ) -> tuple[FanOutGate, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
     """One call that writes, and so many that wait for it."""
-    fanout, began = await learned(), ticks()
+    fanout, began = await trained_gate(), ticks()
     first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)
     others = [
         asyncio.ensure_future(gone(fanout, marked_call(f"{number}"), began))
@@ -68,7 +68,7 @@ def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_wai
 
 def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
     async def work() -> float:
-        fanout, began = await learned(), ticks()
+        fanout, began = await trained_gate(), ticks()
         await fanout.wait_for_prefix(marked_call("first"), streamed=True)
         return (await gone(fanout, marked_call("second"), began))[1]
 
@@ -83,7 +83,7 @@ def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
         return when
 
     async def work() -> list[float]:
-        fanout, began = await learned(), ticks()
+        fanout, began = await trained_gate(), ticks()
         return await asyncio.gather(*(fails(fanout, number, began) for number in range(20)))
 
     went = run_in_instant_time(work())
@@ -93,7 +93,7 @@ def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
 
 def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
     async def work() -> float:
-        fanout, began = await learned(), ticks()
+        fanout, began = await trained_gate(), ticks()
         first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)
         leaves = asyncio.ensure_future(gone(fanout, marked_call("second"), began))
         await asyncio.sleep(0.2)
@@ -109,6 +109,6 @@ def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
 def test_a_call_that_need_not_wait_comes_back_as_it_is():
     async def work() -> bool:
         call = marked_call("first")
-        return await (await learned()).wait_for_prefix(call, streamed=True) is call
+        return await (await trained_gate()).wait_for_prefix(call, streamed=True) is call
 
     assert run_in_instant_time(work())

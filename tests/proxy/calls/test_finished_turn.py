@@ -15,7 +15,7 @@ from tests.fakes.call_dependencies import call, route
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 
 
-def metered(*runs: bytes, bound: int = 4096) -> Meter:
+def meter_of(*runs: bytes, bound: int = 4096) -> Meter:
     meter = Meter(openai_usage, streamed=True, bound=bound)
     for each in runs:
         meter.feed(each)
@@ -23,7 +23,7 @@ def metered(*runs: bytes, bound: int = 4096) -> Meter:
 
 
 def test_a_turn_that_ended_well_has_its_call_and_its_answer():
-    turn = finished_turn(AttemptInfo(call=call(BODY)), metered(chunk("Good "), chunk("day"), DONE))
+    turn = finished_turn(AttemptInfo(call=call(BODY)), meter_of(chunk("Good "), chunk("day"), DONE))
 
     assert turn is not None
     assert turn.call.body == BODY
@@ -32,7 +32,7 @@ def test_a_turn_that_ended_well_has_its_call_and_its_answer():
 
 def test_an_answer_of_which_a_part_was_not_kept_is_not_known():
     runs = chunk("Good "), chunk("x" * 500), DONE
-    turn = finished_turn(AttemptInfo(call=call(BODY)), metered(*runs, bound=400))
+    turn = finished_turn(AttemptInfo(call=call(BODY)), meter_of(*runs, bound=400))
 
     assert turn is not None
     assert turn.answer() is None
@@ -42,8 +42,8 @@ def test_an_answer_of_which_a_part_was_not_kept_is_not_known():
     "meter",
     [
         None,
-        metered(chunk("Good ")),
-        metered(chunk("Good "), b'data: {"error":{"message":"no"}}\n\n', DONE),
+        meter_of(chunk("Good ")),
+        meter_of(chunk("Good "), b'data: {"error":{"message":"no"}}\n\n', DONE),
     ],
 )
 def test_a_turn_without_a_good_end_is_none(meter: Meter | None):
@@ -59,7 +59,7 @@ ASKED = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
 
 def test_a_turn_of_a_responses_call_has_the_items_that_its_engine_wrote():
     engine = route("m", upstream=Upstream(name="house:0", kind="openai", base_url="http://a/v1"))
-    turn = finished_turn(AttemptInfo(call=ASKED, route=engine), metered(ENDED))
+    turn = finished_turn(AttemptInfo(call=ASKED, route=engine), meter_of(ENDED))
 
     assert turn is not None
     assert turn.call is ASKED
@@ -71,7 +71,7 @@ def test_a_turn_of_a_responses_call_that_an_engine_got_in_chat_has_items_too():
         name="house:0", kind="openai", base_url="http://a/v1", serves_responses=False
     )
     info = AttemptInfo(call=ASKED, route=route("m", upstream=upstream))
-    turn = finished_turn(info, metered(chunk("Good day"), DONE))
+    turn = finished_turn(info, meter_of(chunk("Good day"), DONE))
 
     assert turn is not None
     assert orjson.loads(turn.answer() or b"") == [
@@ -80,7 +80,7 @@ def test_a_turn_of_a_responses_call_that_an_engine_got_in_chat_has_items_too():
 
 
 def test_other_endpoints_and_calls_that_nobody_waits_for_have_no_turns():
-    meter = metered(chunk("Good day"), DONE)
+    meter = meter_of(chunk("Good day"), DONE)
     warming = msgspec.structs.replace(call(BODY), feature="warming:chat")
 
     assert finished_turn(AttemptInfo(call=call(BODY, endpoint="completions")), meter) is None

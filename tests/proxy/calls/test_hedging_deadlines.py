@@ -23,7 +23,7 @@ from tests.fakes.call_dependencies import fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken_connection
-from tests.proxy.api.served_calls import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 
 THREE = route("three")
 DEADLINE = 0.66
@@ -112,7 +112,7 @@ def calls(
         for number in range(CALLS):
             transport.call, began, caller = number, ticks(), FakeCaller()
             try:
-                await serve_call(streamed(), caller, table, Timeline(ticks))
+                await serve_call(streaming_call(), caller, table, Timeline(ticks))
                 assert caller.body == SHOWN
             except ProxyError:
                 took.failed += 1

@@ -30,7 +30,7 @@ from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.hedged_calls import DEADLINE, LONG, FixedDecision, late, race
 from tests.fakes.upstream import SILENCE, After, FakeTransport, broken_connection
-from tests.proxy.api.served_calls import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 
 THREE = route("three")
 
@@ -187,7 +187,7 @@ def _leave_alone(table: Dependencies, bad: Route) -> None:
 @pytest.mark.parametrize("turns", range(8))
 def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
     """It says so again in each moment in which a race lets go of its attempts."""
-    receipts = stopped(8.0, turns=turns)
+    receipts = receipts_of_stopped_call(8.0, turns=turns)
 
     assert receipts == [(0, "hedge_lost", False), (1, "gateway_interrupted", True)]
 
@@ -198,13 +198,13 @@ def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
 @pytest.mark.parametrize("at", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
 def test_attempts_that_take_their_time_to_end_are_waited_for(at, calls_before, error, again):
     limits = SlowRefusal(error)
-    receipts = stopped(at, again=again, calls_before=calls_before, limits=limits)
+    receipts = receipts_of_stopped_call(at, again=again, calls_before=calls_before, limits=limits)
 
     assert [final for *_, final in receipts].count(True) == 1
     assert len({number for number, *_ in receipts}) == len(receipts)
 
 
-def stopped(
+def receipts_of_stopped_call(
     at: float,
     *,
     turns: int = 0,
@@ -223,7 +223,7 @@ def stopped(
         table = replace(table, router=decided, limits=limits)
         for _ in range(calls_before):
             table.route_health.record_call(1_000_000, ticks())
-        line = serve_call(streamed(), FakeCaller(), table, Timeline(ticks))
+        line = serve_call(streaming_call(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(line)
         await asyncio.sleep(at)
         task.cancel()

@@ -19,7 +19,7 @@ from tests.fakes.call_dependencies import fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport
-from tests.proxy.api.served_calls import ONE, TWO, streamed
+from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 from tests.proxy.calls.test_hedging_deadlines import PATIENCE, FixedDecision
 
 DEADLINE = 0.3
@@ -81,7 +81,7 @@ def last_phase(
 
         async def one() -> None:
             began = ticks()
-            await serve_call(streamed(), FakeCaller(), table, Timeline(ticks))
+            await serve_call(streaming_call(), FakeCaller(), table, Timeline(ticks))
             health.record_call(1_000_000, ticks())
             if began - transport.began >= PHASE_S * (len(phases) - 1):
                 took.append(ticks() - began)

@@ -181,7 +181,7 @@ def test_an_answer_without_usage_is_finished_all_the_same(body: bytes) -> None:
     assert meter.is_finished
 
 
-def observed(meter: Meter) -> tuple[object, ...]:
+def state_of(meter: Meter) -> tuple[object, ...]:
     return (
         meter.usage,
         meter.has_implausible_usage,
@@ -220,7 +220,7 @@ def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: 
         if run := frames.feed(stream[start:end]):
             meter.feed(run)
 
-    assert observed(meter) == observed(meter_of(stream))
+    assert state_of(meter) == state_of(meter_of(stream))
 
 
 @pytest.mark.parametrize(
@@ -249,12 +249,12 @@ def test_the_end_of_an_answer_is_seen_though_it_is_not_kept() -> None:
     meter.feed(chunk("Hello"))
     assert meter._kept == []
     assert not meter.is_complete
-    meter.feed(ended(0))
+    meter.feed(stop_event(0))
 
     assert meter.is_complete
 
 
-def ended(index: int, **rest: object) -> bytes:
+def stop_event(index: int, **rest: object) -> bytes:
     return event({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}], **rest})
 
 
@@ -264,15 +264,15 @@ USAGE = event({"choices": [], "usage": chat_usage(9, 2)})
 @pytest.mark.parametrize(
     ("runs", "choices", "has_ended"),
     [
-        ([ended(0)], 1, False),
-        ([ended(0), USAGE], 1, True),
-        ([ended(0, usage=chat_usage(9, 2))], 1, True),
-        ([USAGE, ended(0)], 1, False),
-        ([ended(0), USAGE], 2, False),
-        ([ended(0), ended(0), USAGE], 2, False),
-        ([ended(0), ended(1), USAGE], 2, True),
-        ([ended(0), ended(1), event({"usage": chat_usage(9, 0)})], 2, False),
-        ([ended(0), USAGE], None, False),
+        ([stop_event(0)], 1, False),
+        ([stop_event(0), USAGE], 1, True),
+        ([stop_event(0, usage=chat_usage(9, 2))], 1, True),
+        ([USAGE, stop_event(0)], 1, False),
+        ([stop_event(0), USAGE], 2, False),
+        ([stop_event(0), stop_event(0), USAGE], 2, False),
+        ([stop_event(0), stop_event(1), USAGE], 2, True),
+        ([stop_event(0), stop_event(1), event({"usage": chat_usage(9, 0)})], 2, False),
+        ([stop_event(0), USAGE], None, False),
         ([DONE], None, True),
         (MESSAGES[:5], 1, False),
         (MESSAGES[:6], 1, True),

@@ -20,7 +20,7 @@ MANY_BYTES = 15_000_000
 
 
 @pytest.fixture
-def allocated() -> Iterator[Callable[[Callable[[], object]], int]]:
+def peak_memory() -> Iterator[Callable[[Callable[[], object]], int]]:
     """Bytes that a piece of work takes at most while it runs."""
 
     def peak(work: Callable[[], object]) -> int:
@@ -35,8 +35,8 @@ def allocated() -> Iterator[Callable[[Callable[[], object]], int]]:
 
 
 @pytest.mark.slow
-def test_parsing_the_keys_would_build_many_objects(allocated):
-    assert allocated(lambda: orjson.loads(b"{%b}" % KEYS)) > 2 * MANY_BYTES
+def test_parsing_the_keys_would_build_many_objects(peak_memory):
+    assert peak_memory(lambda: orjson.loads(b"{%b}" % KEYS)) > 2 * MANY_BYTES
 
 
 BODIES = {
@@ -53,13 +53,13 @@ BODIES = {
 
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "event"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_no_objects_are_built_of_an_answer_with_very_many_keys(allocated, body, is_streamed):
+def test_no_objects_are_built_of_an_answer_with_very_many_keys(peak_memory, body, is_streamed):
     meter = Meter(openai_usage, streamed=is_streamed)
     run = b"data: %b\n\n" % body if is_streamed else body
 
-    assert allocated(lambda: meter.feed(run)) < MANY_BYTES
-    assert allocated(lambda: meter.has_implausible_usage) < MANY_BYTES
-    assert allocated(meter.delivered_text) < MANY_BYTES
+    assert peak_memory(lambda: meter.feed(run)) < MANY_BYTES
+    assert peak_memory(lambda: meter.has_implausible_usage) < MANY_BYTES
+    assert peak_memory(meter.delivered_text) < MANY_BYTES
 
 
 def test_the_text_of_such_an_answer_is_found_all_the_same():
@@ -98,10 +98,10 @@ def test_embeddings_have_no_text_to_look_for():
     assert not embeddings.has_implausible_usage
 
 
-def test_a_part_of_an_event_begins_the_answer_and_is_not_parsed(allocated):
+def test_a_part_of_an_event_begins_the_answer_and_is_not_parsed(peak_memory):
     meter = Meter(openai_usage, streamed=True, bound=1000)
     part = b"data: {%b," % KEYS
 
-    assert allocated(lambda: meter.feed_part(part)) < len(part) // 2
+    assert peak_memory(lambda: meter.feed_part(part)) < len(part) // 2
     assert (meter.has_begun, meter.is_unreadable, meter.is_finished) == (True, True, False)
     assert meter.delivered_text() == ""

@@ -151,7 +151,7 @@ def test_the_last_usage_wins(first: object, early: object, last: dict[str, objec
     assert meter.usage == openai_usage(last)
 
 
-def recorded() -> Iterator[tuple[bool, bytes]]:
+def recorded_answers() -> Iterator[tuple[bool, bytes]]:
     for path in sorted(_CASSETTES.rglob("*.yaml")):
         for call in yaml.load(path.read_bytes(), yaml.CSafeLoader)["interactions"]:
             answer, body = call["response"], call["response"]["body"].get("string") or b""
@@ -176,7 +176,7 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
     if not _CASSETTES.is_dir():
         pytest.skip("The recorded answers are not here.")
     seen = {True: 0, False: 0}
-    for streamed, raw in recorded():
+    for streamed, raw in recorded_answers():
         expected = last_usage(raw) if streamed else orjson.loads(raw).get("usage")
         meter = Meter(openai_usage, streamed=streamed)
         frames = EventFramer()

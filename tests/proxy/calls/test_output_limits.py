@@ -8,7 +8,7 @@ from tests.fakes.call_dependencies import route
 THERE = route("gpu")
 
 
-def allowed(to: str = "chat/completions", **fields: object) -> OutputAllowance:
+def allowance(to: str = "chat/completions", **fields: object) -> OutputAllowance:
     return output_allowance(orjson.dumps({"model": "m", **fields}), to, route(max_output=4096))
 
 
@@ -47,7 +47,7 @@ def allowed(to: str = "chat/completions", **fields: object) -> OutputAllowance:
     ],
 )
 def test_as_much_may_be_generated_as_the_call_asks_and_the_route_allows(total, fields):
-    assert allowed(**fields).total == total
+    assert allowance(**fields).total == total
 
 
 def test_output_limits_are_the_same_for_decoded_and_raw_bodies():
@@ -82,7 +82,7 @@ def test_a_body_that_is_no_json_may_generate_what_the_route_allows():
 
 
 def test_a_limit_from_the_caller_is_kept_apart_from_a_default():
-    assert (allowed(max_tokens=5).requested, allowed().requested) == (5, 0)
+    assert (allowance(max_tokens=5).requested, allowance().requested) == (5, 0)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_limit_from_the_caller_is_kept_apart_from_a_default():
     ],
 )
 def test_an_output_limit_is_above_what_the_model_is_told_to_think(to, fields, needs):
-    assert allowed(to, **fields).minimum == needs
+    assert allowance(to, **fields).minimum == needs

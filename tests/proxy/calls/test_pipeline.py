@@ -19,7 +19,7 @@ from tests.fakes.call_dependencies import (
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
 from tests.fakes.upstream import After, FakeTransport, Scripted, broken_connection, unreachable
-from tests.proxy.api.served_calls import EXACT, ONE, serve_one_call, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, serve_one_call, streaming_call
 
 
 def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():
@@ -44,14 +44,14 @@ def test_the_receipt_of_a_whole_answer_is_kept_before_the_caller_has_it():
 
 
 def test_the_receipt_of_a_stream_is_kept_before_the_caller_has_its_end():
-    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streaming_call())
 
     assert done.caller.observed == [0, 0, 1]
 
 
 def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end():
     last = chunk("a", reason="stop")
-    done = serve_one_call(stream(last), asked=streamed(), trailer=b": cost\n\n")
+    done = serve_one_call(stream(last), asked=streaming_call(), trailer=b": cost\n\n")
 
     assert done.caller.pieces == [last, b": cost\n\n"]
     assert done.caller.observed == [0, 1]
@@ -59,7 +59,7 @@ def test_the_receipt_of_a_stream_without_an_ending_event_is_kept_before_its_end(
 
 
 def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
-    done = serve_one_call(stream(STREAM), asked=streamed())
+    done = serve_one_call(stream(STREAM), asked=streaming_call())
 
     assert done.caller.body == SHOWN
     assert done.last.usage == EXACT
@@ -67,14 +67,14 @@ def test_a_stream_reaches_the_caller_without_the_usage_it_did_not_ask_for():
 
 
 def test_the_answers_first_byte_is_timed_from_the_calls_arrival():
-    done = serve_one_call(stream(BEAT, chunk("a"), DONE), asked=streamed())
+    done = serve_one_call(stream(BEAT, chunk("a"), DONE), asked=streaming_call())
 
     assert done.last.ttft == 0.0
     assert done.last.overhead == 0.0
 
 
 def test_a_trailer_stands_before_the_end_of_a_stream():
-    done = serve_one_call(stream(chunk("a"), DONE), asked=streamed(), trailer=b": cost\n\n")
+    done = serve_one_call(stream(chunk("a"), DONE), asked=streaming_call(), trailer=b": cost\n\n")
 
     assert done.caller.body == chunk("a") + b": cost\n\n" + DONE
 
@@ -97,7 +97,7 @@ def test_an_answer_without_a_body_is_an_answer():
 
 
 def test_usage_that_never_came_is_estimated():
-    done = serve_one_call(stream(chunk("a"), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), DONE), asked=streaming_call())
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.ANSWERED,
@@ -115,7 +115,9 @@ def test_usage_that_cannot_be_true_is_estimated():
 def test_only_exact_usage_teaches_the_estimator():
     learner = FakeEstimator()
     serve_one_call(Scripted([COMPLETION]), estimator=learner)
-    serve_one_call(stream(chunk("a"), broken_connection()), asked=streamed(), estimator=learner)
+    serve_one_call(
+        stream(chunk("a"), broken_connection()), asked=streaming_call(), estimator=learner
+    )
 
     assert learner.learnt == [EXACT]
 
@@ -140,7 +142,7 @@ def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
 
 
 def test_the_first_content_is_timed_not_the_opening():
-    done = serve_one_call(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streamed())
+    done = serve_one_call(stream(chunk(""), After(3.0, chunk("a")), DONE), asked=streaming_call())
 
     assert done.last.ttft == pytest.approx(3.0)
 

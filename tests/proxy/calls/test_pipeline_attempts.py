@@ -9,7 +9,7 @@ from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
 from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken_connection, unreachable
-from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
     ],
 )
 def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
-    done = serve_one_call(first, stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(first, stream(STREAM), asked=streaming_call(), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -60,7 +60,7 @@ def test_each_attempt_starts_from_the_callers_own_bytes():
 
 def test_no_other_route_is_tried_after_the_first_content_byte():
     done = serve_one_call(
-        stream(chunk("a"), broken_connection()), asked=streamed(), routes=(ONE, TWO)
+        stream(chunk("a"), broken_connection()), asked=streaming_call(), routes=(ONE, TWO)
     )
 
     assert len(done.transport.sent) == 1
@@ -152,7 +152,7 @@ def test_a_long_retry_after_is_passed_on():
 
 
 def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
-    done = serve_one_call(stream(BEAT, SILENCE), asked=streamed())
+    done = serve_one_call(stream(BEAT, SILENCE), asked=streaming_call())
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert (done.error.status, done.error.code) == (504, "upstream_timeout")
@@ -162,7 +162,7 @@ def test_a_first_byte_that_does_not_come_is_reported_as_a_timeout_and_billed():
 
 
 def test_keep_alives_do_not_put_the_first_byte_off():
-    done = serve_one_call(stream(*[BEAT] * 50, SILENCE), asked=streamed())
+    done = serve_one_call(stream(*[BEAT] * 50, SILENCE), asked=streaming_call())
 
     assert isinstance(done.error, _UpstreamTimeout)
 
@@ -199,7 +199,7 @@ ERRORS = [b'data: {"error":{"message":"no"}}\n\n', b'data: {"type":"response.fai
 @pytest.mark.parametrize("end", [*ERRORS, broken_connection(), SILENCE])
 def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(opened, end):
     said, endpoint, kind = opened
-    asked = streamed(endpoint=endpoint)
+    asked = streaming_call(endpoint=endpoint)
     routes = (route("zero", kind=kind), ONE)
     done = serve_one_call(stream(said, end), stream(STREAM), asked=asked, routes=routes)
 
@@ -212,7 +212,7 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
 @pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
 def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
     said, endpoint, kind = opened
-    asked = streamed(endpoint=endpoint)
+    asked = streaming_call(endpoint=endpoint)
     done = serve_one_call(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
 
     assert isinstance(done.error, _UpstreamTimeout)

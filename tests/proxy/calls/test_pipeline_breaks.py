@@ -28,7 +28,7 @@ from tests.fakes.upstream import (
     Scripted,
     broken_connection,
 )
-from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
@@ -60,7 +60,7 @@ def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered
     ],
 )
 def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, endpoint, starts):
-    done = serve_one_call(stream(chunk("a"), end), asked=streamed(endpoint=endpoint))
+    done = serve_one_call(stream(chunk("a"), end), asked=streaming_call(endpoint=endpoint))
 
     assert done.caller.pieces[0] == chunk("a")
     assert done.caller.pieces[1].startswith(starts)
@@ -73,7 +73,7 @@ def test_a_stream_that_cannot_go_on_says_so_in_the_words_of_its_endpoint(end, en
 
 
 def test_a_stream_that_ends_before_its_answer_does_is_broken():
-    done = serve_one_call(stream(chunk("a")), asked=streamed())
+    done = serve_one_call(stream(chunk("a")), asked=streaming_call())
 
     assert b'"code":"upstream_cut_off"' in done.caller.pieces[1]
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -212,7 +212,7 @@ def test_only_the_part_delivered_before_the_break_is_counted():
     estimator = FakeEstimator()
     serve_one_call(
         stream(chunk("Hel"), chunk("lo"), broken_connection()),
-        asked=streamed(),
+        asked=streaming_call(),
         estimator=estimator,
     )
 
@@ -220,12 +220,12 @@ def test_only_the_part_delivered_before_the_break_is_counted():
 
 
 def test_an_upstream_that_stalls_midway_is_waited_for_so_long_and_no_longer():
-    assert 5.0 <= serve_one_call(stream(chunk("a"), SILENCE), asked=streamed()).took <= 6.0
+    assert 5.0 <= serve_one_call(stream(chunk("a"), SILENCE), asked=streaming_call()).took <= 6.0
 
 
 def test_keep_alives_midway_do_not_put_a_stall_off():
     beats = [After(2.0, b": ping\n\n")] * 9
-    done = serve_one_call(stream(chunk("a"), *beats), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), *beats), asked=streaming_call())
 
     assert 5.0 <= done.took <= 6.0
     assert done.last.error == "upstream_timeout"
@@ -233,7 +233,7 @@ def test_keep_alives_midway_do_not_put_a_stall_off():
 
 def test_content_midway_does():
     words = [After(2.0, chunk("b"))] * 9
-    done = serve_one_call(stream(chunk("a"), *words, STREAM), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), *words, STREAM), asked=streaming_call())
 
     assert done.took >= 18.0
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -241,14 +241,14 @@ def test_content_midway_does():
 
 def test_an_error_event_of_the_upstream_makes_the_answer_a_broken_one():
     error = b'data: {"error":{"message":"overloaded"}}\n\n'
-    done = serve_one_call(stream(chunk("a"), error), asked=streamed())
+    done = serve_one_call(stream(chunk("a"), error), asked=streaming_call())
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.last.error == "upstream_failed_midway"
     assert done.last.estimated
 
 
-def failed(**response: Any) -> bytes:
+def failed_event(**response: Any) -> bytes:
     error = {"code": "server_error", "message": "no"}
     return event({"type": "response.failed", "response": {"error": error, **response}})
 
@@ -257,12 +257,14 @@ DELTA = event({"type": "response.output_text.delta", "delta": "Hel"})
 TOLD = {"input_tokens": 50, "output_tokens": 10}
 
 
-@pytest.mark.parametrize("pieces", [[DELTA + failed(usage=TOLD)], [DELTA, failed(usage=TOLD)]])
+@pytest.mark.parametrize(
+    "pieces", [[DELTA + failed_event(usage=TOLD)], [DELTA, failed_event(usage=TOLD)]]
+)
 def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_billed(pieces):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
-    done = serve_one_call(stream(opened, *pieces), asked=streamed(endpoint="responses"))
+    done = serve_one_call(stream(opened, *pieces), asked=streaming_call(endpoint="responses"))
 
-    assert done.caller.body == opened + b"".join([DELTA, failed(usage=TOLD)])
+    assert done.caller.body == opened + b"".join([DELTA, failed_event(usage=TOLD)])
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert (done.last.usage, done.last.estimated) == (Usage(input=50, output=10), False)
     assert done.last.cost_nanos
@@ -273,8 +275,8 @@ def test_content_before_an_error_begins_the_answer_and_what_the_error_says_is_bi
 def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
     opened = event({"type": "response.created", "response": {"id": "resp_1"}})
     done = serve_one_call(
-        stream(opened + failed(usage=TOLD, service_tier=tier) + end),
-        asked=streamed(endpoint="responses"),
+        stream(opened + failed_event(usage=TOLD, service_tier=tier) + end),
+        asked=streaming_call(endpoint="responses"),
         patience=RetryPolicy(retries=0),
     )
 
@@ -286,12 +288,12 @@ def test_an_error_before_any_content_is_billed_for_what_it_says(tier, end):
 
 def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
     done = serve_one_call(
-        stream(failed(usage=TOLD)),
-        asked=streamed(endpoint="responses/r", method="GET"),
+        stream(failed_event(usage=TOLD)),
+        asked=streaming_call(endpoint="responses/r", method="GET"),
         patience=RetryPolicy(retries=0),
     )
 
-    assert done.caller.body == failed(usage=TOLD)
+    assert done.caller.body == failed_event(usage=TOLD)
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
         Outcome.BROKEN, None, False,
     )  # fmt: skip
@@ -299,7 +301,7 @@ def test_a_stored_answer_that_failed_is_passed_on_and_not_billed_again():
 
 def test_a_chunk_and_an_error_in_one_piece_are_both_passed_on():
     error = event({"error": {"message": "bad key sk-verysecretkey123"}})
-    done = serve_one_call(stream(chunk("a") + error), asked=streamed())
+    done = serve_one_call(stream(chunk("a") + error), asked=streaming_call())
 
     assert done.caller.body == chunk("a") + error.replace(b"sk-verysecretkey123", b"[redacted]")
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -309,7 +311,7 @@ def test_the_end_of_a_stream_that_failed_begins_nothing():
     error = event({"error": {"message": "no"}})
     done = serve_one_call(
         stream(chunk("") + error + event("[DONE]")),
-        asked=streamed(),
+        asked=streaming_call(),
         patience=RetryPolicy(retries=0),
     )
 
@@ -326,7 +328,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
     async def work() -> list[object]:
         table, _ = fake_dependencies(Only([]))
         caller = FakeCaller(seen=lambda: exchange.closed)
-        await serve_call(streamed(), caller, table, Timeline(ticks))
+        await serve_call(streaming_call(), caller, table, Timeline(ticks))
         return caller.observed
 
     assert run_in_instant_time(work()) == [0, 1]
@@ -334,7 +336,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
 
 @pytest.mark.parametrize("end", [broken_connection(), SILENCE])
 def test_a_failure_after_the_closing_event_changes_nothing(end):
-    done = serve_one_call(stream(STREAM, end), asked=streamed())
+    done = serve_one_call(stream(STREAM, end), asked=streaming_call())
 
     assert done.caller.body == SHOWN
     assert done.caller.is_ended

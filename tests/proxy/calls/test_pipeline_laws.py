@@ -110,7 +110,7 @@ class Calls(RuleBasedStateMachine):
         running = [each.task for each in self._calls if not each.task.done()]
         task = running[pick % len(running)]
 
-        async def cut() -> None:
+        async def cancel_task() -> None:
             task.cancel()
             for _ in range(again):
                 await asyncio.sleep(0)
@@ -118,7 +118,7 @@ class Calls(RuleBasedStateMachine):
                 task.cancel()
             await asyncio.sleep(0)
 
-        self._runner.run(cut())
+        self._runner.run(cancel_task())
 
     @rule(name=st.sampled_from([TTFT.name, ERRORS.name]), level=st.integers(0, 4))
     def an_objective_moves(self, name: str, level: int) -> None:
@@ -128,12 +128,12 @@ class Calls(RuleBasedStateMachine):
 
     @rule(calls=st.integers(1, 100))
     def many_calls_were_made(self, calls: int) -> None:
-        async def called() -> None:
+        async def record_calls() -> None:
             for _ in range(calls):
                 self._lanes.record_call(1_000_000, ticks())
                 self._lanes.retries.record_call(ticks())
 
-        self._runner.run(called())
+        self._runner.run(record_calls())
 
     @property
     def _calls(self) -> list[ChaosCall]:

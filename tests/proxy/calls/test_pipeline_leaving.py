@@ -8,7 +8,7 @@ from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
 from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken_connection
-from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 
 HANGS = {
     "before the headers": [SILENCE],
@@ -22,7 +22,7 @@ HANGS = {
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
 @pytest.mark.parametrize("routes", [(ONE,), (ONE, TWO)])
 def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scripts, routes):
-    done = serve_one_call(*scripts, asked=streamed(), routes=routes, leaves_after=3.0)
+    done = serve_one_call(*scripts, asked=streaming_call(), routes=routes, leaves_after=3.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -41,7 +41,7 @@ def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
 
 
 def test_a_caller_that_stops_reading_is_given_up():
-    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streamed(), reads=1)
+    done = serve_one_call(stream(chunk("a"), chunk("b"), DONE), asked=streaming_call(), reads=1)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.HUNG_UP, True)]
@@ -53,7 +53,9 @@ def test_a_caller_that_stops_reading_is_given_up():
     [stream(chunk("a"), broken_connection()), stream(chunk("a"), DONE), Scripted([COMPLETION])],
 )
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
-    done = serve_one_call(script, asked=streamed(), reads=0 if script.headers is not EVENTS else 1)
+    done = serve_one_call(
+        script, asked=streaming_call(), reads=0 if script.headers is not EVENTS else 1
+    )
 
     assert isinstance(done.error, ClientDisconnected)
     assert 5.0 <= done.took <= 6.0
@@ -62,7 +64,7 @@ def test_a_caller_that_does_not_take_the_end_is_given_up(script):
 @pytest.mark.parametrize("first", [SILENCE, stream(chunk("a"), broken_connection())])
 def test_a_caller_that_leaves_while_tokens_are_counted_leaves_one_receipt(first):
     slow = FakeEstimator(takes=30.0)
-    done = serve_one_call(first, asked=streamed(), estimator=slow, leaves_after=12.0)
+    done = serve_one_call(first, asked=streaming_call(), estimator=slow, leaves_after=12.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert len(done.receipts) == 1
@@ -74,7 +76,7 @@ def test_a_caller_that_leaves_while_a_broken_answer_is_counted_has_hung_up():
     slow = FakeEstimator(takes=30.0)
     done = serve_one_call(
         stream(chunk("a" * 8), broken_connection()),
-        asked=streamed(),
+        asked=streaming_call(),
         estimator=slow,
         leaves_after=3.0,
     )

@@ -8,7 +8,7 @@ from tests.fakes import streams
 from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import JSON, SILENCE, Scripted, broken_connection
-from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streamed
+from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
 
 LABELS = [{"content-type": "text/plain"}, {"content-type": "application/octet-stream"}, {}, JSON]
 MARK = b"\xef\xbb\xbf"
@@ -18,7 +18,7 @@ MARK = b"\xef\xbb\xbf"
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
     pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
-    done = serve_one_call(Scripted(pieces, headers=label), asked=streamed())
+    done = serve_one_call(Scripted(pieces, headers=label), asked=streaming_call())
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -29,7 +29,7 @@ def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
 
 @pytest.mark.parametrize("start", [MARK, b"\r\n\n", BEAT, b"retry: 9\n\n", b"id: 1\nevent: x\n"])
 def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
-    done = serve_one_call(Scripted([start + STREAM], headers={}), asked=streamed())
+    done = serve_one_call(Scripted([start + STREAM], headers={}), asked=streaming_call())
 
     assert done.caller.body == start + SHOWN
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -57,7 +57,9 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said,
 
 
 def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_error_event():
-    done = serve_one_call(Scripted([chunk("a"), broken_connection()], headers={}), asked=streamed())
+    done = serve_one_call(
+        Scripted([chunk("a"), broken_connection()], headers={}), asked=streaming_call()
+    )
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
     assert done.caller.body.startswith(chunk("a"))
@@ -69,7 +71,7 @@ def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_e
 )
 def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_route(first):
     done = serve_one_call(
-        Scripted(first, headers={}), stream(STREAM), asked=streamed(), routes=(ONE, TWO)
+        Scripted(first, headers={}), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
@@ -81,7 +83,7 @@ def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_ro
 def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, start):
     body = start + COMPLETION
     done = serve_one_call(
-        Scripted([body[:1], body[1:9], body[9:]], headers=label), asked=streamed()
+        Scripted([body[:1], body[1:9], body[9:]], headers=label), asked=streaming_call()
     )
 
     assert done.caller.body == body

@@ -21,19 +21,19 @@ from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, r
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streamed
+from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
-    done = serve_one_call(failing(503), stream(STREAM), asked=streamed(), routes=(ONE, TWO))
+    done = serve_one_call(failing(503), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO))
 
     assert done.told == ["planned", "ended", "planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize("first", [stream(SILENCE), stream(BEAT, SILENCE)])
 def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
-    done = serve_one_call(first, asked=streamed(), leaves_after=3.0)
+    done = serve_one_call(first, asked=streaming_call(), leaves_after=3.0)
 
     assert done.told == ["planned", "ended"]
 
@@ -49,7 +49,7 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
         holding, before = Holding(), ticks()
         held = replace(table, planning=holding)
         with pytest.raises(ClientDisconnected):
-            await serve_call(streamed(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+            await serve_call(streaming_call(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
         return ledger.receipts, holding.told, ticks() - before
 
     (kept,), told, took = run_in_instant_time(work())
@@ -74,7 +74,7 @@ class Arranging(NoPlanning):
         return msgspec.structs.replace(found, body=call.body + b" ")
 
 
-def arranged(
+def serve_changed_prompt(
     *scripts: Scripted | Piece, planning: NoPlanning | None = None
 ) -> tuple[list[Receipt], FakeTransport, list[str]]:
     """Serve a call whose prompt is changed."""
@@ -93,7 +93,7 @@ def arranged(
 
 
 def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
-    kept, transport, told = arranged(failing(400), Scripted([COMPLETION]))
+    kept, transport, told = serve_changed_prompt(failing(400), Scripted([COMPLETION]))
 
     assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
     assert [(each.outcome, each.final) for each in kept] == [
@@ -105,7 +105,7 @@ def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
 
 
 def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
-    kept, transport, told = arranged(failing(400), failing(400))
+    kept, transport, told = serve_changed_prompt(failing(400), failing(400))
 
     assert len(transport.sent) == 2
     assert [(each.outcome, each.final) for each in kept] == [
@@ -128,7 +128,7 @@ class QuestioningPlanner(NoPlanning):
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
 def test_a_question_that_is_refused_is_asked_once(status: int):
-    kept, transport, told = arranged(
+    kept, transport, told = serve_changed_prompt(
         failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner()
     )
 
@@ -139,13 +139,15 @@ def test_a_question_that_is_refused_is_asked_once(status: int):
 
 @pytest.mark.parametrize("status", [401, 429, 500])
 def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
-    _, _, told = arranged(failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner())
+    _, _, told = serve_changed_prompt(
+        failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner()
+    )
 
     assert "refused" not in told
 
 
 def test_a_prompt_without_a_question_goes_again_for_nothing_but_itself():
-    _, transport, told = arranged(failing(403))
+    _, transport, told = serve_changed_prompt(failing(403))
 
     assert len(transport.sent) == 1
     assert "refused" not in told

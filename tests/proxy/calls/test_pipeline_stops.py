@@ -19,10 +19,10 @@ from tests.fakes.call_dependencies import (
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
-from tests.proxy.api.served_calls import QUICK, streamed
+from tests.proxy.api.served_calls import QUICK, streaming_call
 
 
-def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
+def ledger_of_stopped_call(script: Scripted | Piece, *, after: float) -> FakeLedger:
     """Return what the ledger holds when the task of a call is cancelled by others."""
 
     async def work() -> FakeLedger:
@@ -30,7 +30,7 @@ def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
         table, ledger = fake_dependencies(
             transport, patience=QUICK, estimator=FakeEstimator(takes=60.0)
         )
-        calls = serve_call(streamed(), FakeCaller(), table, Timeline(ticks))
+        calls = serve_call(streaming_call(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.ensure_future(calls)
         await asyncio.sleep(after)
         task.cancel()
@@ -52,7 +52,7 @@ def stopped(script: Scripted | Piece, *, after: float) -> FakeLedger:
     ],
 )
 def test_a_process_that_is_stopped_keeps_a_receipt_of_what_it_was_doing(script, outcome):
-    last = stopped(script, after=2.0).receipts[-1]
+    last = ledger_of_stopped_call(script, after=2.0).receipts[-1]
 
     assert (last.final, last.outcome, last.error) == (True, outcome, "gateway_interrupted")
     if outcome is Outcome.BROKEN:
@@ -60,7 +60,7 @@ def test_a_process_that_is_stopped_keeps_a_receipt_of_what_it_was_doing(script, 
 
 
 def test_a_process_that_is_stopped_while_counting_keeps_a_receipt():
-    last = stopped(SILENCE, after=20.0).receipts[-1]
+    last = ledger_of_stopped_call(SILENCE, after=20.0).receipts[-1]
 
     assert (last.final, last.error) == (True, "upstream_timeout")
 
@@ -105,7 +105,7 @@ def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
         table, ledger = fake_dependencies(
             FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
         )
-        calls = serve_call(streamed(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
+        calls = serve_call(streaming_call(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
         task = asyncio.ensure_future(calls)
         await asyncio.sleep(10.0)
         task.cancel()

@@ -28,7 +28,7 @@ REASONING = frozenset({"max_completion_tokens", "effort", "openai_params"})
 SKIPPED = "x-thriftgate-fallback-skipped"
 
 
-def known(**small: Any) -> Catalog:
+def catalog_with_reasoning_model(**small: Any) -> Catalog:
     """A gateway whose small model is of another kind than the one that is asked for."""
     made = two_model_catalog()
     model = made.models["small"]
@@ -77,7 +77,11 @@ def play(
     limits: TooDear | None = None,
 ) -> PlayedCall:
     async def work() -> PlayedCall:
-        done, transport, there = PlayedCall(), FakeTransport(scripts), catalog or known()
+        done, transport, there = (
+            PlayedCall(),
+            FakeTransport(scripts),
+            catalog or catalog_with_reasoning_model(),
+        )
         table, _ = fake_dependencies(transport, patience=RetryPolicy(retries=0))
         here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
@@ -180,7 +184,9 @@ def test_an_untranslatable_fallback_leaves_the_first_failure():
     upstream = two_model_catalog().models["small"].routes[0].upstream
     claude: dict[str, Any] = {"upstream": replace(upstream, kind="anthropic")}
     body = b'{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}'
-    done = play(failing(503), failing(503), body=body, catalog=known(**claude))
+    done = play(
+        failing(503), failing(503), body=body, catalog=catalog_with_reasoning_model(**claude)
+    )
 
     assert done.error is not None
     assert done.error.status == 503
@@ -197,7 +203,12 @@ MESSAGE = (
 def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(upstream_name):
     upstream = replace(two_model_catalog().models["small"].routes[0].upstream, kind="anthropic")
     claude: dict[str, Any] = {"name": "small/small", "upstream": upstream, "model": upstream_name}
-    done = play(failing(503), failing(503), Scripted([MESSAGE]), catalog=known(**claude))
+    done = play(
+        failing(503),
+        failing(503),
+        Scripted([MESSAGE]),
+        catalog=catalog_with_reasoning_model(**claude),
+    )
 
     assert done.caller.head is not None
     assert done.caller.head.model == "small"
@@ -205,7 +216,7 @@ def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(u
 
 
 def test_a_fallback_to_an_openai_model_is_passed_on_byte_for_byte():
-    there = known(name="small/small", model="theirs")
+    there = catalog_with_reasoning_model(name="small/small", model="theirs")
     done = play(failing(503), failing(503), Scripted([COMPLETION]), catalog=there)
 
     assert done.caller.head is not None

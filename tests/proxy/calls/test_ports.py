@@ -68,37 +68,37 @@ def real() -> PortCase:
 
 
 @pytest.fixture(params=[fake, real], ids=["fake", "relay"])
-def taken(request: pytest.FixtureRequest) -> PortCase:
+def port_case(request: pytest.FixtureRequest) -> PortCase:
     made: PortCase = request.param()
     return made
 
 
-def test_a_caller_gets_an_answer_in_pieces(taken):
+def test_a_caller_gets_an_answer_in_pieces(port_case):
     async def work() -> None:
-        await taken.caller.begin(HEAD)
-        await taken.caller.send(b"a")
-        assert (taken.body, taken.is_ended) == (b"a", False)
-        await taken.caller.end(b"b")
+        await port_case.caller.begin(HEAD)
+        await port_case.caller.send(b"a")
+        assert (port_case.body, port_case.is_ended) == (b"a", False)
+        await port_case.caller.end(b"b")
 
     run_in_instant_time(work())
-    assert (taken.body, taken.is_ended) == (b"ab", True)
+    assert (port_case.body, port_case.is_ended) == (b"ab", True)
 
 
-def test_a_caller_gets_a_whole_answer_at_once(taken):
-    run_in_instant_time(taken.caller.send_whole(HEAD, b"ab", a_receipt()))
+def test_a_caller_gets_a_whole_answer_at_once(port_case):
+    run_in_instant_time(port_case.caller.send_whole(HEAD, b"ab", a_receipt()))
 
-    assert (taken.body, taken.is_ended) == (b"ab", True)
-
-
-def test_a_caller_that_asked_for_no_trailer_gets_none(taken):
-    assert taken.caller.closing_event(a_receipt()) == b""
+    assert (port_case.body, port_case.is_ended) == (b"ab", True)
 
 
-def test_a_caller_that_left_is_gone(taken):
+def test_a_caller_that_asked_for_no_trailer_gets_none(port_case):
+    assert port_case.caller.closing_event(a_receipt()) == b""
+
+
+def test_a_caller_that_left_is_gone(port_case):
     async def work() -> float:
         loop = asyncio.get_running_loop()
         before = loop.time()
-        await taken.caller.wait_until_gone()
+        await port_case.caller.wait_until_gone()
         return loop.time() - before
 
     assert run_in_instant_time(work()) == pytest.approx(1.0)

@@ -14,14 +14,14 @@ CLAUDE = ("anthropic", "anthropic-bedrock", "anthropic-vertex")
 TOOL = {"type": "custom", "name": "exec"}
 
 
-def asked(**fields: object):
+def responses_call(**fields: object):
     body = orjson.dumps({"model": "m", "input": "Hi.", "instructions": "Be brief.", **fields})
     return call(body, endpoint="responses", fields=parse_request_fields(body), query="a=b")
 
 
 @pytest.mark.parametrize("kind", [*CLAUDE, "gemini"])
 def test_the_call_becomes_a_chat_call_of_the_same_caller(kind):
-    given = asked(stream=True)
+    given = responses_call(stream=True)
     found = responses_on_chat(given, route(kind=kind))
 
     assert found is not None
@@ -40,7 +40,7 @@ def test_the_call_becomes_a_chat_call_of_the_same_caller(kind):
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        (asked(), "openai"),
+        (responses_call(), "openai"),
         (call(b"{}"), "anthropic"),
         (call(b"{}", endpoint="responses", method="GET"), "anthropic"),
     ],
@@ -52,14 +52,17 @@ def test_a_call_that_its_wire_takes_stays_so(given, kind):
 def test_a_compaction_is_read_by_claude_alone():
     edits = [{"type": "compaction"}]
 
-    assert responses_on_chat(asked(context_management=edits), route(kind="anthropic")) is not None
+    assert (
+        responses_on_chat(responses_call(context_management=edits), route(kind="anthropic"))
+        is not None
+    )
     with refusing(400, "context_management"):
-        responses_on_chat(asked(context_management=edits), route(kind="gemini"))
+        responses_on_chat(responses_call(context_management=edits), route(kind="gemini"))
 
 
 def test_the_answer_is_one_of_the_callers_api_and_notes_go_before_the_wires():
     there = route(kind="anthropic")
-    found = responses_on_chat(asked(store=True, verbosity="low"), there)
+    found = responses_on_chat(responses_call(store=True, verbosity="low"), there)
     assert found is not None
     prepared = found.with_reader(prepare(found.call, there))
     assert prepared.reader is not None
@@ -73,7 +76,7 @@ def test_the_answer_is_one_of_the_callers_api_and_notes_go_before_the_wires():
 
 
 def test_errors_name_the_callers_own_fields():
-    found = responses_on_chat(asked(tools=[TOOL]), route(kind="anthropic"))
+    found = responses_on_chat(responses_call(tools=[TOOL]), route(kind="anthropic"))
     assert found is not None
     wrong = CallerError("`messages[1].content` is odd.", code="x", param="messages[1].content")
 
@@ -86,6 +89,6 @@ def test_a_call_is_said_in_chat_by_its_own_api():
     message = call(body, endpoint="messages", fields=parse_request_fields(body))
 
     assert call_on_chat(message, route()) is not None
-    assert call_on_chat(asked(), route(kind="anthropic")) is not None
+    assert call_on_chat(responses_call(), route(kind="anthropic")) is not None
     assert call_on_chat(message, route(kind="anthropic")) is None
     assert call_on_chat(call(b"{}"), route(kind="anthropic")) is None

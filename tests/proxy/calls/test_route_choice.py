@@ -28,7 +28,7 @@ def asking(model: str) -> bytes:
     return b'{"model":"' + model.encode() + b'"}'
 
 
-def known() -> Catalog:
+def catalog_with_fallbacks() -> Catalog:
     made = catalog(route("one"))
     model = replace(
         made.models["m"], fallbacks=("small", "gone", "other"), when_too_long=("long", "gone")
@@ -51,7 +51,7 @@ def test_a_dated_snapshot_takes_its_models_routes():
 
 
 def test_an_alias_takes_the_routes_of_its_model_under_that_models_own_name():
-    made = replace(known(), aliases=ModelAliases({"claude-*": "small", "m": "m"}))
+    made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude-*": "small", "m": "m"}))
     (choice,) = requested_routes(call(asking("claude-opus-20260131")), made)
 
     assert (choice.route, choice.model) == (replace(route("small"), model="small"), "small")
@@ -62,7 +62,7 @@ def test_an_alias_takes_the_routes_of_its_model_under_that_models_own_name():
 
 
 def test_an_alias_falls_back_as_its_model_does():
-    made = replace(known(), aliases=ModelAliases({"claude": "m", "small": "long"}))
+    made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude": "m", "small": "long"}))
     found = fallback_models(call(asking("claude")), made, TOO_LONG)
 
     assert [model.id for model in found] == ["long"]
@@ -169,13 +169,23 @@ def test_another_model_is_asked_for_by_its_own_name():
     [(broken_connection(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
 )
 def test_which_models_follow_depends_on_what_failed(failure, found):
-    assert [each.id for each in fallback_models(call(asking("m")), known(), failure)] == found
+    assert [
+        each.id for each in fallback_models(call(asking("m")), catalog_with_fallbacks(), failure)
+    ] == found
 
 
 def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
-    assert fallback_models(call(b"{}"), known(), broken_connection()) == ()
-    assert fallback_models(call(asking("unknown")), known(), broken_connection()) == ()
-    assert fallback_models(call(asking("m"), "moderations"), known(), broken_connection()) == ()
+    assert fallback_models(call(b"{}"), catalog_with_fallbacks(), broken_connection()) == ()
+    assert (
+        fallback_models(call(asking("unknown")), catalog_with_fallbacks(), broken_connection())
+        == ()
+    )
+    assert (
+        fallback_models(
+            call(asking("m"), "moderations"), catalog_with_fallbacks(), broken_connection()
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def begun(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
     return asyncio.get_running_loop().create_task(work)
 
 
-def failed(status: int, *, retryable: bool = True) -> UpstreamError:
+def upstream_error(status: int, *, retryable: bool = True) -> UpstreamError:
     return UpstreamError("", status=status, code="", retryable=retryable)
 
 
@@ -41,11 +41,11 @@ def failed(status: int, *, retryable: bool = True) -> UpstreamError:
     [
         (None, True),
         (broken_connection(), False),
-        (failed(429), False),
-        (failed(400, retryable=False), True),
-        (failed(400), False),
-        (failed(405, retryable=False), None),
-        (failed(451, retryable=False), None),
+        (upstream_error(429), False),
+        (upstream_error(400, retryable=False), True),
+        (upstream_error(400), False),
+        (upstream_error(405, retryable=False), None),
+        (upstream_error(451, retryable=False), None),
         (ClientDisconnected(), None),
         (CallerError("", code=""), None),
         (asyncio.CancelledError(), None),
@@ -242,7 +242,7 @@ def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
             finally:
                 full.release(0.1, 10, ticks(), ok=True)
 
-        async def cut(task: "asyncio.Task[None]", after: float, turns: int) -> None:
+        async def cancel_later(task: "asyncio.Task[None]", after: float, turns: int) -> None:
             await asyncio.sleep(after)
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -253,7 +253,7 @@ def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
             await asyncio.sleep(comes)
             tasks.append(begun(call(stays)))
             if cancelled is not None:
-                tasks.append(begun(cut(tasks[-1], cancelled, turns)))
+                tasks.append(begun(cancel_later(tasks[-1], cancelled, turns)))
             assert full.limit.in_flight <= room
         await asyncio.gather(*tasks, return_exceptions=True)
         assert full.limit.in_flight == 0

@@ -19,17 +19,17 @@ from slo.price import (
 from slo.replica_cost import CostShare
 from slo.usage import Usage
 from tests.fakes.call_dependencies import KEY, call, route
-from tests.proxy.calls.settled_calls import BODY, SEAL, USAGE, Ticks, ended, there
+from tests.proxy.calls.settled_calls import BODY, SEAL, USAGE, Ticks, attempt_outcome, there
 
 
 def test_an_attempt_is_priced_by_its_routes_tariff():
-    paid = attempt_cost(AttemptInfo(call=call(BODY), route=there()), ended())
+    paid = attempt_cost(AttemptInfo(call=call(BODY), route=there()), attempt_outcome())
 
     assert paid == CallCost(145_000, 130_500)
 
 
 def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
-    dear = ended(terms=BillingTerms(service_tier="priority", region="eu"))
+    dear = attempt_outcome(terms=BillingTerms(service_tier="priority", region="eu"))
 
     assert attempt_cost(AttemptInfo(call=call(BODY), route=there()), dear) == CallCost(
         319_000, 287_100
@@ -39,12 +39,12 @@ def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
 @pytest.mark.parametrize(
     ("attempt", "end"),
     [
-        (AttemptInfo(call=call(BODY)), ended()),
-        (AttemptInfo(call=call(BODY), route=route(tariff=None)), ended()),
-        (AttemptInfo(call=call(BODY), route=there()), ended(usage=None)),
+        (AttemptInfo(call=call(BODY)), attempt_outcome()),
+        (AttemptInfo(call=call(BODY), route=route(tariff=None)), attempt_outcome()),
+        (AttemptInfo(call=call(BODY), route=there()), attempt_outcome(usage=None)),
         (
             AttemptInfo(call=call(BODY), route=there()),
-            ended(terms=BillingTerms(service_tier="flex")),
+            attempt_outcome(terms=BillingTerms(service_tier="flex")),
         ),
     ],
 )
@@ -97,7 +97,10 @@ def test_anthropics_usage_names_the_terms(usage, expected):
 def test_a_tier_nobody_knows_has_no_price():
     attempt = AttemptInfo(call=call(b'{"model":"m"}'), route=there())
 
-    assert attempt_cost(attempt, ended(terms=billing_terms(attempt, "brand_new", {}))) is None
+    assert (
+        attempt_cost(attempt, attempt_outcome(terms=billing_terms(attempt, "brand_new", {})))
+        is None
+    )
 
 
 def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
@@ -116,7 +119,9 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     with timeline.waiting:
         ticks.at = 8.0
     attempt = AttemptInfo(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
-    made = build_receipt(attempt, ended(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL)
+    made = build_receipt(
+        attempt, attempt_outcome(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL
+    )
 
     assert (made.call_id, made.attempt, made.final) == ("call_1", 1, True)
     assert (made.team, made.key_id, made.feature) == ("team_1", "key_1", "chat")
@@ -135,7 +140,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
 def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
     later = call(b'{"model":"m","background":true}', "responses")
     attempt = AttemptInfo(call=later, route=there(), notes=("dropped seed",))
-    made = build_receipt(attempt, ended(estimated=True), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(estimated=True), Timeline(Ticks()), SEAL)
 
     assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
     assert made.notes == (
@@ -148,7 +153,7 @@ def test_a_background_call_that_reported_its_usage_is_priced_and_one_cut_off_is_
     attempt = AttemptInfo(call=call(b'{"background":true}', "responses"), route=there())
     told, cut = (
         build_receipt(attempt, end, Timeline(Ticks()), SEAL)
-        for end in (ended(), ended(outcome=Outcome.BROKEN, estimated=True))
+        for end in (attempt_outcome(), attempt_outcome(outcome=Outcome.BROKEN, estimated=True))
     )
 
     assert (told.cost_nanos, told.notes) == (130_500, ())
@@ -159,7 +164,7 @@ def test_a_receipt_says_that_fees_of_hosted_tools_are_not_in_its_cost():
     body = b'{"tools":[{"type":"web_search"}]}'
     attempt = AttemptInfo(call=call(body, "responses"), route=there())
 
-    assert build_receipt(attempt, ended(), Timeline(Ticks()), SEAL).notes == (
+    assert build_receipt(attempt, attempt_outcome(), Timeline(Ticks()), SEAL).notes == (
         "it offered hosted tools: their fees, where it used them, are not in the cost",
     )
 
@@ -168,14 +173,20 @@ def test_clocks_that_disagree_make_no_negative_overhead():
     timeline = Timeline(Ticks())
     timeline.waiting.seconds = 9.0
 
-    assert build_receipt(AttemptInfo(call=call(BODY)), ended(), timeline, SEAL).overhead == 0.0
+    assert (
+        build_receipt(AttemptInfo(call=call(BODY)), attempt_outcome(), timeline, SEAL).overhead
+        == 0.0
+    )
 
 
 def test_prompts_are_kept_only_for_teams_that_ask_for_it():
     keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
     kept = [
         build_receipt(
-            AttemptInfo(call=call(body, key=key, fields=None)), ended(), Timeline(Ticks()), SEAL
+            AttemptInfo(call=call(body, key=key, fields=None)),
+            attempt_outcome(),
+            Timeline(Ticks()),
+            SEAL,
         )
         for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
     ]
@@ -195,7 +206,7 @@ def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
     with timeline.waiting:
         ticks.at += 2.0
     attempt = AttemptInfo(call=call(BODY), route=there(), sent_at=5.0)
-    made = build_receipt(attempt, ended(timings=report), timeline, SEAL)
+    made = build_receipt(attempt, attempt_outcome(timings=report), timeline, SEAL)
 
     assert (made.queue, made.prefill, made.decode, made.transfer) == (0.5, 0.25, 1.0, 0.25)
     assert (made.draft_tokens, made.accepted_tokens) == (8, 6)
@@ -204,7 +215,10 @@ def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
 
 def test_a_receipt_of_a_provider_has_no_phases():
     made = build_receipt(
-        AttemptInfo(call=call(BODY), route=there(), sent_at=5.0), ended(), Timeline(Ticks()), SEAL
+        AttemptInfo(call=call(BODY), route=there(), sent_at=5.0),
+        attempt_outcome(),
+        Timeline(Ticks()),
+        SEAL,
     )
 
     assert (made.queue, made.prefill, made.phases_from) == (None, None, PhasesFrom.NOBODY)
@@ -215,7 +229,7 @@ SHARE = CostShare(ns=2 * 10**9, nanos=1_234, gpu_seconds=2.0)
 
 def test_a_call_of_an_engine_costs_its_share_of_the_replica():
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, ended(share=SHARE), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(share=SHARE), Timeline(Ticks()), SEAL)
 
     assert (made.list_nanos, made.cost_nanos, made.gpu_seconds) == (1_234, 1_234, 2.0)
 
@@ -223,12 +237,12 @@ def test_a_call_of_an_engine_costs_its_share_of_the_replica():
 def test_a_price_per_token_goes_before_the_share_of_the_replica():
     attempt = AttemptInfo(call=call(BODY), route=there())
 
-    assert attempt_cost(attempt, ended(share=SHARE)) == CallCost(145_000, 130_500)
+    assert attempt_cost(attempt, attempt_outcome(share=SHARE)) == CallCost(145_000, 130_500)
 
 
 def test_a_share_of_unknown_price_is_not_free():
     share = CostShare(ns=10**9, nanos=None, gpu_seconds=1.0)
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, ended(share=share), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(share=share), Timeline(Ticks()), SEAL)
 
     assert (made.cost_nanos, made.gpu_seconds) == (None, 1.0)

@@ -19,7 +19,7 @@ from slo.price import (
 )
 from slo.usage import Usage
 from tests.fakes.call_dependencies import RATES, call, route
-from tests.proxy.calls.settled_calls import BODY, SEAL, Ticks, ended, there
+from tests.proxy.calls.settled_calls import BODY, SEAL, Ticks, attempt_outcome, there
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
     PlanningProcess,
@@ -36,19 +36,19 @@ def again(share: float = 0.0) -> Planned:
     return process.planned(planning_request(body(*conversation_messages(1))))
 
 
-def told(planned: Planned | Passthrough, **fields: object) -> Receipt:
+def receipt_of(planned: Planned | Passthrough, **fields: object) -> Receipt:
     attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
-    return build_receipt(attempt, ended(**fields), Timeline(Ticks()), SEAL)
+    return build_receipt(attempt, attempt_outcome(**fields), Timeline(Ticks()), SEAL)
 
 
 def test_a_receipt_says_what_was_planned():
     planned = again()
-    made = told(planned)
+    made = receipt_of(planned)
 
     assert made.conversation == planned.draft.conversation.hex()
     assert (made.arm, made.layout) == ("treated", 0)
     assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
-    assert told(again(share=1.0)).arm == "control"
+    assert receipt_of(again(share=1.0)).arm == "control"
 
 
 def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
@@ -57,31 +57,31 @@ def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
     expected = planned.evidence.expected.tokens
 
     assert expected > 0
-    assert told(planned, usage=None).expected_read == expected
-    assert told(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
+    assert receipt_of(planned, usage=None).expected_read == expected
+    assert receipt_of(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
         2 * expected, rel=0.01
     )
 
 
 def test_a_receipt_says_why_the_cache_missed():
     miss = CacheMiss(reason=MissReason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
-    made = told(again(), miss=miss)
+    made = receipt_of(again(), miss=miss)
 
     assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
     assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
 
 
 def test_a_call_that_was_not_planned_says_nothing_of_it():
-    made = told(Passthrough("too large"))
+    made = receipt_of(Passthrough("too large"))
 
     assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
     assert made.unplanned_why == "too large"
 
 
 def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
-    made = told(Passthrough(reason="under_2_kb"))
+    made = receipt_of(Passthrough(reason="under_2_kb"))
 
-    assert (made.unplanned_why, told(Passthrough()).unplanned_why) == ("under_2_kb", "")
+    assert (made.unplanned_why, receipt_of(Passthrough()).unplanned_why) == ("under_2_kb", "")
 
 
 def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
@@ -97,13 +97,13 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
     )
     kept = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
-        ended(),
+        attempt_outcome(),
         Timeline(Ticks()),
         SEAL,
     )
     guessed = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
-        ended(estimated=True),
+        attempt_outcome(estimated=True),
         Timeline(Ticks()),
         SEAL,
     )
@@ -131,13 +131,13 @@ def test_a_receipt_says_what_planning_should_have_saved():
     rates = msgspec.structs.replace(RATES, write_5m=1_250_000_000)
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
-    end = ended(usage=Usage(input=100, cache_read=total - 100, output=5))
+    end = attempt_outcome(usage=Usage(input=100, cache_read=total - 100, output=5))
     made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)
 
     assert planned.direct is not None
     assert made.planning_nanos is not None
     assert made.cost_nanos is not None
     assert made.planning_nanos > made.cost_nanos
-    assert told(planned, usage=None).planning_nanos is None
-    assert told(again(), usage=Usage(input=100)).planning_nanos == 0
-    assert told(again(share=1.0), usage=Usage(input=100)).planning_nanos is None
+    assert receipt_of(planned, usage=None).planning_nanos is None
+    assert receipt_of(again(), usage=Usage(input=100)).planning_nanos == 0
+    assert receipt_of(again(share=1.0), usage=Usage(input=100)).planning_nanos is None

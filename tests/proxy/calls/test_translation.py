@@ -70,7 +70,7 @@ def test_every_kind_has_its_wire():
     assert all(wire.failure(503, {}, b"").code == "upstream_overloaded" for wire in wires)
 
 
-def planned(raw: bytes, **fields: object) -> Planned:
+def plan_body(raw: bytes, **fields: object) -> Planned:
     found = PlanningProcess(TARGETS["anthropic-breakpoint"]).planned(planning_request(raw))
     return msgspec.structs.replace(found, **fields)
 
@@ -78,7 +78,7 @@ def planned(raw: bytes, **fields: object) -> Planned:
 def test_the_planned_prompt_is_sent_in_place_of_the_callers():
     raw = body(*conversation_messages(0))
     mended = raw.replace(b"Where is", b"Where was")
-    prepared = prepare(call(raw), route("up"), planned(raw, body=mended))
+    prepared = prepare(call(raw), route("up"), plan_body(raw, body=mended))
 
     assert b"Where was my parcel?" in prepared.body
     assert prepared.notes == ()
@@ -88,7 +88,7 @@ def test_a_plan_without_changes_is_sent_unmodified():
     asking = call(body(*conversation_messages(0)))
     as_it_came = prepare(asking, route("up"))
 
-    assert prepare(asking, route("up"), planned(asking.body, body=asking.body)) == as_it_came
+    assert prepare(asking, route("up"), plan_body(asking.body, body=asking.body)) == as_it_came
     assert prepare(asking, route("up"), Passthrough()) == as_it_came
 
 
@@ -97,7 +97,7 @@ def test_the_reason_for_not_planning_is_noted():
     notes = ("a tag stays",)
 
     assert prepare(call(raw), route("up"), Passthrough("too large")).notes == ("too large",)
-    assert prepare(call(raw), route("up"), planned(raw, notes=notes)).notes == notes
+    assert prepare(call(raw), route("up"), plan_body(raw, notes=notes)).notes == notes
 
 
 def test_notes_on_the_call_itself_come_first():
@@ -108,7 +108,7 @@ def test_notes_on_the_call_itself_come_first():
         "a name is cut",
         "too large",
     )
-    assert prepare(told, route("up"), planned(raw, notes=("a tag stays",))).notes == (
+    assert prepare(told, route("up"), plan_body(raw, notes=("a tag stays",))).notes == (
         "a name is cut",
         "a tag stays",
     )
@@ -132,7 +132,7 @@ COMPARING = DiagnosticsQuestion("prompt_cache_options", b'{"comparison_response_
 def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():
     raw = body(*conversation_messages(0))
     came = call(raw, headers={"anthropic-beta": "theirs, more"})
-    sent = prepare(came, route("up", kind="anthropic"), planned(raw, body=raw, question=ASKING))
+    sent = prepare(came, route("up", kind="anthropic"), plan_body(raw, body=raw, question=ASKING))
 
     assert json.loads(sent.body)["diagnostics"] == {"previous_message_id": "msg_1"}
     assert sent.headers["anthropic-beta"] == "theirs,more,ours"
@@ -144,7 +144,7 @@ def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str,
     there = route("up", kind="anthropic")
     there = replace(there, upstream=replace(there.upstream, headers={"Anthropic-Beta": "more"}))
     came = call(raw, headers=theirs)
-    sent = prepare(came, there, planned(raw, body=raw, question=ASKING))
+    sent = prepare(came, there, plan_body(raw, body=raw, question=ASKING))
 
     assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
 
@@ -152,7 +152,7 @@ def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str,
 def responding(**fields: object) -> PreparedRequest:
     """A Responses call that asks, as it is prepared."""
     raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
-    asking = planned(raw, body=raw, question=COMPARING, headers={})
+    asking = plan_body(raw, body=raw, question=COMPARING, headers={})
     return prepare(call(raw, endpoint="responses"), route("up"), asking)
 
 

@@ -11,7 +11,7 @@ from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
-from tests.proxy.calls.begun_answer import begun, passed
+from tests.proxy.calls.begun_answer import answer_and_pieces, begun
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
 
 def test_a_whole_answer_is_one_piece_and_metered():
     answer, pieces = run_in_instant_time(
-        passed(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON))
+        answer_and_pieces(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON))
     )
 
     assert pieces == [COMPLETION]
@@ -44,34 +44,34 @@ def test_a_whole_answer_is_one_piece_and_metered():
 def test_a_stream_comes_in_whole_events_whatever_its_chunks():
     whole = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
     script = stream(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
-    answer, pieces = run_in_instant_time(passed(script))
+    answer, pieces = run_in_instant_time(answer_and_pieces(script))
 
     assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
     assert answer.meter.is_finished
 
 
 def test_keep_alives_before_the_answer_come_with_its_first_event():
-    _, pieces = run_in_instant_time(passed(stream(BEAT, BEAT, chunk("a"), BEAT)))
+    _, pieces = run_in_instant_time(answer_and_pieces(stream(BEAT, BEAT, chunk("a"), BEAT)))
 
     assert pieces == [BEAT + BEAT + chunk("a"), BEAT]
 
 
 def test_keep_alives_without_end_are_not_held_without_end():
     beat = b": " + b"x" * 40_000 + b"\n\n"
-    answer, _ = run_in_instant_time(passed(stream(*[beat] * 9, chunk("a"))))
+    answer, _ = run_in_instant_time(answer_and_pieces(stream(*[beat] * 9, chunk("a"))))
 
     assert answer.first_piece == beat * 2 + chunk("a")
 
 
 def test_bytes_after_the_last_event_are_passed_on_and_metered():
-    answer, pieces = run_in_instant_time(passed(stream(chunk("a"), DONE.rstrip())))
+    answer, pieces = run_in_instant_time(answer_and_pieces(stream(chunk("a"), DONE.rstrip())))
 
     assert pieces == [chunk("a"), DONE.rstrip()]
     assert answer.meter.is_finished
 
 
 def test_a_stream_of_one_unfinished_event_has_begun():
-    _, pieces = run_in_instant_time(passed(stream(chunk("a").rstrip())))
+    _, pieces = run_in_instant_time(answer_and_pieces(stream(chunk("a").rstrip())))
 
     assert pieces == [chunk("a").rstrip()]
 
@@ -138,8 +138,8 @@ def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
 
 @pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
 def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
-    joined, pieces = run_in_instant_time(passed(stream(b"".join([chunk("a"), *rest]))))
-    apart, others = run_in_instant_time(passed(stream(chunk("a"), *rest)))
+    joined, pieces = run_in_instant_time(answer_and_pieces(stream(b"".join([chunk("a"), *rest]))))
+    apart, others = run_in_instant_time(answer_and_pieces(stream(chunk("a"), *rest)))
 
     assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
     assert joined.meter.is_broken
@@ -308,7 +308,7 @@ def test_a_whole_answer_is_there_in_the_callers_words():
 
 def test_events_that_open_a_stream_come_with_its_first_content():
     answer, pieces = run_in_instant_time(
-        passed(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE))
+        answer_and_pieces(stream(chunk(""), BEAT, chunk(""), chunk("a"), DONE))
     )
 
     assert pieces == [chunk("") + BEAT + chunk("") + chunk("a"), DONE]
@@ -317,7 +317,9 @@ def test_events_that_open_a_stream_come_with_its_first_content():
 
 def test_openings_are_not_held_without_end():
     opening = event({"choices": [], "padding": "x" * 400_000})
-    answer, pieces = run_in_instant_time(passed(stream(*[opening] * 4, chunk("a"), DONE)))
+    answer, pieces = run_in_instant_time(
+        answer_and_pieces(stream(*[opening] * 4, chunk("a"), DONE))
+    )
 
     assert pieces == [opening * 3, opening, chunk("a"), DONE]
     assert answer.meter.has_begun
@@ -328,7 +330,7 @@ def test_a_model_that_writes_tokens_without_text_is_not_held_until_its_stream_en
         event({"id": "chatcmpl-1", "choices": [{"delta": {"content": ""}}], "token": n})
         for n in range(40)
     ]
-    answer, pieces = run_in_instant_time(passed(stream(*empty, DONE)))
+    answer, pieces = run_in_instant_time(answer_and_pieces(stream(*empty, DONE)))
 
     assert pieces == [b"".join(empty[:17]), *empty[17:], DONE]
     assert answer.meter.is_finished

@@ -14,7 +14,7 @@ from tests.fakes.answers import COMPLETION, DONE, chunk, stream
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
-from tests.proxy.calls.begun_answer import begun, passed
+from tests.proxy.calls.begun_answer import answer_and_pieces, begun
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
@@ -32,7 +32,7 @@ DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
 
 def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_read():
     body = b'{"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
-    answer, pieces = run_in_instant_time(passed(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(answer_and_pieces(Scripted([body], headers=JSON)))
 
     assert pieces == [body]
     assert answer.meter.usage == Usage(input=9, output=2)
@@ -47,7 +47,7 @@ def test_a_body_with_too_many_keys_that_is_no_object_is_no_answer():
 
 def test_a_mark_before_an_answer_with_too_many_keys_leaves_it_one():
     body = b"\xef\xbb\xbf{%b}" % DENSE
-    answer, pieces = run_in_instant_time(passed(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(answer_and_pieces(Scripted([body], headers=JSON)))
 
     assert pieces == [body]
     assert not answer.meter.is_broken
@@ -58,7 +58,9 @@ def test_an_event_too_large_to_be_read_passes_and_others_run_before_it_is_looked
         b"a" * (9 << 20)
     )
 
-    (answer, pieces), turns = run_in_instant_time(with_loop_turns(passed(stream(large, DONE))))
+    (answer, pieces), turns = run_in_instant_time(
+        with_loop_turns(answer_and_pieces(stream(large, DONE)))
+    )
     assert b"".join(pieces) == large + DONE
     assert (answer.meter.has_begun, answer.meter.is_finished) == (True, True)
     assert turns > 0
@@ -119,7 +121,9 @@ def test_an_answer_with_too_many_keys_is_not_translated():
 def test_other_calls_run_while_a_large_answer_is_measured():
     body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
 
-    _, turns = run_in_instant_time(with_loop_turns(passed(Scripted([body], headers=JSON))))
+    _, turns = run_in_instant_time(
+        with_loop_turns(answer_and_pieces(Scripted([body], headers=JSON)))
+    )
 
     assert turns > 20
 

@@ -30,7 +30,7 @@ def counting() -> Iterator[UsageEstimates]:
 
 
 @asynccontextmanager
-async def blocked(estimates: UsageEstimates) -> AsyncIterator[None]:
+async def block_worker(estimates: UsageEstimates) -> AsyncIterator[None]:
     """The worker does nothing else meanwhile."""
     free = threading.Event()
     estimates._worker.submit(free.wait, 30)
@@ -47,23 +47,23 @@ def heard(*pieces: bytes) -> Meter:
     return meter
 
 
-def counted(meter: Meter | None, there: Route = THERE) -> Usage:
+def count_usage(meter: Meter | None, there: Route = THERE) -> Usage:
     with counting() as estimates:
         return asyncio.run(estimates.usage(ASKED, there, meter))
 
 
 def test_a_prompt_that_was_not_answered_is_counted():
-    assert counted(None) == Usage(input=PROMPT)
+    assert count_usage(None) == Usage(input=PROMPT)
 
 
 def test_the_estimate_counts_the_delivered_text_too():
-    assert counted(heard(chunk("Hello"), chunk(" there"))) == Usage(input=PROMPT, output=2)
+    assert count_usage(heard(chunk("Hello"), chunk(" there"))) == Usage(input=PROMPT, output=2)
 
 
 def test_the_upstreams_prompt_count_is_kept():
     said = event({"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}})
 
-    assert counted(heard(said, chunk("Hello"))) == Usage(input=10, cache_read=40, output=1)
+    assert count_usage(heard(said, chunk("Hello"))) == Usage(input=10, cache_read=40, output=1)
 
 
 def test_an_upstreams_output_count_above_the_estimate_is_kept():
@@ -73,7 +73,7 @@ def test_an_upstreams_output_count_above_the_estimate_is_kept():
         "completion_tokens_details": {"reasoning_tokens": 20},
     }
 
-    assert counted(heard(chunk("Hello"), event({"usage": usage}))) == Usage(
+    assert count_usage(heard(chunk("Hello"), event({"usage": usage}))) == Usage(
         input=50, output=10, reasoning=20
     )
 
@@ -85,7 +85,7 @@ def test_reasoning_the_upstream_told_is_part_of_what_was_generated():
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
 
-    assert counted(heard(chunk("one two three four"), event({"usage": usage}))) == Usage(
+    assert count_usage(heard(chunk("one two three four"), event({"usage": usage}))) == Usage(
         input=50, output=2, reasoning=2
     )
 
@@ -93,13 +93,13 @@ def test_reasoning_the_upstream_told_is_part_of_what_was_generated():
 def test_a_usage_of_zeros_says_nothing_of_the_prompt():
     said = event({"usage": {"prompt_tokens": 0, "completion_tokens": 0}})
 
-    assert counted(heard(said)) == Usage(input=PROMPT)
+    assert count_usage(heard(said)) == Usage(input=PROMPT)
 
 
 OTHER = route(model="llama-3")  # of its own vocabulary
 
 
-def taught(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
+def estimate_after_learning(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
     """Return what is estimated of a call after twenty others, of which so much was reported."""
 
     async def work(estimates: UsageEstimates) -> Usage:
@@ -112,13 +112,16 @@ def taught(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
 
 
 def test_a_provider_that_counts_more_is_learned_from():
-    before, after = counted(None, OTHER).input, taught(ASKED, ASKED, OTHER, PROMPT * 2)
+    before, after = (
+        count_usage(None, OTHER).input,
+        estimate_after_learning(ASKED, ASKED, OTHER, PROMPT * 2),
+    )
 
     assert before == PROMPT < after.input <= PROMPT * 2
 
 
 def test_where_the_vocabulary_is_published_texts_are_what_is_counted():
-    assert taught(ASKED, ASKED, THERE, PROMPT * 2) == Usage(input=PROMPT, output=2)
+    assert estimate_after_learning(ASKED, ASKED, THERE, PROMPT * 2) == Usage(input=PROMPT, output=2)
 
 
 def test_where_the_vocabulary_is_published_tools_alone_are_learned_of():
@@ -127,11 +130,13 @@ def test_where_the_vocabulary_is_published_tools_alone_are_learned_of():
         b'"tools":[{"function":{"name":"look_up"}}]}'
     )
     asked = call(tools)
-    before = taught(ASKED, asked, THERE, PROMPT * 2)
-    after = taught(asked, asked, THERE, before.input * 2)
+    before = estimate_after_learning(ASKED, asked, THERE, PROMPT * 2)
+    after = estimate_after_learning(asked, asked, THERE, before.input * 2)
 
     assert before.input < after.input <= before.input * 2
-    assert taught(asked, ASKED, THERE, before.input * 2) == Usage(input=PROMPT, output=2)
+    assert estimate_after_learning(asked, ASKED, THERE, before.input * 2) == Usage(
+        input=PROMPT, output=2
+    )
     assert after.output == 2
 
 
@@ -153,7 +158,9 @@ def test_prompts_that_are_not_all_text_teach_no_token_ratio(
     teacher = call(body, endpoint)
 
     for asked in (ASKED, tools):
-        assert taught(teacher, asked, there, 50_000) == Usage(input=PROMPT, output=2)
+        assert estimate_after_learning(teacher, asked, there, 50_000) == Usage(
+            input=PROMPT, output=2
+        )
 
 
 def test_only_a_sample_of_calls_is_compared():
@@ -181,7 +188,7 @@ def test_models_without_end_are_not_remembered_without_end():
 
 def test_when_too_many_wait_lengths_have_to_do():
     async def work(estimates: UsageEstimates) -> tuple[Usage, Usage]:
-        async with blocked(estimates):
+        async with block_worker(estimates):
             waiting = [
                 asyncio.ensure_future(estimates.usage(ASKED, THERE, None)) for _ in range(256)
             ]
@@ -202,7 +209,7 @@ def test_an_estimate_that_is_not_ready_in_time_is_made_from_lengths():
     async def work() -> Usage:
         estimates = UsageEstimates(deadline=0.0)
         try:
-            async with blocked(estimates):
+            async with block_worker(estimates):
                 return await estimates.usage(ASKED, THERE, None)
         finally:
             estimates.close()
@@ -223,7 +230,7 @@ def test_the_delivered_text_is_counted_when_an_estimate_is_late():
     async def work() -> Usage:
         estimates = UsageEstimates(deadline=0.0)
         try:
-            async with blocked(estimates):
+            async with block_worker(estimates):
                 return await estimates.usage(ASKED, THERE, heard(chunk("x" * 40)))
         finally:
             estimates.close()
@@ -239,7 +246,7 @@ def test_bodies_without_end_do_not_wait_to_be_compared():
             compared.append(asked)
 
     async def work(estimates: UsageEstimates) -> None:
-        async with blocked(estimates):
+        async with block_worker(estimates):
             for number in range(100):
                 estimates.learn(ASKED, route(model=f"m{number}"), Usage(input=1))
 

@@ -20,12 +20,12 @@ ALL = load(SHIPPED, None)
 ALL_NAMES = {family.names for family in ALL.passing.families}
 
 
-def unlisted(name: str, catalog: Catalog = ALL) -> Route | None:
+def route_of_unlisted(name: str, catalog: Catalog = ALL) -> Route | None:
     found = catalog.unlisted_model(name)
     return None if found is None else found.routes[0]
 
 
-def listed(name: str, user: str | None = None) -> Route:
+def route_of_listed(name: str, user: str | None = None) -> Route:
     found = load(SHIPPED, user).find(name)
     assert found is not None
     return found.routes[0]
@@ -50,7 +50,7 @@ def listed(name: str, user: str | None = None) -> Route:
     ],
 )
 def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchanged(name, route):
-    found = unlisted(name)
+    found = route_of_unlisted(name)
 
     assert found is not None
     assert (found.name, found.tariff, found.model) == (route, None, "")
@@ -60,7 +60,7 @@ def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchange
     "name", ["ft:gpt-4.1:acme::abc", "ft:gpt-4.1-2025-04-14:acme:x:abc", "ft:gpt-4.1:a"]
 )
 def test_a_fine_tune_takes_its_price_window_and_cache_rules_from_its_base(name):
-    base, tuned = listed("gpt-4.1"), unlisted(name)
+    base, tuned = route_of_listed("gpt-4.1"), route_of_unlisted(name)
 
     assert tuned is not None
     assert (tuned.name, tuned.model) == ("openai/ft:gpt-4.1:*", "")
@@ -74,16 +74,16 @@ def test_a_fine_tune_takes_its_price_window_and_cache_rules_from_its_base(name):
     ["", "my-deployment", "anthropic.claude-v9:0", "nobody/gpt-9", "gpt-\n", "gpt-" + "x" * 300],
 )
 def test_a_name_of_no_family_passes_nowhere(name):
-    assert unlisted(name) is None
+    assert route_of_unlisted(name) is None
 
 
 @pytest.mark.parametrize("keyed", [(), ("openai",)])
 def test_no_name_passes_to_an_upstream_without_its_key(keyed: Collection[str]):
     catalog = ALL.passing_to(keyed)
 
-    assert unlisted("claude-opus-5-7", catalog) is None
-    assert unlisted("anthropic/claude-opus-5-7", catalog) is None
-    assert (unlisted("gpt-4", catalog) is not None) is bool(keyed)
+    assert route_of_unlisted("claude-opus-5-7", catalog) is None
+    assert route_of_unlisted("anthropic/claude-opus-5-7", catalog) is None
+    assert (route_of_unlisted("gpt-4", catalog) is not None) is bool(keyed)
 
 
 @pytest.mark.slow
@@ -91,31 +91,31 @@ def test_a_model_of_no_family_goes_to_the_default_upstream_if_that_has_a_key():
     user = 'default_upstream = "router"\n[upstreams.router]\nbase_url = "https://r.test/v1"\n'
     catalog = load(SHIPPED, user)
 
-    found = unlisted("meta/llama-9", catalog)
+    found = route_of_unlisted("meta/llama-9", catalog)
     assert found is not None
     assert (found.name, found.model, found.tariff) == ("router/*", "", None)
-    assert unlisted("meta/llama-9", catalog.passing_to(["openai"])) is None
+    assert route_of_unlisted("meta/llama-9", catalog.passing_to(["openai"])) is None
 
 
 def test_a_name_behind_its_upstreams_is_sent_bare_and_priced_where_that_is_listed():
-    known, new = unlisted("openai/gpt-4.1"), unlisted("openai/gpt-4")
+    known, new = route_of_unlisted("openai/gpt-4.1"), route_of_unlisted("openai/gpt-4")
 
     assert known is not None
     assert new is not None
-    assert (known.model, known.tariff) == ("gpt-4.1", listed("gpt-4.1").tariff)
+    assert (known.model, known.tariff) == ("gpt-4.1", route_of_listed("gpt-4.1").tariff)
     assert (new.name, new.model, new.tariff) == ("openai/gpt-4", "gpt-4", None)
 
 
 @given(st.text(max_size=40).map("gpt-".__add__))
 def test_made_up_names_add_no_route_names(name):
-    found = unlisted(name)
+    found = route_of_unlisted(name)
 
     assert found is None or found.name.partition("/")[2] in ALL_NAMES
 
 
 def test_a_claude_added_by_hand_takes_its_familys_traits_and_is_named_as_assumed():
     user = '[[models]]\nid = "claude-opus-5-7"\nupstream = "anthropic"\n'
-    like, found = listed("claude-opus-5-5"), listed("claude-opus-5-7", user)
+    like, found = route_of_listed("claude-opus-5-5"), route_of_listed("claude-opus-5-7", user)
 
     assert (found.regime, found.traits) == (like.regime, like.traits)
     assert found.min_cache_tokens == like.min_cache_tokens
@@ -137,8 +137,8 @@ min_cache_tokens = 1
 id = "gpt-mine"
 upstream = "gpu1"
 """
-    assert listed("claude-opus-5-7", user).traits == {"prefill"}
-    assert listed("gpt-mine", user).regime == ""
+    assert route_of_listed("claude-opus-5-7", user).traits == {"prefill"}
+    assert route_of_listed("gpt-mine", user).regime == ""
     assert load(SHIPPED, user).assumed == ()
 
 
@@ -146,7 +146,7 @@ def test_families_of_the_users_file_come_first_and_their_mistakes_are_said():
     mine = '[upstreams.r]\nbase_url = "https://r.test/v1"\n'
     user = f'families = [{{ names = "gpt-*", upstream = "r" }}]\n{mine}'
 
-    found = unlisted("gpt-4", load(SHIPPED, user))
+    found = route_of_unlisted("gpt-4", load(SHIPPED, user))
     assert found is not None
     assert found.name == "r/gpt-*"
     with pytest.raises(InvalidFile, match="has no names or no upstream"):
@@ -154,7 +154,7 @@ def test_families_of_the_users_file_come_first_and_their_mistakes_are_said():
 
 
 def test_hard_dollar_budgets_refuse_an_unlisted_model_as_they_refuse_any_unpriced_one():
-    found = unlisted("ft:gpt-4.1:acme::abc")
+    found = route_of_unlisted("ft:gpt-4.1:acme::abc")
 
     assert found is not None
     assert is_uncountable(UnpricedPolicy.OWN, call(b"{}"), found)

@@ -264,10 +264,10 @@ def test_whatever_a_user_writes_gives_a_catalog_or_says_what_is_wrong(
     user = "\n".join(f"{key} = {value}" for key, value in top.items())
     user += '\n[[models]]\nid = "m"\n' if "id" not in fields else "\n[[models]]\n"
     user += "\n".join(f"{key} = {value}" for key, value in fields.items())
-    assert all(problem.line <= user.count("\n") + 1 for problem in judged(user))
+    assert all(problem.line <= user.count("\n") + 1 for problem in problems_of(user))
 
 
-def judged(user: str) -> tuple[Problem, ...]:
+def problems_of(user: str) -> tuple[Problem, ...]:
     """All that is said about a user's file, whether it can be used or not."""
     try:
         return load(SHIPPED, user).warnings

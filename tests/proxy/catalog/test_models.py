@@ -45,7 +45,7 @@ def dollars(rates: TokenRates) -> dict[str, Decimal]:
     }
 
 
-def spent(found: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost | None:
+def cost_of(found: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost | None:
     at = datetime(*moment, tzinfo=UTC).timestamp() if moment else TODAY  # type: ignore[misc,arg-type]
     assert found.tariff is not None
     return call_cost(usage, found.tariff, at, BillingTerms(**terms))
@@ -158,8 +158,8 @@ def test_embeddings_cost_their_input(
 ) -> None:
     model = route(catalog, f"text-embedding-{name}")
 
-    assert spent(model, Usage(input=1_000)) == CallCost(standard, standard)
-    found = spent(model, Usage(input=1_000), service_tier="batch")
+    assert cost_of(model, Usage(input=1_000)) == CallCost(standard, standard)
+    found = cost_of(model, Usage(input=1_000), service_tier="batch")
     assert found == (None if batch is None else CallCost(batch, batch))
 
 
@@ -170,46 +170,50 @@ def test_every_model_has_a_price(catalog: Catalog) -> None:
 def test_the_first_gpt_4o_costs_what_it_did(catalog: Catalog) -> None:
     model = route(catalog, "gpt-4o-2024-05-13")
 
-    assert spent(model, Usage(input=1_000, output=100)) == CallCost(6_500_000, 6_500_000)
+    assert cost_of(model, Usage(input=1_000, output=100)) == CallCost(6_500_000, 6_500_000)
 
 
 def test_haiku_5_5_is_five_times_dearer_above_100k_output_included(catalog: Catalog) -> None:
     haiku = route(catalog, "claude-haiku-5-5")
     at = Usage(input=50_000, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
     over = Usage(input=50_001, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
-    assert spent(haiku, at) == CallCost(9_050_000, 9_050_000)
-    assert spent(haiku, over) == CallCost(45_250_500, 45_250_500)
-    assert spent(haiku, over, service_tier="batch", region="us") == CallCost(24_887_775, 24_887_775)
+    assert cost_of(haiku, at) == CallCost(9_050_000, 9_050_000)
+    assert cost_of(haiku, over) == CallCost(45_250_500, 45_250_500)
+    assert cost_of(haiku, over, service_tier="batch", region="us") == CallCost(
+        24_887_775, 24_887_775
+    )
 
 
 def test_gpt_5_5_doubles_input_and_cache_above_272k_and_output_by_half(catalog: Catalog) -> None:
     model = route(catalog, "gpt-5.5")
     at = Usage(input=72_000, cache_read=200_000, output=1_000)
     over = Usage(input=72_001, cache_read=200_000, output=1_000)
-    assert spent(model, at) == CallCost(490_000_000, 490_000_000)
-    assert spent(model, over) == CallCost(965_010_000, 965_010_000)
-    assert spent(model, at, service_tier="priority") == CallCost(1_225_000_000, 1_225_000_000)
-    assert spent(model, over, service_tier="priority") is None
+    assert cost_of(model, at) == CallCost(490_000_000, 490_000_000)
+    assert cost_of(model, over) == CallCost(965_010_000, 965_010_000)
+    assert cost_of(model, at, service_tier="priority") == CallCost(1_225_000_000, 1_225_000_000)
+    assert cost_of(model, over, service_tier="priority") is None
 
 
 def test_writes_of_both_lifetimes_are_priced_apart(catalog: Catalog) -> None:
     usage = Usage(write_5m=1_000, write_1h=2_000)
-    assert spent(route(catalog, "claude-opus-5-5"), usage) == CallCost(21_000_000, 21_000_000)
+    assert cost_of(route(catalog, "claude-opus-5-5"), usage) == CallCost(21_000_000, 21_000_000)
 
 
 def test_batch_region_and_fast_mode_multiply(catalog: Catalog) -> None:
     opus = route(catalog, "claude-opus-5")
     usage = Usage(input=1_000, write_1h=1_000, output=1_000)  # $5, $10 and $25 per million
-    assert spent(opus, usage) == CallCost(40_000_000, 40_000_000)
-    assert spent(opus, usage, service_tier="batch", region="us") == CallCost(22_000_000, 22_000_000)
-    assert spent(opus, usage, region="us", fast=True) == CallCost(88_000_000, 88_000_000)
-    assert spent(route(catalog, "claude-opus-4-7"), usage, fast=True) is None
+    assert cost_of(opus, usage) == CallCost(40_000_000, 40_000_000)
+    assert cost_of(opus, usage, service_tier="batch", region="us") == CallCost(
+        22_000_000, 22_000_000
+    )
+    assert cost_of(opus, usage, region="us", fast=True) == CallCost(88_000_000, 88_000_000)
+    assert cost_of(route(catalog, "claude-opus-4-7"), usage, fast=True) is None
 
 
 def test_an_openai_tier_and_a_region_multiply(catalog: Catalog) -> None:
     # At $1, $0.10, $1.25, $2.50 and $5 per million in flex: 6.75 million nano-dollars.
     usage = Usage(input=1_000, cache_read=5_000, write_30m=1_000, write_12h=600, output=500)
-    cost = spent(route(catalog, "gpt-6-sol"), usage, service_tier="flex", region="eu")
+    cost = cost_of(route(catalog, "gpt-6-sol"), usage, service_tier="flex", region="eu")
     assert cost == CallCost(7_425_000, 7_425_000)
 
 
@@ -249,13 +253,13 @@ def test_deepseek_is_half_price_outside_its_peak_hours(
     catalog: Catalog, moment: tuple[int, ...], nanos: int
 ) -> None:
     found = route(catalog, "deepseek-flash")
-    assert spent(found, Usage(input=1_000_000), *moment) == CallCost(nanos, nanos)
+    assert cost_of(found, Usage(input=1_000_000), *moment) == CallCost(nanos, nanos)
 
 
 def test_xai_doubles_from_200k_on(catalog: Catalog) -> None:
     grok = route(catalog, "grok-4.7")
-    assert spent(grok, Usage(input=199_999)) == CallCost(399_998_000, 399_998_000)
-    assert spent(grok, Usage(input=200_000)) == CallCost(800_000_000, 800_000_000)
+    assert cost_of(grok, Usage(input=199_999)) == CallCost(399_998_000, 399_998_000)
+    assert cost_of(grok, Usage(input=200_000)) == CallCost(800_000_000, 800_000_000)
 
 
 def reference() -> list[dict[str, Any]]:

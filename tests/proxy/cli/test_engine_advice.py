@@ -14,7 +14,7 @@ from slo.usage import Usage
 from tests.fakes.admission_harness import NOW
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import a_receipt
-from tests.proxy.engines.speculation.test_advice import grown
+from tests.proxy.engines.speculation.test_advice import add_samples
 
 PROFILES = '[engines.house]\nengine = "vllm"\nmodel = "org/m"\nspeculative = "auto"\ngpu = "H100"\n'
 
@@ -33,7 +33,7 @@ def group(tmp_path):
 
 @pytest.fixture
 def speculation_record(tmp_path):
-    record = SpeculationRecord(evidence=grown(ngram=(150, 0.6, 1), none=(100, None, 1)))
+    record = SpeculationRecord(evidence=add_samples(ngram=(150, 0.6, 1), none=(100, None, 1)))
     write_record(tmp_path / "engines/house", record)
 
 
@@ -74,7 +74,9 @@ def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path,
     file = tmp_path / "engines.toml"
     setting = '{ method = "ngram", tokens = 3 }'
     file.write_text(PROFILES.replace('"auto"', setting))
-    write_record(tmp_path / "engines/house", SpeculationRecord(evidence=grown(none=(100, None, 1))))
+    write_record(
+        tmp_path / "engines/house", SpeculationRecord(evidence=add_samples(none=(100, None, 1)))
+    )
     usage = Usage(input=10, output=200)
     made = [
         a_receipt(

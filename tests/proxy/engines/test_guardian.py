@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="It traces proce
 
 
 @contextmanager
-def guarded(*argv, grace="0.2"):
+def run_guardian(*argv, grace="0.2"):
     """A guardian's lifeline as a file of lines, and its process."""
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-I", "-S", guardian.__file__, grace, *argv]
@@ -39,7 +39,7 @@ def order(lifeline, text):
     lifeline.flush()
 
 
-def started(lifeline):
+def read_pid(lifeline):
     word, pid = report(lifeline).split()
     assert word == "started"
     return int(pid)
@@ -53,22 +53,22 @@ def wait_for_daemon(file):
 
 
 def test_the_exit_status_of_the_engine_is_reported():
-    with guarded(*engine_argv("--exit-code", "3")) as (lifeline, process):
-        started(lifeline)
+    with run_guardian(*engine_argv("--exit-code", "3")) as (lifeline, process):
+        read_pid(lifeline)
 
         assert report(lifeline) == "ended 3 0"
         assert process.wait(60) == 0
 
 
 def test_a_program_that_is_not_there_is_reported():
-    with guarded("/nowhere/engine") as (lifeline, _):
+    with run_guardian("/nowhere/engine") as (lifeline, _):
         assert report(lifeline) == "failed 2 No such file or directory"
 
 
 def test_a_kill_takes_daemons_in_sessions_of_their_own_along(tmp_path):
     file = tmp_path / "daemon"
-    with guarded(*engine_argv("--daemon", str(file), "--say", "x")) as (lifeline, _):
-        engine = started(lifeline)
+    with run_guardian(*engine_argv("--daemon", str(file), "--say", "x")) as (lifeline, _):
+        engine = read_pid(lifeline)
         daemon = wait_for_daemon(file)
         assert os.getsid(daemon) != engine
 
@@ -81,8 +81,8 @@ def test_a_kill_takes_daemons_in_sessions_of_their_own_along(tmp_path):
 
 def test_an_engine_that_ignores_sigterm_is_killed_after_its_time(tmp_path):
     file = tmp_path / "daemon"
-    with guarded(*engine_argv("--ignore-sigterm", "--daemon", str(file))) as (lifeline, _):
-        started(lifeline)
+    with run_guardian(*engine_argv("--ignore-sigterm", "--daemon", str(file))) as (lifeline, _):
+        read_pid(lifeline)
         daemon = wait_for_daemon(file)
 
         order(lifeline, "stop 0.2")
@@ -110,8 +110,8 @@ def test_the_end_of_the_lifeline_ends_the_engine(tmp_path):
 
 
 def test_an_engine_dies_with_its_guardian():
-    with guarded(*engine_argv("--start-delay", "600")) as (lifeline, process):
-        engine = started(lifeline)
+    with run_guardian(*engine_argv("--start-delay", "600")) as (lifeline, process):
+        engine = read_pid(lifeline)
 
         process.kill()
         process.wait()
@@ -121,8 +121,8 @@ def test_an_engine_dies_with_its_guardian():
 
 
 def test_sigterm_to_the_guardian_is_left_to_the_supervisor():
-    with guarded(*engine_argv("--start-delay", "600")) as (lifeline, process):
-        engine = started(lifeline)
+    with run_guardian(*engine_argv("--start-delay", "600")) as (lifeline, process):
+        engine = read_pid(lifeline)
 
         process.send_signal(signal.SIGTERM)
         order(lifeline, "stop 60")

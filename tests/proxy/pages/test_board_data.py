@@ -105,11 +105,11 @@ def test_ceilings_are_shown_with_what_was_decided(store: Store) -> None:
     ceiling = Ceiling(name="cent", limit=10_000_000, on_exceed=(CeilingStep.REFUSE,))
     counts = [(ceiling, [("fits", 3), ("refused", 1)])]
 
-    async def shown(board: LiveBoard) -> Sequence[CeilingStatus]:
+    async def show_ceilings(board: LiveBoard) -> Sequence[CeilingStatus]:
         board.show_ceilings(lambda: counts)
         return await board.ceilings()
 
-    (found,) = ask_board(store, shown)
+    (found,) = ask_board(store, show_ceilings)
 
     assert (found.name, found.limit_nanos, found.steps) == ("cent", 10_000_000, ["refuse"])
     assert found.decisions == [("fits", 3), ("refused", 1)]

@@ -36,14 +36,14 @@ def test_counters_say_what_is_held(store: Store) -> None:
     spent_by(store, "acme")
     name = counter_key(budget(), "acme", NOW)
 
-    async def held(board: LiveBoard) -> Any:
+    async def reserve_and_read(board: LiveBoard) -> Any:
         await mine.reserve(
             "r", [CounterClaim(name, 7, LIMIT, hard=True, ends=NOW + 60)], NOW, NOW + 60
         )
         return await board.counters()
 
     mine = LocalBudgetStore()
-    (found,) = ask_board(store, held, budget(), counters=mine)
+    (found,) = ask_board(store, reserve_and_read, budget(), counters=mine)
     assert (found.spent, found.held) == (0, 7)
 
 

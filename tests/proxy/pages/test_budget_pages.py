@@ -20,7 +20,7 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
     made.close()
 
 
-def submitted(dashboard: Dashboard, **fields: str) -> Budget | str:
+def submit_form(dashboard: Dashboard, **fields: str) -> Budget | str:
     """The budget that the form makes, or what the page says instead."""
     answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/set", {**FORM, **fields})
     if answer.status != 303:
@@ -42,14 +42,14 @@ def submitted(dashboard: Dashboard, **fields: str) -> Budget | str:
 def test_percents_are_written_as_people_write_them(
     dashboard: Dashboard, text: str, percents: tuple[int, ...]
 ) -> None:
-    found = submitted(dashboard, alerts=text, hard="yes")
+    found = submit_form(dashboard, alerts=text, hard="yes")
 
     assert isinstance(found, Budget)
     assert found.alerts == percents
 
 
 def test_empty_choices_are_the_defaults_and_no_mistakes(dashboard: Dashboard) -> None:
-    found = submitted(dashboard, hold="", on_loss="", unpriced="", hard="")
+    found = submit_form(dashboard, hold="", on_loss="", unpriced="", hard="")
 
     assert isinstance(found, Budget)
     assert (found.of, found.hard, found.on_loss) == ("*", False, "open")
@@ -57,18 +57,18 @@ def test_empty_choices_are_the_defaults_and_no_mistakes(dashboard: Dashboard) ->
 
 @pytest.mark.parametrize("text", ["half", "60;90", "-1"])
 def test_percents_that_are_none_are_explained(dashboard: Dashboard, text: str) -> None:
-    said = submitted(dashboard, alerts=text)
+    said = submit_form(dashboard, alerts=text)
 
     assert isinstance(said, str)
     assert "alerts" in said
 
 
 def test_the_form_offers_the_teams_of_its_viewer(dashboard: Dashboard) -> None:
-    def offered(role: Role) -> str:
+    def owner_options(role: Role) -> str:
         html = dashboard.ask_as(role, "GET", "/admin/budgets").body.decode()
         return html.partition('<datalist id="owners">')[2].partition("</datalist>")[0]
 
-    assert "other" in offered(Role.ADMIN)
-    assert "acme" in offered(Role.TEAM_ADMIN)
-    assert "other" not in offered(Role.TEAM_ADMIN)
-    assert offered(Role.VIEWER) == ""
+    assert "other" in owner_options(Role.ADMIN)
+    assert "acme" in owner_options(Role.TEAM_ADMIN)
+    assert "other" not in owner_options(Role.TEAM_ADMIN)
+    assert owner_options(Role.VIEWER) == ""

@@ -151,7 +151,7 @@ def dashboard(store: Store, tmp_path: Path, board: FakeBoard) -> Iterator[Dashbo
     made.close()
 
 
-def asked(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connection:
+def ask_route(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connection:
     """Ask a route about a team of the person's own."""
     _, sent = ROUTES[endpoint.method, endpoint.path]
     path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
@@ -160,7 +160,7 @@ def asked(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connectio
     return dashboard.ask(endpoint.method, path, sent=sent, **headers)
 
 
-def closed(dashboard: Dashboard) -> Iterator[Endpoint]:
+def protected_routes(dashboard: Dashboard) -> Iterator[Endpoint]:
     """The routes that need a sign-in."""
     for each in dashboard.endpoints():
         if ROUTES[each.method, each.path][0] is not OPEN:
@@ -173,10 +173,10 @@ def test_every_route_is_in_the_table(dashboard: Dashboard) -> None:
 
 def test_a_route_is_open_to_its_roles_and_to_no_other(dashboard: Dashboard) -> None:
     wrong = []
-    for endpoint in closed(dashboard):
+    for endpoint in protected_routes(dashboard):
         roles = ROUTES[endpoint.method, endpoint.path][0] or frozenset()
         for role in Role:
-            status = asked(dashboard, endpoint, cookie=dashboard.cookies[role]).status
+            status = ask_route(dashboard, endpoint, cookie=dashboard.cookies[role]).status
             is_refused = status in {401, 403} and endpoint.path != "/admin/account/password"
             if is_refused == (role in roles):
                 wrong.append((endpoint.method, endpoint.path, role.value, status))
@@ -194,8 +194,8 @@ def test_nobody_gets_in_without_a_session_nor_by_a_callers_key(
         name: cookie if name == "cookie" else text.format(key=key) for name, text in headers.items()
     }
     wrong = []
-    for endpoint in closed(dashboard):
-        got = asked(dashboard, endpoint, **given)
+    for endpoint in protected_routes(dashboard):
+        got = ask_route(dashboard, endpoint, **given)
         is_sent_to_form = got.status == 303 and "/admin/sign-in" in got.headers["location"]
         if not (is_sent_to_form if endpoint.is_page else got.status == 401):
             wrong.append((endpoint, got.status))
@@ -221,7 +221,7 @@ def test_no_other_site_changes_anything(dashboard: Dashboard, source: dict[str, 
         endpoint
         for endpoint in dashboard.endpoints()
         if not endpoint.is_safe
-        and asked(dashboard, endpoint, cookie=cookie, **source).status != 403
+        and ask_route(dashboard, endpoint, cookie=cookie, **source).status != 403
     ]
 
     assert taken == []
@@ -233,7 +233,7 @@ def test_a_safe_method_changes_nothing(dashboard: Dashboard) -> None:
     before = len(dashboard.store.audit.entries(200))
     for endpoint in dashboard.endpoints():
         if endpoint.is_safe:
-            asked(dashboard, endpoint, cookie=dashboard.cookies[Role.ADMIN])
+            ask_route(dashboard, endpoint, cookie=dashboard.cookies[Role.ADMIN])
 
     assert len(dashboard.store.audit.entries(200)) == before
 

@@ -98,7 +98,7 @@ SHOWN = {
 }
 
 
-def listed(query: str = "") -> Any:
+def model_list(query: str = "") -> Any:
     headers = {"authorization": "Bearer tg-1", **VERSION}
     return page(PAGES, "/v1/models", query=query, headers=headers)[1]
 
@@ -115,7 +115,7 @@ def test_a_model_whose_end_is_announced_is_deprecated_for_callers_of_anthropics_
 
 
 def test_callers_of_anthropics_api_get_models_in_its_shape():
-    told = listed("all=1")
+    told = model_list("all=1")
 
     assert told["data"][0] == SHOWN
     assert (told["has_more"], told["first_id"], told["last_id"]) == (False, "m", "failing")
@@ -135,7 +135,7 @@ def test_callers_of_anthropics_api_get_models_in_its_shape():
     ],
 )
 def test_anthropics_list_of_models_comes_in_pages(query, ids, has_more):
-    told = listed(f"all=1&{query}")
+    told = model_list(f"all=1&{query}")
 
     assert [each["id"] for each in told["data"]] == ids
     assert told["has_more"] is has_more
@@ -144,7 +144,7 @@ def test_anthropics_list_of_models_comes_in_pages(query, ids, has_more):
 @pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "99999999999"])
 def test_a_wrong_page_size_is_refused(limit):
     with refusing(400, match="from 1 to 1000"):
-        listed(f"limit={limit}")
+        model_list(f"limit={limit}")
 
 
 ALIASED = replace(
@@ -165,11 +165,11 @@ def test_a_teams_aliases_are_listed_once_with_what_holds_for_their_models():
 
 
 def test_an_alias_is_listed_for_keys_that_may_use_its_model():
-    async def limited(request: Request) -> Key:
+    async def limited_key(request: Request) -> Key:
         key = await authenticate(request)
         return msgspec.structs.replace(key, models=frozenset({"m"}))
 
-    told = page(router(lambda: ALIASED, limited, bool), "/v1/models", query="all=1")[1]
+    told = page(router(lambda: ALIASED, limited_key, bool), "/v1/models", query="all=1")[1]
     assert [each["id"] for each in told["data"]] == ["m", "org/llama", "fast"]
 
 

@@ -26,7 +26,7 @@ class FakeKept:
         return [r for r in self._receipts if (r.call_id, r.team) == (call_id, team)]
 
 
-def shown(*receipts: Receipt, call_id: str = ID, **head: Any) -> Any:
+def receipts_page(*receipts: Receipt, call_id: str = ID, **head: Any) -> Any:
     return page(
         router(FakeKept(*receipts), authenticate), f"/v1/thriftgate/calls/{call_id}", **head
     )
@@ -37,7 +37,7 @@ def test_a_call_is_told_with_all_its_attempts():
     answered = a_receipt(
         **OURS, attempt=1, usage=Usage(input=3, output=2), list_nanos=7_500, cost_nanos=None
     )
-    status, told, _ = shown(failed, answered)
+    status, told, _ = receipts_page(failed, answered)
 
     assert (status, told["id"]) == (200, ID)
     first, second = told["attempts"]
@@ -57,7 +57,9 @@ def test_a_call_is_told_with_all_its_attempts():
     ],
 )
 def test_a_calls_cost_is_the_sum_of_its_attempts(parts, cost):
-    _, told, _ = shown(*(a_receipt(**OURS, attempt=n, **part) for n, part in enumerate(parts)))
+    _, told, _ = receipts_page(
+        *(a_receipt(**OURS, attempt=n, **part) for n, part in enumerate(parts))
+    )
 
     assert told["cost_usd"] == cost
 
@@ -74,7 +76,7 @@ def test_a_receipt_shows_planning_and_the_price_of_a_miss():
         miss_tokens=4000,
         miss_nanos=1_500,
     )
-    _, told, _ = shown(planned, a_receipt(**OURS, attempt=1))
+    _, told, _ = receipts_page(planned, a_receipt(**OURS, attempt=1))
 
     first, second = told["attempts"]
     assert (first["conversation"], first["arm"], first["layout"]) == ("ab" * 16, "treated", 2)
@@ -86,7 +88,7 @@ def test_a_receipt_shows_planning_and_the_price_of_a_miss():
 
 
 def test_a_prompt_that_was_kept_is_not_told_here():
-    _, told, _ = shown(a_receipt(**OURS, prompt="the secret plan"))
+    _, told, _ = receipts_page(a_receipt(**OURS, prompt="the secret plan"))
 
     assert "prompt" not in told["attempts"][0]
 
@@ -96,7 +98,7 @@ def test_a_prompt_that_was_kept_is_not_told_here():
 )
 def test_anothers_call_is_not_found(other):
     with refusing(404) as caught:
-        shown(a_receipt(**(OURS | other)))
+        receipts_page(a_receipt(**(OURS | other)))
 
     assert caught.value.code == "call_not_found"
 
@@ -115,4 +117,4 @@ def test_an_invalid_call_id_is_not_looked_up(call_id):
 
 def test_receipts_are_told_to_keys_only():
     with refusing(401):
-        shown(a_receipt(**OURS), headers={"authorization": ""})
+        receipts_page(a_receipt(**OURS), headers={"authorization": ""})

@@ -15,7 +15,7 @@ def chain(path: str) -> PromptChain:
     return PromptChain(links, BLOCK, BLOCK * len(path))
 
 
-def matched(model: CacheModel, path: str) -> int:
+def matched_links(model: CacheModel, path: str) -> int:
     return model.matched_links(chain(path))
 
 
@@ -24,7 +24,7 @@ def test_a_prompt_matches_up_to_where_it_differs_from_earlier_ones():
     model.touch(chain("abcd"))
     model.touch(chain("abxyz"))
 
-    assert [matched(model, each) for each in ("abcq", "abxy", "q", "")] == [3, 4, 0, 0]
+    assert [matched_links(model, each) for each in ("abcq", "abxy", "q", "")] == [3, 4, 0, 0]
 
 
 def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
@@ -32,7 +32,7 @@ def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
     for each in ("abc", "xyz"):
         model.touch(chain(each))
 
-    assert (matched(model, "abc"), matched(model, "xyz")) == (2, 3)
+    assert (matched_links(model, "abc"), matched_links(model, "xyz")) == (2, 3)
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=8), max_size=30), st.integers(1, 12))
@@ -62,7 +62,7 @@ def test_one_report_after_a_silent_restart_drops_all_that_was_held_before_it():
 
     learn(model, "ijkl", 0)
 
-    assert [matched(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 0, 4]
+    assert [matched_links(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 0, 4]
 
 
 def test_a_dropped_middle_prompt_does_not_drop_newer_ones():
@@ -72,7 +72,7 @@ def test_a_dropped_middle_prompt_does_not_drop_newer_ones():
 
     learn(model, "efgh", 0)
 
-    assert [matched(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 4, 4]
+    assert [matched_links(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 4, 4]
 
 
 def test_small_differences_are_not_learned_from():
@@ -144,10 +144,10 @@ def test_a_replica_with_another_cache_size_is_resized():
 def test_a_guess_of_the_match_does_not_change_it(paths, room, path, guess):
     model = CacheModel(room * BLOCK)
     for number, each in enumerate(paths):
-        used_at = model.used_at(chain(each), matched(model, each))
-        expected = matched(model, each) * BLOCK
+        used_at = model.used_at(chain(each), matched_links(model, each))
+        expected = matched_links(model, each) * BLOCK
         model.touch(chain(each))
         if number % 5 == 4:
             model.learn(expected, used_at, 0)
 
-    assert model.matched_links(chain(path), guess) == matched(model, path)
+    assert model.matched_links(chain(path), guess) == matched_links(model, path)

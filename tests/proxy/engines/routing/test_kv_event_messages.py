@@ -32,7 +32,7 @@ def as_map(tag: str, **fields: Any) -> dict[str, Any]:
     return {"type": tag, **fields}
 
 
-def stored(**changes: Any) -> list[Any]:
+def stored_event(**changes: Any) -> list[Any]:
     """The event as it is decoded from a batch of maps."""
     event = as_map("BlockStored", **{**STORED, **changes})
     return decode_batch(msgspec.msgpack.encode({"ts": 1.5, "events": [event]}))
@@ -72,7 +72,7 @@ def test_a_message_is_a_topic_a_number_and_a_batch():
 
 @pytest.mark.parametrize("keys", [["acme"], [["cache_salt", "acme"]]])
 def test_the_salt_of_a_prompt_stands_in_its_first_block(keys: list[Any]):
-    (found,) = stored(extra_keys=[keys, None])
+    (found,) = stored_event(extra_keys=[keys, None])
 
     assert (found.cache_salt, found.block_hashes) == ("acme", (b"h1", b"h2"))
 
@@ -93,11 +93,11 @@ def test_the_salt_of_a_prompt_stands_in_its_first_block(keys: list[Any]):
     ],
 )
 def test_blocks_that_cannot_be_known_by_their_tokens_are_left_out(changes: dict[str, Any]):
-    assert stored(**changes) == []
+    assert stored_event(**changes) == []
 
 
 def test_blocks_from_an_image_on_are_left_out():
-    (found,) = stored(extra_keys=[None, [["image", 5]]])
+    (found,) = stored_event(extra_keys=[None, [["image", 5]]])
 
     assert (found.block_hashes, found.token_ids) == ((b"h1",), tuple(TOKENS[:4]))
 

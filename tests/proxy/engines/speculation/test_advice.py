@@ -16,7 +16,7 @@ PROFILE = a_profile('gpu = "H100"')
 NOW = 1_790_000_000.0
 
 
-def grown(evidence=None, **settings):
+def add_samples(evidence=None, **settings):
     """Evidence of 20 samples per setting: its speed, and its acceptance at depth 3."""
     evidence = evidence or SpeculationEvidence()
     for setting, (speed, rate, running) in settings.items():
@@ -54,8 +54,8 @@ def test_few_drafts_are_not_enough_data():
 
 
 def test_by_formula_a_high_acceptance_gets_a_deeper_draft_and_a_low_one_none():
-    good = advise(PROFILE, grown(ngram=(100, 0.85, 1)))
-    poor = advise(PROFILE, grown(draft_model=(100, 0.05, 1)))
+    good = advise(PROFILE, add_samples(ngram=(100, 0.85, 1)))
+    poor = advise(PROFILE, add_samples(draft_model=(100, 0.05, 1)))
 
     assert good.recommended.startswith("ngram:")
     assert int(good.recommended.partition(":")[2]) > 3
@@ -64,7 +64,7 @@ def test_by_formula_a_high_acceptance_gets_a_deeper_draft_and_a_low_one_none():
 
 
 def test_a_measured_speed_goes_before_the_formula():
-    advice = advise(PROFILE, grown(ngram=(80, 0.8, 1), none=(100, None, 1)))
+    advice = advise(PROFILE, add_samples(ngram=(80, 0.8, 1), none=(100, None, 1)))
     option = advice.option("ngram:3")
 
     assert option is not None
@@ -76,9 +76,9 @@ def test_a_measured_speed_goes_before_the_formula():
 
 
 def test_a_draft_model_is_not_promised_to_pay_before_its_cost_is_measured():
-    unknown = advise(PROFILE, grown(draft_model=(100, 0.7, 1)))
-    slow = advise(PROFILE, grown(draft_model=(70, 0.7, 1), none=(100, None, 1)))
-    fast = advise(PROFILE, grown(draft_model=(190, 0.7, 1), none=(100, None, 1)))
+    unknown = advise(PROFILE, add_samples(draft_model=(100, 0.7, 1)))
+    slow = advise(PROFILE, add_samples(draft_model=(70, 0.7, 1), none=(100, None, 1)))
+    fast = advise(PROFILE, add_samples(draft_model=(190, 0.7, 1), none=(100, None, 1)))
 
     assert unknown.recommended == ""
     assert unknown.reason.startswith("not enough data to tell: draft_model:")
@@ -87,8 +87,8 @@ def test_a_draft_model_is_not_promised_to_pay_before_its_cost_is_measured():
 
 
 def test_the_same_acceptance_pays_alone_and_not_in_large_batches():
-    alone = advise(PROFILE, grown(eagle3=(100, 0.7, 1)))
-    crowd = advise(PROFILE, grown(eagle3=(100, 0.7, 260)))
+    alone = advise(PROFILE, add_samples(eagle3=(100, 0.7, 1)))
+    crowd = advise(PROFILE, add_samples(eagle3=(100, 0.7, 260)))
 
     assert alone.recommended.startswith("eagle3:")
     assert crowd.recommended == "none"
@@ -100,8 +100,8 @@ def test_the_same_acceptance_pays_alone_and_not_in_large_batches():
 
 
 def test_an_assumed_draft_cost_makes_the_answer_less_sure():
-    assumed = advise(PROFILE, grown(draft_model=(100, 0.7, 1))).option("draft_model:3")
-    evidence = grown(draft_model=(180, 0.7, 1), none=(100, None, 1))
+    assumed = advise(PROFILE, add_samples(draft_model=(100, 0.7, 1))).option("draft_model:3")
+    evidence = add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1))
     measured = advise(PROFILE, evidence).option("draft_model:3")
 
     assert assumed is not None
@@ -113,7 +113,7 @@ def test_an_assumed_draft_cost_makes_the_answer_less_sure():
 
 
 def test_options_are_described_in_plain_values():
-    (best, *_) = describe_options(advise(PROFILE, grown(ngram=(150, 0.8, 1))))
+    (best, *_) = describe_options(advise(PROFILE, add_samples(ngram=(150, 0.8, 1))))
 
     assert best["method"] == "ngram"
     assert best["speed_up_measured"] is None

@@ -12,20 +12,20 @@ from proxy.engines.speculation.auto_choice import (
     permitted_methods,
 )
 from tests.fakes.engine_profiles import a_profile
-from tests.proxy.engines.speculation.test_advice import NOW, grown
+from tests.proxy.engines.speculation.test_advice import NOW, add_samples
 
 NGRAM = a_profile('speculative = "auto"\ngpu = "H100"')
 DRAFT = a_profile('speculative = { method = "auto", draft = "d" }\ngpu = "H100"')
 
 
-def chosen(profile, evidence=None, present=None, later=0.0):
+def choose(profile, evidence=None, present=None, later=0.0):
     record = SpeculationRecord(choice=present)
     if evidence is not None:
         record.evidence = evidence
     return choose_setting(profile, record, NOW + later)
 
 
-def present(setting):
+def choice_before(setting):
     return SpeculationChoice(setting=setting, reason="before", since=NOW)
 
 
@@ -35,8 +35,8 @@ def test_a_profile_permits_its_draft_and_ngrams():
 
 
 def test_without_data_the_first_permitted_method_is_tried():
-    assert chosen(NGRAM).setting == "ngram:3"
-    choice = chosen(DRAFT)
+    assert choose(NGRAM).setting == "ngram:3"
+    choice = choose(DRAFT)
 
     assert choice.setting == "draft_model:3"
     assert choice.reason.startswith("not enough data")
@@ -46,39 +46,39 @@ def test_without_data_the_first_permitted_method_is_tried():
 
 
 def test_a_draft_that_the_profile_no_longer_gives_is_not_used_again():
-    assert chosen(NGRAM, present=present("draft_model:3")).setting == "ngram:3"
+    assert choose(NGRAM, present=choice_before("draft_model:3")).setting == "ngram:3"
 
 
 def test_a_method_that_does_not_pay_is_given_up_and_the_next_one_tried():
-    slow = grown(draft_model=(50, 0.2, 1), none=(100, None, 1))
-    choice = chosen(DRAFT, slow, present("draft_model:3"))
+    slow = add_samples(draft_model=(50, 0.2, 1), none=(100, None, 1))
+    choice = choose(DRAFT, slow, choice_before("draft_model:3"))
 
     assert choice.setting == "none"
     assert "did not pay: 0.50x" in choice.reason
-    assert chosen(DRAFT, slow, choice).setting == "ngram:3"
+    assert choose(DRAFT, slow, choice).setting == "ngram:3"
     assert apply_choice(DRAFT, choice).speculation is None
 
 
 def test_none_stays_until_it_is_time_to_try_again():
-    slow = grown(ngram=(50, 0.2, 1), none=(100, None, 1))
+    slow = add_samples(ngram=(50, 0.2, 1), none=(100, None, 1))
 
-    assert chosen(NGRAM, slow, present("none"), RETRY_S - 1).setting == "none"
-    assert chosen(NGRAM, slow, present("none"), RETRY_S + 1).setting == "ngram:3"
+    assert choose(NGRAM, slow, choice_before("none"), RETRY_S - 1).setting == "none"
+    assert choose(NGRAM, slow, choice_before("none"), RETRY_S + 1).setting == "ngram:3"
 
 
 @pytest.mark.parametrize(("speed", "setting"), [(165, "ngram:3"), (260, "draft_model:3")])
 def test_a_setting_gives_way_only_to_one_that_is_clearly_better(speed, setting):
-    both = grown(ngram=(160, 0.3, 1), draft_model=(speed, 0.3, 1), none=(100, None, 1))
+    both = add_samples(ngram=(160, 0.3, 1), draft_model=(speed, 0.3, 1), none=(100, None, 1))
 
-    assert chosen(DRAFT, both, present("ngram:3")).setting == setting
+    assert choose(DRAFT, both, choice_before("ngram:3")).setting == setting
 
 
 def test_the_choice_settles_when_it_is_made_again_and_again():
-    evidence = grown(draft_model=(200, 0.8, 1), none=(100, None, 1))
-    choice = present("draft_model:3")
+    evidence = add_samples(draft_model=(200, 0.8, 1), none=(100, None, 1))
+    choice = choice_before("draft_model:3")
     settings = []
     for _ in range(6):
-        choice = chosen(DRAFT, evidence, choice)
+        choice = choose(DRAFT, evidence, choice)
         settings.append(choice.setting)
 
     assert len(set(settings[1:])) == 1

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from proxy.engines.warming.prefix_usage import MAX_BYTES, MAX_PROMPTS, PrefixUsage
 
 
-def used(*keys: bytes, size: int = 10) -> PrefixUsage[str]:
+def usage_of(*keys: bytes, size: int = 10) -> PrefixUsage[str]:
     found: PrefixUsage[str] = PrefixUsage()
     for second, key in enumerate(keys):
         found.note(key, key.decode(), size, float(second))
@@ -18,7 +18,7 @@ def names(usage: PrefixUsage[str], count: int = 9, now: float = 10.0) -> list[st
 
 
 def test_the_most_used_prompt_comes_first_and_those_used_once_never():
-    usage = used(b"a", b"b", b"b", b"c", b"c", b"c")
+    usage = usage_of(b"a", b"b", b"b", b"c", b"c", b"c")
 
     assert names(usage) == ["c", "b"]
     assert names(usage, count=1) == ["c"]
@@ -26,7 +26,7 @@ def test_the_most_used_prompt_comes_first_and_those_used_once_never():
 
 
 def test_uses_of_long_ago_count_less():
-    usage = used(*[b"old"] * 20)
+    usage = usage_of(*[b"old"] * 20)
     for second in (36_000.0, 36_001.0):
         usage.note(b"new", "new", 10, second)
 
@@ -34,7 +34,7 @@ def test_uses_of_long_ago_count_less():
 
 
 def test_the_newest_form_of_a_prompt_is_kept():
-    usage = used(b"a")
+    usage = usage_of(b"a")
     usage.note(b"a", "again", 10, 1.0)
 
     assert names(usage) == ["again"]
@@ -68,8 +68,8 @@ def test_where_there_is_no_room_the_least_used_goes():
 
 
 def test_uses_of_an_earlier_process_count_as_they_did_and_those_of_this_one_go_before_them():
-    earlier = used(b"a", b"a", b"a", b"b", b"b")
-    usage = used(b"b", b"b", b"b", b"b")
+    earlier = usage_of(b"a", b"a", b"a", b"b", b"b")
+    usage = usage_of(b"b", b"b", b"b", b"b")
     for key, use in zip((b"a", b"b"), earlier.shared_uses(10.0), strict=True):
         usage.restore(key, use, 10.0)
 

@@ -104,13 +104,13 @@ def test_the_system_prompt_of_a_responses_call_is_its_instructions_and_leading_i
 
 
 def test_prompts_of_several_parts_have_names_of_their_own():
-    def named(**fields: Any) -> SystemPrompt | None:
+    def prompt_of_call(**fields: Any) -> SystemPrompt | None:
         return system_prompt(responses("Hello", **fields), RESPONSES)
 
     found = [
-        named(instructions="a", tools=[]),
-        named(instructions="b", tools=[]),
-        named(instructions="a", tools=TOOLS),
+        prompt_of_call(instructions="a", tools=[]),
+        prompt_of_call(instructions="b", tools=[]),
+        prompt_of_call(instructions="a", tools=TOOLS),
     ]
     assert len({each.digest for each in found if each is not None}) == 3
 
@@ -141,12 +141,12 @@ def test_the_system_prompt_of_a_messages_call_is_its_system_field():
 
 
 def test_claude_codes_attribution_line_gives_a_system_prompt_no_other_name():
-    def named(version: str) -> SystemPrompt | None:
+    def prompt_of_call(version: str) -> SystemPrompt | None:
         line = {"type": "text", "text": f"x-anthropic-billing-header: cc_version={version}"}
         text = {"type": "text", "text": "You are Claude Code."}
         return system_prompt(body(USER, system=[line, text]), MESSAGES)
 
-    first, later = named("2.1.0"), named("2.1.1")
+    first, later = prompt_of_call("2.1.0"), prompt_of_call("2.1.1")
     assert first is not None
     assert first == later
     assert b"billing" not in first.body

@@ -214,14 +214,14 @@ def test_the_page_that_was_wanted_follows_and_no_other_site(
 def test_the_first_entry_decides_the_role_and_its_entries_the_teams() -> None:
     roles, teams = parse_group_roles(ROLES), {"acme": "team_1", "other": "team_2"}
 
-    def granted(*groups: str) -> Any:
+    def role_of(*groups: str) -> Any:
         return granted_role(roles, frozenset(groups), teams)
 
-    assert granted("money", "leads") == (Role.TEAM_ADMIN, {"team_1"})
-    assert granted("leads-2", "leads") == (Role.TEAM_ADMIN, {"team_1", "team_2"})
-    assert granted("ops", "leads") == (Role.ADMIN, frozenset())
+    assert role_of("money", "leads") == (Role.TEAM_ADMIN, {"team_1"})
+    assert role_of("leads-2", "leads") == (Role.TEAM_ADMIN, {"team_1", "team_2"})
+    assert role_of("ops", "leads") == (Role.ADMIN, frozenset())
     assert granted_role(roles, frozenset({"leads"}), {}) == (Role.TEAM_ADMIN, frozenset())
-    assert granted() is None
+    assert role_of() is None
 
 
 @pytest.mark.parametrize(

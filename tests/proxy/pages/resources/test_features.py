@@ -38,7 +38,7 @@ class Desk:
         for team in (self.acme, self.other):
             store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)
 
-    def audited(self) -> list[AuditedChange]:
+    def audit_entries(self) -> list[AuditedChange]:
         """Changes by ann, in the order of their names."""
         found = self.store.audit.entries(100, who="ann")
         return [each.change for each in sorted(found, key=lambda each: each.change.action)]
@@ -73,7 +73,7 @@ def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: Desk) -> None:
 
     desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=None, family="gpt"))
     assert desk.store.layouts.standings().of(place).version == 0
-    actions = [change.action for change in desk.audited()]
+    actions = [change.action for change in desk.audit_entries()]
     assert actions == ["approve layout", "roll back layout"]
 
 
@@ -87,7 +87,7 @@ def test_modes_of_planning_and_compaction_are_set(desk: Desk) -> None:
     assert desk.store.layouts.standings().of(scope).mode is PlanningMode.AUTO
     chosen = desk.store.compactions.all_settings().of(desk.other, "chat")
     assert chosen.mode is CompactionMode.FACTS
-    modes = [(change.before or {}, change.after or {}) for change in desk.audited()]
+    modes = [(change.before or {}, change.after or {}) for change in desk.audit_entries()]
     assert [(before["mode"], after["mode"]) for before, after in modes] == [
         (None, "facts"),
         (None, "auto"),
@@ -107,7 +107,7 @@ def test_a_suspended_feature_is_resumed_once(desk: Desk) -> None:
 def test_others_change_nothing(desk: Desk, role: Role) -> None:
     with pytest.raises(CallerError, match="may not change layouts"):
         desk.change(role, "set_mode", desk.acme, ModeRequest(mode=PlanningMode.OFF))
-    assert desk.audited() == []
+    assert desk.audit_entries() == []
 
 
 def test_a_team_admin_changes_no_other_team(desk: Desk) -> None:

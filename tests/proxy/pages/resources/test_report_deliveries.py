@@ -42,7 +42,7 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
     made.close()
 
 
-def shown(dashboard: Dashboard, role: Role = Role.FINANCE) -> dict[str, Any]:
+def reports_by_name(dashboard: Dashboard, role: Role = Role.FINANCE) -> dict[str, Any]:
     answer = dashboard.ask_as(role, "GET", "/api/v1/reports/scheduled")
     return {each["name"]: each for each in json.loads(answer.body)}
 
@@ -59,7 +59,7 @@ def schedule(store: Store, at: float) -> None:
 
 
 def test_the_next_report_is_due_two_hours_after_its_period_ends(dashboard: Dashboard) -> None:
-    weekly = shown(dashboard)["weekly"]
+    weekly = reports_by_name(dashboard)["weekly"]
 
     assert datetime.fromtimestamp(NOW, UTC).isoformat() == "2026-09-21T14:13:20+00:00"
     assert weekly["next_period"] == "2026-W39"
@@ -82,7 +82,7 @@ def test_deliveries_say_what_was_sent_when_and_what_failed_why(dashboard: Dashbo
     lost = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
     assert lost is not None
     deliveries.mark_failed(lost, "it answered 550", None)
-    found = {each["state"]: each for each in shown(dashboard)["weekly"]["deliveries"]}
+    found = {each["state"]: each for each in reports_by_name(dashboard)["weekly"]["deliveries"]}
 
     assert found["sent"]["sent"] == NOW - 60
     assert (found["failing"]["why"], found["failing"]["due"]) == ("it answered 451", NOW + 60)
@@ -93,13 +93,13 @@ def test_deliveries_say_what_was_sent_when_and_what_failed_why(dashboard: Dashbo
 
 
 def test_a_report_that_cannot_be_sent_says_what_is_missing(dashboard: Dashboard) -> None:
-    said = shown(dashboard)["weekly"]["problems"]
+    said = reports_by_name(dashboard)["weekly"]["problems"]
 
     assert said == ["The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set."]
     assert "REPORTS_TEST_URL is not set" in page(dashboard)
 
 
 def test_a_member_sees_reports_of_own_teams_alone(dashboard: Dashboard) -> None:
-    assert set(shown(dashboard, Role.FINANCE)) == {"weekly", "own-monthly"}
-    assert set(shown(dashboard, Role.VIEWER)) == {"own-monthly"}
+    assert set(reports_by_name(dashboard, Role.FINANCE)) == {"weekly", "own-monthly"}
+    assert set(reports_by_name(dashboard, Role.VIEWER)) == {"own-monthly"}
     assert "ann@example.com" not in page(dashboard, Role.VIEWER)

@@ -10,7 +10,7 @@ from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
 from proxy.services.engines.speculation_metrics import SpeculationCollector
 from tests.fakes.engine_profiles import a_profile
-from tests.proxy.engines.speculation.test_advice import grown
+from tests.proxy.engines.speculation.test_advice import add_samples
 
 HOUSE = a_profile('gpu = "H100"')
 
@@ -32,7 +32,7 @@ def test_without_evidence_nothing_is_recommended(tmp_path: Path) -> None:
 def test_the_recommended_method_and_the_measured_gain_are_metrics(tmp_path: Path) -> None:
     metrics = collector(tmp_path)
     page(metrics)
-    good = SpeculationRecord(evidence=grown(draft_model=(180, 0.7, 1), none=(100, None, 1)))
+    good = SpeculationRecord(evidence=add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
     write_record(tmp_path / "engines/house", good)
     said = page(metrics)
 
@@ -47,7 +47,7 @@ def test_the_recommended_method_and_the_measured_gain_are_metrics(tmp_path: Path
 
 
 def test_where_no_method_pays_none_is_recommended(tmp_path: Path) -> None:
-    poor = SpeculationRecord(evidence=grown(draft_model=(50, 0.05, 1), none=(100, None, 1)))
+    poor = SpeculationRecord(evidence=add_samples(draft_model=(50, 0.05, 1), none=(100, None, 1)))
     write_record(tmp_path / "engines/house", poor)
 
     assert 'engine="house",method="none",tokens="0"} 1.0' in page(collector(tmp_path))

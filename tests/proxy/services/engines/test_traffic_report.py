@@ -20,7 +20,7 @@ from tests.fakes.call_dependencies import call
 from tests.fakes.engine_pages import PlayedPages
 from tests.fakes.engine_profiles import a_profile
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.proxy.engines.speculation.test_advice import grown
+from tests.proxy.engines.speculation.test_advice import add_samples
 
 TABLE = 'replicas = ["http://a:1/v1", "http://b:2/v1"]\nserved_name = "m"'
 PROMPT = {"role": "system", "content": "What was agreed on so far. " * 400}
@@ -91,7 +91,7 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
 
 def test_warming_and_the_advice_on_speculation_are_told_by_profile():
     house = a_profile('gpu = "H100"')
-    found = advise(house, grown(draft_model=(180, 0.7, 1), none=(100, None, 1)))
+    found = advise(house, add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
 
     async def story() -> EngineTraffic:
         monitor = PlayedPages().monitor(a_profile(TABLE))
