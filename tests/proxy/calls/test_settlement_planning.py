@@ -32,8 +32,8 @@ from tests.proxy.prefix.planning_requests import (
 def again(share: float = 0.0) -> Planned:
     """The second call of a conversation, planned."""
     process = PlanningProcess(TARGETS["block-chain"], share=share)
-    process.answered(planning_request(body(*conversation_messages(0))))
-    return process.planned(planning_request(body(*conversation_messages(1))))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    return process.plan(planning_request(body(*conversation_messages(1))))
 
 
 def receipt_of(planned: Planned | Passthrough, **fields: object) -> Receipt:
@@ -120,8 +120,8 @@ def warm() -> Planned:
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     for turns in range(6):
         call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
-        planned = process.planned(call)
-        process.answered(call)
+        planned = process.plan(call)
+        process.plan_and_settle(call)
     return planned
 
 

@@ -71,7 +71,7 @@ def test_every_kind_has_its_wire():
 
 
 def plan_body(raw: bytes, **fields: object) -> Planned:
-    found = PlanningProcess(TARGETS["anthropic-breakpoint"]).planned(planning_request(raw))
+    found = PlanningProcess(TARGETS["anthropic-breakpoint"]).plan(planning_request(raw))
     return msgspec.structs.replace(found, **fields)
 
 

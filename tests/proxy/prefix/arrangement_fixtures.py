@@ -7,7 +7,7 @@ from proxy.prefix.layouts.order import PlacedPrompt, place_pieces
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
 
 
-def applied(
+def apply_layout(
     prompt: Prompt, layout: Layout, fingerprint: Fingerprint, *, late: bool
 ) -> PlacedPrompt:
     """The prompt in the layout's order, and why some of its moves were passed over."""

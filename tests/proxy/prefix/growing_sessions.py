@@ -47,7 +47,7 @@ def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[S
     ]
 
 
-def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRequest]]:
+def interleave(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRequest]]:
     """The calls of sessions in turns, as session, number and call."""
     for turn, calls in enumerate(zip_longest(*every)):
         for session, call in enumerate(calls):
@@ -55,15 +55,15 @@ def interleaved(every: Sequence[Session]) -> Iterable[tuple[int, int, PlanningRe
                 yield session, turn, call
 
 
-def told(
+def plan_sessions(
     every: Sequence[Session],
     *processes: PlanningProcess,
     sooner: Iterable[tuple[int, int, PlanningRequest]] = (),
 ) -> list[list[Planned]]:
     """Return how the calls of each session were planned; processes take turns within a session."""
     found: list[list[Planned]] = [[] for _ in every]
-    for session, turn, call in sooner or interleaved(every):
-        found[session].append(processes[(turn + session) % len(processes)].answered(call))
+    for session, turn, call in sooner or interleave(every):
+        found[session].append(processes[(turn + session) % len(processes)].plan_and_settle(call))
     return found
 
 

@@ -88,13 +88,13 @@ class PlanningProcess:
         self._plans = {} if plans is None else plans
         self._layout = layout
 
-    def planned(self, call: PlanningRequest) -> Planned:
+    def plan(self, call: PlanningRequest) -> Planned:
         """The call as it is sent; nobody has answered it yet."""
         self.now += 10.0
         draft = self.planner.read_call(call)
         if sought := draft.stored_keys(self.planner.known_plan(draft)):
-            draft = self.planner.recall(draft, self._kept(sought))
-        plan = self._kept((draft.conversation.hex(),)).get(draft.conversation.hex())
+            draft = self.planner.recall(draft, self._stored_plans(sought))
+        plan = self._stored_plans((draft.conversation.hex(),)).get(draft.conversation.hex())
         if plan is None or plan.conversation:
             plan = self.planner.begin_plan(draft, int(self._layout is not None))
         layout = self._layout if plan.layout else None
@@ -106,7 +106,7 @@ class PlanningProcess:
             self._plans[name] = msgspec.json.encode(grown)
         return found
 
-    def _kept(self, sought: Iterable[str]) -> dict[str, Plan]:
+    def _stored_plans(self, sought: Iterable[str]) -> dict[str, Plan]:
         """Return what a store has under these names, and where those lead."""
         found = {}
         for name in sought:
@@ -116,16 +116,16 @@ class PlanningProcess:
                     found[plan.conversation] = msgspec.json.decode(there, type=Plan)
         return found
 
-    def answered(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
+    def plan_and_settle(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
         """The call as it was sent, and learned from once it was answered."""
-        found = self.planned(call)
+        found = self.plan(call)
         self.planner.settle_call(found, usage)
         self.lessons.observe(found)
         return found
 
-    def sent(self, raw: bytes) -> Sent:
+    def send(self, raw: bytes) -> Sent:
         """Return what is sent of a body."""
-        found = self.answered(planning_request(raw))
+        found = self.plan_and_settle(planning_request(raw))
         return Sent(found.body, found.prompt.tail)
 
 
@@ -133,5 +133,5 @@ def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -
     """Return what a feature shows once these calls were answered."""
     process, last = PlanningProcess(to), None
     for raw in bodies:
-        last = process.answered(planning_request(raw, **fields))
+        last = process.plan_and_settle(planning_request(raw, **fields))
     return process.lessons.proposal(last) if last is not None else None

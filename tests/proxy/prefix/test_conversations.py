@@ -16,9 +16,9 @@ from tests.proxy.prefix.growing_sessions import (
     both,
     growing,
     names,
+    plan_sessions,
     process,
     sessions,
-    told,
 )
 from tests.proxy.prefix.planning_requests import (
     Json,
@@ -31,7 +31,7 @@ from tests.proxy.prefix.planning_requests import (
 
 def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():
     every = sessions(lambda name: [*REMINDERS, chat_message("user", f"I am {name}.")])
-    found = told(every, process(share=0.5))
+    found = plan_sessions(every, process(share=0.5))
 
     assert are_apart(found)
     assert {len({each.plan.arm for each in one}) for one in found} == {1}
@@ -62,13 +62,13 @@ def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tai
         talk = growing([*REMINDERS, chat_message("user", f"I am {name}.")], name)
         every.append([call(at, messages) for at, messages in enumerate(talk)])
 
-    assert are_apart(told(every, process()))
-    assert are_apart(told(every, *both()))
+    assert are_apart(plan_sessions(every, process()))
+    assert are_apart(plan_sessions(every, *both()))
 
 
 def test_sessions_whose_first_call_is_the_same_part_with_their_first_answer():
     every = sessions(lambda _: REMINDERS)
-    found = told(every, process(share=0.5))
+    found = plan_sessions(every, process(share=0.5))
 
     assert len(set[bytes]().union(*(names(one[:1]) for one in found))) == 1
     assert are_apart(found, since=1)
@@ -87,15 +87,15 @@ def test_sessions_answered_alike_part_with_their_first_result():
         [planning_request(body(SYSTEM, *REMINDERS)), *calls] for calls in sessions(opening)
     ]  # fmt: skip
 
-    assert are_apart(told(every, process()), since=1)
+    assert are_apart(plan_sessions(every, process()), since=1)
 
 
 def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
     tools = {"tools": [tool("b"), tool("a")]}
     here = process()
-    first = here.answered(planning_request(body(SYSTEM, *REMINDERS, **tools)))
+    first = here.plan_and_settle(planning_request(body(SYSTEM, *REMINDERS, **tools)))
     one, other = (
-        here.answered(planning_request(body(*growing(REMINDERS, name, 2)[1], **tools)))
+        here.plan_and_settle(planning_request(body(*growing(REMINDERS, name, 2)[1], **tools)))
         for name in ("A", "B")
     )
 
@@ -116,8 +116,8 @@ def test_examples_before_the_first_question_merge_none():
         ]
         return [*examples, chat_message("user", f"Is {name} even?")]
 
-    assert are_apart(told(sessions(opening), process()))
-    assert are_apart(told(sessions(opening), *both()))
+    assert are_apart(plan_sessions(sessions(opening), process()))
+    assert are_apart(plan_sessions(sessions(opening), *both()))
 
 
 ROLES = ("user", "assistant")
@@ -127,19 +127,19 @@ def test_a_retried_call_belongs_to_the_same_conversation():
     (one,) = sessions(lambda _: REMINDERS, many=1)
     twice = [call for call in one for _ in range(2)]
 
-    assert are_apart(told([twice], process()))
-    assert are_apart(told([[*one, *one[2:], *one]], process()))
+    assert are_apart(plan_sessions([twice], process()))
+    assert are_apart(plan_sessions([[*one, *one[2:], *one]], process()))
 
 
 def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
     here = process()
     calls = growing(REMINDERS, "A")
-    before = [here.answered(planning_request(body(*each))) for each in calls[:3]]
+    before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:3]]
     edited = [[*each[:-1], chat_message("user", "A: no, go left.")] for each in calls[2:3]]
-    (other,) = (here.answered(planning_request(body(*each))) for each in edited)
+    (other,) = (here.plan_and_settle(planning_request(body(*each))) for each in edited)
     more = [chat_message("assistant", "Left."), chat_message("user", "Thanks.")]
-    after = here.answered(planning_request(body(*edited[0], *more)))
-    again = here.answered(planning_request(body(*calls[3])))
+    after = here.plan_and_settle(planning_request(body(*edited[0], *more)))
+    again = here.plan_and_settle(planning_request(body(*calls[3])))
 
     assert other.draft.conversation == after.draft.conversation
     assert names(before) == {again.draft.conversation} != {other.draft.conversation}
@@ -164,7 +164,7 @@ def test_names_from_the_caller_keep_identical_sessions_apart():
         ),
     ]
 
-    assert are_apart(told(named, process()))
+    assert are_apart(plan_sessions(named, process()))
 
 
 def test_helpers_of_one_session_are_conversations_of_their_own():
@@ -175,11 +175,11 @@ def test_helpers_of_one_session_are_conversations_of_their_own():
         )
     ]
 
-    assert are_apart(told(helpers, process()))
+    assert are_apart(plan_sessions(helpers, process()))
 
 
 def test_marks_that_move_and_texts_that_become_parts_split_none():
-    def marked(messages: list[Json]) -> list[Json]:
+    def mark_last(messages: list[Json]) -> list[Json]:
         *before, last = messages
         part = {"type": "text", "text": last["content"], "cache_control": {"type": "ephemeral"}}
         return [*before, last | {"content": [part]}]
@@ -190,11 +190,11 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
         ]
 
     calls = growing(REMINDERS, "A")
-    forms: list[Callable[[list[Json]], list[Json]]] = [marked, parts, list]
+    forms: list[Callable[[list[Json]], list[Json]]] = [mark_last, parts, list]
     one = [planning_request(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
 
-    assert are_apart(told([one], process()))
-    assert are_apart(told([one], *both()))
+    assert are_apart(plan_sessions([one], process()))
+    assert are_apart(plan_sessions([one], *both()))
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -214,11 +214,11 @@ def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(process
         every.append([call(at, each) for at, each in enumerate(talk)])
     here = [process()] if processes == 1 else both()
 
-    assert are_apart(told(every, *here))
+    assert are_apart(plan_sessions(every, *here))
 
 
 def test_an_agent_that_leaves_out_old_results_stays_one():
-    def elided(messages: list[Json]) -> list[Json]:
+    def leave_out_old(messages: list[Json]) -> list[Json]:
         old = range(len(REMINDERS) + 2, len(messages) - 4, 2)
         return [
             chat_message("user", "Left out.") if at in old and each["role"] == "user" else each
@@ -226,10 +226,10 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
         ]
 
     calls = growing(REMINDERS, "A", 9)
-    one = [planning_request(body(*elided(each))) for each in calls]
+    one = [planning_request(body(*leave_out_old(each))) for each in calls]
 
-    assert are_apart(told([one], process()))
-    assert are_apart(told([one], *both()))
+    assert are_apart(plan_sessions([one], process()))
+    assert are_apart(plan_sessions([one], *both()))
 
 
 def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
@@ -244,12 +244,12 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
         *(planning_request(body(*thinking(each))) for each in others),
     ]
 
-    assert are_apart(told([one], process()))
+    assert are_apart(plan_sessions([one], process()))
 
 
 @pytest.mark.slow
 def test_items_of_the_responses_api_are_told_apart_too():
-    def turned(messages: list[Json]) -> bytes:
+    def as_responses_body(messages: list[Json]) -> bytes:
         found = []
         for each in messages:
             kind = "output_text" if each["role"] == "assistant" else "input_text"
@@ -262,25 +262,25 @@ def test_items_of_the_responses_api_are_told_apart_too():
 
     every = [
         [
-            planning_request(turned(each))
+            planning_request(as_responses_body(each))
             for each in growing([*REMINDERS, chat_message("user", f"Session {n}")], str(n))
         ]
         for n in range(MANY)
     ]
 
-    assert are_apart(told(every, process()))
+    assert are_apart(plan_sessions(every, process()))
 
 
 def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
     here, calls = process(), growing(REMINDERS, "A", 9)
-    before = [here.answered(planning_request(body(*each))) for each in calls[:5]]
-    after = [here.answered(shortened(each)) for each in calls[5:8]]
-    last = here.answered(planning_request(body(*calls[8])))
+    before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:5]]
+    after = [here.plan_and_settle(compacted_call(each)) for each in calls[5:8]]
+    last = here.plan_and_settle(planning_request(body(*calls[8])))
 
     assert len(names([*before, *after, last])) == 1
 
 
-def shortened(messages: list[Json]) -> PlanningRequest:
+def compacted_call(messages: list[Json]) -> PlanningRequest:
     """The call as it is sent once the gateway has shortened it."""
     came = tuple(map(orjson.dumps, messages))
     turns = sum(each["role"] == "assistant" for each in messages)

@@ -18,9 +18,9 @@ from tests.proxy.prefix.growing_sessions import (
     both,
     growing,
     names,
+    plan_sessions,
     process,
     sessions,
-    told,
 )
 from tests.proxy.prefix.planning_requests import (
     Json,
@@ -43,9 +43,9 @@ from tests.proxy.prefix.planning_requests import (
 def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_begins_later(first):
     every = sessions(first)
     plans: dict[str, bytes] = {}
-    found = told(every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2)))
+    found = plan_sessions(every, *(PlanningProcess(WAY, plans=plans, share=0.5) for _ in range(2)))
     restarted = PlanningProcess(WAY, plans=plans, share=0.5)
-    later = [[restarted.answered(one[4])] for one in every]
+    later = [[restarted.plan_and_settle(one[4])] for one in every]
 
     assert are_apart(found)
     assert are_apart([[*a, *b] for a, b in zip(found, later, strict=True)])
@@ -53,7 +53,7 @@ def test_replicas_that_share_a_store_tell_sessions_alike_and_so_does_one_that_be
 
 
 def test_replicas_part_sessions_whose_first_call_is_the_same():
-    found = told(sessions(lambda _: REMINDERS), *both())
+    found = plan_sessions(sessions(lambda _: REMINDERS), *both())
 
     assert are_apart(found, since=1)
 
@@ -61,7 +61,7 @@ def test_replicas_part_sessions_whose_first_call_is_the_same():
 def test_the_same_first_call_is_the_same_conversation_anywhere_without_asking():
     (one,) = sessions(lambda _: REMINDERS, many=1)
 
-    assert names([process().answered(one[0])]) == names([process().answered(one[0])])
+    assert names([process().plan_and_settle(one[0])]) == names([process().plan_and_settle(one[0])])
 
 
 @st.composite
@@ -96,7 +96,7 @@ def test_no_session_is_split_or_merged_in_any_order_of_calls(
     found: list[list[Planned]] = [[] for _ in every]
     for at in order:
         call = planning_request(body(*every[at][len(found[at])]))
-        found[at].append(roll.choice(here).answered(call))
+        found[at].append(roll.choice(here).plan_and_settle(call))
 
     assert are_apart(found, since=1)
     for calls, each in zip(every, found, strict=True):

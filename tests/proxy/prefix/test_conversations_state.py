@@ -18,7 +18,7 @@ SOON = 0.3
 TICKS = [f"10:00:{second}" for second in range(10, 20)]
 
 
-def opened(turns: int, opening: str) -> bytes:
+def body_with_opening(turns: int, opening: str) -> bytes:
     """A call whose instructions open with the time, or with a mode."""
     rules, *rest = conversation_messages(turns)
     return body({**rules, "content": f"It is {opening}.\n{rules['content']}"}, *rest)
@@ -26,20 +26,20 @@ def opened(turns: int, opening: str) -> bytes:
 
 def sent_in_turn(process: PlanningProcess, *openings: str, hint: str = "one") -> list[bool]:
     """True if each call of a conversation was marked, calls coming fast."""
-    return [sent(process, turn, each, hint) for turn, each in enumerate(openings)]
+    return [sends_mark(process, turn, each, hint) for turn, each in enumerate(openings)]
 
 
-def sent(process: PlanningProcess, turn: int, opening: str, hint: str) -> bool:
+def sends_mark(process: PlanningProcess, turn: int, opening: str, hint: str) -> bool:
     process.now += SOON - 10.0
-    planned = process.answered(planning_request(opened(turn, opening), hint=hint))
+    planned = process.plan_and_settle(planning_request(body_with_opening(turn, opening), hint=hint))
     return b"cache_control" in planned.body
 
 
-def told(*openings: str, now: str, moves: bool = True) -> int:
+def comparable_calls(*openings: str, now: str, moves: bool = True) -> int:
     """Number of of a conversation's latest calls count."""
     process = PlanningProcess(CLAUDE)
     talked, *calls = (
-        process.planned(planning_request(opened(0, each))).evidence.sent
+        process.plan(planning_request(body_with_opening(0, each))).evidence.sent
         for each in (now, *openings)
     )
     known = ConversationState()
@@ -82,21 +82,23 @@ def test_processes_that_share_plans_mark_alike_however_fast():
     marked = []
     for at, (turn, mode) in in_turn:
         both[at].now = NOW + SOON * turn
-        marked.append(sent(both[at], turn, mode, "one"))
+        marked.append(sends_mark(both[at], turn, mode, "one"))
 
     assert marked == sent_in_turn(PlanningProcess(CLAUDE), *modes)
 
 
 def test_a_start_that_came_back_or_held_for_three_calls_is_no_clock():
-    assert told("one", "two", now="two") == 1
-    assert told("one", "two", now="two", moves=False) == 2
-    assert told("one", "two", now="one") == 2
-    assert told("one", "two", "two", "two", now="two") == 4
-    assert told("one", "two", now="three") == 2
+    assert comparable_calls("one", "two", now="two") == 1
+    assert comparable_calls("one", "two", now="two", moves=False) == 2
+    assert comparable_calls("one", "two", now="one") == 2
+    assert comparable_calls("one", "two", "two", "two", now="two") == 4
+    assert comparable_calls("one", "two", now="three") == 2
 
 
 def test_a_state_remembers_the_latest_calls_only():
-    sent = PlanningProcess(CLAUDE).planned(planning_request(opened(0, "noon"))).evidence.sent
+    sent = (
+        PlanningProcess(CLAUDE).plan(planning_request(body_with_opening(0, "noon"))).evidence.sent
+    )
     known = ConversationState()
     for number in range(40):
         known.record_call(sent, NOW + number, tokens=number, turns=number)

@@ -72,7 +72,7 @@ def samples(
     )
 
 
-def varied(cost: int, reads: int) -> Callable[[int], ConversationSums]:
+def varying_sums(cost: int, reads: int) -> Callable[[int], ConversationSums]:
     """Conversations of a thousand tokens, more or less."""
     return lambda n: ConversationSums(cost + n % 7, 1000 + n % 5, reads + n % 3)
 
@@ -107,20 +107,20 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
 
 
 def test_arms_with_too_few_conversations_are_not_judged():
-    found = samples(varied(9_000, 0), varied(3_000, 900), MIN_CONVERSATIONS - 1)
+    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_CONVERSATIONS - 1)
 
     assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
     assert f"{MIN_CONVERSATIONS} are needed" in found.why
 
 
 def test_conversations_without_tokens_are_not_judged():
-    found = samples(lambda n: ConversationSums(0, 0, 0), varied(3_000, 0))
+    found = samples(lambda n: ConversationSums(0, 0, 0), varying_sums(3_000, 0))
 
     assert found.finding is ComparisonFinding.NOT_ENOUGH
 
 
 def test_a_dearer_treated_arm_is_worse_and_says_by_how_much():
-    found = samples(varied(4_500, 500), varied(3_000, 500))
+    found = samples(varying_sums(4_500, 500), varying_sums(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
     assert found.why == "a token costs 50.0% more than where nothing is planned"
@@ -129,14 +129,14 @@ def test_a_dearer_treated_arm_is_worse_and_says_by_how_much():
 
 
 def test_a_lower_hit_rate_at_no_lower_cost_is_worse():
-    found = samples(varied(3_000, 200), varied(3_000, 500))
+    found = samples(varying_sums(3_000, 200), varying_sums(3_000, 500))
 
     assert found.finding is ComparisonFinding.WORSE
     assert "the hit rate is 29.9% lower" in found.why
 
 
 def test_a_lower_hit_rate_after_fewer_useless_writes_is_not_worse():
-    found = samples(varied(2_000, 200), varied(3_000, 500))
+    found = samples(varying_sums(2_000, 200), varying_sums(3_000, 500))
 
     assert found.finding is ComparisonFinding.MEASURED
     assert found.saving is not None
@@ -186,7 +186,7 @@ def test_any_measured_arms_give_a_comparison_in_finite_numbers(treated, control)
             assert all(map(math.isfinite, (interval.low, interval.value, interval.high)))
 
 
-def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
+def harm_after(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Harm | None:
     """Return what is found after calls of (planned, direct), each of a conversation of its own."""
     for at, (planned, direct) in enumerate(calls):
         watch.record_call(NOW + at * gap, CostComparison(planned=planned, direct=direct), 0)
@@ -194,7 +194,7 @@ def fed(watch: HarmWatch, *calls: tuple[float, float], gap: float = 10.0) -> Har
 
 
 def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
-    found = fed(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
+    found = harm_after(HarmWatch(), *[(142.0, 100.0)] * JUDGED_CALLS)
 
     assert found is not None
     assert round(found.more, 2) == 0.42
@@ -204,23 +204,23 @@ def test_a_feature_that_is_dearer_with_every_call_is_found_within_fifty():
 
 
 def test_a_few_dear_calls_show_no_harm():
-    assert fed(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
+    assert harm_after(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
 
 
 def test_a_feature_no_dearer_than_unmodified_shows_no_harm():
-    assert fed(HarmWatch(), *[(100.0, 100.0)] * 60) is None
-    assert fed(HarmWatch(), *[(40.0, 100.0)] * 60) is None
+    assert harm_after(HarmWatch(), *[(100.0, 100.0)] * 60) is None
+    assert harm_after(HarmWatch(), *[(40.0, 100.0)] * 60) is None
 
 
 def test_one_dear_call_among_many_shows_no_harm():
-    assert fed(HarmWatch(), *[(100.0, 100.0)] * 49, (400.0, 100.0)) is None
+    assert harm_after(HarmWatch(), *[(100.0, 100.0)] * 49, (400.0, 100.0)) is None
 
 
 def test_harm_that_begins_after_good_times_is_found_within_fifty_calls():
     watch = HarmWatch()
-    assert fed(watch, *[(40.0, 100.0)] * 500) is None
+    assert harm_after(watch, *[(40.0, 100.0)] * 500) is None
 
-    assert fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS) is not None
+    assert harm_after(watch, *[(142.0, 100.0)] * JUDGED_CALLS) is not None
 
 
 def test_marks_that_may_still_be_read_are_no_loss_yet():
@@ -247,7 +247,7 @@ def test_a_feature_that_is_as_dear_on_average_is_hardly_ever_found_dearer(seed: 
     dice = Random(seed)  # noqa: S311
     calls = [(dice.gauss(100.0, 20.0), 100.0) for _ in range(JUDGED_CALLS)]
 
-    found = fed(HarmWatch(), *calls)
+    found = harm_after(HarmWatch(), *calls)
 
     assert found is None or sum(planned for planned, _ in calls) > 108 * JUDGED_CALLS
 
@@ -266,7 +266,7 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
 
 def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch = HarmWatch()
-    fed(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
+    harm_after(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
     watch.record_call(NOW + 100_000.0, CostComparison(planned=100.0, direct=100.0), 0)
 
     assert watch.current_harm(NOW + 100_000.0) is None

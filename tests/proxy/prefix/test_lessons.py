@@ -41,11 +41,11 @@ class Feature:
             *conversation_messages(0, f"{above}\n{RULES}", f"I am {self._calls}."),
             tools=tools or [],
         )
-        return self.asked(raw, **fields)
+        return self.plan_body(raw, **fields)
 
-    def asked(self, raw: bytes, **fields: object) -> Planned:
+    def plan_body(self, raw: bytes, **fields: object) -> Planned:
         """The same of any body."""
-        found = self._process.planned(planning_request(raw, **fields))
+        found = self._process.plan(planning_request(raw, **fields))
         self.lessons.observe(found)
         return found
 
@@ -83,7 +83,7 @@ def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the
     for number in range(24):
         rules = {"role": "system", "content": f"<tg:variable>Time: {number}</tg:variable>"}
         messages = conversation_messages(0, f"Desk {number}\n{RULES}", f"I am {number}.")
-        found = feature.asked(body(rules, *messages))
+        found = feature.plan_body(body(rules, *messages))
 
     assert labels(feature.lessons.proposal(found)) == ["Detail 1"]
 
@@ -113,9 +113,7 @@ def test_an_unknown_feature_has_no_proposal():
 
 def test_calls_without_instructions_teach_nothing():
     lessons = LayoutLearner()
-    lessons.observe(
-        PlanningProcess(WAY).planned(planning_request(body(chat_message("user", RULES))))
-    )
+    lessons.observe(PlanningProcess(WAY).plan(planning_request(body(chat_message("user", RULES)))))
 
     assert len(lessons) == 0
 

@@ -247,16 +247,16 @@ def test_lost_tokens_never_exceed_unread_ones():
     assert found.tokens == 100
 
 
-def told(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
+def observe(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
     """Observation of a call after so many answers; None reads as many tokens as expected."""
-    planned = process.planned(planning_request(body(*conversation_messages(turns, LONG))))
+    planned = process.plan(planning_request(body(*conversation_messages(turns, LONG))))
     known = process.planner._states.peek(planned.draft.conversation) or ConversationState()
-    found = observe_call(planned, charged(planned, read), known)
-    process.planner.learn(planned, charged(planned, read))
+    found = observe_call(planned, usage_of(planned, read), known)
+    process.planner.learn(planned, usage_of(planned, read))
     return found
 
 
-def charged(planned: Planned, read: float | None) -> Usage:
+def usage_of(planned: Planned, read: float | None) -> Usage:
     total, expected = planned.evidence.sent.estimate, planned.evidence.expected.tokens
     count = int(expected if read is None else expected * read)
     return Usage(write_5m=total - count, cache_read=count)
@@ -264,7 +264,7 @@ def charged(planned: Planned, read: float | None) -> Usage:
 
 def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repeats():
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
-    first, second, third = (told(process, turns) for turns in range(3))
+    first, second, third = (observe(process, turns) for turns in range(3))
 
     assert [each.seen.before for each in (first, second, third)] == [0, 1, 2]
     assert (first.compares, second.compares, third.compares) == (False, True, True)
@@ -272,15 +272,15 @@ def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repe
 
 
 def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation():
-    found = told(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
+    found = observe(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
 
     assert found.seen.before == 0
 
 
 def test_an_observation_says_if_the_expected_read_came_true():
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
-    first, second = told(process, 0), told(process, 1)
-    read, unread = told(process, 2), told(process, 3, read=0.0)
+    first, second = observe(process, 0), observe(process, 1)
+    read, unread = observe(process, 2), observe(process, 3, read=0.0)
 
     assert first.seen.reads is second.seen.reads is None
     assert read.seen.reads == ReadOutcome(in_conversation=True, came_true=True)
@@ -290,4 +290,4 @@ def test_an_observation_says_if_the_expected_read_came_true():
 def test_a_best_effort_cache_gives_no_read_outcome():
     process = PlanningProcess(TARGETS["openai-interval"])
 
-    assert [told(process, turns).seen.reads for turns in range(3)] == [None, None, None]
+    assert [observe(process, turns).seen.reads for turns in range(3)] == [None, None, None]

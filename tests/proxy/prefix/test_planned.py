@@ -30,7 +30,7 @@ def test_layouts_are_kept_by_feature_and_family(model, family):
 
 
 def test_a_planned_call_knows_where_its_layout_is_kept():
-    found = PlanningProcess(TARGETS["implicit"]).planned(
+    found = PlanningProcess(TARGETS["implicit"]).plan(
         planning_request(body(*conversation_messages(0)), feature="mail")
     )
 
@@ -42,7 +42,7 @@ def test_a_passthrough_may_lack_a_reason():
 
 
 def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
-    found = PlanningProcess(TARGETS["implicit"]).planned(
+    found = PlanningProcess(TARGETS["implicit"]).plan(
         planning_request(body(*conversation_messages(0)))
     )
     asking = msgspec.structs.replace(found, question=DiagnosticsQuestion("diagnostics", b"{}"))
@@ -55,7 +55,7 @@ def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
 def test_a_draft_without_its_words_is_of_the_same_conversation():
     draft = (
         PlanningProcess(TARGETS["implicit"])
-        .planned(planning_request(body(*conversation_messages(0))))
+        .plan(planning_request(body(*conversation_messages(0))))
         .draft
     )
     found = draft.without_words()

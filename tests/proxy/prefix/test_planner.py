@@ -48,9 +48,9 @@ def test_a_body_that_is_no_chat_is_left_alone_with_a_reason():
 @pytest.mark.parametrize("regime", sorted(TARGETS))
 def test_a_prompt_of_rules_alone_is_planned_and_read_again(regime, role):
     process, raw = PlanningProcess(TARGETS[regime]), body(chat_message(role, RULES))
-    first = process.answered(planning_request(raw))
-    process.answered(planning_request(raw), a_usage(first))
-    again = process.answered(planning_request(raw))
+    first = process.plan_and_settle(planning_request(raw))
+    process.plan_and_settle(planning_request(raw), a_usage(first))
+    again = process.plan_and_settle(planning_request(raw))
 
     assert again.evidence.expected.same == len(again.evidence.sent.blocks) == 1
 
@@ -116,7 +116,7 @@ def test_tools_keep_their_callers_spelling_until_it_changes():
         call = planning_request(
             body(*conversation_messages(0, opening=f"Case {number}."), tools=[spelt(*keys)])
         )
-        (found,) = msgspec.json.decode(process.answered(call).body)["tools"]
+        (found,) = msgspec.json.decode(process.plan_and_settle(call).body)["tools"]
         sent.append(tuple(found["function"]))
 
     assert sent[:2] == [one, one]
@@ -125,25 +125,25 @@ def test_tools_keep_their_callers_spelling_until_it_changes():
 
 def test_tools_that_are_new_to_a_conversation_follow_in_their_callers_order():
     process = PlanningProcess(INTERVAL)
-    process.answered(planning_request(body(*conversation_messages(0), tools=[tool("k")])))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0), tools=[tool("k")])))
     again = planning_request(body(*conversation_messages(0), tools=[tool("c"), tool("b")]))
-    found = msgspec.json.decode(process.answered(again).body)["tools"]
+    found = msgspec.json.decode(process.plan_and_settle(again).body)["tools"]
 
     assert [each["function"]["name"] for each in found] == ["c", "b"]
 
 
 def test_cache_reads_of_the_control_arm_are_measured():
     process = PlanningProcess(INTERVAL, share=1.0)
-    process.answered(planning_request(body(*conversation_messages(0))))
-    found = process.answered(planning_request(body(*conversation_messages(1))))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    found = process.plan_and_settle(planning_request(body(*conversation_messages(1))))
 
     assert found.evidence.expected.known > 0
 
 
 def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
     process = PlanningProcess(ANTHROPIC)
-    process.answered(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
-    found = process.planned(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    found = process.plan(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
 
     assert b'"cache_control"' in found.body
     assert {name.partition("/")[0] for name in found.plan.policies} == {"anthropic-breakpoint"}
@@ -151,16 +151,16 @@ def test_a_conversation_with_tools_is_marked_where_it_is_likely_to_go_on():
 
 def test_a_conversations_plan_holds_whatever_is_learned_since():
     process = PlanningProcess(ANTHROPIC)
-    begun = process.planned(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    begun = process.plan(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
     for number in range(60):
-        process.answered(
+        process.plan_and_settle(
             planning_request(
                 body(*conversation_messages(0, opening=f"Only this: {number}"), tools=[tool("a")])
             )
         )
-    again = process.planned(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
-    later = process.planned(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
-    fresh = process.planned(
+    again = process.plan(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+    later = process.plan(planning_request(body(*conversation_messages(1), tools=[tool("a")])))
+    fresh = process.plan(
         planning_request(body(*conversation_messages(0, opening="Another?"), tools=[tool("a")]))
     )
 
@@ -171,9 +171,9 @@ def test_a_conversations_plan_holds_whatever_is_learned_since():
 
 def test_another_kind_of_cache_gets_a_policy_of_its_own():
     process = PlanningProcess(ANTHROPIC)
-    process.planned(planning_request(body(*conversation_messages(0))))
+    process.plan(planning_request(body(*conversation_messages(0))))
     process.to = TARGETS["openai-breakpoint"]
-    found = process.planned(planning_request(body(*conversation_messages(0))))
+    found = process.plan(planning_request(body(*conversation_messages(0))))
 
     assert {name.partition("/")[0] for name in found.plan.policies} == {
         "openai-breakpoint",
@@ -183,18 +183,17 @@ def test_another_kind_of_cache_gets_a_policy_of_its_own():
 
 def test_an_answer_without_usage_teaches_but_explains_nothing():
     process = PlanningProcess(INTERVAL)
-    found = process.planned(planning_request(body(*conversation_messages(0))))
+    found = process.plan(planning_request(body(*conversation_messages(0))))
 
     assert process.planner.settle_call(found, None) is None
     assert (
-        process.planned(planning_request(body(*conversation_messages(1)))).evidence.before
-        is not None
+        process.plan(planning_request(body(*conversation_messages(1)))).evidence.before is not None
     )
 
 
 def test_a_prompt_never_sent_before_is_first_seen():
     process = PlanningProcess(INTERVAL)
-    found = process.planned(planning_request(body(*conversation_messages(0))))
+    found = process.plan(planning_request(body(*conversation_messages(0))))
     miss = process.planner.settle_call(found, a_usage(found))
 
     assert miss is not None
@@ -203,10 +202,10 @@ def test_a_prompt_never_sent_before_is_first_seen():
 
 def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
     process = PlanningProcess(INTERVAL)
-    process.answered(planning_request(body(*conversation_messages(0)), team="team_1"))
-    of_another = process.planned(planning_request(body(*conversation_messages(0)), team="team_2"))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0)), team="team_1"))
+    of_another = process.plan(planning_request(body(*conversation_messages(0)), team="team_2"))
     process.planner.settle_call(of_another, None)
-    own = process.planned(
+    own = process.plan(
         planning_request(body(*conversation_messages(0, opening="Another?")), team="team_1")
     )
 
@@ -217,8 +216,8 @@ def test_teams_whose_features_have_one_name_are_not_compared_with_one_another():
 
 def test_a_call_that_reads_what_it_can_misses_nothing():
     process = PlanningProcess(TARGETS["block-chain"])
-    process.answered(planning_request(body(*conversation_messages(0))))
-    found = process.planned(planning_request(body(*conversation_messages(1))))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    found = process.plan(planning_request(body(*conversation_messages(1))))
 
     assert process.planner.settle_call(found, a_usage(found, found.evidence.expected.known)) is None
 
@@ -227,10 +226,10 @@ def test_a_call_that_reads_what_it_can_misses_nothing():
 def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
     process = PlanningProcess(TARGETS["block-chain"])
     above = "Today is {}.\n"
-    process.answered(
+    process.plan_and_settle(
         planning_request(body(*conversation_messages(1, above.format("Monday") + RULES)))
     )
-    found = process.planned(
+    found = process.plan(
         planning_request(
             body(*conversation_messages(1, above.format("Tuesday") + RULES)), shows=shows
         )
@@ -245,10 +244,10 @@ def test_a_changed_line_is_named_and_quoted_only_where_prompts_are_kept(shows):
 
 def test_a_miss_is_found_without_the_planner():
     process = PlanningProcess(TARGETS["block-chain"])
-    process.answered(
+    process.plan_and_settle(
         planning_request(body(*conversation_messages(1, f"Today is Monday.\n{RULES}")))
     )
-    found = process.planned(
+    found = process.plan(
         planning_request(body(*conversation_messages(1, f"Today is Tuesday.\n{RULES}")))
     )
     alone = find_miss(found, a_usage(found))
@@ -260,8 +259,8 @@ def test_a_miss_is_found_without_the_planner():
 
 def test_the_providers_own_reason_is_believed():
     process = PlanningProcess(INTERVAL)
-    process.answered(planning_request(body(*conversation_messages(0))))
-    found = process.planned(planning_request(body(*conversation_messages(1))))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    found = process.plan(planning_request(body(*conversation_messages(1))))
     told = ProviderReason(MissReason.PARAMETER_CHANGED, "tools changed")
     miss = process.planner.settle_call(found, a_usage(found), reason=told)
 
@@ -274,7 +273,7 @@ def test_the_providers_own_reason_is_believed():
 
 def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
-    found = PlanningProcess(unknown).planned(planning_request(body(*conversation_messages(1))))
+    found = PlanningProcess(unknown).plan(planning_request(body(*conversation_messages(1))))
 
     assert found.body is found.draft.request.body
 

@@ -78,8 +78,8 @@ def judge(one: Recorded, regime: str, built: str) -> None:
     *both, third = (PlanningProcess(TARGETS[regime], layout=shown, plans=plans) for _ in range(3))
     sent = {}
     for turn, raw in enumerate(bodies):
-        sent[raw] = both[turn % 2].sent(raw)
-        again = third.planned(planning_request(raw))
+        sent[raw] = both[turn % 2].send(raw)
+        again = third.plan(planning_request(raw))
 
         assert_nothing_lost(raw, sent[raw].body)
         assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
@@ -159,9 +159,9 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     *both, third = (PlanningProcess(to, plans=plans) for _ in range(3))
     order: list[str] = []
     for raw in bodies:
-        found = roll.choice(both).sent(raw)
+        found = roll.choice(both).send(raw)
 
-        assert third.planned(planning_request(raw)).body == found.body
+        assert third.plan(planning_request(raw)).body == found.body
         if to.late:  # else what varies joins the user's words
             assert_nothing_lost(raw, found.body)
         if b'"tools"' in raw:

@@ -53,14 +53,14 @@ def function(name: str) -> Json:
     return {"type": "function", "name": name, "parameters": {"type": "object"}}
 
 
-def sent(raw: bytes, regime: str = NEWEST) -> Any:
+def body_as_sent(raw: bytes, regime: str = NEWEST) -> Any:
     """Return what is sent of a call that is the first of its conversation."""
-    return orjson.loads(PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)
+    return orjson.loads(PlanningProcess(TARGETS[regime]).plan(planning_request(raw)).body)
 
 
 def test_rules_among_the_items_are_marked():
     part = {"type": "input_text", "text": RULES}
-    found = sent(
+    found = body_as_sent(
         body([chat_message("developer", [part]), chat_message("user", "Where is my parcel?")])
     )
 
@@ -88,7 +88,7 @@ def test_tools_in_the_input_alone_carry_no_mark_and_nothing_is_said_of_one():
 
 
 def test_instructions_that_nobody_stores_are_marked_as_a_message():
-    found = sent(body("Where is my parcel?", instructions=RULES, store=False))
+    found = body_as_sent(body("Where is my parcel?", instructions=RULES, store=False))
 
     assert "instructions" not in found
     part = {"type": "input_text", "text": RULES, "prompt_cache_breakpoint": POINT}
@@ -97,7 +97,7 @@ def test_instructions_that_nobody_stores_are_marked_as_a_message():
 
 def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
     process = PlanningProcess(TARGETS[NEWEST])
-    found = process.planned(planning_request(body("Where is my parcel?", instructions=RULES)))
+    found = process.plan(planning_request(body("Where is my parcel?", instructions=RULES)))
     now = orjson.loads(found.body)
 
     assert (now["instructions"], now["input"]) == (RULES, "Where is my parcel?")
@@ -112,9 +112,9 @@ def test_instructions_that_are_stored_stay_and_no_mark_is_said_to_stand_there():
 def test_an_input_without_items_is_planned_and_stays_empty(regime, fields, stored):
     process, raw = PlanningProcess(TARGETS[regime]), body([], store=stored, **fields)
     for _ in range(2):
-        assert_nothing_lost(raw, process.answered(planning_request(raw)).body)
+        assert_nothing_lost(raw, process.plan_and_settle(planning_request(raw)).body)
 
-    assert process.answered(planning_request(raw)).evidence.expected.same == len(fields)
+    assert process.plan_and_settle(planning_request(raw)).evidence.expected.same == len(fields)
 
 
 def test_a_tools_result_can_carry_the_mark_of_a_conversation_that_goes_on():
@@ -138,7 +138,7 @@ def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
         items = [chat_message("user", RULES)]
         items += [chat_message("assistant", "Hm."), chat_message("user", "So?")] * turns
         raw = body(items, tools=[function(name) for name in names])
-        return [tool["name"] for tool in orjson.loads(process.sent(raw).body)["tools"]]
+        return [tool["name"] for tool in orjson.loads(process.send(raw).body)["tools"]]
 
     assert order(0, "b", "a") == ["b", "a"]
     assert order(1, "b", "c", "a") == ["b", "a", "c"]
@@ -146,7 +146,7 @@ def test_tools_are_sent_in_one_order_and_a_new_one_comes_last():
 
 
 def test_a_call_to_a_cache_that_routes_by_the_prompt_is_not_given_a_key():
-    found = sent(body(RULES), "openai-interval")
+    found = body_as_sent(body(RULES), "openai-interval")
 
     assert "prompt_cache_key" not in found
     assert found["input"] == RULES
@@ -154,7 +154,9 @@ def test_a_call_to_a_cache_that_routes_by_the_prompt_is_not_given_a_key():
 
 def test_words_that_are_declared_to_vary_come_last():
     rules = f"{RULES}<tg:variable>It is noon.</tg:variable>"
-    found = sent(body("Where is my parcel?", instructions=rules, store=False), "openai-interval")
+    found = body_as_sent(
+        body("Where is my parcel?", instructions=rules, store=False), "openai-interval"
+    )
 
     assert "noon" not in found["instructions"]
     assert "noon" in found["input"][-1]["content"]
@@ -164,7 +166,7 @@ def test_words_that_are_declared_to_vary_come_last():
 @pytest.mark.parametrize("words", ["", " Write tg: before links, as in tg://resolve."])
 def test_instructions_that_are_stored_and_declare_nothing_stay(words: str):
     rules = RULES + words
-    found = sent(body("Where is my parcel?", instructions=rules))
+    found = body_as_sent(body("Where is my parcel?", instructions=rules))
 
     assert (found["instructions"], found["input"]) == (rules, "Where is my parcel?")
 
@@ -172,7 +174,7 @@ def test_instructions_that_are_stored_and_declare_nothing_stay(words: str):
 @pytest.mark.parametrize("regime", [NEWEST, "openai-interval"])
 def test_of_instructions_that_are_stored_only_what_is_declared_moves(regime: str):
     rules = f"{RULES}<tg:semi>Ada asks.</tg:semi><tg:variable>It is noon.</tg:variable>"
-    found = sent(body("Where is my parcel?", instructions=rules), regime)
+    found = body_as_sent(body("Where is my parcel?", instructions=rules), regime)
     semi, question, varies = found["input"]
 
     assert found["instructions"] == RULES
@@ -182,12 +184,14 @@ def test_of_instructions_that_are_stored_only_what_is_declared_moves(regime: str
 
 
 def test_instructions_that_are_stored_stay_where_all_that_they_declare_is_stable():
-    found = sent(body("Where is my parcel?", instructions=f"<tg:stable>{RULES}</tg:stable>"))
+    found = body_as_sent(
+        body("Where is my parcel?", instructions=f"<tg:stable>{RULES}</tg:stable>")
+    )
 
     assert (found["instructions"], found["input"]) == (RULES, "Where is my parcel?")
 
 
-def dated(number: int) -> bytes:
+def body_with_date(number: int) -> bytes:
     rules = f"Current time: 2026-11-{number:02d} 10:{number}\n{RULES}"
     items = [chat_message("user", f"Question {number}")]
     return body(items, instructions=rules, store=False)
@@ -195,13 +199,15 @@ def dated(number: int) -> bytes:
 
 def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order():
     to = TARGETS["openai-interval"]
-    layout = learned_layout(to, map(dated, range(1, 26)), shows=True)
+    layout = learned_layout(to, map(body_with_date, range(1, 26)), shows=True)
     process = PlanningProcess(to, layout=layout)
-    first, second = [process.planned(planning_request(dated(number))).body for number in (28, 29)]
+    first, second = [
+        process.plan(planning_request(body_with_date(number))).body for number in (28, 29)
+    ]
 
     assert layout is not None
     assert layout.moves[0].shows == "line 1 `Current time: …`"
-    assert_nothing_lost(dated(28), first)
+    assert_nothing_lost(body_with_date(28), first)
     one, other = [orjson.loads(sent)["instructions"] for sent in (first, second)]
     assert one[: len(RULES)] == other[: len(RULES)] == RULES
 
@@ -209,15 +215,15 @@ def test_instructions_that_begin_with_what_varies_are_learned_and_put_in_order()
 def test_a_call_with_nothing_to_change_goes_byte_for_byte():
     raw = b'{ "model":"any" , "input" : [ {"role":"user","content":"%b"} ] }' % (b"x" * 9_000)
 
-    assert PlanningProcess(TARGETS["prefix-unit"]).planned(planning_request(raw)).body is raw
-    control = PlanningProcess(TARGETS[NEWEST], share=1.0).planned(planning_request(raw))
+    assert PlanningProcess(TARGETS["prefix-unit"]).plan(planning_request(raw)).body is raw
+    control = PlanningProcess(TARGETS[NEWEST], share=1.0).plan(planning_request(raw))
     assert control.body is raw
 
 
 def test_effort_is_a_parameter_of_the_prefix():
     process = PlanningProcess(TARGETS[NEWEST])
     calls = [
-        process.planned(planning_request(body(RULES, reasoning={"effort": e})))
+        process.plan(planning_request(body(RULES, reasoning={"effort": e})))
         for e in ("low", "high")
     ]
     first, second = [call.evidence.sent.early["reasoning.effort"] for call in calls]
@@ -252,7 +258,7 @@ def judge(one: Recorded, regime: str, built: str, *, stored: bool) -> None:
     calls = []
     for raw in BUILT[built](one):
         came = as_responses_body(raw, stored=stored)
-        found = process.sent(came)
+        found = process.send(came)
         assert_nothing_lost(came, found.body)
         calls.append(lasting(found.body, found.tail, regime))
     if built == "badly":
@@ -311,4 +317,4 @@ def bodies(draw: st.DrawFn) -> bytes:
 @examples(30, deadline=None)
 @given(bodies(), st.sampled_from(REGIMES))
 def test_every_word_and_tool_is_kept_in_its_order(raw: bytes, regime: str):
-    assert_nothing_lost(raw, PlanningProcess(TARGETS[regime]).planned(planning_request(raw)).body)
+    assert_nothing_lost(raw, PlanningProcess(TARGETS[regime]).plan(planning_request(raw)).body)

@@ -100,12 +100,12 @@ def conversation(shape: Shape, name: str, calls: int) -> list[bytes]:
     return found
 
 
-def written(sent: SentCall) -> set[int]:
+def written_entries(sent: SentCall) -> set[int]:
     """The entries that a call writes, as they are known by."""
     return {sent.points[at] + by for at, _, by in written_breakpoints(sent, 0)}
 
 
-def sought(sent: SentCall) -> set[int]:
+def sought_entries(sent: SentCall) -> set[int]:
     """The entries that a call looks for."""
     return {key for at in lookup_places(sent) for key in entry_keys(sent, at)}
 
@@ -114,11 +114,11 @@ def unread(earlier: Planned, later: Planned) -> set[int]:
     """Return what the earlier call wrote of the later one's prompt, and no lookup of that finds."""
     before, now = earlier.evidence.sent, later.evidence.sent
     shared = {point + by for point in now.points[1:] for by in (1, 2)}
-    mine = written(before) & shared
+    mine = written_entries(before) & shared
     longest = [
         each for at in range(len(now.points)) for each in mine if each in entry_keys(now, at)
     ]
-    return set(longest[-1:]) - sought(now)
+    return set(longest[-1:]) - sought_entries(now)
 
 
 def read(call: Planned) -> int:
@@ -137,7 +137,7 @@ def read(call: Planned) -> int:
     )
 
 
-def repeated(call: Planned, shape: Shape) -> int:
+def repeated_bytes(call: Planned, shape: Shape) -> int:
     """Bytes of a call that the next one repeats and a mark can end."""
     sent = call.evidence.sent
     at = len(sent.blocks) - shape.tail
@@ -146,12 +146,14 @@ def repeated(call: Planned, shape: Shape) -> int:
     return sent.ends[at]
 
 
-def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) -> list[Planned]:
+def last_conversation(
+    shape: Shape, regime: str, conversations: int = 6, calls: int = 9
+) -> list[Planned]:
     """The calls of the last of some conversations."""
     process, found = PlanningProcess(TARGETS[regime]), []
     for name in range(conversations):
         bodies = conversation(shape, f"f{name}", calls)
-        found = [process.answered(planning_request(raw)) for raw in bodies]
+        found = [process.plan_and_settle(planning_request(raw)) for raw in bodies]
     return found
 
 
@@ -160,9 +162,9 @@ def worked(shape: Shape, regime: str, conversations: int = 6, calls: int = 9) ->
 @examples(21)
 @given(shape=SHAPES)
 def test_a_call_looks_up_what_the_one_before_it_wrote_and_reads_all_but_what_varies(regime, shape):
-    found = worked(shape, regime)
+    found = last_conversation(shape, regime)
 
     pairs = enumerate(pairwise(found))
     assert [at for at, (one, other) in pairs if unread(one, other)] == []
     for earlier, later in list(pairwise(found))[2:]:
-        assert read(later) >= repeated(earlier, shape)
+        assert read(later) >= repeated_bytes(earlier, shape)

@@ -17,17 +17,17 @@ ANTHROPIC = TARGETS["anthropic-breakpoint"]
 def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
     process = PlanningProcess(ANTHROPIC)
     for number in range(60):
-        process.answered(planning_request(body(chat_message("user", f"{number} {RULES}"))))
-    found = process.planned(planning_request(body(chat_message("user", f"last {RULES}"))))
+        process.plan_and_settle(planning_request(body(chat_message("user", f"{number} {RULES}"))))
+    found = process.plan(planning_request(body(chat_message("user", f"last {RULES}"))))
 
     assert found.body is found.draft.request.body
 
 
 def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():
     process = PlanningProcess(ANTHROPIC)
-    begun = process.answered(planning_request(body(*conversation_messages(0))))
-    later = process.answered(planning_request(body(*conversation_messages(1))))
-    again = process.planned(planning_request(body(*conversation_messages(1))))
+    begun = process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    later = process.plan_and_settle(planning_request(body(*conversation_messages(1))))
+    again = process.plan(planning_request(body(*conversation_messages(1))))
 
     assert begun.plan.policies["anthropic-breakpoint/"].history == ""
     assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
@@ -36,9 +36,9 @@ def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_o
 
 def test_a_prompt_sent_again_word_for_word_is_marked():
     process = PlanningProcess(ANTHROPIC)
-    first_one = process.answered(planning_request(body(*conversation_messages(0))))
+    first_one = process.plan_and_settle(planning_request(body(*conversation_messages(0))))
     process.now += 10.0
-    second = process.planned(planning_request(body(*conversation_messages(0))))
+    second = process.plan(planning_request(body(*conversation_messages(0))))
 
     assert b"cache_control" not in first_one.body.partition(b'"user"')[2]
     assert b"cache_control" in second.body.partition(b'"user"')[2]
@@ -50,9 +50,12 @@ def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
         PlanningProcess(TARGETS[name]) for name in ("anthropic-breakpoint", "openai-breakpoint")
     ]
     for process in processes:
-        process.answered(planning_request(body(*conversation_messages(0), tools=[tool("a")])))
+        process.plan_and_settle(
+            planning_request(body(*conversation_messages(0), tools=[tool("a")]))
+        )
     marked, unmarked = (
-        process.answered(planning_request(body(*begun, tools=[tool("a")]))) for process in processes
+        process.plan_and_settle(planning_request(body(*begun, tools=[tool("a")])))
+        for process in processes
     )
 
     last = len(marked.evidence.sent.blocks) - 1
@@ -73,13 +76,13 @@ def at_noon(turns: int, call: int, opening: str = "Where is my parcel?", **field
 def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_call_on():
     process = PlanningProcess(ANTHROPIC)
     for turns in range(3):
-        process.answered(
+        process.plan_and_settle(
             planning_request(
                 body(*conversation_messages(turns, opening="Before?"), tools=[tool("a")])
             )
         )
-    begun = process.answered(planning_request(at_noon(0, 1, tools=[tool("a")])))
-    later = process.answered(planning_request(at_noon(1, 2, tools=[tool("a")])))
+    begun = process.plan_and_settle(planning_request(at_noon(0, 1, tools=[tool("a")])))
+    later = process.plan_and_settle(planning_request(at_noon(1, 2, tools=[tool("a")])))
 
     assert begun.plan.policies["anthropic-breakpoint/"].history == "5m"
     assert b"cache_control" not in later.body
@@ -89,7 +92,7 @@ def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_c
 def test_first_calls_are_not_marked_until_one_went_on():
     process = PlanningProcess(ANTHROPIC)
     calls = [planning_request(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
-    found = [process.planned(call) for call in calls]
+    found = [process.plan(call) for call in calls]
 
     assert not any(b"cache_control" in one.body for one in found)
 
@@ -99,8 +102,8 @@ def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
     for number in range(6):
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=DESK)
-            process.answered(planning_request(raw))
-    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
+            process.plan_and_settle(planning_request(raw))
+    found = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=DESK)))
 
     assert list(found.evidence.sent.marks) == [2]
     assert found.evidence.expected.tokens > 1_000
@@ -112,8 +115,8 @@ def test_tools_that_are_nearly_all_of_a_prompt_do_not_make_its_conversation_go_o
     for number in range(6):
         for turn in range(3):
             raw = at_noon(turn, 3 * number + turn, f"Order {number}?", tools=large)
-            process.answered(planning_request(raw))
-    found = process.planned(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
+            process.plan_and_settle(planning_request(raw))
+    found = process.plan(planning_request(at_noon(0, 99, "Order 99?", tools=large)))
 
     assert list(found.evidence.sent.marks) == [1]
 
@@ -123,11 +126,11 @@ def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same
     helper = body(
         chat_message("system", f"You name things.\n{RULES}"), chat_message("user", "A title?")
     )
-    process.answered(
+    process.plan_and_settle(
         planning_request(body(*conversation_messages(0), tools=[tool("a")]), hint="one")
     )
-    process.answered(planning_request(helper, hint="one"))
-    later = process.answered(
+    process.plan_and_settle(planning_request(helper, hint="one"))
+    later = process.plan_and_settle(
         planning_request(body(*conversation_messages(1), tools=[tool("a")]), hint="one")
     )
 

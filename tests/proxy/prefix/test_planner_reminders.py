@@ -33,7 +33,7 @@ def work(turns: int, name: str = "one") -> list[Json]:
     return messages
 
 
-def joined(turns: int, name: str = "one") -> bytes:
+def body_with_reminder(turns: int, name: str = "one") -> bytes:
     """A call whose last message ends with a reminder."""
     *rest, last = work(turns, name)
     return body(*rest, chat_message("user", f"{last['content']}\nYou have {9 - turns} turns left."))
@@ -48,7 +48,7 @@ def plain(turns: int, name: str = "one") -> bytes:
     return body(*work(turns, name))
 
 
-def elided(turns: int, name: str = "one") -> bytes:
+def body_without_old_results(turns: int, name: str = "one") -> bytes:
     """A call that shows what the latest two steps found; earlier finds are left out."""
     messages = work(turns, name)
     for at in range(4, len(messages) - 4, 2):
@@ -56,13 +56,13 @@ def elided(turns: int, name: str = "one") -> bytes:
     return body(*messages)
 
 
-def worked(
-    process: PlanningProcess, call=joined, name: str = "one", turns: int = 6
+def plan_turns(
+    process: PlanningProcess, call=body_with_reminder, name: str = "one", turns: int = 6
 ) -> list[Planned]:
-    return [process.answered(planning_request(call(turn, name))) for turn in range(turns)]
+    return [process.plan_and_settle(planning_request(call(turn, name))) for turn in range(turns)]
 
 
-def missed(found: Planned) -> int:
+def unread_tokens(found: Planned) -> int:
     """Tokens that were sent before and are not read."""
     expected = found.evidence.expected
     return expected.known - expected.tokens
@@ -79,25 +79,25 @@ def marked_role(found: Planned) -> str:
     return sent.blocks[max(sent.marks)].role
 
 
-@pytest.mark.parametrize("call", [joined, apart])
+@pytest.mark.parametrize("call", [body_with_reminder, apart])
 def test_the_mark_stands_before_a_reminder_that_moves_with_the_last_message(call):
-    found = worked(PlanningProcess(TARGETS[ANTHROPIC]), call)
+    found = plan_turns(PlanningProcess(TARGETS[ANTHROPIC]), call)
 
     assert {behind(each) for each in found[3:]} == {1}
-    assert {missed(each) for each in found[3:]} == {0}
+    assert {unread_tokens(each) for each in found[3:]} == {0}
 
 
 def test_it_stands_before_what_is_left_out_later():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in ("one", "two"):
-        found = worked(process, elided, name, turns=12)
+        found = plan_turns(process, body_without_old_results, name, turns=12)
 
     assert {behind(each) for each in found[9:]} == {3}
-    assert {missed(each) for each in found[9:]} == {0}
+    assert {unread_tokens(each) for each in found[9:]} == {0}
 
 
 def test_it_stands_on_an_answer_only_where_that_takes_one():
-    on_answer, before_it = (worked(PlanningProcess(TARGETS[name]))[-1] for name in BOTH)
+    on_answer, before_it = (plan_turns(PlanningProcess(TARGETS[name]))[-1] for name in BOTH)
 
     assert (marked_role(on_answer), behind(on_answer)) == (ASSISTANT, 1)
     assert (marked_role(before_it), behind(before_it)) == ("user", 2)
@@ -106,8 +106,8 @@ def test_it_stands_on_an_answer_only_where_that_takes_one():
 @pytest.mark.parametrize("regime", BOTH)
 def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(regime):
     process = PlanningProcess(TARGETS[regime])
-    worked(process)
-    found = worked(process, name="two")
+    plan_turns(process)
+    found = plan_turns(process, name="two")
 
     assert all(behind(each) > 0 for each in found)
     assert [policy.back for policy in found[-1].plan.policies.values()] == [1, 1, 1, 1]
@@ -115,19 +115,19 @@ def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(
 
 def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
     process = PlanningProcess(TARGETS[OPENAI])
-    first = worked(process)
-    second = worked(process, name="two")
+    first = plan_turns(process)
+    second = plan_turns(process, name="two")
 
     assert not any(each.evidence.sent.explicit for each in (*first, *second))
-    assert max(missed(each) for each in second[3:]) < 600
+    assert max(unread_tokens(each) for each in second[3:]) < 600
 
 
 @pytest.mark.parametrize("regime", BOTH)
 def test_a_conversation_without_reminders_is_soon_marked_at_its_end_again(regime):
     process = PlanningProcess(TARGETS[regime])
-    worked(process)
-    later = worked(process, plain, name="two", turns=12)[-1]
-    alone = worked(PlanningProcess(TARGETS[regime]), plain, name="two", turns=12)[-1]
+    plan_turns(process)
+    later = plan_turns(process, plain, name="two", turns=12)[-1]
+    alone = plan_turns(PlanningProcess(TARGETS[regime]), plain, name="two", turns=12)[-1]
 
     assert later.evidence.expected.tokens == alone.evidence.expected.tokens
 
@@ -138,7 +138,7 @@ def test_any_process_sends_the_same(regime):
     *both, third = (PlanningProcess(TARGETS[regime], plans=plans) for _ in range(3))
     for name in ("one", "two"):
         for turn in range(6):
-            call = planning_request(joined(turn, name))
-            found = both[turn % 2].answered(call)
+            call = planning_request(body_with_reminder(turn, name))
+            found = both[turn % 2].plan_and_settle(call)
 
-            assert third.planned(call).body == found.body
+            assert third.plan(call).body == found.body

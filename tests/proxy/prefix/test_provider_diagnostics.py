@@ -151,11 +151,9 @@ def nothing_is_decided() -> None:
     PLANS.clear()
 
 
-def planned(
-    turns: int = 0, to: PlanningTarget = CLAUDE, share: float = 0.0, **fields: Any
-) -> Planned:
+def plan(turns: int = 0, to: PlanningTarget = CLAUDE, share: float = 0.0, **fields: Any) -> Planned:
     call = planning_request(body(*conversation_messages(turns), **fields.pop("said", {})), **fields)
-    return PlanningProcess(to, plans=PLANS, share=share).planned(call)
+    return PlanningProcess(to, plans=PLANS, share=share).plan(call)
 
 
 def previous(questions: ProviderDiagnostics, call: Planned) -> object:
@@ -168,30 +166,30 @@ def previous(questions: ProviderDiagnostics, call: Planned) -> object:
 
 def test_a_later_call_asks_about_the_answer_before_it():
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0), "msg_1")
-    questions.record_answer(planned(1), "msg_2")
+    questions.record_answer(plan(0), "msg_1")
+    questions.record_answer(plan(1), "msg_2")
 
-    assert previous(questions, planned(2)) == "msg_2"
+    assert previous(questions, plan(2)) == "msg_2"
 
 
 def test_a_first_call_asks_anthropic_about_nothing_so_that_the_next_one_can_ask():
-    assert previous(ProviderDiagnostics(), planned(0)) is None
+    assert previous(ProviderDiagnostics(), plan(0)) is None
 
 
 def test_a_first_call_asks_openai_nothing():
     questions = ProviderDiagnostics()
-    assert previous(questions, planned(0, GPT)) is False
+    assert previous(questions, plan(0, GPT)) is False
 
-    questions.record_answer(planned(0, GPT), "resp_1")
-    assert previous(questions, planned(1, GPT)) == "resp_1"
+    questions.record_answer(plan(0, GPT), "resp_1")
+    assert previous(questions, plan(1, GPT)) == "resp_1"
 
 
 def test_a_conversation_that_begins_again_asks_about_no_answer():
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(2), "msg_1")
+    questions.record_answer(plan(2), "msg_1")
 
-    assert previous(questions, planned(0)) is None
-    assert previous(questions, planned(2)) is None
+    assert previous(questions, plan(0)) is None
+    assert previous(questions, plan(2)) is None
 
 
 @pytest.mark.parametrize(
@@ -205,77 +203,77 @@ def test_a_conversation_that_begins_again_asks_about_no_answer():
 )
 def test_a_question_never_names_another_conversations_answer(other):
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0), "msg_1")
+    questions.record_answer(plan(0), "msg_1")
 
-    assert previous(questions, planned(1)) == "msg_1"
-    assert previous(questions, planned(1, **other)) is None
+    assert previous(questions, plan(1)) == "msg_1"
+    assert previous(questions, plan(1, **other)) is None
 
 
 def test_an_answer_without_an_id_is_not_remembered():
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0), "")
+    questions.record_answer(plan(0), "")
 
     assert len(questions) == 0
 
 
 def test_a_call_with_a_variable_tail_is_not_compared_with():
     questions = ProviderDiagnostics()
-    call = planned(0)
+    call = plan(0)
     prompt = msgspec.structs.replace(call.prompt, tail=1)
     questions.record_answer(msgspec.structs.replace(call, prompt=prompt), "msg_1")
 
-    assert previous(questions, planned(1)) is None
+    assert previous(questions, plan(1)) is None
 
 
 def test_a_route_without_diagnostics_is_not_asked():
     deaf = msgspec.structs.replace(CLAUDE, asks="")
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0, deaf), "msg_1")
+    questions.record_answer(plan(0, deaf), "msg_1")
 
-    assert previous(questions, planned(1, deaf)) is False
+    assert previous(questions, plan(1, deaf)) is False
     assert len(questions) == 0
 
 
 def test_the_control_arm_asks_nothing():
-    assert previous(ProviderDiagnostics(), planned(0, share=1.0)) is False
+    assert previous(ProviderDiagnostics(), plan(0, share=1.0)) is False
 
 
 def test_openai_is_not_asked_beside_a_retention_for_it_refuses_both():
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0, GPT), "resp_1")
+    questions.record_answer(plan(0, GPT), "resp_1")
 
-    assert previous(questions, planned(1, GPT, said={"prompt_cache_retention": "24h"})) is False
+    assert previous(questions, plan(1, GPT, said={"prompt_cache_retention": "24h"})) is False
 
 
 def test_an_upstream_that_refused_is_asked_nothing_for_a_while():
     questions = ProviderDiagnostics()
-    call = questions.add_question(planned(0), NOW)
+    call = questions.add_question(plan(0), NOW)
 
     assert questions.record_refusal(call, NOW)
-    assert not questions.record_refusal(planned(0), NOW)
-    assert questions.add_question(planned(0), NOW + RETRY_AFTER_S - 1.0).question is None
-    assert questions.add_question(planned(0), NOW + RETRY_AFTER_S).question is not None
+    assert not questions.record_refusal(plan(0), NOW)
+    assert questions.add_question(plan(0), NOW + RETRY_AFTER_S - 1.0).question is None
+    assert questions.add_question(plan(0), NOW + RETRY_AFTER_S).question is not None
 
 
 def test_the_conversations_that_are_remembered_are_bounded():
     questions = ProviderDiagnostics(most=2)
     for feature in ("a", "b", "c"):
-        questions.record_answer(planned(0, feature=feature), "msg")
+        questions.record_answer(plan(0, feature=feature), "msg")
 
     assert len(questions) == 2
-    assert previous(questions, planned(1, feature="a")) is None
+    assert previous(questions, plan(1, feature="a")) is None
 
 
 @pytest.mark.parametrize(("before", "now"), [(False, True), (True, False), (False, False)])
 def test_openai_is_asked_about_responses_that_are_stored_in_ones_that_are(before: bool, now: bool):  # noqa: FBT001
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0, GPT, said={"store": before}), "resp_1")
+    questions.record_answer(plan(0, GPT, said={"store": before}), "resp_1")
 
-    assert previous(questions, planned(1, GPT, said={"store": now})) is False
+    assert previous(questions, plan(1, GPT, said={"store": now})) is False
 
 
 def test_anthropic_is_asked_whatever_is_stored():
-    assert previous(ProviderDiagnostics(), planned(0, said={"store": False})) is None
+    assert previous(ProviderDiagnostics(), plan(0, said={"store": False})) is None
 
 
 @pytest.mark.parametrize(
@@ -287,15 +285,15 @@ def test_anthropic_is_asked_whatever_is_stored():
 )
 def test_no_question_is_added_where_the_caller_asks(to: PlanningTarget, said: dict[str, object]):
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0, to), "answer_1")
-    call = planned(1, to, said=said)
+    questions.record_answer(plan(0, to), "answer_1")
+    call = plan(1, to, said=said)
 
     assert questions.add_question(call, NOW) is call
 
 
 def test_a_caller_who_uses_the_field_otherwise_is_asked_for_all_the_same():
     questions = ProviderDiagnostics()
-    questions.record_answer(planned(0, GPT), "resp_1")
+    questions.record_answer(plan(0, GPT), "resp_1")
 
     said = {"prompt_cache_options": {"mode": "implicit"}}
-    assert previous(questions, planned(1, GPT, said=said)) == "resp_1"
+    assert previous(questions, plan(1, GPT, said=said)) == "resp_1"

@@ -20,7 +20,7 @@ from tests.proxy.prefix.planning_requests import (
 OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "openai-interval"
 
 
-def charged(found: Planned) -> Usage:
+def usage_of(found: Planned) -> Usage:
     """Return what a provider that keeps its promises charges for what is sent."""
     sent, expected = found.evidence.sent, found.evidence.expected
     return expected_usage(sent, expected, sent.estimate)
@@ -35,8 +35,8 @@ def conversation(
         call = planning_request(
             body(*conversation_messages(turns, RULES * 3, f"Where is parcel {name}?"), **fields)
         )
-        planned = process.planned(call)
-        process.planner.settle_call(planned, charged(planned))
+        planned = process.plan(call)
+        process.planner.settle_call(planned, usage_of(planned))
         found.append(planned)
     return found
 
@@ -102,7 +102,7 @@ def test_a_read_lost_by_the_provider_is_no_harm_of_planning(regime):
     for name in range(8):
         for turns in range(6):
             rules = f"<tg:stable>{RULES * 3}</tg:stable>"
-            planned = process.planned(
+            planned = process.plan(
                 planning_request(body(*conversation_messages(turns, rules, f"Parcel {name}?")))
             )
             total = planned.evidence.sent.estimate
@@ -119,7 +119,7 @@ def test_a_provider_that_stores_nothing_is_no_harm_of_planning(regime):
     process = PlanningProcess(TARGETS[regime])
     for name in range(8):
         for turns in range(6):
-            planned = process.planned(
+            planned = process.plan(
                 planning_request(body(*conversation_messages(turns, RULES * 3, f"Parcel {name}?")))
             )
             process.planner.settle_call(planned, Usage(input=planned.evidence.sent.estimate))
@@ -148,8 +148,8 @@ def test_the_callers_own_marks_count_for_both():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in range(3):
         raw = body(chat_message("system", [marked]), chat_message("user", f"Where is {name}?"))
-        planned = process.planned(planning_request(raw))
-        process.planner.settle_call(planned, charged(planned))
+        planned = process.plan(planning_request(raw))
+        process.planner.settle_call(planned, usage_of(planned))
     direct = planned.direct.expected if planned.direct else planned.evidence.expected
 
     assert direct.tokens > 0
@@ -190,9 +190,9 @@ def test_a_conversation_without_a_start_begins_with_the_shortest_prefix_that_is_
     marks: list[int] = []
     for turn in range(120):
         messages += [chat_message("user", f"{turn}: {RULES}"), chat_message("assistant", "Read.")]
-        planned = process.planned(planning_request(body(*messages, chat_message("user", "And?"))))
-        process.planner.settle_call(planned, charged(planned))
-        cost = prompt_cost(charged(planned), planned.evidence.sent.regime)
+        planned = process.plan(planning_request(body(*messages, chat_message("user", "And?"))))
+        process.planner.settle_call(planned, usage_of(planned))
+        cost = prompt_cost(usage_of(planned), planned.evidence.sent.regime)
         direct = cost if planned.direct is None else direct_cost(planned)
         spent, lost = spent + direct, lost + cost - direct
         marks += sorted(planned.evidence.sent.marks)[-1:]
@@ -222,7 +222,7 @@ def test_without_credit_no_mark_is_sent_before_it_may_be_lost_unnoticed():
     spent = lost = 0.0
     calls = [call for name in range(350) for call in conversation(process, str(name), calls=2)]
     for call in calls:
-        cost = prompt_cost(charged(call), call.evidence.sent.regime)
+        cost = prompt_cost(usage_of(call), call.evidence.sent.regime)
         direct = cost if call.direct is None else direct_cost(call)
         spent, lost = spent + direct, lost + cost - direct
 
@@ -239,8 +239,8 @@ def test_no_mark_is_sent_where_no_prompt_comes_again():
             chat_message("system", f"Case {number}. {RULES * 3}"),
             chat_message("user", f"And {number}?"),
         )
-        planned = process.planned(planning_request(raw))
-        process.planner.settle_call(planned, charged(planned))
+        planned = process.plan(planning_request(raw))
+        process.planner.settle_call(planned, usage_of(planned))
 
         assert not planned.evidence.sent.marks
 
@@ -251,7 +251,7 @@ def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save()
     for name in range(30):
         for call in conversation(process, str(name), calls=2):
             regime = call.evidence.sent.regime
-            cost = prompt_cost(charged(call), regime)
+            cost = prompt_cost(usage_of(call), regime)
             direct = cost if call.direct is None else direct_cost(call)
             spent, saved = spent + cost, saved + direct - cost
 
@@ -262,7 +262,7 @@ def test_conversations_of_two_calls_never_risk_more_than_one_bet_and_soon_save()
 
 def test_marks_of_the_callers_that_lose_nothing_need_no_trial():
     process = PlanningProcess(TARGETS[ANTHROPIC], credit=None)
-    planned = process.planned(planning_request(body(*conversation_messages(0, RULES * 3))))
+    planned = process.plan(planning_request(body(*conversation_messages(0, RULES * 3))))
 
     assert planned.trial is None
     assert conversation(PlanningProcess(TARGETS[OPENAI], credit=None), "1")[-1].trial is None
@@ -276,10 +276,10 @@ def test_one_shots_of_a_feature_do_not_take_the_marks_from_a_conversation_in_ful
             chat_message("system", f"Case {number}. {RULES * 3}"),
             chat_message("user", f"And {number}?"),
         )
-        planned = process.planned(planning_request(raw))
-        process.planner.settle_call(planned, charged(planned))
+        planned = process.plan(planning_request(raw))
+        process.planner.settle_call(planned, usage_of(planned))
         process.now -= 10.0
-    later = process.planned(
+    later = process.plan(
         planning_request(body(*conversation_messages(14, RULES * 3, "Where is parcel long?")))
     )
 
@@ -290,7 +290,7 @@ def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     conversation(process, "1", 3)
     process.planner.settle_call(
-        process.planned(planning_request(body(*conversation_messages(3, RULES * 3, "Where?")))),
+        process.plan(planning_request(body(*conversation_messages(3, RULES * 3, "Where?")))),
         None,
     )
     *_, last = conversation(process, "1", 5)
@@ -303,7 +303,7 @@ def burst(process: PlanningProcess, calls: int = 12) -> list[Planned]:
     """Calls at once of a feature whose first conversation showed what marks would save."""
     conversation(process, "1", 10)
     return [
-        process.planned(planning_request(body(*conversation_messages(1, RULES * 3, f"And {at}?"))))
+        process.plan(planning_request(body(*conversation_messages(1, RULES * 3, f"And {at}?"))))
         for at in range(calls)
     ]
 
@@ -321,7 +321,7 @@ def test_a_call_that_fails_lets_another_bet():
     (first,) = bets(burst(process))
     process.planner.end_call(first)
     again = [
-        process.planned(planning_request(body(*conversation_messages(1, RULES * 3, f"Or {at}?"))))
+        process.plan(planning_request(body(*conversation_messages(1, RULES * 3, f"Or {at}?"))))
         for at in range(3)
     ]
 

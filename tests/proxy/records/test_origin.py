@@ -33,8 +33,8 @@ def shortened(*more, reset, came=CAME):
 
 def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
     house = PlanningProcess(TARGETS["openai-interval"])
-    whole = house.planned(planning_request(body(*conversation_messages(3, opening=LONG))))
-    short = house.planned(shortened(reset=True))
+    whole = house.plan(planning_request(body(*conversation_messages(3, opening=LONG))))
+    short = house.plan(shortened(reset=True))
 
     assert short.draft.conversation == whole.draft.conversation
     assert (whole.draft.turns, short.draft.turns) == (3, 9)
@@ -44,9 +44,9 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
     house = PlanningProcess(TARGETS["openai-interval"])
     tail = [chat_message(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
     before = conversation_messages(3, opening=LONG)
-    house.answered(planning_request(body(*before, *tail)))
+    house.plan_and_settle(planning_request(body(*before, *tail)))
     more = [chat_message("assistant", "Yes."), chat_message("user", "So?")]
-    short = house.planned(shortened(*tail, *more, reset=True, came=before))
+    short = house.plan(shortened(*tail, *more, reset=True, came=before))
     system = 2_048
     used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
     found = house.planner.settle_call(short, used)
@@ -63,8 +63,8 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
 
 def test_the_call_after_it_is_an_ordinary_one():
     house = PlanningProcess(TARGETS["openai-interval"])
-    house.answered(shortened(reset=True))
-    after = house.planned(
+    house.plan_and_settle(shortened(reset=True))
+    after = house.plan(
         shortened(chat_message("assistant", "Yes."), chat_message("user", "So?"), reset=False)
     )
 

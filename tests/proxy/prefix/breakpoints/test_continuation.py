@@ -16,7 +16,7 @@ NOTHING = Prior(0.5, 2.0)
 OVER = 1_800.0
 
 
-def followed(times: int, every: float, gap: float) -> ContinuationModel:
+def model_of_events(times: int, every: float, gap: float) -> ContinuationModel:
     """So many events at equal distances, each followed after the gap."""
     hazard = ContinuationModel()
     for at in range(times):
@@ -47,15 +47,15 @@ def test_events_not_followed_for_two_minutes_lower_the_continuation_share():
 
 
 def test_followed_events_raise_the_continuation_share_at_once():
-    assert followed(50, every=10.0, gap=5.0).share(NOTHING) > 0.95
+    assert model_of_events(50, every=10.0, gap=5.0).share(NOTHING) > 0.95
 
 
 def test_a_late_follower_corrects_the_continuation_share():
-    assert followed(50, every=1_000.0, gap=500.0).share(NOTHING) > 0.95
+    assert model_of_events(50, every=1_000.0, gap=500.0).share(NOTHING) > 0.95
 
 
 def test_continuation_share_forgets_an_old_habit():
-    hazard = followed(500, every=10.0, gap=5.0)
+    hazard = model_of_events(500, every=10.0, gap=5.0)
     for at in range(1_000):
         hazard.record_event(10_000.0 + at * 10.0)
 

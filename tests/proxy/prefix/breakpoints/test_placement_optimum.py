@@ -75,11 +75,11 @@ def mark_sets(call: CallToMark, regime: Regime) -> Iterator[dict[int, str]]:
         for blocks in combinations(free, count):
             for ttls in product(LIFETIMES, repeat=count):
                 marks = dict(sorted({**dict(zip(blocks, ttls, strict=True)), **call.given}.items()))
-                if allowed(call, regime, marks):
+                if is_allowed(call, regime, marks):
                     yield marks
 
 
-def allowed(call: CallToMark, regime: Regime, marks: Mapping[int, str]) -> bool:
+def is_allowed(call: CallToMark, regime: Regime, marks: Mapping[int, str]) -> bool:
     spans = [LIFETIMES[ttl] for ttl in marks.values()]
     reach = max(1, regime.lookback)
     hit = max((at for at in call.cached if found(at, reach, list(marks))), default=-1)
@@ -150,21 +150,23 @@ def test_no_set_of_marks_costs_two_percent_less(case):
 ENDS = [2_000, 3_000, 5_000]
 
 
-def often(count: float) -> dict[str, float]:
+def uses_per_lifetime(count: float) -> dict[str, float]:
     return dict.fromkeys(LIFETIMES, count)
 
 
 def test_a_prefix_that_later_calls_read_is_marked():
-    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(1, often(1.0))], ANTHROPIC) == (
+    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(1, uses_per_lifetime(1.0))], ANTHROPIC) == (
         Mark(1, "5m"),
     )
 
 
 def test_a_write_fee_that_does_not_come_back_is_not_paid():
-    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, often(0.27))], ANTHROPIC) == ()
-    assert cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, often(0.28))], ANTHROPIC) == (
-        Mark(2, "5m"),
+    assert (
+        cheapest_marks(CallToMark(ends=ENDS), [Reuse(2, uses_per_lifetime(0.27))], ANTHROPIC) == ()
     )
+    assert cheapest_marks(
+        CallToMark(ends=ENDS), [Reuse(2, uses_per_lifetime(0.28))], ANTHROPIC
+    ) == (Mark(2, "5m"),)
 
 
 def test_an_hour_pays_from_three_uses_of_which_two_come_late():
@@ -177,7 +179,7 @@ def test_an_hour_pays_from_three_uses_of_which_two_come_late():
 
 
 def test_no_marks_where_they_mean_nothing_or_none_is_left():
-    reuses = [Reuse(2, often(9.0))]
+    reuses = [Reuse(2, uses_per_lifetime(9.0))]
     own = CallToMark(ends=ENDS, given={0: "5m", 1: "5m", 2: "5m"})
     free = Regime(name="implicit", marks=4)
 
@@ -190,7 +192,7 @@ def test_no_marks_where_they_mean_nothing_or_none_is_left():
 def test_blocks_that_do_not_exist_and_lifetimes_nobody_sells_do_no_harm():
     odd = CallToMark(ends=ENDS, cached={-3: "5m", 77: "5m"}, given={99: "12h", 1: "12h"})
 
-    assert cheapest_marks(odd, [Reuse(500, often(2.0)), Reuse(-9, {})], ANTHROPIC) == (
+    assert cheapest_marks(odd, [Reuse(500, uses_per_lifetime(2.0)), Reuse(-9, {})], ANTHROPIC) == (
         Mark(2, "5m"),
     )
 

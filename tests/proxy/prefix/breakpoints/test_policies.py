@@ -40,75 +40,75 @@ def uses(
     )
 
 
-def decided(
+def choose(
     found: ExpectedUses, regime: Regime = ANTHROPIC, shape: ConversationShape = LONG
 ) -> BreakpointPolicy:
     return choose_policy(shape, found, regime, ROAD)
 
 
-def marked(found: BreakpointPolicy) -> tuple[str, str, str]:
+def lifetimes(found: BreakpointPolicy) -> tuple[str, str, str]:
     return found.stable, found.semi, found.history
 
 
 def test_text_that_will_not_be_read_again_is_not_marked():
-    found = decided(uses())
+    found = choose(uses())
 
-    assert marked(found) == ("", "", "")
+    assert lifetimes(found) == ("", "", "")
     assert "nothing is expected" in found.why
 
 
 def test_a_conversation_that_goes_on_marks_its_end_and_what_others_share():
-    found = decided(uses(stable=0.3, history=3.0))
+    found = choose(uses(stable=0.3, history=3.0))
 
-    assert marked(found) == ("5m", "", "5m")
+    assert lifetimes(found) == ("5m", "", "5m")
     assert "go on" in found.why
 
 
 def test_a_question_asked_once_marks_what_others_share():
-    found = decided(uses(stable=5.0, history=0.1))
+    found = choose(uses(stable=5.0, history=0.1))
 
-    assert marked(found) == ("5m", "", "")
+    assert lifetimes(found) == ("5m", "", "")
     assert "other conversations" in found.why
 
 
 def test_an_hour_is_bought_where_gaps_ask_for_it():
     patient = ExpectedUses(stable={}, semi={}, history={"5m": 0.2, "1h": 5.0})
 
-    assert decided(patient).history == "1h"
+    assert choose(patient).history == "1h"
 
 
 def test_semi_stable_text_is_marked_where_the_conversation_is_rewritten():
-    assert decided(uses(semi=3.0)).semi == "5m"
+    assert choose(uses(semi=3.0)).semi == "5m"
 
 
 def test_a_stable_slot_under_the_least_is_not_marked_but_the_growing_conversation_is():
     short = ConversationShape(stable=200, semi=100, history=50)
 
-    assert marked(decided(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
+    assert lifetimes(choose(uses(3.0, 3.0, 3.0), shape=short)) == ("", "", "5m")
 
 
 def test_openai_writes_the_end_by_itself_and_the_stable_mark_is_free_then():
-    found = decided(uses(history=3.0, is_lone=True), OPENAI)
+    found = choose(uses(history=3.0, is_lone=True), OPENAI)
 
-    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+    assert (lifetimes(found), found.explicit) == (("30m", "", ""), False)
 
 
 def test_openai_is_told_to_write_only_what_others_share_once_questions_are_known_to_be_lone():
-    found = decided(uses(stable=5.0, is_lone=True), OPENAI)
+    found = choose(uses(stable=5.0, is_lone=True), OPENAI)
 
-    assert (marked(found), found.explicit) == (("30m", "", ""), True)
+    assert (lifetimes(found), found.explicit) == (("30m", "", ""), True)
 
 
 def test_openai_is_told_to_write_nothing_where_nothing_is_read_again():
-    found = decided(uses(is_lone=True), OPENAI)
+    found = choose(uses(is_lone=True), OPENAI)
 
-    assert (marked(found), found.explicit) == (("", "", ""), True)
+    assert (lifetimes(found), found.explicit) == (("", "", ""), True)
 
 
 def test_openai_keeps_its_own_choice_while_nothing_is_known():
-    found = decided(uses(stable=5.0), OPENAI)
+    found = choose(uses(stable=5.0), OPENAI)
 
-    assert (marked(found), found.explicit) == (("30m", "", ""), False)
+    assert (lifetimes(found), found.explicit) == (("30m", "", ""), False)
     assert "too little is known" in found.why
 
 
@@ -116,28 +116,28 @@ def test_no_longer_lifetime_is_bought_at_openai_than_what_it_writes_anyway():
     patient = ExpectedUses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
     hour = ExpectedUses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
 
-    assert decided(patient, OPENAI).history == ""
-    assert decided(hour, ANTHROPIC).history == "1h"
+    assert choose(patient, OPENAI).history == ""
+    assert choose(hour, ANTHROPIC).history == "1h"
 
 
 def test_tools_alone_cannot_be_marked_at_openai():
     tools = ConversationShape(stable=8_000, history=300, ends_system=False)
 
-    assert decided(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
-    assert decided(uses(stable=5.0, is_lone=True), OPENAI, tools).stable == ""
-    assert decided(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
+    assert choose(uses(stable=5.0, history=3.0), OPENAI, tools).stable == ""
+    assert choose(uses(stable=5.0, is_lone=True), OPENAI, tools).stable == ""
+    assert choose(uses(stable=5.0), ANTHROPIC, tools).stable == "5m"
 
 
 def test_short_stable_text_is_not_marked_at_openai():
     assert (
-        decided(uses(history=3.0), OPENAI, ConversationShape(stable=500, history=900)).stable == ""
+        choose(uses(history=3.0), OPENAI, ConversationShape(stable=500, history=900)).stable == ""
     )
 
 
 def test_free_writes_need_no_marks():
-    found = decided(uses(9.0, 9.0, 9.0), INTERVAL)
+    found = choose(uses(9.0, 9.0, 9.0), INTERVAL)
 
-    assert (marked(found), found.key) == (("", "", ""), "")
+    assert (lifetimes(found), found.key) == (("", "", ""), "")
 
 
 def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_five_minutes():
@@ -146,7 +146,7 @@ def test_once_a_conversation_went_on_the_first_call_of_the_next_is_marked_for_fi
     habits.observe(10.0, SeenCall(before=1, gap=10.0))
     habits.observe(20.0, SeenCall())
 
-    assert marked(decided(habits.expected_uses(ANTHROPIC.lifetimes, is_open=True))) == (
+    assert lifetimes(choose(habits.expected_uses(ANTHROPIC.lifetimes, is_open=True))) == (
         "5m",
         "5m",
         "5m",
@@ -157,8 +157,8 @@ def test_the_first_lone_question_of_a_feature_never_marks_what_only_it_says():
     habits = ReuseStatistics()
     habits.observe(0.0, SeenCall())
 
-    assert decided(habits.expected_uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
-    assert not decided(habits.expected_uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
+    assert choose(habits.expected_uses(ANTHROPIC.lifetimes, is_open=False)).history == ""
+    assert not choose(habits.expected_uses(OPENAI.lifetimes, is_open=False), OPENAI).explicit
 
 
 def test_keys_route_or_are_left_out_as_the_cache_wants():
@@ -183,10 +183,10 @@ def test_keys_route_or_are_left_out_as_the_cache_wants():
 def test_a_policy_says_why_and_buys_what_is_sold(regime, stable, semi, history, expected):
     shape = ConversationShape(stable=stable, semi=semi, history=history)
 
-    found = decided(uses(*expected), regime, shape)
+    found = choose(uses(*expected), regime, shape)
 
     assert found.why
-    assert set(marked(found)) <= {"", *regime.writes}
+    assert set(lifetimes(found)) <= {"", *regime.writes}
 
 
 def test_a_policy_is_decided_again_whenever_there_are_twice_as_many_answers():
@@ -224,9 +224,9 @@ def of_tools(count: float) -> ExpectedUses:
 
 
 def test_tools_are_marked_where_only_they_are_read_again():
-    found = decided(of_tools(5.0), shape=EQUIPPED)
+    found = choose(of_tools(5.0), shape=EQUIPPED)
 
-    assert (found.tools, marked(found)) == ("5m", ("", "", ""))
+    assert (found.tools, lifetimes(found)) == ("5m", ("", "", ""))
     assert "tools (5m)" in found.why
 
 
@@ -236,10 +236,10 @@ def test_tools_are_not_marked_where_that_does_not_pay_or_cannot_be():
         ConversationShape(tools=300, stable=8_000),
     )
 
-    assert decided(of_tools(0.2), shape=EQUIPPED).tools == ""
-    assert decided(of_tools(5.0), shape=few).tools == ""
-    assert decided(of_tools(5.0), shape=alone).tools == ""
-    assert decided(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
+    assert choose(of_tools(0.2), shape=EQUIPPED).tools == ""
+    assert choose(of_tools(5.0), shape=few).tools == ""
+    assert choose(of_tools(5.0), shape=alone).tools == ""
+    assert choose(of_tools(5.0), OPENAI, EQUIPPED).tools == ""
 
 
 EVERYWHERE = BreakpointPolicy(
@@ -256,7 +256,7 @@ def test_behind_a_stable_slot_that_changes_nothing_is_marked():
     now = PromptStart(tools=3, stable=4, head=7, first=8)
     found = without_unread_marks(EVERYWHERE, ANTHROPIC, [BEGAN], now)
 
-    assert (found.tools, marked(found), found.key) == ("5m", ("", "", ""), "k")
+    assert (found.tools, lifetimes(found), found.key) == ("5m", ("", "", ""), "k")
     assert "begins in another way" in found.why
 
 
@@ -265,7 +265,7 @@ def test_where_only_what_follows_the_stable_slot_changes_that_stays_marked():
         EVERYWHERE, ANTHROPIC, [BEGAN], PromptStart(tools=3, stable=4, head=1, first=8)
     )
 
-    assert marked(found) == ("5m", "", "")
+    assert lifetimes(found) == ("5m", "", "")
     assert not found.explicit
 
 
@@ -319,14 +319,14 @@ def test_a_mark_leaves_out_what_is_not_repeated_where_more_is_read_of_it_then():
 
 
 def test_blocks_left_unmarked_are_part_of_the_policy():
-    found = decided(uses(history=3.0), shape=WITHOUT_ITS_END)
+    found = choose(uses(history=3.0), shape=WITHOUT_ITS_END)
 
     assert (found.history, found.back) == ("5m", 1)
     assert "without its last 1 block:" in found.why
-    assert decided(uses(), shape=WITHOUT_ITS_END).back == 0
+    assert choose(uses(), shape=WITHOUT_ITS_END).back == 0
 
 
 def test_openais_own_choice_stays_beside_a_mark_before_an_end_that_is_not_repeated():
-    found = decided(uses(history=3.0), OPENAI, WITHOUT_ITS_END)
+    found = choose(uses(history=3.0), OPENAI, WITHOUT_ITS_END)
 
     assert (found.history, found.back, found.explicit) == ("30m", 1, False)

@@ -51,7 +51,7 @@ class CallHistory:
             now=now,
         )
 
-    def missed(
+    def explain(
         self, call: SentCall, now: float = 1, read: int = 0, shown: Prompt | None = None
     ) -> CacheMiss | None:
         usage = Usage(input=call.estimate - read, cache_read=read)
@@ -64,15 +64,15 @@ def call(
     return sent_chat(regime, *messages, marks=marks, **{"conversation": b"one", **more})
 
 
-def told(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:
+def summary(found: CacheMiss | None) -> tuple[MissReason, str, ReasonConfidence | None]:
     assert found is not None
     return found.reason, found.detail, found.confidence
 
 
 def test_a_prompt_without_predecessor_is_first_seen():
-    found = CallHistory().missed(call(VLLM, *ALONE))
+    found = CallHistory().explain(call(VLLM, *ALONE))
 
-    assert told(found) == (
+    assert summary(found) == (
         MissReason.FIRST_SEEN,
         "nothing like it was sent before",
         ReasonConfidence.CERTAIN,
@@ -84,16 +84,16 @@ def test_a_prompt_without_predecessor_is_first_seen():
 def test_a_prompt_unlike_the_features_last_call_is_first_seen():
     history = CallHistory().record(users(VLLM, ("a", 500), conversation=b"one", feature=b"f"))
 
-    found = history.missed(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
+    found = history.explain(users(VLLM, ("b", 500), conversation=b"two", feature=b"f"))
 
-    assert told(found)[0] is MissReason.FIRST_SEEN
-    assert told(found)[2] is ReasonConfidence.LIKELY
+    assert summary(found)[0] is MissReason.FIRST_SEEN
+    assert summary(found)[2] is ReasonConfidence.LIKELY
 
 
 def test_a_short_prompt_is_below_the_minimum():
     history = CallHistory().record(users(GEMINI, ("a", 500)))
 
-    assert told(history.missed(users(GEMINI, ("a", 500)))) == (
+    assert summary(history.explain(users(GEMINI, ("a", 500)))) == (
         MissReason.BELOW_MINIMUM,
         "500 tokens; nothing below 4,096 is cached",
         ReasonConfidence.CERTAIN,
@@ -103,7 +103,7 @@ def test_a_short_prompt_is_below_the_minimum():
 def test_a_short_repeated_part_is_below_the_minimum():
     history = CallHistory().record(users(GEMINI, ("a", 500), ("b", 9_000)))
 
-    assert told(history.missed(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
+    assert summary(history.explain(users(GEMINI, ("a", 500), ("c", 9_000)))) == (
         MissReason.BELOW_MINIMUM,
         "500 tokens are repeated; nothing below 4,096 is cached",
         ReasonConfidence.LIKELY,
@@ -113,7 +113,7 @@ def test_a_short_repeated_part_is_below_the_minimum():
 def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
     history = CallHistory().record(call(GEMINI, *ALONE))
 
-    assert told(history.missed(call(GEMINI, *ON), now=612)) == (
+    assert summary(history.explain(call(GEMINI, *ON), now=612)) == (
         MissReason.EXPIRED,
         "idle for 612 s; entries live 240 s",
         ReasonConfidence.CERTAIN,
@@ -123,7 +123,7 @@ def test_a_prefix_idle_for_many_lifetimes_is_certainly_expired():
 def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
     history = CallHistory().record(call(GEMINI, *ALONE))
 
-    assert told(history.missed(call(GEMINI, *ON), now=300)) == (
+    assert summary(history.explain(call(GEMINI, *ON), now=300)) == (
         MissReason.EXPIRED,
         "idle for 300 s; entries live 240 s",
         ReasonConfidence.LIKELY,
@@ -133,7 +133,7 @@ def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
 def test_an_expired_finding_names_the_lifetime_that_would_have_held():
     history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
 
-    assert told(history.missed(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
+    assert summary(history.explain(call(ANTHROPIC, *ON, marks={3: "5m"}), now=700)) == (
         MissReason.EXPIRED,
         "idle for 700 s; entries live 300 s",
         ReasonConfidence.CERTAIN,
@@ -146,9 +146,13 @@ def test_a_changed_line_is_a_divergence():
     )
     later = call(VLLM, ("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
 
-    found = history.missed(later)
+    found = history.explain(later)
 
-    assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.CERTAIN)
+    assert summary(found) == (
+        MissReason.DIVERGED,
+        "system line 1 changed",
+        ReasonConfidence.CERTAIN,
+    )
     assert found is not None
     assert found.tokens > 0.9 * later.estimate
 
@@ -160,16 +164,16 @@ def test_a_divergence_quotes_words_only_where_they_may_be_shown():
     messages = (("system", f"Time: 12:01\n{RULES}"), ("user", "Hello"))
     prompt, _ = body(*messages)
 
-    found = history.missed(call(VLLM, *messages), shown=prompt)
+    found = history.explain(call(VLLM, *messages), shown=prompt)
 
-    assert told(found)[1] == "system line 1: `Time: 12:01` changed"
-    assert "12:01" not in told(history.missed(call(VLLM, *messages)))[1]
+    assert summary(found)[1] == "system line 1: `Time: 12:01` changed"
+    assert "12:01" not in summary(history.explain(call(VLLM, *messages)))[1]
 
 
 def test_moved_tools_are_a_divergence():
     history = CallHistory().record(call(VLLM, *ALONE, tools=("a", "b", "c")))
 
-    assert told(history.missed(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
+    assert summary(history.explain(call(VLLM, *ON, tools=("b", "a", "c"))))[:2] == (
         MissReason.DIVERGED,
         "tools[0] moved",
     )
@@ -180,16 +184,16 @@ def test_a_reason_found_by_another_conversation_is_likely():
         call(VLLM, ("system", f"1\n{RULES}"), conversation=b"a", feature=b"f")
     )
 
-    found = history.missed(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
+    found = history.explain(call(VLLM, ("system", f"2\n{RULES}"), conversation=b"b", feature=b"f"))
 
-    assert told(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
+    assert summary(found) == (MissReason.DIVERGED, "system line 1 changed", ReasonConfidence.LIKELY)
 
 
 def test_a_changed_prefix_parameter_is_the_reason():
     history = CallHistory().record(call(OPENAI, *ALONE, early={"model": b"m", "verbosity": b"x"}))
     later = call(OPENAI, *ON, early={"model": b"m", "reasoning_effort": b"x"})
 
-    assert told(history.missed(later)) == (
+    assert summary(history.explain(later)) == (
         MissReason.PARAMETER_CHANGED,
         "reasoning_effort and verbosity changed",
         ReasonConfidence.CERTAIN,
@@ -202,16 +206,16 @@ def test_a_changed_message_parameter_is_the_reason_only_where_messages_come_next
     late = {"tool_choice": b"x"}
     history = CallHistory().record(call(ANTHROPIC, *long, marks=marks))
 
-    found = history.missed(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
-    assert told(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
-    found = history.missed(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
-    assert told(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
+    found = history.explain(call(ANTHROPIC, *long, marks=marks, late=late), read=4_000)
+    assert summary(found)[:2] == (MissReason.PARAMETER_CHANGED, "tool_choice changed")
+    found = history.explain(call(ANTHROPIC, ("system", f"x\n{RULES}"), *long[1:], late=late))
+    assert summary(found)[:2] == (MissReason.DIVERGED, "system line 1 added")
 
 
 def test_another_cache_key_is_elsewhere():
     history = CallHistory().record(call(VLLM, *ALONE, early={"prompt_cache_key": b"a"}))
 
-    assert told(history.missed(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
+    assert summary(history.explain(call(VLLM, *ON, early={"prompt_cache_key": b"b"})))[:2] == (
         MissReason.ELSEWHERE,
         "prompt_cache_key changed",
     )
@@ -220,7 +224,7 @@ def test_another_cache_key_is_elsewhere():
 def test_another_place_is_elsewhere():
     history = CallHistory().record(call(VLLM, *ALONE, place=b"a"))
 
-    assert told(history.missed(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
+    assert summary(history.explain(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
 
 
 TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
@@ -229,7 +233,7 @@ TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"
 def test_a_conversation_that_the_caller_shortened_was_compacted():
     history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
 
-    assert told(history.missed(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
+    assert summary(history.explain(call(VLLM, ("system", "a"), *TALK[6:], ("user", "x")))) == (
         MissReason.COMPACTED,
         "messages[1] removed: 6 messages gone",
         ReasonConfidence.LIKELY,
@@ -240,7 +244,7 @@ def test_a_conversation_that_we_shortened_was_compacted_for_certain():
     history = CallHistory().record(call(VLLM, ("system", "a"), *TALK))
     later = call(VLLM, ("system", "a"), ("user", "In short: x"), *TALK[8:], compacted=True)
 
-    assert told(history.missed(later)) == (
+    assert summary(history.explain(later)) == (
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
         ReasonConfidence.CERTAIN,
@@ -253,13 +257,13 @@ def test_a_short_prompt_after_a_compaction_is_compacted_and_not_below_the_minimu
     history = CallHistory().record(call(ANTHROPIC, *kept, *TALK))
     after = (*kept, ("user", f"In short: {facts}"))
 
-    assert told(history.missed(call(ANTHROPIC, *after, compacted=True))) == (
+    assert summary(history.explain(call(ANTHROPIC, *after, compacted=True))) == (
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
         ReasonConfidence.CERTAIN,
     )
-    assert told(history.missed(call(ANTHROPIC, *after)))[0] is not MissReason.COMPACTED
-    alone = told(CallHistory().missed(call(ANTHROPIC, *after, compacted=True)))[0]
+    assert summary(history.explain(call(ANTHROPIC, *after)))[0] is not MissReason.COMPACTED
+    alone = summary(CallHistory().explain(call(ANTHROPIC, *after, compacted=True)))[0]
     assert alone is (MissReason.FIRST_SEEN if facts == RULES else MissReason.BELOW_MINIMUM)
 
 
@@ -267,7 +271,7 @@ def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
     history = CallHistory().record(call(VLLM, *ALONE))
     history.chains = PrefixChainIndex()
 
-    assert told(history.missed(call(VLLM, *ON))) == (
+    assert summary(history.explain(call(VLLM, *ON))) == (
         MissReason.PROVIDER_SIDE,
         "no difference was found to the call before",
         ReasonConfidence.POSSIBLE,
@@ -277,7 +281,7 @@ def test_a_call_that_was_forgotten_here_leaves_the_reason_open():
 def test_a_missing_mark_is_the_reason():
     history = CallHistory().record(call(ANTHROPIC, *ALONE))
 
-    reason, detail, sure = told(history.missed(call(ANTHROPIC, *ON)))
+    reason, detail, sure = summary(history.explain(call(ANTHROPIC, *ON)))
 
     assert (reason, sure) == (MissReason.UNMARKED, ReasonConfidence.CERTAIN)
     assert detail.startswith("no mark; ")
@@ -288,7 +292,7 @@ def test_marks_that_stand_too_early_are_the_reason():
     history = CallHistory().record(call(ANTHROPIC, *talk, marks={0: "5m"}))
     later = call(ANTHROPIC, *talk, ("user", "x"), marks={0: "5m"})
 
-    reason, detail, _ = told(history.missed(later, read=later.blocks[0].size // 4))
+    reason, detail, _ = summary(history.explain(later, read=later.blocks[0].size // 4))
 
     assert reason is MissReason.UNMARKED
     assert detail.startswith("nothing was stored beyond ")
@@ -298,7 +302,7 @@ def test_an_entry_that_no_mark_reaches_is_the_reason():
     history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
     many = (*ALONE, *[("user", f"{n}") for n in range(40)])
 
-    reason, detail, _ = told(history.missed(call(ANTHROPIC, *many, marks={41: "5m"})))
+    reason, detail, _ = summary(history.explain(call(ANTHROPIC, *many, marks={41: "5m"})))
 
     assert reason is MissReason.UNMARKED
     assert detail.endswith("are stored; no mark of this call looks there")
@@ -308,15 +312,15 @@ def test_more_marks_than_are_taken_are_the_reason():
     history = CallHistory().record(call(ANTHROPIC, *ALONE))
     marks = dict.fromkeys(range(5), "5m")
 
-    found = history.missed(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
+    found = history.explain(call(ANTHROPIC, *ON, ("user", "x"), marks=marks))
 
-    assert told(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
+    assert summary(found)[:2] == (MissReason.UNMARKED, "5 marks, and at most 4 taken")
 
 
 def test_text_shared_for_the_first_time_is_not_kept_yet_by_deepseek():
     history = CallHistory().record(users(DEEPSEEK, ("a", 2_000), ("b", 100)))
 
-    assert told(history.missed(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
+    assert summary(history.explain(users(DEEPSEEK, ("a", 2_000), ("c", 100)))) == (
         MissReason.PROVIDER_SIDE,
         "what calls share is kept from its second use on",
         ReasonConfidence.LIKELY,
@@ -328,7 +332,7 @@ def test_too_many_calls_in_a_minute_go_elsewhere():
     for second in range(20):
         history.record(users(INTERVAL, ("a", 9_000)), second)
 
-    assert told(history.missed(users(INTERVAL, ("a", 9_000)), now=20)) == (
+    assert summary(history.explain(users(INTERVAL, ("a", 9_000)), now=20)) == (
         MissReason.ELSEWHERE,
         "21 calls in a minute began alike; 15 fit one machine",
         ReasonConfidence.LIKELY,
@@ -339,20 +343,20 @@ def test_a_shortfall_without_other_reason_is_the_providers():
     marked = call(ANTHROPIC, *ALONE, marks={1: "5m"})
     history = CallHistory().record(marked)
 
-    reason, detail, sure = told(history.missed(call(ANTHROPIC, *ON, marks={3: "5m"})))
+    reason, detail, sure = summary(history.explain(call(ANTHROPIC, *ON, marks={3: "5m"})))
 
     assert (reason, sure) == (MissReason.PROVIDER_SIDE, ReasonConfidence.LIKELY)
     assert detail.endswith("tokens should have been there")
     history = CallHistory().record(call(INTERVAL, *ALONE))
-    assert told(history.missed(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
+    assert summary(history.explain(call(INTERVAL, *ON)))[2] is ReasonConfidence.POSSIBLE
     history = CallHistory().record(call(VLLM, *ALONE))
-    assert told(history.missed(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
+    assert summary(history.explain(call(VLLM, *ON)))[2] is ReasonConfidence.POSSIBLE
 
 
 def test_a_prompt_estimated_just_above_the_minimum_may_be_below_it():
     history = CallHistory().record(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))
 
-    assert told(history.missed(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
+    assert summary(history.explain(users(ANTHROPIC, ("a", 1_100), marks={0: "5m"}))) == (
         MissReason.BELOW_MINIMUM,
         "about 1,100 tokens; nothing below 1,024 is cached",
         ReasonConfidence.POSSIBLE,
@@ -365,7 +369,7 @@ def test_small_steps_of_an_estimate_do_not_look_like_an_expiry():
 
     found = explain_miss(evidence, Usage(input=10_800))
 
-    assert told(found)[0] is MissReason.PROVIDER_SIDE
+    assert summary(found)[0] is MissReason.PROVIDER_SIDE
 
 
 def test_evidence_can_be_kept_until_the_answer_ends():

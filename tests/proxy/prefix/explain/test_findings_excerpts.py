@@ -13,7 +13,7 @@ from tests.proxy.prefix.sent_calls import (
 LONG = "All of it is one line that is longer than what is shown of any"
 
 
-def shown(at: PromptChange, *messages: tuple[str, str], tools: tuple[str, ...] = ()) -> str:
+def excerpt_of(at: PromptChange, *messages: tuple[str, str], tools: tuple[str, ...] = ()) -> str:
     prompt, blocks = body(*messages, tools=tools)
     return change_excerpt(SentCall(regime=VLLM, blocks=blocks), at, prompt)
 
@@ -25,21 +25,23 @@ def line(
 
 
 def test_an_excerpt_shows_the_line_that_changed():
-    assert shown(line(1), ("system", "one\nCurrent time: 12:00\nthree")) == "Current time: 12:00"
+    assert (
+        excerpt_of(line(1), ("system", "one\nCurrent time: 12:00\nthree")) == "Current time: 12:00"
+    )
 
 
 def test_an_excerpt_cuts_a_long_line():
-    assert shown(line(0), ("system", LONG)) == f"{LONG[:41].strip()}…"
+    assert excerpt_of(line(0), ("system", LONG)) == f"{LONG[:41].strip()}…"
 
 
 def test_an_excerpt_removes_terminal_control_characters():
-    assert shown(line(0), ("system", "\x1b[31mred\u202e")) == "[31mred"
+    assert excerpt_of(line(0), ("system", "\x1b[31mred\u202e")) == "[31mred"
 
 
 def test_a_tool_is_shown_by_its_name():
     changed = PromptChange(place="tools[1]", kind=ChangeKind.MOVED, block=1)
 
-    assert shown(changed, ("user", "a"), tools=("a", "find")) == "find"
+    assert excerpt_of(changed, ("user", "a"), tools=("a", "find")) == "find"
 
 
 def test_a_tool_of_another_kind_is_shown_by_its_name_too():
@@ -54,9 +56,9 @@ def test_a_tool_of_another_kind_is_shown_by_its_name_too():
 
 
 def test_no_excerpt_of_removed_unknown_or_private_text():
-    assert shown(line(0, ChangeKind.REMOVED), ("system", "a")) == ""
-    assert shown(line(0, block=None), ("system", "a")) == ""
-    assert shown(line(None), ("system", "a")) == ""
-    assert shown(line(9), ("system", "a")) == ""
+    assert excerpt_of(line(0, ChangeKind.REMOVED), ("system", "a")) == ""
+    assert excerpt_of(line(0, block=None), ("system", "a")) == ""
+    assert excerpt_of(line(None), ("system", "a")) == ""
+    assert excerpt_of(line(9), ("system", "a")) == ""
     _, blocks = body(("system", "a"))
     assert change_excerpt(SentCall(regime=VLLM, blocks=blocks), line(0), None) == ""

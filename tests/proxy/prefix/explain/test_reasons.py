@@ -53,25 +53,25 @@ def test_an_explanation_leaves_unknown_values_out():
 
 
 def test_explanations_give_prices_in_dollars():
-    def told(nanos: int | None) -> str:
+    def cost_line(nanos: int | None) -> str:
         return explanation_lines(
             CacheMiss(reason=MissReason.DIVERGED, tokens=5, nanos=nanos), None, USAGE
         )[2]
 
     assert (
-        told(None)
+        cost_line(None)
         == "Could have been read besides: 5 tokens; what that would have saved is not known."
     )
     assert (
-        told(2_000_000_000)
+        cost_line(2_000_000_000)
         == "Could have been read besides: 5 tokens; that would have saved $2.00."
     )
     assert (
-        told(1_500_000_000)
+        cost_line(1_500_000_000)
         == "Could have been read besides: 5 tokens; that would have saved $1.50."
     )
     assert (
-        told(-3)
+        cost_line(-3)
         == "Could have been read besides: 5 tokens; that would have cost another $0.000000003."
     )
 

@@ -40,13 +40,13 @@ def native(system: Any) -> Prompt:
     return parse_prompt(body, is_native=True)
 
 
-def shaped(system: Any) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
+def system_and_semi_stable(system: Any) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
     found = part_instructions(native(system))
     return orjson.loads(found.render())["system"], found.semi
 
 
 def test_the_stable_text_of_claude_code_comes_first_and_its_line_behind_it():
-    system, semi = shaped(session("ada"))
+    system, semi = system_and_semi_stable(session("ada"))
 
     assert [each["text"] for each in system[:3]] == [NAME, STABLE, LINE]
     assert system[3]["text"].startswith("Your memory is at `/home/ada/")
@@ -55,7 +55,10 @@ def test_the_stable_text_of_claude_code_comes_first_and_its_line_behind_it():
 
 
 def test_sessions_in_two_folders_begin_with_the_same_bytes():
-    (one, at), (two, _) = shaped(session("ada")), shaped(session("grace", "47b"))
+    (one, at), (two, _) = (
+        system_and_semi_stable(session("ada")),
+        system_and_semi_stable(session("grace", "47b")),
+    )
     assert at is not None
 
     assert one[: at[1]] == two[: at[1]]
@@ -63,14 +66,14 @@ def test_sessions_in_two_folders_begin_with_the_same_bytes():
 
 
 def test_no_word_is_lost_or_changed():
-    system, _ = shaped(session("ada"))
+    system, _ = system_and_semi_stable(session("ada"))
     came = "".join(each["text"] for each in session("ada")[1:])
 
     assert "".join(each["text"] for each in system if not each["text"].startswith("x-")) == came
 
 
 def test_a_line_moves_behind_instructions_without_a_path():
-    system, semi = shaped([text(LINE), text(NAME), text(STABLE)])
+    system, semi = system_and_semi_stable([text(LINE), text(NAME), text(STABLE)])
 
     assert [each["text"] for each in system] == [NAME, STABLE, LINE]
     assert semi == (0, 2)
@@ -94,7 +97,7 @@ def test_instructions_of_another_shape_stay_unmodified(system: Any):
 
 def test_a_text_alone_is_parted_too():
     words = NAME + STABLE + "Work in /home/ada/project.\n"
-    system, semi = shaped(words)
+    system, semi = system_and_semi_stable(words)
 
     assert [each["text"] for each in system] == [NAME + STABLE, "Work in /home/ada/project.\n"]
     assert semi == (0, 1)

@@ -22,7 +22,7 @@ from proxy.prefix.layouts.layout import (
 from proxy.prefix.layouts.order import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.proxy.prefix.arrangement_fixtures import applied
+from tests.proxy.prefix.arrangement_fixtures import apply_layout
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
 
@@ -148,7 +148,7 @@ def body(system, *more):
 
 
 def found(layout, raw, *, late=True):
-    return applied(parse_prompt(raw), layout, fingerprint, late=late)
+    return apply_layout(parse_prompt(raw), layout, fingerprint, late=late)
 
 
 def texts(layout, raw):

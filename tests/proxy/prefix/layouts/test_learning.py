@@ -20,7 +20,7 @@ from tests.fakes.badly_built import raw_bodies
 from tests.fakes.handbook import handbook
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS
-from tests.proxy.prefix.arrangement_fixtures import applied
+from tests.proxy.prefix.arrangement_fixtures import apply_layout
 
 PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
 MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
@@ -163,7 +163,7 @@ def test_moves_learned_from_a_single_conversation_apply_to_others():
 
     layout = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN)
     (other,) = texts(9, 9)
-    placed = applied(prompt_of(other), layout, fingerprint, late=True)
+    placed = apply_layout(prompt_of(other), layout, fingerprint, late=True)
 
     assert not placed.notes
     assert placed.prompt.tail == 1
@@ -187,7 +187,7 @@ def test_text_that_varies_in_two_places_of_a_single_conversation_is_two_moves():
         return template(f"Time: {number} {call}", RULES[-1] + " Mind it.", f"Count: {call}")
 
     moves = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
-    placed = applied(prompt_of(texts(9, 9)[0]), Layout(moves=moves), fingerprint, late=True)
+    placed = apply_layout(prompt_of(texts(9, 9)[0]), Layout(moves=moves), fingerprint, late=True)
 
     assert len(moves) == 2
     assert not placed.notes
@@ -232,7 +232,7 @@ def test_instructions_below_the_minimum_are_left_alone():
 
 
 def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
-    def shown(*lengths):
+    def savings(*lengths):
         saw = FeatureLearner(fingerprint)
         for number in range(8):
             for call, history in enumerate((0, *lengths)):
@@ -246,8 +246,8 @@ def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
         layout = saw.proposal(PRICE, msgspec.structs.replace(PLAIN, least=4096))
         return [move.saving for move in layout.moves] if layout else None
 
-    assert shown(400, 400, 400, 400) is None
-    some, all_ = shown(400, 400, 400, 40_000), shown(40_000, 40_000, 40_000, 40_000)
+    assert savings(400, 400, 400, 400) is None
+    some, all_ = savings(400, 400, 400, 40_000), savings(40_000, 40_000, 40_000, 40_000)
     assert some is not None
     assert all_ is not None
     assert some[0] < all_[0] / 3
@@ -324,7 +324,7 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
     for _, bodies in calls[:5]:
         start: tuple[bytes, ...] = ()
         for raw in bodies:
-            told = applied(parse_prompt(raw), layout, fingerprint, late=True)
+            told = apply_layout(parse_prompt(raw), layout, fingerprint, late=True)
             assert told.notes == ()
             assert told.prompt.messages[: len(start)] == start
             start = told.prompt.messages[: len(told.prompt.messages) - told.prompt.tail]

@@ -20,7 +20,7 @@ def fingerprint(text: bytes) -> bytes:
     return blake2b(text, digest_size=16).digest()
 
 
-def kept(*conversations):
+def samples(*conversations):
     """Samples of conversations, each a list of the texts of its calls."""
     found = Samples(fingerprint, shows=True)
     for number, calls in enumerate(conversations):
@@ -29,7 +29,7 @@ def kept(*conversations):
     return found.conversations
 
 
-def shown(found):
+def summary(found):
     return [
         (
             gap.before.words if gap.before else None,
@@ -45,9 +45,11 @@ def template(*varies):
 
 
 def test_a_line_that_differs_is_a_column_of_its_gap():
-    found = find_gaps(kept(*([template(f"Time: {n}", "", "Club", f"User {n}")] for n in range(5))))
+    found = find_gaps(
+        samples(*([template(f"Time: {n}", "", "Club", f"User {n}")] for n in range(5)))
+    )
 
-    assert shown(found) == [
+    assert summary(found) == [
         (None, RULES[0], []),
         (RULES[0], "Club", [(0, 1, 2)]),
         ("Club", RULES[1], [(0, 1, 5)]),
@@ -58,48 +60,50 @@ def test_a_line_that_differs_is_a_column_of_its_gap():
 
 
 def test_lines_that_tell_nothing_stay_in_their_gap_as_they_are():
-    found = find_gaps(kept(*([template("```", f"Time: {n}", "```")] for n in range(5))))
+    found = find_gaps(samples(*([template("```", f"Time: {n}", "```")] for n in range(5))))
 
-    assert shown(found)[1] == (RULES[0], RULES[1], [(1, 3, 3)])
+    assert summary(found)[1] == (RULES[0], RULES[1], [(1, 3, 3)])
 
 
 def test_a_gap_of_differing_length_is_one_column():
-    found = find_gaps(kept(*([template(*[f"Passage {n}"] * n)] for n in range(5))))
+    found = find_gaps(samples(*([template(*[f"Passage {n}"] * n)] for n in range(5))))
 
-    assert shown(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
+    assert summary(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
 
 def test_a_gap_of_many_lines_is_one_column():
     lines = [[f"{n} {line}" for line in range(MAX_COLUMNS + 1)] for n in range(5)]
-    found = find_gaps(kept(*([template(*each)] for each in lines)))
+    found = find_gaps(samples(*([template(*each)] for each in lines)))
 
-    assert shown(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
+    assert summary(found)[1] == (RULES[0], RULES[1], [(0, 0, 2)])
 
 
 def test_a_line_that_stands_twice_is_no_anchor():
-    found = find_gaps(kept(*([template("Never lie.", f"Time {n}")] for n in range(5))))
+    found = find_gaps(samples(*([template("Never lie.", f"Time {n}")] for n in range(5))))
 
-    assert (RULES[0], RULES[1], [(1, 2, 3)]) in shown(found)
+    assert (RULES[0], RULES[1], [(1, 2, 3)]) in summary(found)
 
 
 def test_lines_that_change_places_are_no_anchors():
     lines = [f"Skill {name}" for name in "abcdefg"]
-    found = find_gaps(kept(*([template(*lines[n:], *lines[:n])] for n in range(6))))
+    found = find_gaps(samples(*([template(*lines[n:], *lines[:n])] for n in range(6))))
 
     assert len(found) == len(RULES) + 1
-    assert shown(found)[1] == (RULES[0], RULES[1], [(at, 7, at + 2) for at in range(7)])
+    assert summary(found)[1] == (RULES[0], RULES[1], [(at, 7, at + 2) for at in range(7)])
 
 
 def test_one_line_that_wanders_far_leaves_the_others_their_places():
     rules = [f"Rule {number}" for number in range(30)]
-    found = find_gaps(kept(*(["\n".join([*rules[:n], "Wander", *rules[n:]])] for n in (0, 30) * 5)))
+    found = find_gaps(
+        samples(*(["\n".join([*rules[:n], "Wander", *rules[n:]])] for n in (0, 30) * 5))
+    )
 
-    assert [after for _, after, _ in shown(found)[:-1]] == rules
+    assert [after for _, after, _ in summary(found)[:-1]] == rules
 
 
 def test_one_odd_conversation_among_many_is_left_out():
     odd = template("Time 1").replace(RULES[2], "Lie!")
-    found = find_gaps(kept(*([template(f"Time {n}")] for n in range(19)), [odd]))
+    found = find_gaps(samples(*([template(f"Time {n}")] for n in range(19)), [odd]))
 
     assert len(found) == len(RULES) + 1
     assert len(found[0].samples) == 19
@@ -109,32 +113,32 @@ def test_many_odd_conversations_leave_what_all_of_them_share():
     said = [template(f"Time {n}") for n in range(30)]
     for n in range(6):
         said[n] = said[n].replace(RULES[n % 3], f"Odd {n}")
-    found = find_gaps(kept(*([each] for each in said)))
+    found = find_gaps(samples(*([each] for each in said)))
 
-    assert [place[:2] for place in shown(found)] == [(None, RULES[3]), (RULES[3], None)]
+    assert [place[:2] for place in summary(found)] == [(None, RULES[3]), (RULES[3], None)]
     assert len(found[0].samples) == 30
 
 
 def test_nothing_in_common_leaves_no_gaps():
-    assert find_gaps(kept(["One text"], ["Another text"])) == []
+    assert find_gaps(samples(["One text"], ["Another text"])) == []
 
 
 def test_conversations_are_grouped_by_template():
     first = [[template(f"Time {n}")] for n in range(MIN_CONVERSATIONS)]
     second = [[f"Other agent\nTime {n}\nOther rules"] for n in range(MIN_CONVERSATIONS + 1)]
     lone = [["Something else altogether"]]
-    found = group_by_template(kept(*first, *lone, *second))
+    found = group_by_template(samples(*first, *lone, *second))
 
     assert [len(group) for group in found] == [MIN_CONVERSATIONS, MIN_CONVERSATIONS + 1]
 
 
 def test_where_nothing_recurs_there_is_no_group():
-    assert group_by_template(kept(*([f"One {n}"] for n in range(20)))) == []
+    assert group_by_template(samples(*([f"One {n}"] for n in range(20)))) == []
 
 
 @given(st.lists(st.lists(st.sampled_from([*RULES, "-", "Odd line"]), max_size=6), min_size=1))
 def test_any_texts_give_gaps_or_none(texts):
-    found = find_gaps(kept(*(["\n".join(lines)] for lines in texts)))
+    found = find_gaps(samples(*(["\n".join(lines)] for lines in texts)))
 
     assert len(found) != 1
     for gap in found:
@@ -143,14 +147,14 @@ def test_any_texts_give_gaps_or_none(texts):
 
 
 def test_few_conversations_are_a_group_too():
-    one = kept([template("Time: 1"), template("Time: 2")])
-    two = kept([template("Time: 1")], [template("Time: 2")], ["Something else altogether."])
+    one = samples([template("Time: 1"), template("Time: 2")])
+    two = samples([template("Time: 1")], [template("Time: 2")], ["Something else altogether."])
 
     assert [len(group) for group in group_by_template(one)] == [1]
     assert sorted(len(group) for group in group_by_template(two)) == [1, 2]
 
 
 def test_a_gap_knows_how_many_units_it_holds():
-    found = find_gaps(kept([template("```", f"Time: {n}", "") for n in range(3)]))
+    found = find_gaps(samples([template("```", f"Time: {n}", "") for n in range(3)]))
 
     assert [gap.units for gap in found] == [0, 2, 0, 0, 0]

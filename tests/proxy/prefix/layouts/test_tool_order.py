@@ -27,15 +27,15 @@ HOUR = {"type": "ephemeral", "ttl": "1h"}
 _NAMES = st.text("abcdef", min_size=1, max_size=4)
 
 
-def brought(names):
+def tool_records(names):
     return [ToolRecord(f"#{name}", name) for name in names]
 
 
 def sent_names(toolsets, names):
-    return "".join(known[1:] for known in toolsets.order(brought(names)))
+    return "".join(known[1:] for known in toolsets.order(tool_records(names)))
 
 
-def shuffled(names: str, roll: Random, most: int) -> str:
+def shuffle(names: str, roll: Random, most: int) -> str:
     return "".join(roll.sample(names, most))
 
 
@@ -65,7 +65,7 @@ def test_shuffled_tools_soon_go_by_name():
     toolsets = Toolsets()
     roll = dice("shuffled")
     for _ in range(6):
-        sent_names(toolsets, shuffled("abcdefghij", roll, 10))
+        sent_names(toolsets, shuffle("abcdefghij", roll, 10))
 
     assert sent_names(toolsets, "jihgfedcba") == "abcdefghij"
 
@@ -74,7 +74,7 @@ def test_shuffled_tools_of_which_some_are_left_out_go_by_name():
     toolsets = Toolsets()
     roll = dice("flickering")
     for _ in range(20):
-        sent_names(toolsets, shuffled("abcdefghijklmnopqrstuvwxyz", roll, 20))
+        sent_names(toolsets, shuffle("abcdefghijklmnopqrstuvwxyz", roll, 20))
 
     assert sent_names(toolsets, "zyx") == "xyz"
 
@@ -99,9 +99,9 @@ def test_processes_that_met_shuffled_tools_agree():
     orders = list(islice(permutations("fedcba"), 40))
     one, other = Toolsets(), Toolsets()
     for order in orders[:20]:
-        one.order(brought(order))
+        one.order(tool_records(order))
     for order in orders[20:]:
-        other.order(brought(order))
+        other.order(tool_records(order))
 
     assert sent_names(one, orders[0]) == sent_names(other, orders[1]) == "abcdef"
 
@@ -110,7 +110,7 @@ def test_many_tool_lists_take_bounded_memory():
     toolsets = Toolsets()
     for number in range(2_000):
         sent_names(toolsets, [f"{number}", f"{number} more"])
-    toolsets.order(brought(map(str, range(5_000))))
+    toolsets.order(tool_records(map(str, range(5_000))))
 
     assert len(toolsets._pairs) <= 512 + 256
 
@@ -125,7 +125,7 @@ def test_every_tool_is_sent_once(orders):
 def test_tool_lists_that_all_begin_with_the_same_tools_stay_in_order():
     toolsets, roll = Toolsets(), Random(3)  # noqa: S311
     for _ in range(40):
-        sent_names(toolsets, "zyxwv" + shuffled("abcdef", roll, 2))
+        sent_names(toolsets, "zyxwv" + shuffle("abcdef", roll, 2))
 
     assert sent_names(toolsets, "zyxwvfa") == "zyxwvfa"
     assert sent_names(toolsets, "zyxwvbe") == "zyxwvbe"
@@ -158,24 +158,24 @@ def tool(name: str, mark: object = None, **fields: Any) -> bytes:
     )
 
 
-def sent(tools: list[bytes], known: tuple[str, ...] = ()) -> OrderedTools:
+def order(tools: list[bytes], known: tuple[str, ...] = ()) -> OrderedTools:
     return order_tools(tuple(tools), tuple(known), fingerprint)
 
 
 def names(found: OrderedTools) -> list[str]:
-    return [(one.get("function") or one.get("custom") or one)["name"] for one in decoded(found)]
+    return [(one.get("function") or one.get("custom") or one)["name"] for one in decode(found)]
 
 
-def decoded(found: OrderedTools) -> list[dict[str, Any]]:
+def decode(found: OrderedTools) -> list[dict[str, Any]]:
     return [orjson.loads(one) for one in found.tools]
 
 
 def marks(found: OrderedTools) -> list[object]:
-    return [one.get("cache_control") for one in decoded(found)]
+    return [one.get("cache_control") for one in decode(found)]
 
 
 def test_at_first_tools_stand_by_name():
-    assert names(sent([tool("c"), tool("a"), tool("b")])) == ["a", "b", "c"]
+    assert names(order([tool("c"), tool("a"), tool("b")])) == ["a", "b", "c"]
 
 
 def test_tools_stay_as_their_caller_writes_them_where_they_may():
@@ -183,8 +183,8 @@ def test_tools_stay_as_their_caller_writes_them_where_they_may():
     found = order_tools(tuple(came), (), fingerprint, as_came=True)
 
     assert found.tools == (came[1], came[0])
-    assert found.order == sent(came).order
-    assert sent(came).tools[1] != came[0]
+    assert found.order == order(came).order
+    assert order(came).tools[1] != came[0]
 
 
 def test_a_mark_that_moves_to_another_tool_is_written_there():
@@ -196,8 +196,8 @@ def test_a_mark_that_moves_to_another_tool_is_written_there():
 
 
 def test_a_tool_that_is_new_is_appended():
-    first = sent([tool("d"), tool("c")])
-    second = sent([tool("a"), tool("d"), tool("b"), tool("c")], first.order)
+    first = order([tool("d"), tool("c")])
+    second = order([tool("a"), tool("d"), tool("b"), tool("c")], first.order)
 
     assert names(second) == ["c", "d", "a", "b"]
     assert second.tools[:2] == first.tools
@@ -205,17 +205,17 @@ def test_a_tool_that_is_new_is_appended():
 
 
 def test_a_tool_that_is_away_for_a_call_comes_back_to_its_place():
-    first = sent([tool("a"), tool("b"), tool("c")])
-    second = sent([tool("c"), tool("a")], first.order)
-    third = sent([tool("c"), tool("b"), tool("a")], second.order)
+    first = order([tool("a"), tool("b"), tool("c")])
+    second = order([tool("c"), tool("a")], first.order)
+    third = order([tool("c"), tool("b"), tool("a")], second.order)
 
     assert names(second) == ["a", "c"]
     assert third == first
 
 
 def test_a_tool_that_changed_is_a_new_one():
-    first = sent([tool("a"), tool("b")])
-    second = sent([tool("a", description="other"), tool("b")], first.order)
+    first = order([tool("a"), tool("b")])
+    second = order([tool("a", description="other"), tool("b")], first.order)
 
     assert names(second) == ["b", "a"]
     assert len(second.order) == 3
@@ -228,42 +228,42 @@ def test_the_same_tool_written_differently_has_one_rendering():
         b' "type": "function"}'
     )
 
-    assert sent([spaced]) == sent([compact])
-    assert sent([compact]).tools == (compact,)
+    assert order([spaced]) == order([compact])
+    assert order([compact]).tools == (compact,)
 
 
 def test_the_order_of_a_schemas_keys_and_the_spelling_of_its_numbers_stay():
     raw = b'{"type":"function","function":{"name":"f","parameters":{"b":1.0e5,"a":"\\u00e9"}}}'
 
-    assert sent([raw]).tools == (raw,)
+    assert order([raw]).tools == (raw,)
 
 
 def test_other_keys_of_a_tool_follow_by_name():
     raw = b'{"z":1,"y":2,"type":"custom","custom":{"y":null,"format":{},"name":"f"}}'
 
-    assert sent([raw]).tools == (
+    assert order([raw]).tools == (
         b'{"type":"custom","custom":{"name":"f","format":{},"y":null},"y":2,"z":1}',
     )
 
 
 def test_a_mark_on_the_last_tool_stays_behind_all_tools():
-    found = sent([tool("c"), tool("b"), tool("a", HOUR)])
+    found = order([tool("c"), tool("b"), tool("a", HOUR)])
 
     assert names(found) == ["a", "b", "c"]
     assert marks(found) == [None, None, HOUR]
 
 
 def test_a_mark_stays_behind_the_tools_it_was_put_behind():
-    first = sent([tool("b"), tool("a", HOUR)])
-    second = sent([tool("b"), tool("a", HOUR), tool("c", MARK)], first.order)
+    first = order([tool("b"), tool("a", HOUR)])
+    second = order([tool("b"), tool("a", HOUR), tool("c", MARK)], first.order)
 
     assert marks(second) == [None, HOUR, MARK]
     assert second.tools[:2] == first.tools
 
 
 def test_a_mark_does_not_make_another_tool_of_one():
-    first = sent([tool("b"), tool("a")])
-    second = sent([tool("b"), tool("a", MARK)], first.order)
+    first = order([tool("b"), tool("a")])
+    second = order([tool("b"), tool("a", MARK)], first.order)
 
     assert second.order == first.order
     assert marks(second) == [None, MARK]
@@ -271,7 +271,7 @@ def test_a_mark_does_not_make_another_tool_of_one():
 
 def test_tools_that_would_cross_a_mark_stay_where_they_are():
     tools = [tool("c", HOUR), tool("b"), tool("a", MARK)]
-    found = sent(tools)
+    found = order(tools)
 
     assert found.tools == tuple(tools)
     assert "marks" in found.why
@@ -279,7 +279,7 @@ def test_tools_that_would_cross_a_mark_stay_where_they_are():
 
 def test_a_mark_within_the_definition_stays_or_goes_with_the_place():
     inner = orjson.dumps({"type": "function", "function": {"name": "a", "cache_control": MARK}})
-    alone, moved = sent([inner]), sent([tool("b"), inner])
+    alone, moved = order([inner]), order([tool("b"), inner])
 
     assert alone.tools == (inner,)
     assert marks(moved) == [None, MARK]
@@ -289,7 +289,7 @@ def test_a_mark_within_the_definition_stays_or_goes_with_the_place():
 def test_a_mark_of_null_is_none():
     raw = b'{"type":"function","function":{"name":"a"},"cache_control":null}'
 
-    assert sent([tool("b"), raw]).tools == (raw, tool("b"))
+    assert order([tool("b"), raw]).tools == (raw, tool("b"))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_mark_of_null_is_none():
     ],
 )
 def test_a_tool_that_is_no_plain_function_stays_unmodified_in_its_place(strange: bytes):
-    found = sent([tool("b"), strange, tool("a")])
+    found = order([tool("b"), strange, tool("a")])
 
     assert found.tools == (tool("a"), strange, tool("b"))
     assert len(found.order) == 2
@@ -322,13 +322,13 @@ def test_a_tool_that_is_no_plain_function_stays_unmodified_in_its_place(strange:
 def test_a_mark_on_what_is_no_function_keeps_the_tools_before_it():
     mcp = b'{"type":"mcp","cache_control":{"type":"ephemeral"}}'
 
-    assert sent([tool("b"), mcp, tool("a")]).tools == (tool("b"), mcp, tool("a"))
-    assert sent([tool("b"), tool("a"), mcp]).tools == (tool("a"), tool("b"), mcp)
+    assert order([tool("b"), mcp, tool("a")]).tools == (tool("b"), mcp, tool("a"))
+    assert order([tool("b"), tool("a"), mcp]).tools == (tool("a"), tool("b"), mcp)
 
 
 def test_tools_of_one_name_stay_as_they_came():
     tools = [tool("b"), tool("a", x="1"), tool("a")]
-    found = sent(tools)
+    found = order(tools)
 
     assert found.tools == tuple(tools)
     assert "name" in found.why
@@ -337,7 +337,7 @@ def test_tools_of_one_name_stay_as_they_came():
 def test_ten_thousand_tools_pass_through_at_once():
     tools = [tool(f"t{n}") for n in range(10_000)]
     began = thread_time()
-    found = sent(tools, ("ab",))
+    found = order(tools, ("ab",))
 
     assert thread_time() - began < 1
     assert found.tools == tuple(tools)
@@ -348,7 +348,7 @@ def test_ten_thousand_tools_pass_through_at_once():
 def test_the_remembered_tool_order_is_bounded():
     known = tuple(f"{n:032x}" for n in range(MAX_TOOLS))
 
-    assert sent([tool("a")], known).order == known
+    assert order([tool("a")], known).order == known
 
 
 @examples(30, deadline=None)
@@ -360,8 +360,8 @@ def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
     before: dict[str, bytes] = {}
     for call in calls:
         asked = [tool(name) for name in call]
-        found = sent(asked, known)
-        again = sent([json.dumps(json.loads(one)).encode() for one in reversed(asked)], known)
+        found = order(asked, known)
+        again = order([json.dumps(json.loads(one)).encode() for one in reversed(asked)], known)
         assert found == again
         assert sorted(found.tools) == sorted(asked)
         kept = [one for one in found.tools if one in before.values()]
@@ -374,13 +374,13 @@ def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
 @given(st.lists(st.tuples(_NAMES, st.sampled_from([None, MARK, HOUR])), max_size=6))
 def test_no_tool_and_no_mark_is_lost(asked: list[tuple[str, object]]):
     tools = [tool(name, mark) for name, mark in asked]
-    found = sent(tools)
+    found = order(tools)
 
     assert sorted(names(found)) == sorted(name for name, _ in asked)
     assert [mark for mark in marks(found) if mark] == [mark for _, mark in asked if mark]
-    assert sent(list(found.tools), found.order).tools == found.tools
+    assert order(list(found.tools), found.order).tools == found.tools
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4))
 def test_tools_of_any_bytes_are_kept(tools: list[bytes]):
-    assert sorted(sent(tools).tools) == sorted(tools)
+    assert sorted(order(tools).tools) == sorted(tools)

@@ -75,7 +75,7 @@ def test_a_parameter_of_an_unexpected_shape_is_ignored():
     assert set(found.early) == {"model"}
 
 
-def went(before: SentCall, after: SentCall) -> PromptChange | None:
+def change_between(before: SentCall, after: SentCall) -> PromptChange | None:
     return first_change(after, trace_call(before, 0))
 
 
@@ -85,14 +85,14 @@ def call(system: str, *talk: tuple[str, str], tools: tuple[str, ...] = (), **mor
 
 
 def test_a_conversation_that_goes_on_has_no_change():
-    assert went(call(RULES, *TALK[:3], tail=0), call(RULES, *TALK)) is None
-    assert went(call(RULES, *TALK), call(RULES, *TALK)) is None
+    assert change_between(call(RULES, *TALK[:3], tail=0), call(RULES, *TALK)) is None
+    assert change_between(call(RULES, *TALK), call(RULES, *TALK)) is None
 
 
 def test_a_missing_variable_tail_is_no_change():
     before = call(RULES, *TALK[:3], ("system", "It is noon."), tail=1)
 
-    assert went(before, call(RULES, *TALK, ("system", "It is late."), tail=1)) is None
+    assert change_between(before, call(RULES, *TALK, ("system", "It is late."), tail=1)) is None
 
 
 def test_tools_that_moved_changed_came_or_went_are_named():
@@ -100,7 +100,7 @@ def test_tools_that_moved_changed_came_or_went_are_named():
         return call(RULES, *TALK, tools=names)
 
     found = [
-        went(tools("a", "b", "c"), tools(*after))
+        change_between(tools("a", "b", "c"), tools(*after))
         for after in [("a", "c", "b"), ("a", "x", "c"), ("a", "x", "b", "c"), ("a", "c")]
     ]
     assert [each and (each.place, each.kind) for each in found] == [
@@ -109,16 +109,16 @@ def test_tools_that_moved_changed_came_or_went_are_named():
         ("tools[1]", ChangeKind.ADDED),
         ("tools[1]", ChangeKind.REMOVED),
     ]
-    assert went(tools("a"), tools("a", "b")) == PromptChange(
+    assert change_between(tools("a"), tools("a", "b")) == PromptChange(
         place="tools[1]", kind=ChangeKind.ADDED, block=1
     )
-    assert went(tools("a", "b"), tools("a")) == PromptChange(
+    assert change_between(tools("a", "b"), tools("a")) == PromptChange(
         place="tools[1]", kind=ChangeKind.REMOVED
     )
 
 
 def test_the_line_of_a_system_text_is_named():
-    found = went(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
+    found = change_between(call(RULES, *TALK), call(RULES.replace("brief", "long"), *TALK))
 
     assert found == PromptChange(place="system line 2", kind=ChangeKind.CHANGED, block=0, line=1)
 
@@ -127,13 +127,13 @@ def test_of_several_leading_texts_the_one_is_named():
     before = call(RULES, ("developer", "x\ny"), *TALK)
     after = call(RULES, ("developer", "x\nz"), *TALK)
 
-    assert went(before, after) == PromptChange(
+    assert change_between(before, after) == PromptChange(
         place="developer[1] line 2", kind=ChangeKind.CHANGED, block=1, line=1
     )
-    assert went(before, call(RULES, *TALK)) == PromptChange(
+    assert change_between(before, call(RULES, *TALK)) == PromptChange(
         place="system[1]", kind=ChangeKind.REMOVED
     )
-    assert went(before, sent_chat(VLLM, *TALK)) == PromptChange(
+    assert change_between(before, sent_chat(VLLM, *TALK)) == PromptChange(
         place="system[0]", kind=ChangeKind.REMOVED
     )
 
@@ -142,7 +142,9 @@ def test_a_text_without_known_lines_is_named_as_a_whole():
     plain = SentCall(regime=VLLM, blocks=call(RULES).blocks)
     other = SentCall(regime=VLLM, blocks=call("x").blocks)
 
-    assert went(plain, other) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
+    assert change_between(plain, other) == PromptChange(
+        place="system", kind=ChangeKind.CHANGED, block=0
+    )
     assert repeated_bytes(other, trace_call(plain, 0)) == 0
 
 
@@ -150,20 +152,22 @@ def test_a_difference_in_spelling_that_no_line_shows_is_the_whole_texts():
     before, after = call(RULES), call("x")
     after = SentCall(regime=VLLM, blocks=after.blocks, lines=before.lines)
 
-    assert went(before, after) == PromptChange(place="system", kind=ChangeKind.CHANGED, block=0)
+    assert change_between(before, after) == PromptChange(
+        place="system", kind=ChangeKind.CHANGED, block=0
+    )
 
 
 def test_an_edited_message_is_named_by_its_index():
-    found = went(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
+    found = change_between(call(RULES, *TALK[:3]), call(RULES, ("user", "x"), *TALK[1:]))
 
     assert found == PromptChange(place="messages[1]", kind=ChangeKind.CHANGED, block=1, dropped=1)
 
 
 def test_messages_that_are_gone_are_counted():
-    found = went(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
+    found = change_between(call(RULES, *TALK), call(RULES, *TALK[3:], ("user", "f")))
 
     assert found == PromptChange(place="messages[1]", kind=ChangeKind.REMOVED, block=1, dropped=3)
-    assert went(call(RULES, *TALK), call(RULES)) == PromptChange(
+    assert change_between(call(RULES, *TALK), call(RULES)) == PromptChange(
         place="messages[1]", kind=ChangeKind.REMOVED, dropped=5
     )
 
@@ -171,7 +175,7 @@ def test_messages_that_are_gone_are_counted():
 def test_another_conversation_is_compared_by_tools_and_leading_texts_only():
     other = call(RULES, ("user", "x"), conversation=b"two")
 
-    assert went(call(RULES, *TALK), other) is None
+    assert change_between(call(RULES, *TALK), other) is None
     assert repeated_bytes(other, trace_call(call(RULES, *TALK), 0)) == other.blocks[0].size
 
 
@@ -227,7 +231,7 @@ def test_traces_are_bounded_by_their_bytes():
 @examples(25)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
 def test_a_change_is_found_exactly_where_tools_differ(before, after):
-    found = went(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
+    found = change_between(call(RULES, tools=tuple(before)), call(RULES, tools=tuple(after)))
 
     assert (found is None) == (before == after)
     pairs = enumerate(zip(before, after, strict=False))
@@ -256,7 +260,7 @@ def test_of_a_very_long_conversation_an_early_change_is_found_and_what_is_compar
     said = [("user", f"message {number}") for number in range(3_000)]
     before, after = call(RULES, *said), call(RULES, *said[:5], ("user", "x"), *said[5:])
 
-    found = went(before, after)
+    found = change_between(before, after)
 
     assert found == PromptChange(place="messages[6]", kind=ChangeKind.ADDED, block=6)
     again, compared = repeated_bytes(after, trace_call(before, 0)), after.blocks[: MAX_DIGESTS + 1]

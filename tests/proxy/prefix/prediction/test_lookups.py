@@ -117,7 +117,7 @@ def call(tokens: int = 1_100, regime=ANTHROPIC) -> SentCall:
     return users(regime, ("rules", tokens), ("question", 100), marks={0: next(iter(regime.writes))})
 
 
-def observed(unstored: UnstoredPrefixes, sent: SentCall, usage: Usage, hit: int = 0) -> bool:
+def record_answer(unstored: UnstoredPrefixes, sent: SentCall, usage: Usage, hit: int = 0) -> bool:
     return unstored.record_answer(
         sent, hit, sent.scale().with_total(usage.prompt_tokens), usage, 0.0
     )
@@ -126,14 +126,14 @@ def observed(unstored: UnstoredPrefixes, sent: SentCall, usage: Usage, hit: int 
 def test_a_marked_prefix_near_the_least_that_was_not_stored_is_known():
     unstored, sent = UnstoredPrefixes(), call()
 
-    assert observed(unstored, sent, REFUSED)
+    assert record_answer(unstored, sent, REFUSED)
     assert unstored.is_unstored(sent.points[1], 0.0)
     assert not unstored.is_unstored(sent.points[2], 0.0)
 
 
 def test_an_unstored_prefix_is_tried_again_after_an_hour():
     unstored, sent = UnstoredPrefixes(), call()
-    observed(unstored, sent, REFUSED)
+    record_answer(unstored, sent, REFUSED)
 
     assert unstored.is_unstored(sent.points[1], 3_599.0)
     assert not unstored.is_unstored(sent.points[1], 3_601.0)
@@ -142,22 +142,22 @@ def test_an_unstored_prefix_is_tried_again_after_an_hour():
 def test_a_prefix_written_again_where_it_should_be_read_is_unstored():
     unstored, sent = UnstoredPrefixes(), call()
 
-    assert observed(unstored, sent, Usage(input=10, write_5m=1_190), hit=1)
+    assert record_answer(unstored, sent, Usage(input=10, write_5m=1_190), hit=1)
     assert unstored.is_unstored(sent.points[1], 0.0)
 
 
 def test_images_behind_a_short_prefix_do_not_make_it_long():
     unstored, sent = UnstoredPrefixes(), call()
 
-    assert observed(unstored, sent, Usage(input=10, write_5m=9_000), hit=1)
+    assert record_answer(unstored, sent, Usage(input=10, write_5m=9_000), hit=1)
     assert unstored.is_unstored(sent.points[1], 0.0)
 
 
 def test_a_prefix_that_is_read_is_no_longer_unstored():
     unstored, sent = UnstoredPrefixes(), call()
-    observed(unstored, sent, REFUSED)
+    record_answer(unstored, sent, REFUSED)
 
-    assert not observed(unstored, sent, Usage(input=100, cache_read=1_100), hit=1)
+    assert not record_answer(unstored, sent, Usage(input=100, cache_read=1_100), hit=1)
     assert not unstored.is_unstored(sent.points[1], 0.0)
 
 
@@ -173,7 +173,7 @@ def test_a_prefix_that_is_read_is_no_longer_unstored():
 def test_a_long_prefix_or_a_billed_write_is_never_taken_for_unstored(sent: SentCall, usage: Usage):
     unstored = UnstoredPrefixes()
 
-    assert not observed(unstored, sent, usage)
+    assert not record_answer(unstored, sent, usage)
     assert not unstored.is_unstored(sent.points[1], 0.0)
 
 
@@ -182,7 +182,7 @@ def test_no_read_is_expected_of_an_unstored_prefix():
     chains = PrefixChainIndex(unstored=unstored)
     chains.record_call(sent, Usage(input=100, write_5m=1_100), 0.0)
     before = chains.expect_read(sent, 1.0)
-    observed(unstored, sent, Usage(input=100, write_5m=1_100), hit=before.hit)
+    record_answer(unstored, sent, Usage(input=100, write_5m=1_100), hit=before.hit)
     after = chains.expect_read(sent, 1.0)
 
     assert (before.hit, before.tokens > 0) == (1, True)

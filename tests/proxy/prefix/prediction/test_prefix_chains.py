@@ -78,7 +78,7 @@ def both(
     return call, CachedPrompt(blocks=tuple(theirs), explicit=explicit)
 
 
-def served(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
+def serve(cache: Cache, prompt: CachedPrompt, now: float) -> Served:
     found = cache.serve(prompt, now)
     cache.begin_answer(prompt, now)
     cache.finish_answer(prompt, (), now)
@@ -107,7 +107,7 @@ def test_the_expected_read_at_anthropic_is_the_one_of_its_cache_model(calls, bed
         }
         call, prompt = both(pieces, marks, regime)
         found = chains.expect_read(call, now)
-        real = served(cache, prompt, now)
+        real = serve(cache, prompt, now)
 
         assert found.tokens == real.read
         assert found.tokens <= found.found <= found.stored <= found.known

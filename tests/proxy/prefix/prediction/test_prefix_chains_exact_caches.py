@@ -195,7 +195,7 @@ class Outcome(NamedTuple):
         return Usage(input=self.served.fresh, cache_read=self.served.read, **written)
 
 
-def played(
+def outcomes(
     cache: Cache, made: list[Call], regime: str, provider: str, answer: Piece | None = None
 ) -> Iterator[Outcome]:
     """Each call, expected and served, one after the other; each gets this answer, or none."""
@@ -232,7 +232,7 @@ def test_every_regime_is_compared():
 def test_planning_expects_what_the_exact_cache_reads_and_bills(regime, provider, data):
     made = data.draw(calls(regime, provider))
 
-    for outcome in played(exact_cache(regime, provider), made, regime, provider):
+    for outcome in outcomes(exact_cache(regime, provider), made, regime, provider):
         found = outcome.expected
         assert found.tokens == outcome.served.read
         assert expected_usage(outcome.sent, found, outcome.total) == outcome.usage
@@ -247,7 +247,7 @@ def test_no_more_is_expected_than_is_read_whenever_idle_entries_die(provider, da
     made = data.draw(calls(regime, provider))
 
     cache = build_cache(regime, provider=provider, seed=data.draw(st.integers(0, 99)))
-    for outcome in played(cache, made, regime, provider):
+    for outcome in outcomes(cache, made, regime, provider):
         assert outcome.expected.tokens <= outcome.served.read
 
 
@@ -261,7 +261,7 @@ def test_no_more_is_expected_than_is_read_where_answers_are_kept(regime, provide
     made = data.draw(calls(regime, provider))
 
     answer = Piece("assistant", "a", 130)
-    for outcome in played(exact_cache(regime, provider), made, regime, provider, answer):
+    for outcome in outcomes(exact_cache(regime, provider), made, regime, provider, answer):
         assert outcome.expected.tokens <= outcome.served.read
 
 
@@ -270,7 +270,7 @@ def test_no_more_is_expected_than_is_read_where_answers_are_kept(regime, provide
 def test_no_less_is_expected_than_the_slots_of_a_server_hold(made):
     cache = build_cache("implicit", provider="llamacpp", min_tokens=0)
 
-    for outcome in played(cache, made, "implicit", "llamacpp"):
+    for outcome in outcomes(cache, made, "implicit", "llamacpp"):
         held = outcome.served.read if outcome.served.read >= LEAST else 0
         assert held <= outcome.expected.tokens
 
@@ -285,7 +285,7 @@ def test_a_conversation_alone_on_a_server_is_read_from_its_slot_as_expected(tail
         pieces = (*pieces, *tail)
         made.append(Call(pieces, 3.0, {}))
 
-    for outcome in played(cache, made, "implicit", "llamacpp"):
+    for outcome in outcomes(cache, made, "implicit", "llamacpp"):
         if outcome.expected.tokens > outcome.total // 10:  # a slot that holds less is not chosen
             assert outcome.expected.tokens == outcome.served.read
 
@@ -294,5 +294,5 @@ def test_after_an_hour_nothing_is_counted_on_where_room_alone_decides():
     pieces = (Piece("user", "a", 2_100),)
     made = [Call(pieces, 0.0, {}), Call(pieces, 3_601.0, {})]
 
-    _, late = played(build_cache("block-chain"), made, "block-chain", "vllm")
+    _, late = outcomes(build_cache("block-chain"), made, "block-chain", "vllm")
     assert (late.expected.tokens, late.expected.found) == (0, late.served.read)

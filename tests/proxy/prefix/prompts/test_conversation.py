@@ -25,7 +25,7 @@ def prompt(*messages: object, **fields: Any) -> Prompt:
     return parse_prompt(orjson.dumps({"messages": messages, **fields}))
 
 
-def chained(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
+def chain_of(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
     return conversation_chain(
         found, [read_message(fingerprint, raw) for raw in found.messages], who, fingerprint
     )
@@ -33,20 +33,20 @@ def chained(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
 
 def of(*messages: object, who: tuple[str, ...] = WHO, **fields: Any) -> bytes:
     """The value of a whole call."""
-    return chained(prompt(*messages, **fields), who).whole
+    return chain_of(prompt(*messages, **fields), who).whole
 
 
 def items(*input_: object) -> ConversationChain:
-    return chained(parse_prompt(orjson.dumps({"input": input_, "store": False})))
+    return chain_of(parse_prompt(orjson.dumps({"input": input_, "store": False})))
 
 
-def numbered(*roles: str) -> ConversationChain:
+def numbered_chain(*roles: str) -> ConversationChain:
     """The chain of messages that say their place."""
-    return chained(prompt(*({"role": role, "content": str(at)} for at, role in enumerate(roles))))
+    return chain_of(prompt(*({"role": role, "content": str(at)} for at, role in enumerate(roles))))
 
 
 def test_a_chain_grows_as_the_conversation_does():
-    before, after = chained(prompt(ASKED)), chained(prompt(ASKED, ANSWER, ASKED))
+    before, after = chain_of(prompt(ASKED)), chain_of(prompt(ASKED, ANSWER, ASKED))
 
     assert after.values[:2] == before.values
     assert after.holds(before.whole, 1)
@@ -62,9 +62,9 @@ def test_leading_instructions_do_not_change_the_chain_and_later_ones_do():
 
 
 def test_the_beginning_of_a_chain_ends_before_its_first_answer():
-    assert chained(prompt(ASKED, ASKED, ANSWER, ASKED)).beginning == of(ASKED, ASKED)
-    assert chained(prompt(ASKED)).beginning == of(ASKED)
-    assert chained(prompt(ANSWER, ASKED, ANSWER, ASKED)).beginning == of(ANSWER, ASKED)
+    assert chain_of(prompt(ASKED, ASKED, ANSWER, ASKED)).beginning == of(ASKED, ASKED)
+    assert chain_of(prompt(ASKED)).beginning == of(ASKED)
+    assert chain_of(prompt(ANSWER, ASKED, ANSWER, ASKED)).beginning == of(ANSWER, ASKED)
 
 
 @pytest.mark.parametrize(
@@ -195,18 +195,20 @@ def test_items_of_the_assistant_that_follow_each_other_are_one_answer():
 
 
 def test_values_before_a_place_leave_out_up_to_three_last_messages():
-    talk = numbered("user", "user", "assistant", "user", "tool", "user")
+    talk = numbered_chain("user", "user", "assistant", "user", "tool", "user")
 
     assert [*talk.places] == [2]
     assert [*talk.values_before(6)] == [talk.values[5], talk.values[4]]
     assert [*talk.values_before(2)] == [talk.values[1]]
-    assert [*numbered(*["user"] * 6).values_before(6)] == [*numbered(*["user"] * 5).values[:2:-1]]
+    assert [*numbered_chain(*["user"] * 6).values_before(6)] == [
+        *numbered_chain(*["user"] * 5).values[:2:-1]
+    ]
 
 
 def test_the_same_answer_has_the_same_key_where_both_began_alike():
-    one = chained(prompt(ASKED, ANSWER, ASKED))
-    changed = chained(prompt(ASKED, ANSWER, SYSTEM, ANSWER | {"content": "A barn."}, ASKED))
-    other = chained(prompt(SYSTEM | {"role": "user"}, ANSWER, ASKED))
+    one = chain_of(prompt(ASKED, ANSWER, ASKED))
+    changed = chain_of(prompt(ASKED, ANSWER, SYSTEM, ANSWER | {"content": "A barn."}, ASKED))
+    other = chain_of(prompt(SYSTEM | {"role": "user"}, ANSWER, ASKED))
     (key,) = one.latest_answers()
 
     assert [*changed.latest_answers()][1] == key
@@ -217,7 +219,7 @@ def test_the_same_answer_has_the_same_key_where_both_began_alike():
 
 
 def test_candidate_values_are_bounded_and_hold_the_first_and_latest_places():
-    talk = numbered(*["user", "assistant"] * 500, "user")
+    talk = numbered_chain(*["user", "assistant"] * 500, "user")
     found = [*talk.candidates()]
 
     assert len(found) <= 40

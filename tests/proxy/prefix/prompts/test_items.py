@@ -121,13 +121,13 @@ def body(said: object, **fields: object) -> bytes:
     return orjson.dumps({"model": "gpt-6.1-sol", **fields, "input": said})
 
 
-def seen(prompt: Prompt) -> list[tuple[str, Any]]:
+def roles_and_contents(prompt: Prompt) -> list[tuple[str, Any]]:
     """Return who speaks, and what a planner reads of it."""
     read = [msgspec.json.decode(raw) for raw in prompt.messages]
     return [(message["role"], message.get("content")) for message in read]
 
 
-def spaced(raw: bytes) -> bytes:
+def with_spaces(raw: bytes) -> bytes:
     """The same with spaces, as other writers put them."""
     return msgspec.json.format(raw, indent=2)
 
@@ -135,7 +135,7 @@ def spaced(raw: bytes) -> bytes:
 def test_items_are_messages_to_a_planner():
     prompt = parse_prompt(body([PARTS, USER, THOUGHT, CALL, RESULT, ANSWER, CUSTOM]))
 
-    assert seen(prompt) == [
+    assert roles_and_contents(prompt) == [
         (
             "developer",
             [
@@ -154,18 +154,20 @@ def test_items_are_messages_to_a_planner():
 
 
 def test_an_input_text_is_a_users_message():
-    assert seen(parse_prompt(body("Hello."))) == [("user", "Hello.")]
+    assert roles_and_contents(parse_prompt(body("Hello."))) == [("user", "Hello.")]
 
 
 def test_instructions_come_first():
-    said = seen(parse_prompt(body([PARTS, USER], instructions="Be kind.", store=False)))
+    said = roles_and_contents(
+        parse_prompt(body([PARTS, USER], instructions="Be kind.", store=False))
+    )
 
     assert said[0] == ("developer", "Be kind.")
     assert [role for role, _ in said] == ["developer", "developer", "user"]
 
 
 def test_instructions_of_what_is_stored_are_no_text_that_could_move():
-    ((role, parts), _) = seen(parse_prompt(body("Hello.", instructions="Be kind.")))
+    ((role, parts), _) = roles_and_contents(parse_prompt(body("Hello.", instructions="Be kind.")))
 
     assert (role, parts) == ("developer", [{"type": "instructions", "text": "Be kind."}])
 
@@ -179,7 +181,7 @@ def test_functions_become_chat_tools_and_other_tools_stay():
 
 
 @pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize("written", [bytes, spaced])
+@pytest.mark.parametrize("written", [bytes, with_spaces])
 @pytest.mark.parametrize(
     "fields",
     [
@@ -285,7 +287,7 @@ def test_a_body_that_cannot_be_written_back_is_unplannable(odd: Json):
         parse_prompt(body(odd.pop("said", "Hello."), **odd))
 
 
-def rendered(prompt: Prompt, **changed: Any) -> Json:
+def render(prompt: Prompt, **changed: Any) -> Json:
     found: Json = msgspec.json.decode(msgspec.structs.replace(prompt, **changed).render())
     return found
 
@@ -295,7 +297,7 @@ def test_instructions_that_carry_a_mark_become_a_message():
     mark = {"mode": "explicit"}
     part = {"type": "text", "text": "Be kind.", "prompt_cache_breakpoint": mark}
     said = {**msgspec.json.decode(prompt.messages[0]), "content": [part]}
-    found = rendered(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
+    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
 
     assert "instructions" not in found
     assert found["input"] == [
@@ -308,7 +310,7 @@ def test_instructions_that_only_lost_words_stay_instructions():
     prompt = parse_prompt(body("Hello.", instructions="Be kind. It is noon.", store=False))
     said = {**msgspec.json.decode(prompt.messages[0]), "content": "Be kind."}
     late = orjson.dumps({"role": "developer", "content": "It is noon."})
-    found = rendered(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
+    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1], late))
 
     assert found["instructions"] == "Be kind."
     assert [item["content"] for item in found["input"]] == ["Hello.", "It is noon."]
@@ -318,7 +320,7 @@ def test_messages_behind_fixed_instructions_follow_them():
     prompt = parse_prompt(body("Hello.", instructions="Be kind."))
     said = msgspec.json.decode(prompt.messages[0])
     said["content"].append({"type": "text", "text": "It is noon."})
-    found = rendered(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
+    found = render(prompt, messages=(orjson.dumps(said), prompt.messages[1]))
 
     assert found["instructions"] == "Be kind."
     assert found["input"][0] == {
@@ -330,14 +332,14 @@ def test_messages_behind_fixed_instructions_follow_them():
 def test_instructions_that_went_elsewhere_leave_none():
     prompt = parse_prompt(body("Hello.", instructions="It is noon.", store=False))
 
-    assert "instructions" not in rendered(prompt, messages=prompt.messages[1:])
-    assert "instructions" not in rendered(prompt, messages=())
+    assert "instructions" not in render(prompt, messages=prompt.messages[1:])
+    assert "instructions" not in render(prompt, messages=())
 
 
 def test_a_mark_beside_a_function_goes_into_the_responses_tool():
     prompt = parse_prompt(body("Hello.", tools=[FUNCTION]))
     tool = {**msgspec.json.decode(prompt.tools[0]), "cache_control": {"type": "ephemeral"}}
-    found = rendered(prompt, tools=(orjson.dumps(tool),))
+    found = render(prompt, tools=(orjson.dumps(tool),))
 
     assert found["tools"] == [{**FUNCTION, "cache_control": {"type": "ephemeral"}}]
 

@@ -262,7 +262,7 @@ def test_without_own_marks_removes_only_an_objects_own_marks():
     assert without_own_marks(b'{"a": 1,"cache_control": {}}') == b'{"a":1}'
 
 
-def wired(of: Prompt) -> dict[str, Any]:
+def messages_body(of: Prompt) -> dict[str, Any]:
     """The Messages body for this prompt."""
     body: dict[str, Any] = orjson.loads(
         WIRES["anthropic"]
@@ -274,7 +274,7 @@ def wired(of: Prompt) -> dict[str, Any]:
 
 def test_every_mark_for_anthropic_comes_through_the_wire_onto_one_block():
     for index, block in enumerate(spots(WHOLE)):
-        body = wired(add_marks(WHOLE, [(block, "1h")], ANTHROPIC))
+        body = messages_body(add_marks(WHOLE, [(block, "1h")], ANTHROPIC))
         carrying = [one for one in messages_rules.blocks(body) if "cache_control" in one]
 
         assert [one["cache_control"] for one in carrying] == [HOUR], index
@@ -284,17 +284,17 @@ def test_every_mark_for_anthropic_comes_through_the_wire_onto_one_block():
 
 def test_marks_change_nothing_else_on_the_wire():
     every = [(block, "") for block in spots(WHOLE)[:4]]
-    body = wired(add_marks(WHOLE, every, ANTHROPIC))
+    body = messages_body(add_marks(WHOLE, every, ANTHROPIC))
     for one in messages_rules.blocks(body):
         one.pop("cache_control", None)
 
-    assert body == wired(WHOLE)
+    assert body == messages_body(WHOLE)
 
 
 def test_the_lab_takes_what_is_marked_for_anthropic():
     model = MODELS["claude-haiku-4-5"]
     places = [(spots(WHOLE)[0], "1h"), (spots(WHOLE)[3], "1h"), (spots(WHOLE)[9], "5m")]
-    body = wired(add_marks(WHOLE, places, ANTHROPIC))
+    body = messages_body(add_marks(WHOLE, places, ANTHROPIC))
     messages_rules.check(body, model)
     found = messages_bodies.messages_prompt(body, ReadingContext(Vocabulary(), model, "key"))
 

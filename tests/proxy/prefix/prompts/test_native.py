@@ -70,7 +70,7 @@ def _reading(raw: bytes) -> MessageReading:
     return read_message(lambda piece: piece[:8], raw)
 
 
-def marked(body: bytes, *places: int) -> Json:
+def mark_blocks(body: bytes, *places: int) -> Json:
     prompt = read(body)
     every = blocks(prompt)
     found: Json = orjson.loads(
@@ -106,13 +106,13 @@ def test_the_system_prompt_leads_and_a_later_system_message_does_not() -> None:
 
 
 def test_tools_take_marks_as_their_own_members() -> None:
-    found = marked(native(tools=[FIND, BASH], system=SYSTEM), 0, 1)
+    found = mark_blocks(native(tools=[FIND, BASH], system=SYSTEM), 0, 1)
 
     assert found["tools"] == [{**FIND, "cache_control": MARK}, {**BASH, "cache_control": MARK}]
 
 
 def test_system_blocks_messages_calls_and_results_take_marks_in_place() -> None:
-    found = marked(native(system=SYSTEM), 0, 2, 3, 4)
+    found = mark_blocks(native(system=SYSTEM), 0, 2, 3, 4)
 
     assert found["system"][0] == {**SYSTEM[0], "cache_control": MARK}
     assert found["messages"][0]["content"] == [
@@ -130,7 +130,7 @@ def test_system_blocks_messages_calls_and_results_take_marks_in_place() -> None:
 def test_a_result_takes_the_mark_where_it_ends_the_message() -> None:
     talk = [*TALK[:2], {"role": "user", "content": [RESULT]}]
 
-    assert marked(native(messages=talk), 2)["messages"][2]["content"] == [
+    assert mark_blocks(native(messages=talk), 2)["messages"][2]["content"] == [
         {**RESULT, "cache_control": MARK}
     ]
 
@@ -139,7 +139,7 @@ def test_thinking_is_never_marked_nor_changed() -> None:
     talk = [TALK[0], {"role": "assistant", "content": [THOUGHT]}]
     body = native(messages=talk)
 
-    assert marked(body, 1) == orjson.loads(body)
+    assert mark_blocks(body, 1) == orjson.loads(body)
 
 
 def test_the_callers_marks_are_found_and_counted_also_within_results() -> None:
@@ -202,7 +202,7 @@ def test_marks_change_nothing_but_where_they_stand(
     every = blocks(read(body))
     places = data.draw(st.lists(st.sampled_from(range(len(every))), max_size=4, unique=True))
 
-    assert _bare(marked(body, *places)) == _bare(orjson.loads(body))
+    assert _bare(mark_blocks(body, *places)) == _bare(orjson.loads(body))
 
 
 def _bare(found: Any) -> Any:

@@ -61,7 +61,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
     house.planner = planner = Planner(SECRET)
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
     first = [each for each in talk() if each["role"] != "assistant"][:2]
-    house.planned(planning_request(orjson.dumps({"model": "m", "messages": first}), **who))
+    house.plan(planning_request(orjson.dumps({"model": "m", "messages": first}), **who))
     before = planner.read_call(planning_request(whole.body, **who))
     after = planner.read_call(
         planning_request(found.result.sent.body, origin=found.result.sent.origin, **who)
