@@ -13,7 +13,7 @@ def events(*deltas: dict[str, Any], index: int = 0) -> list[bytes]:
     return [b"data: " + orjson.dumps(each) + b"\n\n" for each in chunks] + [b"data: [DONE]\n\n"]
 
 
-def streamed(*deltas: dict[str, Any], **how: Any) -> Any:
+def message_of_stream(*deltas: dict[str, Any], **how: Any) -> Any:
     found = assistant_message(events(*deltas, **how), streamed=True)
     return None if found is None else orjson.loads(found)
 
@@ -25,7 +25,7 @@ def whole(*messages: dict[str, Any]) -> Any:
 
 
 def test_the_text_of_a_stream_is_joined_and_reasoning_left_out():
-    found = streamed(
+    found = message_of_stream(
         {"role": "assistant", "content": None},
         {"reasoning_content": "Hm."},
         {"content": "Good "},
@@ -37,7 +37,7 @@ def test_the_text_of_a_stream_is_joined_and_reasoning_left_out():
 
 
 def test_tool_calls_of_a_stream_are_put_together_by_their_index():
-    found = streamed(
+    found = message_of_stream(
         {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]},
         {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"x":1}'}}]},
@@ -68,7 +68,7 @@ def test_a_whole_answer_gives_the_message_of_its_one_choice():
 
 def test_several_choices_are_no_message():
     assert whole({"content": "a"}, {"content": "b"}) is None
-    assert streamed({"content": "a"}, index=1) is None
+    assert message_of_stream({"content": "a"}, index=1) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_several_choices_are_no_message():
     [{}, {"content": ""}, {"refusal": "No."}, {"tool_calls": [{"index": 0, "id": "a"}]}],
 )
 def test_an_answer_without_text_or_whole_tool_calls_is_no_message(delta: dict[str, Any]):
-    assert streamed(delta) is None
+    assert message_of_stream(delta) is None
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"choices":[{"delta":{"content":3}}]}', b"\xff"])

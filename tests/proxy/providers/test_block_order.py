@@ -23,7 +23,7 @@ _C = Raw(b'{"type":"compaction","content":null}')
 _ANSWERS = st.lists(st.sampled_from(["so ", "on 👋", "\n", _A, _B, _C, 0]), max_size=12)
 
 
-def _told(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, Any]]]]:
+def _message_fields(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, Any]]]]:
     """The three fields of the chat message for an answer; a number stands for a call."""
     order, told, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
     for one in answer:
@@ -47,7 +47,7 @@ def _text(words: str, **more: Any) -> dict[str, Any]:
     return {"type": "text", "text": words, **more}
 
 
-def _restored(told: list[Raw], words: str, calls: list[tuple[str, dict[str, Any]]]) -> Any:
+def _restore(told: list[Raw], words: str, calls: list[tuple[str, dict[str, Any]]]) -> Any:
     return restore_order(told, [_text(words)] if words else [], calls)
 
 
@@ -65,7 +65,7 @@ def _content(answer: list[Any]) -> list[Any]:
 
 @given(_ANSWERS.filter(lambda answer: any(isinstance(one, Raw) for one in answer)))
 def test_any_answer_with_opaque_blocks_gets_its_order_back(answer: list[Any]) -> None:
-    assert _restored(*_told(answer)) == _content(answer)
+    assert _restore(*_message_fields(answer)) == _content(answer)
 
 
 @given(_ANSWERS)
@@ -73,15 +73,15 @@ def test_all_blocks_and_nothing_else_stand_where_no_order_need_be_told(answer: l
     rank = {Raw: 0, str: 1, int: 2}
     plain = sorted(answer, key=lambda one: rank[type(one)])
 
-    assert _told(plain)[0] == [one for one in plain if isinstance(one, Raw)]
+    assert _message_fields(plain)[0] == [one for one in plain if isinstance(one, Raw)]
 
 
 def test_an_answer_without_opaque_blocks_has_nothing_to_tell() -> None:
-    assert _told([0, "so", 0, "on"])[0] == []
+    assert _message_fields([0, "so", 0, "on"])[0] == []
 
 
 def test_a_place_says_nothing_of_the_words_but_their_length_and_digest() -> None:
-    (first, place, second), *_ = _told([_A, "secret", _B])
+    (first, place, second), *_ = _message_fields([_A, "secret", _B])
 
     assert (first, second) == (_A, _B)
     assert entry_kind(place) == "said"
@@ -89,10 +89,10 @@ def test_a_place_says_nothing_of_the_words_but_their_length_and_digest() -> None
 
 
 def test_text_added_after_the_last_block_keeps_the_order() -> None:
-    told, words, calls = _told([_A, "so", 0, _B])
+    told, words, calls = _message_fields([_A, "so", 0, _B])
     more = [*calls, ("new", {"type": "tool_use", "id": "new"})]
 
-    assert _restored(told, words + " and on", more) == [
+    assert _restore(told, words + " and on", more) == [
         _A,
         _text("so"),
         _call(0),
@@ -103,9 +103,9 @@ def test_text_added_after_the_last_block_keeps_the_order() -> None:
 
 
 def test_calls_are_found_by_their_ids() -> None:
-    told, words, calls = _told([_A, 0, _B, 0, _C])
+    told, words, calls = _message_fields([_A, 0, _B, 0, _C])
 
-    assert _restored(told, words, calls[::-1]) == [_A, _call(0), _B, _call(1), _C]
+    assert _restore(told, words, calls[::-1]) == [_A, _call(0), _B, _call(1), _C]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_calls_are_found_by_their_ids() -> None:
     ],
 )
 def test_words_or_calls_that_were_changed_give_no_order(words: str, calls: Any) -> None:
-    told, *_ = _told([_A, "so", 0, _B])
+    told, *_ = _message_fields([_A, "so", 0, _B])
 
-    assert _restored(told, words, calls) is None
+    assert _restore(told, words, calls) is None
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_words_or_calls_that_were_changed_give_no_order(words: str, calls: Any) 
     ],
 )
 def test_a_place_that_was_tampered_with_gives_no_order(place: bytes) -> None:
-    assert _restored([_A, Raw(place)], "so", [("t0", _call(0))]) is None
+    assert _restore([_A, Raw(place)], "so", [("t0", _call(0))]) is None
 
 
 def test_the_callers_own_parts_stay_apart_and_keep_their_markers() -> None:
-    told, *_ = _told([_A, "abcd", _B, "ef"])
+    told, *_ = _message_fields([_A, "abcd", _B, "ef"])
     mark = {"cache_control": {"type": "ephemeral"}}
     parts = [_text("ab", **mark), _text(""), _text("cde", **mark), _text("f")]
 

@@ -27,7 +27,7 @@ BLOCK = {"type": "compaction", "content": "what was said"}
 SIGNED = BLOCK | {"signature": "c2ln"}
 
 
-def asked(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
+def chat_body(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
     said = {"role": "assistant", "content": None, "thinking_blocks": list(blocks) or None}
     return read(orjson.dumps({"messages": [said], **fields}))[0]
 
@@ -43,20 +43,20 @@ def asked(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
     ],
 )
 def test_each_edit_needs_its_beta(edits: Any, needed: tuple[str, ...]) -> None:
-    assert betas(asked(context_management={"edits": edits})) == needed
+    assert betas(chat_body(context_management={"edits": edits})) == needed
 
 
 @pytest.mark.parametrize(
     ("body", "needed"),
     [
-        (asked(), ()),
-        (asked({"type": "thinking", "thinking": "compaction", "signature": "s"}), ()),
-        (asked(BLOCK, BLOCK), (THRESHOLD,)),
-        (asked(SIGNED), (ON_DEMAND,)),
-        (asked(SIGNED, compaction={"type": "summarize"}), (ON_DEMAND,)),
-        (asked(compaction={"type": "summarize"}), (ON_DEMAND,)),
-        (asked(SIGNED, context_management={"edits": [COMPACT]}), (THRESHOLD,)),
-        (asked(SIGNED, context_management={"edits": [CLEAR]}), (EDITING, ON_DEMAND)),
+        (chat_body(), ()),
+        (chat_body({"type": "thinking", "thinking": "compaction", "signature": "s"}), ()),
+        (chat_body(BLOCK, BLOCK), (THRESHOLD,)),
+        (chat_body(SIGNED), (ON_DEMAND,)),
+        (chat_body(SIGNED, compaction={"type": "summarize"}), (ON_DEMAND,)),
+        (chat_body(compaction={"type": "summarize"}), (ON_DEMAND,)),
+        (chat_body(SIGNED, context_management={"edits": [COMPACT]}), (THRESHOLD,)),
+        (chat_body(SIGNED, context_management={"edits": [CLEAR]}), (EDITING, ON_DEMAND)),
     ],
 )
 def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[str, ...]) -> None:
@@ -64,11 +64,11 @@ def test_a_block_needs_the_beta_of_what_wrote_it(body: ChatBody, needed: tuple[s
 
 
 def test_a_request_for_compaction_is_passed_on_unmodified() -> None:
-    edits = asked(context_management={"edits": [CLEAR], "later": 1})
+    edits = chat_body(context_management={"edits": [CLEAR], "later": 1})
 
-    assert compaction_fields(asked()) == {}
+    assert compaction_fields(chat_body()) == {}
     assert compaction_fields(edits) == {"context_management": edits.context_management}
-    demand = asked(compaction={"type": "summarize"})
+    demand = chat_body(compaction={"type": "summarize"})
     assert compaction_fields(demand) == {"compaction": demand.compaction}
 
 
@@ -86,7 +86,7 @@ def test_a_compaction_field_that_anthropic_would_not_take_names_its_place(
     fields: Any, param: str
 ) -> None:
     with refusing(400) as caught:
-        compaction_fields(asked(**fields))
+        compaction_fields(chat_body(**fields))
 
     assert caught.value.param == param
 

@@ -70,7 +70,7 @@ def test_a_text_that_is_too_short_to_measure_is_within_the_limits(least):
     assert not last(ExactCounter().sizes(text)).exceeds(MAX_ANSWER)
 
 
-def arrived(text: bytes, limit: JsonSize, piece: int) -> int | None:
+def bytes_until_over(text: bytes, limit: JsonSize, piece: int) -> int | None:
     """After how many bytes a text that arrives is over the limit; None where it never is."""
     arriving = ArrivingText(limit)
     for start in range(0, len(text), piece):
@@ -85,9 +85,9 @@ def test_a_text_that_arrives_is_over_the_limit_where_its_exact_size_is(value, pi
     text = json.dumps(value, ensure_ascii=False).encode() + b" " * SMALL_BYTES
     keys, values = size(value)
 
-    assert arrived(text, JsonSize(keys, values), piece) is None
-    assert arrived(text, JsonSize(keys - 1, values), piece)
-    assert arrived(text, JsonSize(keys, values - 1), piece)
+    assert bytes_until_over(text, JsonSize(keys, values), piece) is None
+    assert bytes_until_over(text, JsonSize(keys - 1, values), piece)
+    assert bytes_until_over(text, JsonSize(keys, values - 1), piece)
 
 
 @pytest.mark.slow
@@ -95,13 +95,15 @@ def test_a_text_that_arrives_is_over_the_limit_where_its_exact_size_is(value, pi
 def test_a_text_that_arrives_is_over_the_limit_long_before_its_end(piece):
     text = orjson.dumps({f"key{number:07}": 0 for number in range(1_000_000)})
 
-    assert arrived(text, MAX_REQUEST, piece) == max(piece, 50_001 * 15 // piece * piece + piece)
+    assert bytes_until_over(text, MAX_REQUEST, piece) == max(
+        piece, 50_001 * 15 // piece * piece + piece
+    )
 
 
 def test_text_that_looks_like_json_may_arrive_in_strings():
     text = orjson.dumps({"messages": [{"role": "user", "content": '{"a": [1, 2]}, ' * 500_000}]})
 
-    assert arrived(text, MAX_REQUEST, 65_536) is None
+    assert bytes_until_over(text, MAX_REQUEST, 65_536) is None
 
 
 @pytest.mark.slow

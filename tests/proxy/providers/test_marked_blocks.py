@@ -13,7 +13,7 @@ def _blocks(count: int) -> list[Block]:
     return [{"n": n, "cache_control": {"type": "ephemeral"}} for n in range(count)]
 
 
-def _kept(blocks: list[Block]) -> list[int]:
+def _marked_numbers(blocks: list[Block]) -> list[int]:
     return [block["n"] for block in blocks if "cache_control" in block]
 
 
@@ -77,5 +77,5 @@ def test_the_first_marker_and_the_latest_are_kept(
     notes: list[str] = []
     limit_markers([{}, *blocks], notes, automatic=automatic)
 
-    assert _kept(blocks) == kept
+    assert _marked_numbers(blocks) == kept
     assert bool(notes) == (len(kept) < count)

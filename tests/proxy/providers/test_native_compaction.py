@@ -48,14 +48,16 @@ def to(provider: str, kind: Any = "openai", **fields: Any) -> Route:
 CLAUDE = to("anthropic", "anthropic")
 
 
-def asked(endpoint: str, body: bytes, route: Route, **more: int) -> NativeCompactionCall | str:
+def request_compaction(
+    endpoint: str, body: bytes, route: Route, **more: int
+) -> NativeCompactionCall | str:
     return request_native_compaction(
         endpoint, body, route, **{"trigger": 40_000, "keep": 3, **more}
     )
 
 
 def test_openai_is_asked_to_compact_and_everything_else_stays() -> None:
-    found = asked(RESPONSES, SPOKEN, to("openai"))
+    found = request_compaction(RESPONSES, SPOKEN, to("openai"))
 
     assert isinstance(found, NativeCompactionCall)
     assert found.body.startswith(SPOKEN[:-2])
@@ -66,14 +68,14 @@ def test_openai_is_asked_to_compact_and_everything_else_stays() -> None:
 
 
 def test_openai_is_asked_for_no_less_than_it_takes() -> None:
-    found = asked(RESPONSES, SPOKEN, to("openai"), trigger=5)
+    found = request_compaction(RESPONSES, SPOKEN, to("openai"), trigger=5)
 
     assert isinstance(found, NativeCompactionCall)
     assert orjson.loads(found.body)["context_management"][0]["compact_threshold"] == 1_000
 
 
 def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
-    found = asked(CHAT, USED, CLAUDE)
+    found = request_compaction(CHAT, USED, CLAUDE)
 
     assert isinstance(found, NativeCompactionCall)
     edits = orjson.loads(found.body)["context_management"]
@@ -91,7 +93,7 @@ def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
 
 
 def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:
-    found = asked(CHAT, USED, CLAUDE)
+    found = request_compaction(CHAT, USED, CLAUDE)
     assert isinstance(found, NativeCompactionCall)
     prepared = AnthropicWire().request(call(found.body, headers={"anthropic-beta": "x"}), CLAUDE)
 
@@ -115,7 +117,7 @@ def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:
     ],
 )
 def test_anything_else_says_why_not(endpoint: str, body: bytes, route: Route, why: str) -> None:
-    found = asked(endpoint, body, route)
+    found = request_compaction(endpoint, body, route)
 
     assert isinstance(found, str)
     assert why in found

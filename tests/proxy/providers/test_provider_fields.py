@@ -25,7 +25,7 @@ def at(provider: str, *, asks_usage: bool = True, **said: Any) -> Route:
     return Route(**{"name": f"{provider}/m", "upstream": upstream, "traits": TRAITS, **said})
 
 
-def sent(route: Route, **said: Any) -> PreparedRequest:
+def prepare_for(route: Route, **said: Any) -> PreparedRequest:
     body = orjson.dumps({"model": "m", **said})
     return prepare(call(body), route, is_substitute=True)
 
@@ -47,7 +47,7 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
 )
 def test_fields_that_a_strict_provider_refuses_are_left_out(provider, stays):
     asked = {"prompt_cache_key": "k", "modalities": ["text"], "chat_template_kwargs": {"a": 1}}
-    prepared = sent(at(provider), **asked)
+    prepared = prepare_for(at(provider), **asked)
 
     assert fields(prepared) == stays
     assert "chat_template_kwargs" in prepared.notes[0]
@@ -69,7 +69,7 @@ def test_an_answer_of_openai_that_is_sent_back_has_no_field_that_others_refuse(p
         "audio": None,
         "function_call": None,
     }
-    prepared = sent(at(provider), messages=[{"role": "user", "content": "a"}, answered])
+    prepared = prepare_for(at(provider), messages=[{"role": "user", "content": "a"}, answered])
 
     assert fields(prepared)["messages"][1] == {"role": "assistant", "content": "Hi"}
     assert prepared.notes == (
@@ -79,7 +79,7 @@ def test_an_answer_of_openai_that_is_sent_back_has_no_field_that_others_refuse(p
 
 def test_a_refusal_goes_on_as_what_was_said():
     refused = {"role": "assistant", "content": None, "refusal": "I cannot."}
-    prepared = sent(at("mistral"), messages=[refused])
+    prepared = prepare_for(at("mistral"), messages=[refused])
 
     assert fields(prepared)["messages"] == [{"role": "assistant", "content": "I cannot."}]
 
@@ -91,7 +91,7 @@ def test_openai_gets_its_own_answers_back_unmodified():
         "refusal": None,
         "annotations": [],
     }
-    prepared = sent(at("openai"), messages=[answered])
+    prepared = prepare_for(at("openai"), messages=[answered])
 
     assert fields(prepared)["messages"] == [answered]
 
@@ -102,7 +102,7 @@ def test_openai_gets_its_own_answers_back_unmodified():
 )
 def test_thinking_of_another_provider_goes_where_it_is_read(provider, stays):
     thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
-    prepared = sent(at(provider), messages=[thought])
+    prepared = prepare_for(at(provider), messages=[thought])
 
     assert ("reasoning_content" in fields(prepared)["messages"][0]) is stays
 
@@ -111,7 +111,7 @@ def test_an_engine_of_ones_own_gets_thinking():
     thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
     engine = at("vllm", traits=frozenset[str]())
 
-    assert fields(sent(engine, messages=[thought]))["messages"] == [thought]
+    assert fields(prepare_for(engine, messages=[thought]))["messages"] == [thought]
 
 
 def test_mistral_gets_names_of_tools_alone():
@@ -120,17 +120,17 @@ def test_mistral_gets_names_of_tools_alone():
         {"role": "tool", "name": "look", "content": "b", "tool_call_id": "c"},
     ]
 
-    assert fields(sent(at("mistral"), messages=messages))["messages"] == [
+    assert fields(prepare_for(at("mistral"), messages=messages))["messages"] == [
         {"role": "user", "content": "a"},
         messages[1],
     ]
-    assert fields(sent(at("groq"), messages=messages))["messages"] == messages
+    assert fields(prepare_for(at("groq"), messages=messages))["messages"] == messages
 
 
 def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
     asked = {"stream": True, "stream_options": {"include_usage": True}}
 
-    prepared = sent(at("mistral", asks_usage=False), **asked)
+    prepared = prepare_for(at("mistral", asks_usage=False), **asked)
     assert fields(prepared) == {"stream": True}
     assert prepared.notes == ("dropped stream_options: usage is sent unasked",)
-    assert fields(sent(at("openai"), **asked)) == asked
+    assert fields(prepare_for(at("openai"), **asked)) == asked

@@ -33,7 +33,7 @@ URGENT = CallHints(
 ALL = frozenset({VLLM, LLM_D, DYNAMO})
 
 
-def prepared(
+def prepared_request(
     path: str = "/chat/completions", headers: dict[str, str] | None = None, **body: Any
 ) -> PreparedRequest:
     said = orjson.dumps({"model": "m", **body})
@@ -41,19 +41,19 @@ def prepared(
 
 
 def body_with(kinds: frozenset[str], hints: CallHints = URGENT, **body: Any) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(add_hints(prepared(**body), kinds, hints).body)
+    found: dict[str, Any] = orjson.loads(add_hints(prepared_request(**body), kinds, hints).body)
     return found
 
 
 def test_vllm_is_told_the_milliseconds_that_are_left_and_nothing_else():
-    found = add_hints(prepared(), frozenset({VLLM}), URGENT)
+    found = add_hints(prepared_request(), frozenset({VLLM}), URGENT)
 
     assert orjson.loads(found.body) == {"model": "m", "priority": 500}
     assert found.headers == {}
 
 
 def test_llm_d_is_told_limits_objective_and_team_in_headers_and_the_body_is_not_touched():
-    sent = prepared(headers={"accept": "a"})
+    sent = prepared_request(headers={"accept": "a"})
     found = add_hints(sent, frozenset({LLM_D}), URGENT)
 
     assert found.headers == {
@@ -81,7 +81,7 @@ def test_a_call_without_a_limit_can_wait_and_one_that_nobody_waits_for_comes_las
         "strict_priority": 1,
     }
     assert body_with(frozenset({DYNAMO}), background)["nvext"]["agent_hints"] == {"osl": 1}
-    assert add_hints(prepared(), frozenset({LLM_D}), patient).headers == {}
+    assert add_hints(prepared_request(), frozenset({LLM_D}), patient).headers == {}
 
 
 def test_hints_of_the_caller_stay_and_missing_ones_are_added():
@@ -97,14 +97,14 @@ def test_hints_of_the_caller_stay_and_missing_ones_are_added():
         "agent_hints": {"priority": 7, "osl": 9, "strict_priority": 1},
     }
     own = {TTFT_HEADER: "9", OBJECTIVE_HEADER: "mine"}
-    headers = add_hints(prepared(headers=own), frozenset({LLM_D}), URGENT).headers
+    headers = add_hints(prepared_request(headers=own), frozenset({LLM_D}), URGENT).headers
     assert (headers[TTFT_HEADER], headers[OBJECTIVE_HEADER]) == ("9", "mine")
     assert headers[TPOT_HEADER] == "20"
 
 
 def test_the_team_is_the_gateways_to_name_whatever_the_caller_says():
     headers = add_hints(
-        prepared(headers={FAIRNESS_HEADER: "another-team"}), frozenset({LLM_D}), URGENT
+        prepared_request(headers={FAIRNESS_HEADER: "another-team"}), frozenset({LLM_D}), URGENT
     ).headers
 
     assert headers[FAIRNESS_HEADER] == "f" * 32
@@ -124,13 +124,13 @@ def test_null_says_nothing():
 
 @pytest.mark.parametrize("path", ["/embeddings", "/models", "/responses/compact"])
 def test_a_call_that_generates_nothing_is_sent_without_hints(path: str):
-    sent = prepared(path)
+    sent = prepared_request(path)
 
     assert add_hints(sent, ALL, URGENT) is sent
 
 
 def test_responses_have_a_priority_and_no_nvext():
-    found = orjson.loads(add_hints(prepared("/responses"), ALL, URGENT).body)
+    found = orjson.loads(add_hints(prepared_request("/responses"), ALL, URGENT).body)
 
     assert found == {"model": "m", "priority": 500}
 
@@ -139,7 +139,7 @@ def test_responses_have_a_priority_and_no_nvext():
 def test_an_objective_whose_name_no_resource_can_have_is_not_named(name: str):
     hints = CallHints(objective=name, first_token_s=1.0)
 
-    assert OBJECTIVE_HEADER not in add_hints(prepared(), frozenset({LLM_D}), hints).headers
+    assert OBJECTIVE_HEADER not in add_hints(prepared_request(), frozenset({LLM_D}), hints).headers
 
 
 @given(

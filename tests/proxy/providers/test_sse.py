@@ -34,7 +34,7 @@ _STREAMS = st.lists(st.tuples(_LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])))
 )
 
 
-def _cut(stream: bytes, cuts: list[int]) -> list[bytes]:
+def _split_at(stream: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     return [stream[a:b] for a, b in pairwise(edges)]
 
@@ -63,7 +63,7 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
     stream: bytes, cuts: list[int]
 ) -> None:
     frames = EventFramer()
-    runs = [frames.feed(chunk) for chunk in _cut(stream, cuts)]
+    runs = [frames.feed(chunk) for chunk in _split_at(stream, cuts)]
 
     # A CR after CR LF waits for its own LF, so it ends no line yet.
     told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
@@ -75,7 +75,7 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
 def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> None:
     frames = EventFramer(bound)
     runs = []
-    for chunk in _cut(stream, cuts):
+    for chunk in _split_at(stream, cuts):
         runs.append(frames.feed(chunk))
         assert len(frames.unfinished_event()) <= bound + len(chunk)
 

@@ -17,7 +17,7 @@ REASONING = frozenset(
 OLDER = frozenset({"max_tokens", "sampling", "stop"})
 
 
-def sent(
+def prepare_for(
     traits: frozenset[str], endpoint: str = "chat/completions", **said: Any
 ) -> PreparedRequest:
     """The translated request of a call that says this."""
@@ -54,7 +54,7 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
     ],
 )
 def test_parameters_are_said_in_the_models_own_words(traits, said, becomes):
-    prepared = sent(traits, **said)
+    prepared = prepare_for(traits, **said)
 
     assert fields(prepared) == becomes
     assert bool(prepared.notes) == (said != becomes)
@@ -62,9 +62,11 @@ def test_parameters_are_said_in_the_models_own_words(traits, said, becomes):
 
 def test_a_prediction_is_passed_where_it_is_taken_and_left_out_with_a_note_where_not():
     prediction = {"type": "content", "content": "def f(): ..."}
-    left_out = sent(OLDER, prediction=prediction)
+    left_out = prepare_for(OLDER, prediction=prediction)
 
-    assert fields(sent(OLDER | {"prediction"}, prediction=prediction)) == {"prediction": prediction}
+    assert fields(prepare_for(OLDER | {"prediction"}, prediction=prediction)) == {
+        "prediction": prediction
+    }
     assert fields(left_out) == {}
     assert any("prediction" in note for note in left_out.notes)
 
@@ -72,8 +74,10 @@ def test_a_prediction_is_passed_where_it_is_taken_and_left_out_with_a_note_where
 def test_sampling_goes_where_it_is_taken_without_an_effort_only():
     traits = REASONING | {"effort_none", "sampling_at_none"}
 
-    assert fields(sent(traits, temperature=0.2, reasoning_effort="none"))["temperature"] == 0.2
-    assert fields(sent(traits, temperature=0.2)) == {}
+    assert (
+        fields(prepare_for(traits, temperature=0.2, reasoning_effort="none"))["temperature"] == 0.2
+    )
+    assert fields(prepare_for(traits, temperature=0.2)) == {}
 
 
 def test_the_role_developer_is_system_where_the_model_does_not_know_it():
@@ -82,15 +86,15 @@ def test_the_role_developer_is_system_where_the_model_does_not_know_it():
         {"role": "user", "content": 'I said "developer".'},
     ]
 
-    assert fields(sent(REASONING, messages=messages))["messages"] == messages
-    prepared = sent(OLDER, messages=messages)
+    assert fields(prepare_for(REASONING, messages=messages))["messages"] == messages
+    prepared = prepare_for(OLDER, messages=messages)
     assert [each["role"] for each in fields(prepared)["messages"]] == ["system", "user"]
     assert prepared.notes == ("sent the role developer as system",)
 
 
 def test_thoughts_of_another_provider_are_left_out():
     thought = {"role": "assistant", "content": "Hi", "thinking_blocks": [{}], "tool_calls": []}
-    prepared = sent(OLDER, messages=[thought])
+    prepared = prepare_for(OLDER, messages=[thought])
 
     assert fields(prepared)["messages"] == [
         {"role": "assistant", "content": "Hi", "tool_calls": []}
@@ -99,7 +103,9 @@ def test_thoughts_of_another_provider_are_left_out():
 
 
 def test_a_responses_calls_effort_and_sampling_are_translated():
-    prepared = sent(REASONING, "responses", input="Hi", temperature=1, reasoning={"effort": "max"})
+    prepared = prepare_for(
+        REASONING, "responses", input="Hi", temperature=1, reasoning={"effort": "max"}
+    )
 
     assert fields(prepared) == {"input": "Hi", "reasoning": {"effort": "xhigh"}}
 
@@ -179,7 +185,7 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
     ],
 )
 def test_a_field_that_cannot_be_read_keeps_no_other_from_being_translated(traits, said, becomes):
-    assert fields(sent(traits, **said)) == becomes
+    assert fields(prepare_for(traits, **said)) == becomes
 
 
 def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reasoning():
@@ -192,7 +198,7 @@ def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reason
         "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
         "text": {"verbosity": "low", "format": {"type": "text"}},
     }
-    prepared = sent(OLDER, "responses", **asked)
+    prepared = prepare_for(OLDER, "responses", **asked)
 
     assert fields(prepared) == {
         "input": [{"role": "user", "content": "a"}],
@@ -203,7 +209,7 @@ def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reason
 
 
 def test_a_responses_call_with_an_effort_of_a_wrong_type_goes_on_for_the_upstream_to_refuse():
-    assert fields(sent(REASONING, "responses", reasoning={"effort": ["x"]})) == {
+    assert fields(prepare_for(REASONING, "responses", reasoning={"effort": ["x"]})) == {
         "reasoning": {"effort": ["x"]}
     }
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from proxy.records.lru_cache import LruCache
 
 
-def known(memory: LruCache[str, int], keys: str) -> str:
+def keys_in(memory: LruCache[str, int], keys: str) -> str:
     return "".join(key for key in keys if key in memory)
 
 
@@ -23,7 +23,7 @@ def test_the_lru_cache_drops_the_least_recently_used_first():
     memory.get("a")
     memory.put("c", 0)
 
-    assert known(memory, "abc") == "ac"
+    assert keys_in(memory, "abc") == "ac"
 
 
 def test_peek_does_not_count_as_use():
@@ -32,7 +32,7 @@ def test_peek_does_not_count_as_use():
     memory.peek("a")
     memory.put("c", 0)
 
-    assert known(memory, "abc") == "bc"
+    assert keys_in(memory, "abc") == "bc"
 
 
 def test_get_or_make_makes_a_missing_value_once():
@@ -45,7 +45,7 @@ def test_heavy_values_leave_room_for_fewer_and_one_too_heavy_is_dropped():
     memory: LruCache[str, int] = LruCache(10, weigh=abs)
     memory.put_all("abc", 4)
     memory.put("b", 7)
-    after = known(memory, "abc")
+    after = keys_in(memory, "abc")
     memory.put("d", 11)
 
     assert after == "b"

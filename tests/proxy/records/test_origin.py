@@ -20,7 +20,7 @@ LONG = "Where is my parcel? " * 600
 CAME = conversation_messages(9, opening=LONG)
 
 
-def shortened(*more, reset, came=CAME):
+def compacted_call(*more, reset, came=CAME):
     """A call that the gateway shortened; ``came`` is what it stands for."""
     origin = UncompactedConversation(
         messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
@@ -34,7 +34,7 @@ def shortened(*more, reset, came=CAME):
 def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
     house = PlanningProcess(TARGETS["openai-interval"])
     whole = house.plan(planning_request(body(*conversation_messages(3, opening=LONG))))
-    short = house.plan(shortened(reset=True))
+    short = house.plan(compacted_call(reset=True))
 
     assert short.draft.conversation == whole.draft.conversation
     assert (whole.draft.turns, short.draft.turns) == (3, 9)
@@ -46,7 +46,7 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
     before = conversation_messages(3, opening=LONG)
     house.plan_and_settle(planning_request(body(*before, *tail)))
     more = [chat_message("assistant", "Yes."), chat_message("user", "So?")]
-    short = house.plan(shortened(*tail, *more, reset=True, came=before))
+    short = house.plan(compacted_call(*tail, *more, reset=True, came=before))
     system = 2_048
     used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
     found = house.planner.settle_call(short, used)
@@ -63,9 +63,9 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
 
 def test_the_call_after_it_is_an_ordinary_one():
     house = PlanningProcess(TARGETS["openai-interval"])
-    house.plan_and_settle(shortened(reset=True))
+    house.plan_and_settle(compacted_call(reset=True))
     after = house.plan(
-        shortened(chat_message("assistant", "Yes."), chat_message("user", "So?"), reset=False)
+        compacted_call(chat_message("assistant", "Yes."), chat_message("user", "So?"), reset=False)
     )
 
     assert not after.evidence.sent.compacted

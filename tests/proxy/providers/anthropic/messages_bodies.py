@@ -17,7 +17,7 @@ def route_with(traits: frozenset[str] = ALL_TRAITS, model: str = "claude") -> Ro
     return Route(name="a/claude", upstream=upstream, model=model, traits=traits)
 
 
-def translated(body: dict[str, Any], route: Route | None = None) -> dict[str, Any]:
+def translate(body: dict[str, Any], route: Route | None = None) -> dict[str, Any]:
     said = messages_body(orjson.dumps(body), route or route_with())
     found: dict[str, Any] = orjson.loads(said.body)
     return found

@@ -195,7 +195,7 @@ def _sse(content: list[dict[str, Any]]) -> bytes:
     return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
 
 
-def _joined(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _join_texts(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The content, neighbouring words as one block."""
     found: list[dict[str, Any]] = []
     for block in content:
@@ -239,7 +239,7 @@ def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any
     if any(one in _SIGNED for one in sent):
         assert whole == streamed
     if sent and sent[-1] not in _SIGNED and any(one in _SIGNED for one in sent):
-        assert said[1]["content"] == _joined(sent)
+        assert said[1]["content"] == _join_texts(sent)
 
 
 def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:

@@ -25,7 +25,7 @@ def _file(**file: str) -> dict[str, Any]:
     return {"type": "file", "file": file}
 
 
-def _refused(*parts: dict[str, Any]) -> CallerError:
+def _error_of(*parts: dict[str, Any]) -> CallerError:
     with refusing(400) as caught:
         _blocks(*parts)
     return caught.value
@@ -78,7 +78,7 @@ def test_images_keep_their_source(url: str, source: dict[str, str]) -> None:
     "url", ["ftp://x", "data:image/png,raw", "data:image/tiff;base64,AA", "data:;base64,AA", ""]
 )
 def test_images_that_cannot_be_sent_are_refused_by_name(url: str) -> None:
-    error = _refused({"type": "image_url", "image_url": {"url": url}})
+    error = _error_of({"type": "image_url", "image_url": {"url": url}})
 
     assert error.param == "messages[0].content[0].image_url.url"
 
@@ -120,7 +120,7 @@ def test_a_document_may_stand_elsewhere() -> None:
     ],
 )
 def test_files_that_cannot_be_sent_are_refused_by_name(file: dict[str, str], param: str) -> None:
-    assert _refused(_file(**file)).param == f"messages[0].content[0].file.{param}"
+    assert _error_of(_file(**file)).param == f"messages[0].content[0].file.{param}"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_files_that_cannot_be_sent_are_refused_by_name(file: dict[str, str], par
     ],
 )
 def test_parts_without_a_counterpart_are_refused(part: dict[str, Any]) -> None:
-    assert (_refused(part).param or "").startswith("messages[0].content[0]")
+    assert (_error_of(part).param or "").startswith("messages[0].content[0]")
 
 
 def test_a_parts_marker_stays_with_it() -> None:

@@ -101,7 +101,7 @@ def test_claude_codes_attribution_line_goes_to_anthropic_alone():
     ]
 
 
-def thought(signature: str) -> dict[str, str]:
+def thinking_block(signature: str) -> dict[str, str]:
     return {"type": "thinking", "thinking": "Hm.", "signature": signature}
 
 
@@ -113,8 +113,8 @@ def conversation(*blocks: dict[str, str]) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("endpoint", ["messages", "messages/count_tokens"])
 def test_thinking_of_other_models_is_left_out_when_a_conversation_comes_to_claude(endpoint):
-    claudes, said = thought("EqQBCkYI"), {"type": "text", "text": "So."}
-    turns = conversation(thought(own_signature("Secret.")), claudes, said)
+    claudes, said = thinking_block("EqQBCkYI"), {"type": "text", "text": "So."}
+    turns = conversation(thinking_block(own_signature("Secret.")), claudes, said)
     asked = messages(orjson.dumps({"model": "claude", "messages": turns}), endpoint)
     prepared = AnthropicWire().request(asked, ROUTE)
 
@@ -123,7 +123,7 @@ def test_thinking_of_other_models_is_left_out_when_a_conversation_comes_to_claud
 
 
 def test_an_answer_that_was_nothing_but_another_models_thinking_is_left_out():
-    turns = conversation(thought(own_signature()), thought(own_signature()))
+    turns = conversation(thinking_block(own_signature()), thinking_block(own_signature()))
     asked = messages(orjson.dumps({"model": "claude", "messages": turns}))
     prepared = AnthropicWire().request(asked, ROUTE)
 
@@ -135,7 +135,7 @@ def test_an_answer_that_was_nothing_but_another_models_thinking_is_left_out():
     "turns",
     [
         conversation({"type": "text", "text": own_signature()}),
-        conversation(thought(f"E{own_signature()}")),
+        conversation(thinking_block(f"E{own_signature()}")),
         [{"role": "user", "content": own_signature()}],
         [own_signature()],
     ],

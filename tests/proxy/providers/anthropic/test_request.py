@@ -14,7 +14,7 @@ from tests.proxy.providers.anthropic.messages_bodies import (
     hello,
     route_with,
     tool_call,
-    translated,
+    translate,
 )
 
 _TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -95,7 +95,7 @@ def test_blocks_of_the_model_go_back_byte_for_byte() -> None:
 
 
 def test_a_route_without_a_name_of_its_own_keeps_the_callers() -> None:
-    assert translated(hello(), route_with(model=""))["model"] == "public"
+    assert translate(hello(), route_with(model=""))["model"] == "public"
 
 
 def test_a_schema_for_the_answer_is_sent_where_the_model_can_promise_it() -> None:
@@ -106,16 +106,16 @@ def test_a_schema_for_the_answer_is_sent_where_the_model_can_promise_it() -> Non
     assert orjson.dumps(schema) in said.body
     assert orjson.loads(said.body)["output_config"]["format"]["schema"] == schema
     with refusing(400) as caught:
-        translated(hello(response_format=form), route_with(frozenset()))
+        translate(hello(response_format=form), route_with(frozenset()))
     assert caught.value.param == "response_format"
 
 
 def test_any_json_is_asked_for_in_words_after_the_callers_own() -> None:
-    said = translated(hello(response_format={"type": "json_object"}))
+    said = translate(hello(response_format={"type": "json_object"}))
 
     assert said["system"][-1]["text"].startswith("Answer with one JSON object")
     assert "output_config" not in said
-    assert "system" not in translated(hello(response_format={"type": "text"}))
+    assert "system" not in translate(hello(response_format={"type": "text"}))
 
 
 def test_an_open_schema_is_closed_with_a_note() -> None:
@@ -134,12 +134,12 @@ def test_an_open_schema_is_closed_with_a_note() -> None:
 @pytest.mark.parametrize("form", [{"type": "xml"}, {"type": "json_schema"}])
 def test_a_form_that_is_none_is_refused(form: dict[str, Any]) -> None:
     with refusing(400):
-        translated(hello(response_format=form))
+        translate(hello(response_format=form))
 
 
 def test_effort_and_format_share_their_field() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
-    said = translated(
+    said = translate(
         hello(response_format=form, reasoning_effort="high", temperature=0.1),
         route_with(frozenset({"adaptive_thinking", "structured", "sampling"})),
     )
@@ -153,16 +153,16 @@ def test_more_markers_than_the_model_takes_are_thinned_and_all_keep_their_ttl() 
     hour = {"type": "ephemeral", "ttl": "1h"}
     part = {"type": "text", "text": "a", "cache_control": hour}
     body = hello(messages=[{"role": "user", "content": [part] * 6}])
-    marks = [block.get("cache_control") for block in blocks_of(translated(body))]
+    marks = [block.get("cache_control") for block in blocks_of(translate(body))]
 
     assert marks == [hour, None, None, hour, hour, hour]
-    automatic = translated(body | {"cache_control": {"type": "ephemeral"}})
+    automatic = translate(body | {"cache_control": {"type": "ephemeral"}})
     assert automatic["cache_control"] == {"type": "ephemeral"}
     assert sum("cache_control" in block for block in blocks_of(automatic)) == 3
 
 
 def test_fields_for_anthropic_alone_pass() -> None:
-    said = translated(
+    said = translate(
         hello(top_k=5, context_management={"edits": []}, thinking={"type": "disabled"})
     )
 
@@ -181,7 +181,7 @@ def test_a_name_is_dropped_with_a_note() -> None:
 
 def test_no_messages_is_refused() -> None:
     with refusing(400) as caught:
-        translated(hello(messages=[]))
+        translate(hello(messages=[]))
 
     assert caught.value.param == "messages"
 

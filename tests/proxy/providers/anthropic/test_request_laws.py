@@ -21,7 +21,7 @@ from tests.proxy.providers.anthropic.messages_bodies import (
     hello,
     route_with,
     tool_call,
-    translated,
+    translate,
 )
 
 _RECORDED = Path(__file__).resolve().parents[3] / "../shared/data/A"
@@ -151,7 +151,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from _paths(value[name], (*path, name))
 
 
-def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def _with_member(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     """The value with one member replaced; as it is where there is no such member any more."""
     if not path:
         return new
@@ -159,7 +159,7 @@ def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
         return value
     copy = value.copy()
     with suppress(KeyError, IndexError, TypeError):
-        copy[path[0]] = _changed(value[path[0]], path[1:], new)
+        copy[path[0]] = _with_member(value[path[0]], path[1:], new)
     return copy
 
 
@@ -185,7 +185,7 @@ def test_any_wrong_value_anywhere_is_either_said_or_refused_by_name(
 ) -> None:
     body = _RICH
     for path, new in changes:
-        body = _changed(body, path, new)
+        body = _with_member(body, path, new)
     outcome = _outcome(json.dumps(body).encode(), traits)
 
     assert isinstance(outcome, dict) or (outcome.param and outcome.message)
@@ -208,7 +208,7 @@ def test_recorded_conversations_extend_their_own_prefix() -> None:
         for number, message in enumerate(messages):
             if message["role"] != "assistant":
                 continue
-            said = translated({"model": "m", "messages": messages[:number], "tools": tools})
+            said = translate({"model": "m", "messages": messages[:number], "tools": tools})
             check(said)
             blocks = list(blocks_of(said))
 
@@ -226,7 +226,7 @@ def test_recorded_calls_of_an_agent_framework_can_be_said() -> None:
         loaded = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         for one in loaded["interactions"]:
             if "chat/completions" in one["request"]["uri"] and one["request"]["body"]:
-                check(translated(orjson.loads(one["request"]["body"])))
+                check(translate(orjson.loads(one["request"]["body"])))
                 said += 1
 
     assert said > 30

@@ -12,7 +12,7 @@ _OPEN: dict[str, Any] = {"type": "object"}
 _SHUT: dict[str, Any] = {"type": "object", "additionalProperties": False}
 
 
-def _closed(schema: object) -> tuple[bytes, list[str]]:
+def _close(schema: object) -> tuple[bytes, list[str]]:
     notes: list[str] = []
     return bytes(close_objects(Raw(orjson.dumps(schema)), notes)), notes
 
@@ -30,7 +30,7 @@ def _closed(schema: object) -> tuple[bytes, list[str]]:
     ],
 )
 def test_each_object_that_does_not_say_is_closed_with_a_note(given: Any, expected: Any) -> None:
-    found, notes = _closed(given)
+    found, notes = _close(given)
 
     assert orjson.loads(found) == expected
     assert notes == ["closed the objects of response_format: the model supports no others"]
@@ -48,7 +48,7 @@ def test_each_object_that_does_not_say_is_closed_with_a_note(given: Any, expecte
     ],
 )
 def test_a_schema_whose_objects_all_say_keeps_its_bytes(given: Any) -> None:
-    found, notes = _closed(given)
+    found, notes = _close(given)
 
     assert found == orjson.dumps(given)
     assert notes == []
@@ -62,5 +62,5 @@ def test_an_unreadable_schema_is_left_unmodified(raw: bytes) -> None:
 def test_a_closed_schema_is_the_same_each_time() -> None:
     schema = {"type": "object", "properties": {"z": _OPEN, "a": {"minimum": 1.0}}, "title": "é"}
 
-    assert _closed(schema)[0] == _closed(schema)[0]
-    assert list(orjson.loads(_closed(schema)[0])["properties"]) == ["z", "a"]
+    assert _close(schema)[0] == _close(schema)[0]
+    assert list(orjson.loads(_close(schema)[0])["properties"]) == ["z", "a"]

@@ -86,7 +86,7 @@ def _chunks(given: bytes) -> list[dict[str, Any]]:
     return [orjson.loads(one.data) for one in parse_events(given) if one.data != b"[DONE]"]
 
 
-def _joined(given: bytes) -> dict[str, Any]:
+def _message_of(given: bytes) -> dict[str, Any]:
     """The message a client puts together from the chunks."""
     message: dict[str, Any] = {"content": ""}
     for chunk in _chunks(given):
@@ -110,7 +110,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
     body = orjson.dumps({"id": "msg_1", "content": _BLOCKS, "stop_reason": "tool_use"})
     whole = orjson.loads(WholeAnswer(model="public", created=0).feed(body))
     choice = whole["choices"][0]
-    message = _joined(given)
+    message = _message_of(given)
 
     assert message["content"] == choice["message"]["content"]
     assert message["reasoning_content"] == choice["message"]["reasoning_content"]
@@ -129,7 +129,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
 @given(st.lists(st.sampled_from([*_BLOCKS, {"type": "compaction", "content": "c"}]), max_size=8))
 def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[str, Any]]) -> None:
     reader = _reader()
-    told = _joined(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
+    told = _message_of(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
     bare = [{name: one[name] for name in one if name != "index"} for one in told]
     whole = WholeAnswer(model="public", created=0).feed(orjson.dumps({"content": blocks}))
 
@@ -146,7 +146,7 @@ def test_the_official_client_puts_any_order_together(blocks: list[dict[str, Any]
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
     message = state.get_final_completion().choices[0].message.model_dump()
 
-    assert message.get("thinking_blocks") == _joined(given).get("thinking_blocks")
+    assert message.get("thinking_blocks") == _message_of(given).get("thinking_blocks")
 
 
 def test_every_chunk_is_one_the_official_client_reads() -> None:
@@ -191,7 +191,7 @@ def test_a_stream_that_counts_nothing_has_no_usage_chunk() -> None:
     assert [len(chunk["choices"]) for chunk in chunks] == [1, 1]
 
 
-def _cut(run: bytes, cuts: list[int]) -> list[bytes]:
+def _split_at(run: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(cut % (len(run) + 1) for cut in cuts), len(run)]
     return [run[a:b] for a, b in pairwise(edges)]
 
@@ -226,7 +226,7 @@ def test_any_chunking_gives_the_caller_the_same_bytes(
     run = b"".join([*said[:place], odd, *said[place:]]).replace(b"\n", newline)
     frames = EventFramer()
 
-    assert _outcome([frames.feed(chunk) for chunk in _cut(run, cuts)]) == _outcome([run])
+    assert _outcome([frames.feed(chunk) for chunk in _split_at(run, cuts)]) == _outcome([run])
 
 
 def test_a_ping_keeps_the_way_awake_and_says_nothing() -> None:
@@ -260,7 +260,7 @@ def test_a_block_may_begin_with_words() -> None:
 
 def test_a_call_told_whole_at_its_start_keeps_its_arguments() -> None:
     run = _event("content_block_start", content_block=_CALL) + _event("content_block_stop")
-    calls = _joined(_reader().feed(run))["tool_calls"]
+    calls = _message_of(_reader().feed(run))["tool_calls"]
 
     assert orjson.loads(calls[0]["args"]) == _CALL["input"]
 
@@ -325,7 +325,7 @@ def test_a_compaction_is_reported_whole_when_it_ends(block: dict[str, Any]) -> N
     reader = _reader()
     given = reader.feed(_stream([block, _TEXT], "compaction")) + reader.end()
 
-    assert _joined(given) == {"content": "hello", "thinking_blocks": [block]}
+    assert _message_of(given) == {"content": "hello", "thinking_blocks": [block]}
     assert _chunks(given)[-1]["choices"][0]["finish_reason"] == "stop"
 
 

@@ -32,7 +32,7 @@ def _function(name: str = "f", **more: object) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, **more}}
 
 
-def _sent(value: object) -> Any:
+def _as_json(value: object) -> Any:
     return orjson.loads(msgspec.json.encode(value))
 
 
@@ -70,7 +70,7 @@ def test_a_schema_is_sent_equal_and_in_its_own_order(schema: dict[str, Any]) -> 
 def test_a_schema_without_a_type_is_an_object(more: dict[str, Any], schema: dict[str, Any]) -> None:
     found = tools(_body(tools=[_function(**more)]), frozenset(), [])
 
-    assert _sent(found) == [{"name": "f", "input_schema": schema}]
+    assert _as_json(found) == [{"name": "f", "input_schema": schema}]
 
 
 def test_strict_is_sent_where_the_model_can_promise_it_else_noted() -> None:
@@ -87,7 +87,7 @@ def test_a_tools_marker_may_stand_inside_or_outside_its_function() -> None:
     mark: dict[str, Any] = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     body = _body(tools=[_function(**mark), _function() | mark])
 
-    assert all(_sent(tool)["cache_control"]["ttl"] == "1h" for tool in tools(body, _FORCED, []))
+    assert all(_as_json(tool)["cache_control"]["ttl"] == "1h" for tool in tools(body, _FORCED, []))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_tools_that_are_no_functions_are_refused(tool: dict[str, Any]) -> None:
     assert (caught.value.param or "").startswith("tools[0]")
 
 
-def _allowed(mode: str, *names: str) -> dict[str, Any]:
+def _allowed_tools(mode: str, *names: str) -> dict[str, Any]:
     return {
         "type": "allowed_tools",
         "allowed_tools": {"mode": mode, "tools": [_function(name) for name in names]},
@@ -121,9 +121,9 @@ def _allowed(mode: str, *names: str) -> dict[str, Any]:
         ("none", {"type": "none"}),
         ("required", {"type": "any"}),
         (_function("g"), {"type": "tool", "name": "g"}),
-        (_allowed("auto", "f", "g"), None),
-        (_allowed("required", "f", "g"), {"type": "any"}),
-        (_allowed("required", "g"), {"type": "tool", "name": "g"}),
+        (_allowed_tools("auto", "f", "g"), None),
+        (_allowed_tools("required", "f", "g"), {"type": "any"}),
+        (_allowed_tools("required", "g"), {"type": "tool", "name": "g"}),
     ],
 )
 def test_the_choice_of_tools_is_said(choice: object, expected: dict[str, str] | None) -> None:
@@ -153,7 +153,7 @@ def test_one_call_at_a_time_can_be_asked_for(choice: object, expected: dict[str,
         {"type": "custom", "custom": {"name": "c"}},
         {"type": "function"},
         {"type": "allowed_tools"},
-        _allowed("auto", "f"),
+        _allowed_tools("auto", "f"),
     ],
 )
 def test_choices_that_cannot_be_said_are_refused(choice: object) -> None:
@@ -243,8 +243,8 @@ def test_a_marker_inside_a_result_moves_to_its_block() -> None:
     inner = _result(content=[{"type": "text", "text": "a", "cache_control": mark}])
     outer = _result(content="a", cache_control=mark)
 
-    assert _sent(inner) == _sent(outer)
-    assert _sent(inner)["cache_control"] == mark
+    assert _as_json(inner) == _as_json(outer)
+    assert _as_json(inner)["cache_control"] == mark
     assert "cache_control" not in inner["content"][0]
 
 

@@ -284,13 +284,13 @@ def test_a_messages_marker_goes_to_its_last_block() -> None:
     assert "cache_control" in answered["content"][0]
 
 
-def _ended(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
+def _close(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
     notes: list[str] = []
     return close_turns([Turn("user"), turn], notes, prefill=prefill), notes
 
 
 def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_space() -> None:
-    found, notes = _ended(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
+    found, notes = _close(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
 
     assert found[-1].content == [{"type": "text", "text": "a"}]
     assert notes == []
@@ -305,14 +305,14 @@ def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_spac
     ],
 )
 def test_other_ends_get_a_user_turn(block: Any, *, prefill: bool) -> None:
-    found, notes = _ended(Turn("assistant", [block]), prefill=prefill)
+    found, notes = _close(Turn("assistant", [block]), prefill=prefill)
 
     assert found[-1].role == "user"
     assert len(notes) == 1
 
 
 def test_an_end_the_model_answers_is_left_alone() -> None:
-    found, notes = _ended(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
+    found, notes = _close(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
 
     assert found[-1].content == [{"type": "text", "text": "a "}]
     assert notes == []

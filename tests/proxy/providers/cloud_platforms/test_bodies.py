@@ -24,7 +24,7 @@ def said(body, betas="", form=FORM, always=None, taken=("a", "b")):
     return cloud_request(body, headers, form, always or {}, taken)
 
 
-def asked(**fields):
+def messages_request(**fields):
     turn = {"role": "user", "content": "Hi"}
     return orjson.dumps({"model": "m", "max_tokens": 9, "messages": [turn], **fields})
 
@@ -39,14 +39,14 @@ def test_all_but_the_model_is_the_callers_byte_for_byte():
 
 @pytest.mark.parametrize("field", ["service_tier", "speed", "diagnostics"])
 def test_fields_that_change_no_answer_are_left_out_with_a_note(field):
-    found = said(asked(**{field: "x"}))
+    found = said(messages_request(**{field: "x"}))
 
     assert field not in orjson.loads(found.body)
     assert found.notes == (f"left out {field}: Cloud does not take it",)
 
 
 def test_fields_that_say_nothing_are_left_out_without_a_note():
-    found = said(asked(service_tier=None, container=None))
+    found = said(messages_request(service_tier=None, container=None))
 
     assert "service_tier" not in orjson.loads(found.body)
     assert found.notes == ()
@@ -55,13 +55,13 @@ def test_fields_that_say_nothing_are_left_out_without_a_note():
 @pytest.mark.parametrize("field", ["container", "thread", "mcp_servers", "inference_geo"])
 def test_fields_that_would_change_an_answer_are_refused_by_name(field):
     with refusing(400, f"`{field}` works at Anthropic's own API alone") as caught:
-        said(asked(**{field: "x"}))
+        said(messages_request(**{field: "x"}))
 
     assert (caught.value.code, caught.value.param) == ("unsupported_parameter", field)
 
 
 def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
-    found = said(asked(), "a, c,b,a")
+    found = said(messages_request(), "a, c,b,a")
 
     assert orjson.loads(found.body)["anthropic_beta"] == ["a", "b"]
     assert found.headers == {"content-type": "application/json"}
@@ -69,7 +69,7 @@ def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
 
 
 def test_the_operators_betas_are_sent_whatever_they_are():
-    found = said(asked(), "o,a", always={"Anthropic-Beta": "o"})
+    found = said(messages_request(), "o,a", always={"Anthropic-Beta": "o"})
 
     assert orjson.loads(found.body)["anthropic_beta"] == ["o", "a"]
     assert found.notes == ()
@@ -77,8 +77,8 @@ def test_the_operators_betas_are_sent_whatever_they_are():
 
 def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
     form = CloudForm(title="Cloud", version=b'"v"', without=("model",))
-    found = said(asked(), "a,c", form)
-    every = said(asked(), "a,c", form, taken=None)
+    found = said(messages_request(), "a,c", form)
+    every = said(messages_request(), "a,c", form, taken=None)
 
     assert found.headers["anthropic-beta"] == "a"
     assert every.headers["anthropic-beta"] == "a,c"
@@ -86,7 +86,9 @@ def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
 
 
 def test_a_beta_goes_by_the_name_that_the_cloud_knows():
-    found = said(asked(), "advanced-tool-use-2025-11-20", taken=["tool-search-tool-2025-10-19"])
+    found = said(
+        messages_request(), "advanced-tool-use-2025-11-20", taken=["tool-search-tool-2025-10-19"]
+    )
 
     assert orjson.loads(found.body)["anthropic_beta"] == ["tool-search-tool-2025-10-19"]
 
@@ -110,7 +112,7 @@ def test_a_beta_goes_by_the_name_that_the_cloud_knows():
 )
 def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, written):
     turns = [{"role": "user", "content": "first"}, {"role": "user", "content": content}]
-    body = orjson.loads(said(asked(messages=turns, cache_control=MARK)).body)
+    body = orjson.loads(said(messages_request(messages=turns, cache_control=MARK)).body)
 
     assert "cache_control" not in body
     assert body["messages"] == [turns[0], {"role": "user", "content": written}]
@@ -127,7 +129,7 @@ def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, writ
 )
 def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
     turns = [{"role": "user", "content": content}]
-    found = said(asked(messages=turns, cache_control=MARK))
+    found = said(messages_request(messages=turns, cache_control=MARK))
 
     assert orjson.loads(found.body)["messages"] == turns
     assert found.notes[0].startswith("left out cache_control at the top")
@@ -136,7 +138,7 @@ def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
 def test_a_mark_at_the_top_is_left_out_beside_four_others():
     block = {"type": "text", "text": "a", "cache_control": MARK}
     turn = {"role": "user", "content": "So?"}
-    found = said(asked(system=[block] * 4, messages=[turn], cache_control=MARK))
+    found = said(messages_request(system=[block] * 4, messages=[turn], cache_control=MARK))
 
     assert orjson.loads(found.body)["messages"] == [turn]
     assert found.notes
@@ -145,7 +147,10 @@ def test_a_mark_at_the_top_is_left_out_beside_four_others():
 def test_a_mark_at_the_top_stays_where_the_cloud_takes_it():
     form = CloudForm(title="Cloud", version=b'"v"', without=())
 
-    assert orjson.loads(said(asked(cache_control=MARK), form=form).body)["cache_control"] == MARK
+    assert (
+        orjson.loads(said(messages_request(cache_control=MARK), form=form).body)["cache_control"]
+        == MARK
+    )
 
 
 ROUTE = Route(
@@ -154,7 +159,7 @@ ROUTE = Route(
 
 
 def test_the_model_is_the_routes_name_for_it_else_the_callers():
-    body = asked()
+    body = messages_request()
     one = call(body, "messages", fields=parse_request_fields(body))
     named = Route(name="up/m", upstream=ROUTE.upstream, model="theirs")
 

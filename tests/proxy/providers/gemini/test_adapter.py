@@ -22,7 +22,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def asked(endpoint: str, **fields: Any) -> Call:
+def gemini_call(endpoint: str, **fields: Any) -> Call:
     body = orjson.dumps({"model": "gemini-x", **BODIES.get(endpoint, {}), **fields})
     read = RequestFields(model="gemini-x", stream=fields.get("stream"))
     key = Key(id="k", team="t", team_name="T")
@@ -32,17 +32,17 @@ def asked(endpoint: str, **fields: Any) -> Call:
     )  # fmt: skip
 
 
-def sent(endpoint: str, **fields: Any) -> PreparedRequest:
-    return WIRE.request(asked(endpoint, **fields), gemini_route())
+def translate(endpoint: str, **fields: Any) -> PreparedRequest:
+    return WIRE.request(gemini_call(endpoint, **fields), gemini_route())
 
 
-def told(request: PreparedRequest, run: bytes) -> bytes:
+def read_answer(request: PreparedRequest, run: bytes) -> bytes:
     assert request.reader is not None
     return request.reader.feed(run) + request.reader.end()
 
 
 def test_the_model_is_in_the_path_and_the_key_in_googles_header() -> None:
-    whole, streamed = sent("chat/completions"), sent("chat/completions", stream=True)
+    whole, streamed = translate("chat/completions"), translate("chat/completions", stream=True)
 
     assert whole.path == "/models/gemini-3.8-flash:generateContent"
     assert streamed.path == "/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
@@ -51,14 +51,14 @@ def test_the_model_is_in_the_path_and_the_key_in_googles_header() -> None:
 
 
 def test_a_model_that_the_route_does_not_name_is_the_callers() -> None:
-    request = WIRE.request(asked("chat/completions"), gemini_route(model=""))
+    request = WIRE.request(gemini_call("chat/completions"), gemini_route(model=""))
 
     assert request.path == "/models/gemini-x:generateContent"
 
 
 @pytest.mark.parametrize("endpoint", [*BODIES])
 def test_every_api_is_said_alike(endpoint: str) -> None:
-    body = orjson.loads(sent(endpoint).body)
+    body = orjson.loads(translate(endpoint).body)
 
     assert body["contents"] == [{"role": "user", "parts": [{"text": "Hi"}]}]
 
@@ -74,7 +74,7 @@ def test_every_api_is_said_alike(endpoint: str) -> None:
 def test_answers_come_back_in_the_callers_api(endpoint: str, signs: bytes, *, stream: bool) -> None:
     pieces = answer({"text": "abc"}, finish="STOP", usage=USAGE)
     run = event_stream(pieces) if stream else orjson.dumps(pieces)
-    found = told(sent(endpoint, stream=stream), run)
+    found = read_answer(translate(endpoint, stream=stream), run)
 
     assert b"abc" in found
     assert signs in found
@@ -82,7 +82,7 @@ def test_answers_come_back_in_the_callers_api(endpoint: str, signs: bytes, *, st
 
 def test_a_refusal_of_a_responses_call_names_the_callers_field() -> None:
     with refusing(400) as caught:
-        sent("responses", include=["message.output_text.logprobs"])
+        translate("responses", include=["message.output_text.logprobs"])
 
     assert caught.value.param == "include"
 
@@ -90,7 +90,7 @@ def test_a_refusal_of_a_responses_call_names_the_callers_field() -> None:
 @pytest.mark.parametrize("endpoint", ["embeddings", "messages", "completions"])
 def test_other_calls_are_refused(endpoint: str) -> None:
     with refusing(400, "ask a model of another provider"):
-        sent(endpoint)
+        translate(endpoint)
 
 
 def test_usage_terms_and_failures_are_read() -> None:

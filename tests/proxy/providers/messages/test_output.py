@@ -23,7 +23,7 @@ def write(deltas: Iterable[Json], **fields: Any) -> tuple[MessageOutput, list[Js
     return output, [*events, *output.end()]
 
 
-def told(events: list[Json]) -> Told:
+def events_and_indexes(events: list[Json]) -> Told:
     return [(event["type"].removeprefix("content_block_"), event["index"]) for event in events]
 
 
@@ -46,7 +46,7 @@ def test_words_and_reasoning_are_blocks_of_their_own() -> None:
         thinking="shown",
     )
 
-    assert told(events) == [
+    assert events_and_indexes(events) == [
         ("start", 0), ("delta", 0), ("delta", 0), ("delta", 0), ("stop", 0),
         ("start", 1), ("delta", 1), ("delta", 1), ("stop", 1),
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_reasoning_that_nobody_asked_for_is_left_out() -> None:
 def test_reasoning_that_is_not_shown_travels_in_its_signature() -> None:
     output, events = write([{"reasoning_content": "Hm"}, {"content": "Yo"}], thinking="sealed")
 
-    assert told(events)[:3] == [("start", 0), ("delta", 0), ("stop", 0)]
+    assert events_and_indexes(events)[:3] == [("start", 0), ("delta", 0), ("stop", 0)]
     assert output.content()[0]["thinking"] == ""
 
 
@@ -98,7 +98,7 @@ def test_calls_come_one_after_the_other() -> None:
         ]
     )
 
-    assert told(events) == [
+    assert events_and_indexes(events) == [
         ("start", 0), ("delta", 0), ("delta", 0), ("stop", 0),
         ("start", 1), ("delta", 1), ("stop", 1),
     ]  # fmt: skip
@@ -116,7 +116,9 @@ def test_a_call_waits_until_the_one_before_it_is_complete() -> None:
         ]
     )
 
-    assert [place for _, place in told(events)] == sorted(place for _, place in told(events))
+    assert [place for _, place in events_and_indexes(events)] == sorted(
+        place for _, place in events_and_indexes(events)
+    )
     assert inputs(output) == ['{"x":1}', '{"y":2}', "{}"]
 
 

@@ -146,7 +146,7 @@ def _normal(body: Json) -> list[tuple[str, Any]]:
     return told
 
 
-def _told(chat: Json) -> list[tuple[str, Any]]:
+def _parts_of_chat(chat: Json) -> list[tuple[str, Any]]:
     """The same, as it stands in a chat body."""
     told: list[tuple[str, Any]] = []
     for message in chat["messages"]:
@@ -191,7 +191,7 @@ def test_a_call_to_another_model_says_all_that_chat_can_and_names_the_rest(body:
             if block.get("source", {}).get("url") != "https://x.test/a.pdf"
         ] or [{"type": "text", "text": "?"}]
     found = chat_request(orjson.dumps(body), ChatTarget())
-    said_to_model = _told(orjson.loads(found.body))
+    said_to_model = _parts_of_chat(orjson.loads(found.body))
 
     wanted = [pair for pair in _normal(body) if pair[0] != "text"]
     assert [pair for pair in said_to_model if pair[0] != "text"] == wanted
@@ -244,7 +244,7 @@ def messages(draw: st.DrawFn) -> Json:
     }  # fmt: skip
 
 
-def _expected(message: Json) -> Json:
+def _expected_message(message: Json) -> Json:
     usage = dict(message["usage"])
     if written := usage["cache_creation_input_tokens"]:
         usage["cache_creation"] = {
@@ -261,7 +261,7 @@ def test_an_answer_of_claude_by_chat_and_back_is_the_same_answer(message: Json) 
     inner = WholeAnswer(model="gpt-x", created=1)
     reader = messages_reader(inner, settings(thinking="shown"), streamed=False)
 
-    assert orjson.loads(reader.feed(orjson.dumps(message))) == _expected(message)
+    assert orjson.loads(reader.feed(orjson.dumps(message))) == _expected_message(message)
 
 
 def _stream(message: Json) -> bytes:
@@ -295,7 +295,7 @@ def _stream(message: Json) -> bytes:
     )
 
 
-def _gathered(run: bytes) -> Json:
+def _message_of_stream(run: bytes) -> Json:
     """The message that a stream tells."""
     message: Json = {}
     partial = ""
@@ -326,7 +326,9 @@ def test_a_stream_of_claude_by_chat_and_back_tells_the_same_message(message: Jso
     inner = AnswerStream(model="gpt-x", created=1, wants_usage=True)
     reader = messages_reader(inner, settings(thinking="shown"), streamed=True)
 
-    assert _gathered(reader.feed(_stream(message)) + reader.end()) == _expected(message)
+    assert _message_of_stream(reader.feed(_stream(message)) + reader.end()) == _expected_message(
+        message
+    )
 
 
 @pytest.mark.parametrize("name", ["call_Ab1", "functions.Bash:0", "chatcmpl-tool-" + "0" * 32, "0"])

@@ -67,11 +67,11 @@ class Gateway:
         chat = orjson.loads(found.body)
         self.asked.append(chat)
         if not chat.get("stream"):
-            return httpx2.Response(200, content=b"".join(self._answered(found, streamed=False)))
+            return httpx2.Response(200, content=b"".join(self._pieces(found, streamed=False)))
         kind = {"content-type": "text/event-stream"}
-        return httpx2.Response(200, content=self._answered(found, streamed=True), headers=kind)
+        return httpx2.Response(200, content=self._pieces(found, streamed=True), headers=kind)
 
-    def _answered(self, found: ChatRequest, *, streamed: bool) -> Iterator[bytes]:
+    def _pieces(self, found: ChatRequest, *, streamed: bool) -> Iterator[bytes]:
         reader, frames = self._reader(found, streamed=streamed), EventFramer()
         if not streamed:
             yield reader.feed(self._answer)

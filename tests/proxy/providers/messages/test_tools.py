@@ -22,7 +22,7 @@ MARK = {"type": "ephemeral"}
 LONG = "mcp__server__" + "a" * 60
 
 
-def _called(*blocks: Json) -> list[Json]:
+def _tool_calls(*blocks: Json) -> list[Json]:
     body, _ = chat_body_and_notes(
         user("Hi"), assistant(*blocks), user(*(result(b["id"]) for b in blocks))
     )
@@ -173,4 +173,4 @@ def test_a_call_that_is_incomplete_is_refused_with_its_place(block: Json, param:
 
 
 def test_a_call_without_input_has_empty_arguments() -> None:
-    assert _called(calls("t1", input=None))[0]["function"]["arguments"] == "{}"
+    assert _tool_calls(calls("t1", input=None))[0]["function"]["arguments"] == "{}"

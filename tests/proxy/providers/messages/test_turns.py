@@ -33,7 +33,7 @@ def system(words: str) -> Json:
     return {"role": "system", "content": words}
 
 
-def called(*names: str) -> list[Json]:
+def tool_calls(*names: str) -> list[Json]:
     function = {"name": "weather", "arguments": '{"city":"Bern"}'}
     return [{"id": name, "type": "function", "function": function} for name in names]
 
@@ -89,7 +89,7 @@ def test_results_come_right_behind_their_calls_and_words_after_them() -> None:
     )
 
     assert found[1:] == [
-        {"role": "assistant", "content": "I look.", "tool_calls": called("t1", "t2")},
+        {"role": "assistant", "content": "I look.", "tool_calls": tool_calls("t1", "t2")},
         tool("t2", "rain\n\nwind"),
         tool("t1"),
         user("Well?"),
@@ -113,7 +113,7 @@ def test_calls_of_neighbouring_messages_are_one_turn() -> None:
     )
 
     assert found[1]["content"] == "I look."
-    assert found[1]["tool_calls"] == called("t1")
+    assert found[1]["tool_calls"] == tool_calls("t1")
 
 
 def test_images_of_a_result_follow_in_a_users_message() -> None:

@@ -26,19 +26,19 @@ def message(role: str, content: object, **more: object) -> dict[str, object]:
     return {"role": role, "content": content, **more}
 
 
-def sent(regime: str, **body: Any) -> tuple[Any, tuple[str, ...]]:
+def translate(regime: str, **body: Any) -> tuple[Any, tuple[str, ...]]:
     found = translate_marks(orjson.dumps(body), regime)
     return orjson.loads(found.body), found.notes
 
 
 def content(regime: str, content: object, role: str = "user", **more: object) -> Any:
-    body, _ = sent(regime, messages=[message(role, content, **more)])
+    body, _ = translate(regime, messages=[message(role, content, **more)])
     return body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize("mark", [MARK, HOUR])
 def test_to_openai_a_marker_is_a_breakpoint_that_costs_no_more(mark: object):
-    body, notes = sent(OPENAI, messages=[message("system", [said("a", cache_control=mark)])])
+    body, notes = translate(OPENAI, messages=[message("system", [said("a", cache_control=mark)])])
 
     assert body["messages"][0]["content"] == [said("a", prompt_cache_breakpoint=POINT)]
     assert notes == ("said 1 cache markers as breakpoints, stored for 30 minutes",)
@@ -50,7 +50,7 @@ def test_openais_own_breakpoints_keep_their_lifetime():
     raw = orjson.dumps({"messages": [message("user", own)], "prompt_cache_options": POINT})
 
     assert translate_marks(raw, OPENAI).body is raw
-    assert sent(OPENAI, messages=[message("user", both)]) == (
+    assert translate(OPENAI, messages=[message("user", both)]) == (
         {"messages": [message("user", own)]},
         (),
     )
@@ -65,14 +65,14 @@ def test_openais_own_breakpoints_keep_their_lifetime():
     ],
 )
 def test_a_messages_own_marker_goes_on_its_last_part(before: object, after: object):
-    body, _ = sent(OPENAI, messages=[message("user", before, cache_control=MARK)])
+    body, _ = translate(OPENAI, messages=[message("user", before, cache_control=MARK)])
 
     assert body == {"messages": [message("user", after)]}
 
 
 @pytest.mark.parametrize("before", [None, [], [7], [{"type": "refusal", "refusal": "no"}], 7])
 def test_where_no_breakpoint_can_stand_the_marker_is_taken_off(before: object):
-    body, notes = sent(OPENAI, messages=[message("user", before, cache_control=MARK)])
+    body, notes = translate(OPENAI, messages=[message("user", before, cache_control=MARK)])
 
     assert body == {"messages": [message("user", before)]}
     assert notes == ("dropped 1 cache markers: this model takes none there",)
@@ -83,7 +83,7 @@ def test_to_openai_nothing_of_the_assistant_and_no_tool_is_marked():
     inner = {"name": "f", "parameters": {"cache_control": {}}}
     tool = {"type": "function", "function": inner}
     marked = {"type": "function", "function": inner | {"cache_control": MARK}}
-    body, notes = sent(
+    body, notes = translate(
         OPENAI,
         tools=[tool | {"cache_control": MARK}, marked, tool],
         messages=[
@@ -99,13 +99,13 @@ def test_to_openai_nothing_of_the_assistant_and_no_tool_is_marked():
 
 
 def test_the_marker_of_the_whole_body_is_what_openai_does_by_itself():
-    assert sent(OPENAI, cache_control=MARK, messages=[]) == ({"messages": []}, ())
+    assert translate(OPENAI, cache_control=MARK, messages=[]) == ({"messages": []}, ())
 
 
 def test_a_responses_call_is_understood_too():
     text = {"type": "input_text", "text": "a"}
     output = {"type": "function_call_output", "call_id": "c", "output": [text]}
-    body, _ = sent(
+    body, _ = translate(
         OPENAI,
         input=[
             message("user", [text | {"cache_control": MARK}]),
@@ -126,7 +126,7 @@ def test_a_responses_call_is_understood_too():
 
 @pytest.mark.parametrize("regime", WITHOUT)
 def test_where_there_are_no_markers_all_are_taken_off(regime: str):
-    body, notes = sent(
+    body, notes = translate(
         regime,
         messages=[
             message("system", [said("a", prompt_cache_breakpoint=LONG)], cache_control=None),

@@ -80,7 +80,7 @@ WHOLE = orjson.dumps(
 )
 
 
-def streamed(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
+def read_stream(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
     reader = responses_reader(UnchangedReader(last), body, streamed=True, created=1.0)
     return b"".join([reader.feed(piece) for piece in pieces]) + reader.end()
 

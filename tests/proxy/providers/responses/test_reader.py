@@ -19,8 +19,8 @@ from tests.proxy.providers.responses.read_streams import (
     UnchangedReader,
     chunk,
     part,
+    read_stream,
     sse,
-    streamed,
     whole,
 )
 
@@ -39,7 +39,7 @@ def said(answer: bytes) -> list[dict[str, Any]]:
 
 
 def test_a_stream_of_chunks_is_the_events_of_a_response_in_order() -> None:
-    kinds = [event["type"].removeprefix("response.") for event in said(streamed(*STREAM))]
+    kinds = [event["type"].removeprefix("response.") for event in said(read_stream(*STREAM))]
 
     assert kinds == [
         "created",
@@ -72,7 +72,7 @@ def test_a_stream_of_chunks_is_the_events_of_a_response_in_order() -> None:
 
 
 def test_a_stream_ends_in_what_the_whole_answer_is() -> None:
-    last = said(streamed(*STREAM))[-1]["response"]
+    last = said(read_stream(*STREAM))[-1]["response"]
 
     assert last == orjson.loads(whole(WHOLE))
 
@@ -93,7 +93,7 @@ def test_the_whole_answer_is_what_the_sdk_calls_a_response() -> None:
 
 def test_an_answer_may_come_only_at_the_end() -> None:
     assert whole(last=WHOLE) == whole(WHOLE)
-    assert streamed(*STREAM[:-2], last=STREAM[-2] + DONE) == streamed(*STREAM)
+    assert read_stream(*STREAM[:-2], last=STREAM[-2] + DONE) == read_stream(*STREAM)
 
 
 @given(st.sets(st.integers(1, len(STREAM) - 1)))
@@ -101,7 +101,7 @@ def test_any_runs_of_the_same_chunks_give_the_same_bytes(cuts: set[int]) -> None
     places = [0, *sorted(cuts), len(STREAM)]
     runs = [b"".join(STREAM[a:b]) for a, b in pairwise(places)]
 
-    assert streamed(*runs) == streamed(*STREAM)
+    assert read_stream(*runs) == read_stream(*STREAM)
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_deltas_add_up_to_the_final_items(kinds: list[str], data: st.DataObject)
         else chunk(**{kind: data.draw(text)})
         for kind in kinds
     ]
-    found = said(streamed(*chunks, chunk(finish="stop"), DONE))
+    found = said(read_stream(*chunks, chunk(finish="stop"), DONE))
     deltas: dict[str, str] = {}
     for event in found:
         if event["type"].endswith(".delta"):
@@ -148,14 +148,14 @@ def _text(item: dict[str, Any]) -> str:
 def test_a_broken_stream_ends_with_an_error_and_a_failed_response(
     pieces: list[bytes], code: str
 ) -> None:
-    found = said(streamed(*pieces))
+    found = said(read_stream(*pieces))
 
     assert [event["type"] for event in found[-2:]] == ["error", "response.failed"]
     assert (found[0]["type"], found[-2]["code"]) == ("response.created", code)
 
 
 def test_a_stream_that_only_forgot_its_last_line_is_complete() -> None:
-    assert said(streamed(chunk(content="Hi", finish="stop")))[-1]["type"] == "response.completed"
+    assert said(read_stream(chunk(content="Hi", finish="stop")))[-1]["type"] == "response.completed"
 
 
 @pytest.mark.parametrize("answer", [b"{oh", b"5", b"{}", b'{"choices":[]}', b'{"error":{}}'])
@@ -193,6 +193,6 @@ CHUNKS = st.recursive(
 @pytest.mark.slow
 @given(st.lists(CHUNKS, max_size=4))
 def test_any_json_upstream_still_makes_a_whole_stream(chunks: list[Any]) -> None:
-    found = said(streamed(*map(sse, chunks)))
+    found = said(read_stream(*map(sse, chunks)))
 
     assert found[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")

@@ -20,8 +20,8 @@ from tests.proxy.providers.responses.read_streams import (
     STREAM,
     WHOLE,
     chunk,
+    read_stream,
     sse,
-    streamed,
     whole,
 )
 
@@ -42,7 +42,7 @@ def client(answer: Callable[[bytes], bytes], kind: str) -> openai.OpenAI:
 def streaming(pieces: Iterable[bytes]) -> openai.OpenAI:
     def answer(body: bytes) -> bytes:
         chat_body(body)
-        return streamed(*pieces, body=body)
+        return read_stream(*pieces, body=body)
 
     return client(answer, "text/event-stream")
 

@@ -28,7 +28,7 @@ def kinds(events: Iterable[Event]) -> list[str]:
     return [event["type"].removeprefix("response.") for event in events]
 
 
-def ended(one: ResponseStream) -> Response:
+def final_response(one: ResponseStream) -> Response:
     return Response.model_validate(one.response)
 
 
@@ -41,7 +41,7 @@ def test_the_first_chunk_begins_the_response_and_no_other_does() -> None:
     ]
     assert kinds(one.take(read(id="chatcmpl-1", choices=[says("")]))) == []
     assert kinds(one.end()) == ["completed"]
-    assert (ended(one).id, ended(one).model) == ("resp_1", "m")
+    assert (final_response(one).id, final_response(one).model) == ("resp_1", "m")
 
 
 def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
@@ -49,7 +49,7 @@ def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
     list(one.take(read()))
     list(one.end())
 
-    assert ended(one).model == "asked"
+    assert final_response(one).model == "asked"
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,11 @@ def test_the_finish_reason_decides_the_status(
 
     assert one.is_finished is (finish is not None)
     assert kinds(one.end())[-1] == kind
-    details = ended(one).incomplete_details
+    details = final_response(one).incomplete_details
     assert (details.reason if details else None) == reason
-    assert [output.status for output in ended(one).output if output.type == "message"] == [item]
+    assert [output.status for output in final_response(one).output if output.type == "message"] == [
+        item
+    ]
 
 
 def test_the_last_usage_and_tier_count() -> None:
@@ -82,9 +84,9 @@ def test_the_last_usage_and_tier_count() -> None:
     list(one.take(read(choices=[], usage=None, service_tier="default")))
     list(one.end())
 
-    assert ended(one).usage is not None
-    assert ended(one).usage.total_tokens == 7  # type: ignore[union-attr]  # said above
-    assert ended(one).service_tier == "default"
+    assert final_response(one).usage is not None
+    assert final_response(one).usage.total_tokens == 7  # type: ignore[union-attr]  # said above
+    assert final_response(one).service_tier == "default"
 
 
 def test_usage_that_was_not_said_is_unknown() -> None:
@@ -92,7 +94,7 @@ def test_usage_that_was_not_said_is_unknown() -> None:
     list(one.take(read(choices=[says("Hi", "stop")])))
     list(one.end())
 
-    assert ended(one).usage is None
+    assert final_response(one).usage is None
 
 
 def test_only_the_first_of_several_answers_counts() -> None:
@@ -102,7 +104,7 @@ def test_only_the_first_of_several_answers_counts() -> None:
     assert one.answered is False
     list(one.take(read(choices=[says("Hi", "stop"), {"index": 0}])))
     list(one.end())
-    assert (one.answered, ended(one).output_text) == (True, "Hi")
+    assert (one.answered, final_response(one).output_text) == (True, "Hi")
 
 
 def test_a_whole_completion_is_one_chunk() -> None:
@@ -113,7 +115,7 @@ def test_a_whole_completion_is_one_chunk() -> None:
     list(one.take(read(choices=[choice])))
     list(one.end())
 
-    said, call = ended(one).output
+    said, call = final_response(one).output
     assert said.type == "message"
     assert said.content[0].type == "output_text"
     assert [token.token for token in said.content[0].logprobs or ()] == ["Hi"]
@@ -135,7 +137,7 @@ def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, messa
     list(one.take(read(choices=[says("Hi")])))
 
     assert kinds(one.take(read(error=error))) == ["error", "failed"]
-    failed = ended(one)
+    failed = final_response(one)
     assert failed.error is not None
     assert (failed.status, failed.error.code, failed.error.message) == ("failed", code, message)
     assert failed.output_text == "Hi"
