@@ -17,7 +17,7 @@ OK = [head(200, "content-length: 2"), b"ok"]
 MESSAGE = HttpMessage(b'{"a":1}', {"content-type": "application/json"})
 
 
-def sent(*answers, deadline=5.0, times=1):
+def post_to(*answers, deadline=5.0, times=1):
     """The server after a post, and why it was not taken."""
 
     async def run() -> tuple[Server, DeliveryFailure | None]:
@@ -31,7 +31,7 @@ def sent(*answers, deadline=5.0, times=1):
 
 
 def test_a_message_is_posted_as_it_is():
-    server, why = sent(OK)
+    server, why = post_to(OK)
     (got,) = server.got
 
     assert why is None
@@ -46,7 +46,7 @@ def test_a_message_is_posted_as_it_is():
     [(400, True), (413, True), (422, True), (401, False), (404, False), (429, False), (500, False)],
 )
 def test_a_refusal_is_told_from_a_sink_at_fault(status, is_refused):
-    _, why = sent([head(status, "content-length: 0")])
+    _, why = post_to([head(status, "content-length: 0")])
 
     assert why is not None
     assert (why.reason, why.is_refused) == (f"it answered {status}", is_refused)
@@ -56,21 +56,21 @@ def test_a_refusal_is_told_from_a_sink_at_fault(status, is_refused):
     ("said", "seconds"), [("30", 30.0), ("Wed, 21 Oct 2026", None), ("9" * 9, None), ("-1", None)]
 )
 def test_a_sink_may_say_when_to_come_back(said, seconds):
-    _, why = sent([head(429, "content-length: 0", f"retry-after: {said}")])
+    _, why = post_to([head(429, "content-length: 0", f"retry-after: {said}")])
 
     assert why is not None
     assert why.retry_after == seconds
 
 
 def test_a_refusals_beginning_is_told_to_whoever_tests_and_not_in_its_words():
-    _, why = sent([head(403, "content-length: 12"), b"token\n is old"[:12]])
+    _, why = post_to([head(403, "content-length: 12"), b"token\n is old"[:12]])
 
     assert why is not None
     assert (why.reason, why.detail) == ("it answered 403", "token is ol")
 
 
 def test_a_refusal_without_end_is_read_for_its_beginning_alone():
-    server, why = sent([head(500), b"busy " * 10_000, WAIT])
+    server, why = post_to([head(500), b"busy " * 10_000, WAIT])
 
     assert why is not None
     assert why.detail.startswith("busy busy")
@@ -79,13 +79,13 @@ def test_a_refusal_without_end_is_read_for_its_beginning_alone():
 
 
 def test_a_refusal_whose_words_never_come_is_told_by_its_status():
-    _, why = sent([head(500, "content-length: 9"), WAIT], deadline=0.5)
+    _, why = post_to([head(500, "content-length: 9"), WAIT], deadline=0.5)
 
     assert (why.reason, why.detail) == ("it answered 500", "")
 
 
 def test_a_compressed_refusal_is_told_by_its_status():
-    _, why = sent([head(500, "content-encoding: gzip", "content-length: 3"), b"\x1f\x8b\x08"])
+    _, why = post_to([head(500, "content-encoding: gzip", "content-length: 3"), b"\x1f\x8b\x08"])
 
     assert (why.reason, why.detail) == ("it answered 500", "")
 
@@ -122,27 +122,27 @@ def test_a_secret_that_is_cut_off_is_not_told_by_its_beginning():
 
 
 def test_a_redirect_is_not_followed():
-    server, why = sent([head(307, "location: /elsewhere", "content-length: 0")])
+    server, why = post_to([head(307, "location: /elsewhere", "content-length: 0")])
 
     assert "redirects are not followed" in why.reason
     assert len(server.got) == 1
 
 
 def test_a_sink_that_says_nothing_is_waited_for_no_longer_than_the_deadline():
-    _, why = sent([WAIT], deadline=0.1)
+    _, why = post_to([WAIT], deadline=0.1)
 
     assert why.reason == "it did not answer within 0.1 s"
 
 
 def test_a_sink_that_answers_without_end_is_not_listened_to():
-    server, why = sent([head(200), b"x" * 100_000, WAIT])
+    server, why = post_to([head(200), b"x" * 100_000, WAIT])
 
     assert why is None
     assert server.hung_up.is_set()
 
 
 def test_a_sink_that_hangs_up_or_is_not_there_has_not_taken_it():
-    _, hung_up = sent([CLOSE])
+    _, hung_up = post_to([CLOSE])
 
     async def nobody() -> DeliveryFailure | None:
         async with HttpSender() as post:
@@ -167,8 +167,8 @@ def test_a_notice_goes_to_its_service():
 
 def test_no_address_is_logged(caplog):
     caplog.set_level(logging.DEBUG)
-    sent(OK)
-    sent([CLOSE])
+    post_to(OK)
+    post_to([CLOSE])
 
     assert "xyzzy" not in caplog.text
 

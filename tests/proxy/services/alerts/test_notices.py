@@ -20,7 +20,7 @@ TARGETS = {
 }
 
 
-def sent(*answers, deadline=5.0, path="xyzzy?k=xyzzy"):
+def send_notice(*answers, deadline=5.0, path="xyzzy?k=xyzzy"):
     """The server after a notice, and why it was not taken."""
 
     async def run() -> tuple[Server, str]:
@@ -35,7 +35,7 @@ def sent(*answers, deadline=5.0, path="xyzzy?k=xyzzy"):
 
 
 def test_a_notice_is_sent_with_its_title_lines_and_kind():
-    server, why = sent(OK)
+    server, why = send_notice(OK)
 
     assert why == ""
     (got,) = server.got
@@ -50,11 +50,11 @@ def test_a_notice_is_sent_with_its_title_lines_and_kind():
 
 @pytest.mark.parametrize("answer", [[head(500, "content-length: 0")], [CLOSE]])
 def test_a_service_that_fails_has_not_taken_it(answer):
-    assert sent(answer)[1] == "the service did not take it"
+    assert send_notice(answer)[1] == "the service did not take it"
 
 
 def test_a_service_that_hangs_is_waited_for_no_longer_than_the_deadline():
-    assert sent([WAIT], deadline=0.2)[1] == "it did not answer within 0.2 s"
+    assert send_notice([WAIT], deadline=0.2)[1] == "it did not answer within 0.2 s"
 
 
 def test_a_sink_that_hangs_gets_no_second_thread():
@@ -75,9 +75,9 @@ def test_a_sink_that_hangs_gets_no_second_thread():
 
 def test_nothing_of_a_url_is_logged(caplog):
     caplog.set_level(logging.DEBUG)
-    sent(OK)
-    sent([CLOSE])
-    sent([head(500, "content-length: 0")])
+    send_notice(OK)
+    send_notice([CLOSE])
+    send_notice([head(500, "content-length: 0")])
     why_not("json://xyzzy:xyzzy@")
 
     assert "xyzzy" not in caplog.text

@@ -10,14 +10,14 @@ from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, POISON, an_alert
 
 
-def told(*alerts):
+def message_body(*alerts):
     sent = message(Notification(group=AlertGroup(alerts), id="e1", at=NOW))
     assert sent.headers == {"content-type": "application/json"}
     return json.loads(sent.body)
 
 
 def texts(*alerts):
-    return [block["text"]["text"] for block in told(*alerts)["blocks"]]
+    return [block["text"]["text"] for block in message_body(*alerts)["blocks"]]
 
 
 def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
@@ -32,7 +32,7 @@ def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
         "done: 12 % of chat moved to small since 14:02",
         "to do: Pin it",
     ]
-    assert told(an_alert())["text"] == "Page: chat-ttft burns its error budget"
+    assert message_body(an_alert())["text"] == "Page: chat-ttft burns its error budget"
 
 
 def test_an_ended_alert_shows_duration_cost_and_action_in_slack():
@@ -55,7 +55,9 @@ def test_many_alerts_are_one_message_of_bounded_size():
 
 
 def test_names_make_no_mentions_links_or_lines():
-    body = told(an_alert(POISON, title=POISON, facts=((POISON, POISON),) * 16, action=POISON))
+    body = message_body(
+        an_alert(POISON, title=POISON, facts=((POISON, POISON),) * 16, action=POISON)
+    )
     said = [body["text"], *(block["text"]["text"] for block in body["blocks"])]
 
     for text in said:
@@ -80,7 +82,7 @@ def test_escaped_text_reads_as_it_was_written(text):
 
 
 def test_an_entity_is_never_cut():
-    body = told(an_alert(title="&" * 200, facts=(("&" * 40, "&" * 160),) * 16))
+    body = message_body(an_alert(title="&" * 200, facts=(("&" * 40, "&" * 160),) * 16))
 
     for block in body["blocks"]:
         assert block["text"]["text"].replace("&amp;", "").count("&") == 0

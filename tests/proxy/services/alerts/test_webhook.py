@@ -15,12 +15,12 @@ from slo.alerting import AlertGroup
 from tests.fakes.alerts import NOW, POISON, SECRET, an_alert
 
 
-def told(*alerts):
+def event_of(*alerts):
     return cloud_event(Notification(group=AlertGroup(alerts), id="e1", at=NOW + 0.5, secret=SECRET))
 
 
 def test_a_webhook_gets_a_cloud_event_of_all_alerts():
-    sent = told(an_alert(), an_alert("b"))
+    sent = event_of(an_alert(), an_alert("b"))
     body = json.loads(sent.body)
 
     assert sent.headers["content-type"] == "application/cloudevents+json"
@@ -49,7 +49,9 @@ def test_a_webhook_gets_a_cloud_event_of_all_alerts():
 
 
 def test_an_ended_alert_shows_duration_and_cost_in_the_webhook():
-    body = json.loads(told(resolve_alert(an_alert(), NOW + 90.5, cost_nanos=1_200_000_000)).body)
+    body = json.loads(
+        event_of(resolve_alert(an_alert(), NOW + 90.5, cost_nanos=1_200_000_000)).body
+    )
     (alert,) = body["data"]["alerts"]
 
     assert body["type"] == "thriftgate.alerts.resolved"
@@ -58,7 +60,7 @@ def test_an_ended_alert_shows_duration_and_cost_in_the_webhook():
 
 
 def test_the_signature_is_of_the_timestamp_and_the_body():
-    sent = told(an_alert(POISON))
+    sent = event_of(an_alert(POISON))
     at = sent.headers["x-thriftgate-timestamp"]
     mac = hmac.new(SECRET.encode(), f"{at}.".encode() + sent.body, "sha256").hexdigest()
 

@@ -30,16 +30,16 @@ class Booked:
     ) -> dict[str, Spending]:
         self.asked["rollups", scope] += 1
         self.cut[start] = ended_before
-        return self._booked(start, end)
+        return self._spending(start, end)
 
     def from_receipts(
         self, scope: str, start: float, end: float, ended_before: float | None = None
     ) -> NamedSpendings:
         self.asked["receipts", scope] += 1
         self.cut[start] = ended_before
-        return NamedSpendings(self._booked(start, end), self.is_whole)
+        return NamedSpendings(self._spending(start, end), self.is_whole)
 
-    def _booked(self, start: float, end: float) -> dict[str, Spending]:
+    def _spending(self, start: float, end: float) -> dict[str, Spending]:
         self.days.update(range(int(start), int(min(end, NOW)), DAY))
         hours = int(min(end, NOW) - start) // 3600 + self.late
         return {f"n{n}": Spending(hours, 2 * hours, 3 * hours) for n in range(self.users)}
@@ -59,13 +59,13 @@ def budget(**fields: object) -> Budget:
 
 
 @pytest.fixture
-def booked() -> Booked:
+def spendings() -> Booked:
     return Booked()
 
 
 @pytest.fixture
-def accounts(booked: Booked) -> LedgerAccounts:
-    return LedgerAccounts(booked)  # type: ignore[arg-type]
+def accounts(spendings: Booked) -> LedgerAccounts:
+    return LedgerAccounts(spendings)  # type: ignore[arg-type]
 
 
 HOURS = int(NOW - MIDNIGHT) // 3600
@@ -82,10 +82,10 @@ HOURS = int(NOW - MIDNIGHT) // 3600
         ({"scope": "user"}, "receipts"),
     ],
 )
-def test_rollups_are_asked_where_they_know_and_else_receipts(booked, accounts, fields, source):
+def test_rollups_are_asked_where_they_know_and_else_receipts(spendings, accounts, fields, source):
     accounts.account(budget(**fields), NOW)
 
-    assert {who for who, _ in booked.asked} == {source}
+    assert {who for who, _ in spendings.asked} == {source}
 
 
 @pytest.mark.parametrize(
@@ -97,56 +97,56 @@ def test_the_amount_is_in_the_budget_s_unit(accounts, unit, amount):
 
 
 def test_of_one_name_only_its_own_is_reported_and_of_every_name_that_of_nobody_is_not(
-    booked, accounts
+    spendings, accounts
 ):
-    booked.users = 3
+    spendings.users = 3
     assert accounts.account(budget(of="n1"), NOW).by == {"n1": HOURS}
     assert len(accounts.account(budget(), NOW).by) == 3
-    booked.from_rollups = lambda *_: {"": Spending(1, 1), "a": Spending(2, 2)}
+    spendings.from_rollups = lambda *_: {"": Spending(1, 1), "a": Spending(2, 2)}
     assert accounts.account(budget(scope="feature"), NOW).by == {"a": 2}
     assert accounts.account(budget(scope="feature", of=""), NOW).by == {"": 1}
 
 
-def test_budgets_that_are_asked_about_together_share_what_is_read(booked, accounts):
+def test_budgets_that_are_asked_about_together_share_what_is_read(spendings, accounts):
     for of in ("a", "b", "*"):
         for unit in (BudgetUnit.USD, BudgetUnit.TOKENS):
             accounts.account(budget(of=of, unit=unit), NOW)
-    assert booked.asked == {("rollups", "team"): 1}
+    assert spendings.asked == {("rollups", "team"): 1}
 
     accounts.account(budget(), NOW + 60)
-    assert booked.asked == {("rollups", "team"): 2}
+    assert spendings.asked == {("rollups", "team"): 2}
 
 
-def test_of_a_month_the_days_before_yesterday_are_read_once(booked, accounts):
+def test_of_a_month_the_days_before_yesterday_are_read_once(spendings, accounts):
     month = budget(window=Window.MONTH, scope="user")
     first = accounts.account(month, NOW)
-    booked.days.clear()
+    spendings.days.clear()
     again = accounts.account(month, NOW + 60)
 
     assert first.by["n0"] == again.by["n0"] == 20 * 24 + HOURS
-    assert set(booked.days) == {MIDNIGHT - DAY, MIDNIGHT}
+    assert set(spendings.days) == {MIDNIGHT - DAY, MIDNIGHT}
 
 
-def test_a_new_month_begins_at_nothing(booked, accounts):
+def test_a_new_month_begins_at_nothing(spendings, accounts):
     month = budget(window=Window.MONTH)
     accounts.account(month, FIRST - 60)
 
     assert accounts.account(month, FIRST + 3600).by == {"n0": (NOW - FIRST) // 3600}
-    booked.late = 1
+    spendings.late = 1
     assert accounts.account(month, FIRST + 7200).by == {"n0": (NOW - FIRST) // 3600 + 1}
 
 
-def test_a_month_of_which_a_day_is_not_whole_never_is(booked, accounts):
+def test_a_month_of_which_a_day_is_not_whole_never_is(spendings, accounts):
     month = budget(window=Window.MONTH, scope="user")
-    booked.is_whole = False
+    spendings.is_whole = False
     assert not accounts.account(month, NOW).is_whole
-    booked.is_whole = True
+    spendings.is_whole = True
     assert not accounts.account(month, NOW + 60).is_whole
     assert accounts.account(budget(scope="user"), NOW + 60).is_whole
 
 
-def test_of_a_month_no_more_names_are_kept_than_of_a_day(booked, accounts):
-    booked.users = MAX_NAMES + 10
+def test_of_a_month_no_more_names_are_kept_than_of_a_day(spendings, accounts):
+    spendings.users = MAX_NAMES + 10
 
     assert len(accounts.account(budget(window=Window.MONTH), NOW).by) == MAX_NAMES
 
@@ -158,12 +158,12 @@ def test_labels_stand_in_no_ledger():
 
 @pytest.mark.parametrize("fields", [{}, {"scope": "user"}])
 def test_attempts_that_ended_later_are_left_out_of_the_days_that_are_read_each_time(
-    booked, accounts, fields
+    spendings, accounts, fields
 ):
     accounts.account(budget(window=Window.MONTH, **fields), NOW, NOW - 12)
-    recent = max(booked.cut)
+    recent = max(spendings.cut)
 
-    assert booked.cut.pop(recent) == NOW - 12
-    assert set(booked.cut.values()) == {None}
+    assert spendings.cut.pop(recent) == NOW - 12
+    assert set(spendings.cut.values()) == {None}
     accounts.account(budget(window=Window.MONTH, **fields), NOW)
-    assert booked.cut[recent] is None
+    assert spendings.cut[recent] is None

@@ -40,7 +40,7 @@ class ClockJumpHarness(AdmissionHarness):
         await wait_until_settled(self)
         return attempt
 
-    async def used(self, kind: Window) -> CounterLevel:
+    async def level_of_window(self, kind: Window) -> CounterLevel:
         return await self.level(f"b/team/usd/{window.window_name(kind, self.now())}/acme")
 
 
@@ -53,14 +53,14 @@ def full() -> Budget:
 def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
     async def story(harness: ClockJumpHarness) -> None:
         await harness.spend(1)
-        before = await harness.used(Window.DAY)
+        before = await harness.level_of_window(Window.DAY)
         assert before.spent > 0
 
         for number in range(5):
             harness.leapt = leap if number % 2 == 0 else 0.0
             with refusing(429):
                 await harness.spend(10 + number)
-            assert await harness.used(Window.DAY) == before
+            assert await harness.level_of_window(Window.DAY) == before
 
     played_in(story, full())
 
@@ -73,13 +73,13 @@ def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(lea
         harness.now()
         await asyncio.sleep(BELIEVED_AFTER_S + 1)
         await harness.spend(2)
-        spent = await harness.used(Window.DAY)
+        spent = await harness.level_of_window(Window.DAY)
 
         harness.leapt = 0.0
         for number in range(3):
             with refusing(429):
                 await harness.spend(10 + number)
-        assert await harness.used(Window.DAY) == spent
+        assert await harness.level_of_window(Window.DAY) == spent
 
     played_in(story, full())
 

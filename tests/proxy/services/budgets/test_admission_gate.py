@@ -43,19 +43,19 @@ class FakeBudgets:
         self.heard.append(receipt)
 
 
-def admitted(entry):
+def admit(entry):
     return asyncio.run(entry.admit(ATTEMPT, SENT, lambda model: model == "small"))
 
 
 def test_with_nothing_promised_it_goes_as_it_is():
-    assert admitted(AdmissionGate(None, None)) == Admitted(SENT)
+    assert admit(AdmissionGate(None, None)) == Admitted(SENT)
 
 
 def test_budgets_hold_the_cost_after_a_ceiling_clamped_it():
     budgets = FakeBudgets()
     ceilings = FakeCeilings(Admitted(CUT, {"x-thriftgate-clamped": "max_tokens=9"}, ("cut",)))
 
-    passed = admitted(AdmissionGate(ceilings, budgets))
+    passed = admit(AdmissionGate(ceilings, budgets))
 
     assert budgets.heard == [CUT]
     assert passed == Admitted(
@@ -70,7 +70,7 @@ def test_a_rerouted_call_holds_nothing_for_its_first_route():
     budgets = FakeBudgets()
     elsewhere = CheaperRoute("small", "too dear")
 
-    assert admitted(AdmissionGate(FakeCeilings(elsewhere), budgets)) == elsewhere
+    assert admit(AdmissionGate(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []
 
 

@@ -30,7 +30,7 @@ class StalledCounters:
         return found
 
 
-def told(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
+def run_story(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
     async def run() -> None:
         await story(StalledCounters())
 
@@ -45,7 +45,7 @@ def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
         await scene.settlement.wait_until_settled("a", 1.0)
         assert await scene.level() == CounterLevel(25, 0)
 
-    told(story)
+    run_story(story)
 
 
 def test_nobody_waits_long_for_counters_that_are_lost():
@@ -59,7 +59,7 @@ def test_nobody_waits_long_for_counters_that_are_lost():
         await scene.settlement.wait_until_settled("nobody's", 1.0)
         assert ticks() == began + 1.0
 
-    told(story)
+    run_story(story)
 
 
 def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
@@ -74,7 +74,7 @@ def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_not
         assert await scene.level() == CounterLevel(25, 0)
         assert not await scene.store.settle("a", {"team": 25}, ticks())
 
-    told(story)
+    run_story(story)
 
 
 def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long_the_stall():
@@ -87,7 +87,7 @@ def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long
         await scene.hold("a")
         assert await scene.level() == CounterLevel(0, 0)
 
-    told(story)
+    run_story(story)
 
 
 def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_the_next_stall():
@@ -103,7 +103,7 @@ def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_t
             await scene.hold(f"{number}")
         assert await scene.level() == CounterLevel(0, 0)
 
-    told(story)
+    run_story(story)
 
 
 def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
@@ -118,7 +118,7 @@ def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
         await scene.hold("0")
         assert await scene.level() == CounterLevel(0, 60)
 
-    told(story)
+    run_story(story)
 
 
 def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
@@ -135,7 +135,7 @@ def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
         await scene.settlement.drain()
         assert ticks() < began + 1.0
 
-    told(story)
+    run_story(story)
 
 
 def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
@@ -146,4 +146,4 @@ def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
         await asyncio.sleep(OUTAGE_S)
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    told(story)
+    run_story(story)

@@ -21,7 +21,7 @@ def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
     return found
 
 
-def decided(found: CeilingEvaluation, limit: int) -> CeilingDecision:
+def decide(found: CeilingEvaluation, limit: int) -> CeilingDecision:
     return found.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
 
 
@@ -52,7 +52,7 @@ def test_a_refusal_is_reported():
 @given(st.integers(1, 2 * WORST), st.integers(0, WORST), st.integers(1, 5))
 def test_a_clamped_call_never_costs_more_than_the_ceiling(limit, spent, choices):
     found = case(spent, BODY.replace(b"}", b',"n":%d}' % choices))
-    decision = decided(found, limit)
+    decision = decide(found, limit)
 
     if isinstance(decision, OutputClamped):
         sent = with_output_limit(found.prepared, DEAR, decision.tokens)

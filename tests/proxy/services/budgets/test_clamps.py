@@ -27,7 +27,7 @@ CLAUDE = route("anthropic", "anthropic", max_output=8192, traits=frozenset({"bud
 CHAT = replace(OTHER, upstream=replace(OTHER.upstream, serves_responses=False))
 
 
-def sent(over: Route, to: str = "chat/completions", **fields: object) -> PreparedRequest:
+def prepare_for(over: Route, to: str = "chat/completions", **fields: object) -> PreparedRequest:
     said = {"input": "hi"} if to == "responses" else {"messages": ASKED}
     return prepare(call(orjson.dumps({"model": "m", **said, **fields}), to), over)
 
@@ -57,7 +57,7 @@ def body(prepared: PreparedRequest) -> dict[str, Any]:
     ],
 )
 def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields, field):
-    prepared = sent(over, to, **fields)
+    prepared = prepare_for(over, to, **fields)
     assert is_limitable(prepared)
     found = body(with_output_limit(prepared, over, 17))
 
@@ -70,7 +70,7 @@ def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields
 
 
 def test_both_fields_are_clamped_where_both_are_used():
-    prepared = sent(OTHER, max_tokens=900, max_completion_tokens=800)
+    prepared = prepare_for(OTHER, max_tokens=900, max_completion_tokens=800)
 
     found = body(with_output_limit(prepared, OTHER, 17))
 
@@ -87,11 +87,11 @@ def test_both_fields_are_clamped_where_both_are_used():
     ],
 )
 def test_a_body_without_a_valid_limit_is_not_clamped(to, fields):
-    assert not is_limitable(sent(OPENAI, to, **fields))
+    assert not is_limitable(prepare_for(OPENAI, to, **fields))
 
 
 def test_a_prepared_request_says_where_it_goes():
-    assert endpoint(sent(CLAUDE)) == "messages"
+    assert endpoint(prepare_for(CLAUDE)) == "messages"
     assert endpoint(prepare(call(b"{}", "completions", query="a=b"), OTHER)) == "completions"
 
 

@@ -35,7 +35,7 @@ class SilentCounters:
             raise StoreUnavailable("it does not answer")
 
 
-def told(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> None:
+def run_story(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> None:
     async def run() -> None:
         silent = SilentCounters()
         await story(CounterStalls(silent.probe, LoopTasks()), silent)
@@ -56,7 +56,7 @@ def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
         assert not stalls.is_stalled
         assert silent.asked <= 17
 
-    told(story)
+    run_story(story)
 
 
 def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
@@ -75,7 +75,7 @@ def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
             assert ticks() == before
             assert silent.asked == asked
 
-    told(story)
+    run_story(story)
 
 
 def test_a_call_waits_until_its_own_deadline():
@@ -85,7 +85,7 @@ def test_a_call_waits_until_its_own_deadline():
         assert not await stalls.wait(began + 1.0)
         assert ticks() - began == 1.0
 
-    told(story)
+    run_story(story)
 
 
 def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own():
@@ -101,7 +101,7 @@ def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own(
         stalls.note_loss()
         assert stalls.is_stalled
 
-    told(story)
+    run_story(story)
 
 
 def test_no_more_than_a_thousand_calls_wait():
@@ -114,7 +114,7 @@ def test_no_more_than_a_thousand_calls_wait():
         assert ticks() < deadline - 1
         assert not any(await asyncio.gather(*waiting))
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
     assert [row.spent for row in rows] == (spent if is_whole else [None, None])
 
 
-async def held(store: BudgetStore, about: Budget, *names: str) -> None:
+async def reserve(store: BudgetStore, about: Budget, *names: str) -> None:
     for name in names:
         claim = CounterClaim(
             counter=counter_key(about, name, NOW), amount=7, limit=LIMIT, hard=True, ends=NOW + 60
@@ -110,7 +110,7 @@ async def held(store: BudgetStore, about: Budget, *names: str) -> None:
 def test_counters_know_what_is_held(store: Store) -> None:
     async def run() -> list[CounterRow]:
         mine = LocalBudgetStore()
-        await held(mine, budget(), "acme")
+        await reserve(mine, budget(), "acme")
         return await all_counter_rows(mine, budget(), [CounterRow("acme", SPENT)], NOW)
 
     assert asyncio.run(run()) == [CounterRow("acme", 0, 7)]
@@ -136,7 +136,7 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
     async def run(name: str) -> list[CounterRow]:
         shared = RedisBudgetStore(SERVER, "acme", prefix=name)
         try:
-            await held(shared, budget(), "acme", "new")
+            await reserve(shared, budget(), "acme", "new")
             found = await ask(shared, budget(), [CounterRow("acme", SPENT)], NOW)
             leased = LeasedCounters(shared, lambda: NOW)
             assert found == await ask(leased, budget(), [CounterRow("acme", SPENT)], NOW)

@@ -42,26 +42,26 @@ def attempt(
     return AttemptInfo(call=made, route=over, planned=planned or Passthrough())
 
 
-def predicted(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:
+def predict(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:
     assert asked.route is not None
     prepared = prepare(asked.call, asked.route)
     return asyncio.run(predictor.predict(asked, prepared, asked.route, exactly=exactly))
 
 
-def settled(predictor: Predictor, number: int, generated: int, **fields: Any) -> None:
+def settle(predictor: Predictor, number: int, generated: int, **fields: Any) -> None:
     usage = Usage(input=1, output=generated)
     predictor.learn(
         a_receipt(**{"call_id": f"call_{number}", "attempt": 0, "usage": usage, **fields})
     )
 
 
-def taught(predictor: Predictor, *lengths: int, **fields: Any) -> None:
+def teach(predictor: Predictor, *lengths: int, **fields: Any) -> None:
     for number, length in enumerate(lengths, 1000):
-        predicted(predictor, attempt(number))
-        settled(predictor, number, length, **fields)
+        predict(predictor, attempt(number))
+        settle(predictor, number, length, **fields)
 
 
-def named(name: str, **fields: Any) -> Route:
+def named_route(name: str, **fields: Any) -> Route:
     return replace(route(name.partition("/")[0], **fields), name=name)
 
 
@@ -69,10 +69,10 @@ def cheap(name: str, out: int, **fields: Any) -> Model:
     tariff = Tariff(
         periods=(PricePeriod(sheets={"": PriceSheet(rates=TokenRates(input=out, output=out))}),)
     )
-    return Model(id=name, routes=(named(f"one/{name}", tariff=tariff, **fields),))
+    return Model(id=name, routes=(named_route(f"one/{name}", tariff=tariff, **fields),))
 
 
-def town(*models: Model) -> Catalog:
+def catalog_with(*models: Model) -> Catalog:
     base = catalog(ROUTE)
     return Catalog(
         models={"m": Model(id="m", routes=(ROUTE,))} | {each.id: each for each in models},
@@ -85,9 +85,9 @@ def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_
     estimator = FakeEstimator()
     predictor = Predictor(estimator)
 
-    assert predicted(predictor, attempt()).tokens == 14
-    assert predicted(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt_tokens
-    assert predicted(predictor, attempt()).tokens == ESTIMATE.prompt_tokens
+    assert predict(predictor, attempt()).tokens == 14
+    assert predict(predictor, attempt(), exactly=True).tokens == ESTIMATE.prompt_tokens
+    assert predict(predictor, attempt()).tokens == ESTIMATE.prompt_tokens
     assert len(estimator.delivered) == 1
 
 
@@ -103,7 +103,7 @@ def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_
         counted = await predictor.predict(asked, prepared, ROUTE, exactly=True)
         assert counted.tokens == ESTIMATE.prompt_tokens
         assert await predictor.predict(asked, prepared, ROUTE) is counted
-        assert await predictor.predict(asked, prepared, named("two/m")) is not counted
+        assert await predictor.predict(asked, prepared, named_route("two/m")) is not counted
         last = await predictor.predict(asked, prepared, ROUTE)
         assert await predictor.predict(other, prepared, ROUTE) is not last
 
@@ -123,7 +123,7 @@ def test_a_prediction_keeps_no_request_alive():
 def test_letters_beyond_ascii_are_more_tokens():
     body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "你好"}]})
 
-    assert predicted(Predictor(FakeEstimator()), attempt(body=body)).tokens == -(-len(body) // 2)
+    assert predict(Predictor(FakeEstimator()), attempt(body=body)).tokens == -(-len(body) // 2)
 
 
 def test_a_large_prompt_is_counted_once_for_each_model():
@@ -131,7 +131,7 @@ def test_a_large_prompt_is_counted_once_for_each_model():
     predictor = Predictor(estimator)
     body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
     for over in (ROUTE, ROUTE, route("two", model="other")):
-        predicted(predictor, attempt(body=body, over=over))
+        predict(predictor, attempt(body=body, over=over))
 
     assert len(estimator.delivered) == 2
 
@@ -140,16 +140,16 @@ def test_of_a_planned_prompt_a_part_is_taken_to_be_cached():
     body = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
     predictor = Predictor(FakeEstimator())
 
-    assert predicted(predictor, attempt(1, body)).cached == 0
-    found = predicted(predictor, attempt(2, body, planned=marked_call("hi", there=9_000)))
+    assert predict(predictor, attempt(1, body)).cached == 0
+    found = predict(predictor, attempt(2, body, planned=marked_call("hi", there=9_000)))
     assert 0 < found.cached <= found.tokens
 
 
 def test_until_lengths_are_learned_the_limit_is_predicted():
     predictor = Predictor(FakeEstimator())
-    taught(predictor, *[10] * 19)
+    teach(predictor, *[10] * 19)
 
-    found = predicted(predictor, attempt(), exactly=True)
+    found = predict(predictor, attempt(), exactly=True)
 
     assert found.output.likely == found.output.worst == 1000
     assert found.usual is None
@@ -157,41 +157,41 @@ def test_until_lengths_are_learned_the_limit_is_predicted():
 
 def test_lengths_are_learned_of_a_features_calls_to_a_model():
     predictor = Predictor(FakeEstimator())
-    taught(predictor, *[10] * 20)
+    teach(predictor, *[10] * 20)
 
-    found = predicted(predictor, attempt(), exactly=True)
+    found = predict(predictor, attempt(), exactly=True)
     assert (found.output.likely, found.usual) == (10, 10)
-    other = msgspec.structs.replace(attempt(over=named("two/other")), number=9)
-    assert predicted(predictor, other).output.likely == 1000
+    other = msgspec.structs.replace(attempt(over=named_route("two/other")), number=9)
+    assert predict(predictor, other).output.likely == 1000
 
 
 def test_of_a_feature_of_which_nothing_is_learned_others_calls_to_its_model_are_a_guess():
     predictor = Predictor(FakeEstimator())
-    taught(predictor, *[10] * 20)
+    teach(predictor, *[10] * 20)
 
-    assert not predicted(predictor, attempt()).output.is_guessed
-    found = predicted(predictor, attempt(2, feature="x")).output
+    assert not predict(predictor, attempt()).output.is_guessed
+    found = predict(predictor, attempt(2, feature="x")).output
     assert (found.likely, found.worst, found.is_guessed) == (10, 1000, True)
 
 
 def test_where_nothing_at_all_is_learned_the_limit_is_likely():
     body = b'{"model":"m","messages":[]}'
-    found = predicted(Predictor(FakeEstimator()), attempt(body=body)).output
+    found = predict(Predictor(FakeEstimator()), attempt(body=body)).output
 
     assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
 
 
 def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
     predictor = Predictor(FakeEstimator())
-    taught(predictor, *[10] * 20)
+    teach(predictor, *[10] * 20)
     other = attempt(feature="x")
 
-    assert predicted(predictor, other, exactly=True).usual == 10
-    assert predicted(predictor, attempt(2, over=named("two/other")), exactly=True).usual is None
+    assert predict(predictor, other, exactly=True).usual == 10
+    assert predict(predictor, attempt(2, over=named_route("two/other")), exactly=True).usual is None
     for number in range(100, 120):
-        predicted(predictor, attempt(number, feature="x"))
-        settled(predictor, number, 70)
-    found = predicted(predictor, attempt(3, feature="x"), exactly=True).usual
+        predict(predictor, attempt(number, feature="x"))
+        settle(predictor, number, 70)
+    found = predict(predictor, attempt(3, feature="x"), exactly=True).usual
     assert found is not None
     assert 68 <= found <= 72
 
@@ -201,30 +201,30 @@ def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
 )
 def test_nothing_is_learned_of_what_was_no_whole_answer(fields):
     predictor = Predictor(FakeEstimator())
-    taught(predictor, *[10] * 20, **fields)
+    teach(predictor, *[10] * 20, **fields)
 
-    assert predicted(predictor, attempt()).output.likely == 1000
+    assert predict(predictor, attempt()).output.likely == 1000
 
 
 def test_a_receipt_teaches_once():
     predictor = Predictor(FakeEstimator())
     for number in range(10):
-        predicted(predictor, attempt(number))
-        settled(predictor, number, 10, final=False)
-        settled(predictor, number, 10)
-        settled(predictor, number, 10)
+        predict(predictor, attempt(number))
+        settle(predictor, number, 10, final=False)
+        settle(predictor, number, 10)
+        settle(predictor, number, 10)
 
-    assert predicted(predictor, attempt()).output.likely == 1000
+    assert predict(predictor, attempt()).output.likely == 1000
 
 
 def test_an_answer_that_was_cut_off_counts_as_long_as_it_was_asked():
     predictor = Predictor(FakeEstimator())
     for number in range(20):
-        predicted(predictor, attempt(number))
+        predict(predictor, attempt(number))
         predictor.record_clamp(attempt(number), 100)
-        settled(predictor, number, 100 if number < 10 else 50)
+        settle(predictor, number, 100 if number < 10 else 50)
 
-    found = predicted(predictor, attempt(), exactly=True)
+    found = predict(predictor, attempt(), exactly=True)
     assert found.usual is not None
     assert found.usual > 950
 
@@ -233,11 +233,11 @@ def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
     predictor = Predictor(FakeEstimator())
     short = BODY.replace(b"1000", b"100")
     for number in range(20):
-        predicted(predictor, attempt(number))
-        predicted(predictor, attempt(number, short))
-        settled(predictor, number, 100)
+        predict(predictor, attempt(number))
+        predict(predictor, attempt(number, short))
+        settle(predictor, number, 100)
 
-    found = predicted(predictor, attempt(), exactly=True)
+    found = predict(predictor, attempt(), exactly=True)
     assert found.usual is not None
     assert found.usual > 950
 
@@ -245,21 +245,21 @@ def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
 def test_a_call_that_was_never_predicted_is_not_limited():
     predictor = Predictor(FakeEstimator())
     predictor.record_clamp(attempt(5), 100)
-    settled(predictor, 1, 5)
+    settle(predictor, 1, 5)
 
-    assert predicted(predictor, attempt()).output.likely == 1000
+    assert predict(predictor, attempt()).output.likely == 1000
 
 
 def test_an_attempt_that_goes_elsewhere_teaches_of_where_it_went():
     predictor = Predictor(FakeEstimator())
-    other = named("two/other")
+    other = named_route("two/other")
     for number in range(20):
-        predicted(predictor, attempt(number))
-        predicted(predictor, attempt(number, over=other))
-        settled(predictor, number, 10)
+        predict(predictor, attempt(number))
+        predict(predictor, attempt(number, over=other))
+        settle(predictor, number, 10)
 
-    assert predicted(predictor, attempt(50, over=other)).output.likely == 10
-    assert predicted(predictor, attempt(51)).output.likely == 1000
+    assert predict(predictor, attempt(50, over=other)).output.likely == 10
+    assert predict(predictor, attempt(51)).output.likely == 1000
 
 
 def test_calls_that_never_settle_are_forgotten_after_many():
@@ -289,12 +289,12 @@ def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
     predictor = Predictor(FakeEstimator())
     begun(predictor, [an_answer(30)] * 20 + [an_answer(900, over="two/other")] * 20)
 
-    over = named("one/m", max_output=4096)
-    assert predicted(predictor, attempt(over=over)).output.likely in {30, 31}
-    stranger = predicted(predictor, attempt(3, over=over, feature="x"), exactly=True)
+    over = named_route("one/m", max_output=4096)
+    assert predict(predictor, attempt(over=over)).output.likely in {30, 31}
+    stranger = predict(predictor, attempt(3, over=over, feature="x"), exactly=True)
     assert stranger.usual in {30, 31}
-    taught(predictor, *[10] * 20)
-    assert predicted(predictor, attempt(2, over=over)).output.likely == 10
+    teach(predictor, *[10] * 20)
+    assert predict(predictor, attempt(2, over=over)).output.likely == 10
 
 
 def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
@@ -302,7 +302,7 @@ def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
     notes = orjson.dumps([clamp_note("max_tokens", 30, "c of $1 a call")]).decode()
     begun(predictor, [an_answer(30, notes)] * 20)
 
-    assert 115 < predicted(predictor, attempt()).output.likely < 125
+    assert 115 < predict(predictor, attempt()).output.likely < 125
 
 
 def test_without_the_ledger_it_begins_with_nothing(caplog):
@@ -312,7 +312,7 @@ def test_without_the_ledger_it_begins_with_nothing(caplog):
     predictor = Predictor(FakeEstimator())
     asyncio.run(predictor.begin(last))
 
-    assert predicted(predictor, attempt()).output.likely == 1000
+    assert predict(predictor, attempt()).output.likely == 1000
     assert "learned anew" in caplog.text
 
 
@@ -336,7 +336,7 @@ def test_elsewhere_a_prompt_may_be_too_long():
 
 
 def cheapest(*models: Model, asked: AttemptInfo | None = None, **fields: Any) -> Alternative | None:
-    predictor = Predictor(FakeEstimator(), town(*models))
+    predictor = Predictor(FakeEstimator(), catalog_with(*models))
     found: list[Alternative | None] = [
         predictor.cheapest_alternative(asked or attempt(), 0, lambda need: need.worst, **fields)
         for _ in range(2)
@@ -347,7 +347,7 @@ def cheapest(*models: Model, asked: AttemptInfo | None = None, **fields: Any) ->
 
 def test_the_cheapest_model_of_the_same_provider_is_told():
     a, b = cheap("a", 2_000_000), cheap("b", 1_000_000)
-    other = Model(id="far", routes=(named("two/far"),))
+    other = Model(id="far", routes=(named_route("two/far"),))
 
     assert cheapest(a, b, other) == Alternative("b", 1000)
     assert cheapest(a, b, fits=lambda name: name != "b") == Alternative("a", 2000)
@@ -357,7 +357,7 @@ def test_the_cheapest_model_of_the_same_provider_is_told():
 
 def test_a_model_that_cannot_take_the_call_is_no_alternative():
     retired = Model(id="a", routes=cheap("a", 1).routes, retires=date(2026, 9, 1))
-    unpriced = Model(id="b", routes=(named("one/b", tariff=None),))
+    unpriced = Model(id="b", routes=(named_route("one/b", tariff=None),))
 
     assert cheapest(retired, unpriced) is None
 
@@ -366,7 +366,7 @@ def test_a_model_that_cannot_take_the_call_is_no_alternative():
 def test_an_embedding_model_is_no_alternative(rates):
     embeds = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
 
-    assert cheapest(Model(id="c", routes=(named("one/c", tariff=embeds),))) is None
+    assert cheapest(Model(id="c", routes=(named_route("one/c", tariff=embeds),))) is None
 
 
 def test_other_embeddings_are_no_alternative():

@@ -80,7 +80,9 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
     run_in_instant_time(story(made()))
 
 
-async def called(harness: ReconciliationHarness, number: int, heard: float, settles: float) -> None:
+async def end_call(
+    harness: ReconciliationHarness, number: int, heard: float, settles: float
+) -> None:
     """A call of 10 ends; the ledger hears of it, and the counter, so much later."""
     now = harness.reconciler._now
     ended = round(now(), 6)
@@ -112,7 +114,7 @@ def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard,
         running = asyncio.ensure_future(harness.reconciler.run())
         async with asyncio.TaskGroup() as calls:
             for number in range(440):
-                calls.create_task(called(harness, number, heard, settles))
+                calls.create_task(end_call(harness, number, heard, settles))
                 await asyncio.sleep(0.25)
                 if number == 160 and loss == "emptied":
                     harness.counters.forget()

@@ -25,7 +25,7 @@ from tests.fakes.call_dependencies import route
 DOLLAR = 1_000_000_000
 
 
-def refused(
+def refusal(
     spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
 ) -> CallerError:
     each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
@@ -33,7 +33,7 @@ def refused(
 
 
 def test_a_budget_that_is_used_up_is_reported_with_when_it_starts_anew():
-    error = refused(3 * DOLLAR, 0, limit=3 * DOLLAR, asks=DOLLAR // 4)
+    error = refusal(3 * DOLLAR, 0, limit=3 * DOLLAR, asks=DOLLAR // 4)
 
     assert (error.status, error.code, error.retry_after) == (429, "budget_exceeded", 90)
     assert "team `acme` has a limit of $3 a day: $3 spent, $0 held" in error.message
@@ -51,7 +51,7 @@ def test_a_prompt_without_a_bound_is_refused_with_what_would_bound_it():
 
 
 def test_a_refusal_for_amounts_held_by_others_says_when_to_retry():
-    error = refused(0, 5, frees=NOW + 7, unit=BudgetUnit.TOKENS)
+    error = refusal(0, 5, frees=NOW + 7, unit=BudgetUnit.TOKENS)
 
     assert error.retry_after == 7
     assert error.is_worth_retrying
@@ -59,7 +59,7 @@ def test_a_refusal_for_amounts_held_by_others_says_when_to_retry():
 
 
 def test_a_refusal_of_a_call_that_never_fits_is_not_retryable():
-    error = refused(0, 0, asks=6)
+    error = refusal(0, 0, asks=6)
 
     assert error.retry_after is None
     assert not error.is_worth_retrying
@@ -93,7 +93,7 @@ def test_a_refusal_of_a_call_that_never_fits_names_the_field_to_lower(unit, fix)
 
 @pytest.mark.parametrize("unit", [BudgetUnit.REQUESTS, BudgetUnit.TOKENS])
 def test_a_rate_says_so_and_what_is_left(unit):
-    error = refused(5, 0, unit=unit, window=Window.MINUTE)
+    error = refusal(5, 0, unit=unit, window=Window.MINUTE)
 
     assert error.code == "rate_limit_exceeded"
     headers = dict(error_headers(error, b"r", 1))

@@ -38,7 +38,7 @@ limit = "5"
 """
 
 
-def chosen(folder: Path, text: str = ONE, **fields: Any) -> Settings:
+def settings_with(folder: Path, text: str = ONE, **fields: Any) -> Settings:
     (folder / "policies.toml").write_text(text)
     return Settings(folder=folder, policies=folder / "policies.toml", **fields)
 
@@ -63,14 +63,14 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
 
 def test_without_policies_nothing_stands(tmp_path):
     assert stood(tmp_path, Settings(folder=tmp_path)) == ([None], [])
-    (entry,), published = stood(tmp_path, chosen(tmp_path, ""))
+    (entry,), published = stood(tmp_path, settings_with(tmp_path, ""))
     assert entry is not None  # the file may get budgets while the gateway runs
     assert published == []
 
 
 def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
     caplog.set_level(logging.INFO, "thriftgate.budgets")
-    (admission,), published = stood(tmp_path, chosen(tmp_path))
+    (admission,), published = stood(tmp_path, settings_with(tmp_path))
 
     assert admission is not None
     assert admission.counters.is_shared is False
@@ -92,21 +92,23 @@ def test_counters_that_are_forgotten_for_want_of_room_are_a_metric():
 
 
 def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
-    settings = chosen(tmp_path)
+    settings = settings_with(tmp_path)
 
     with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
         stood(tmp_path, settings, settings)
 
 
 def test_a_second_gateway_may_count_for_itself_where_that_is_meant(tmp_path):
-    found, _ = stood(tmp_path, chosen(tmp_path), chosen(tmp_path, private_budgets=True))
+    found, _ = stood(
+        tmp_path, settings_with(tmp_path), settings_with(tmp_path, private_budgets=True)
+    )
 
     assert all(each is not None for each in found)
 
 
 def test_ceilings_stand_also_without_budgets(tmp_path):
     text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
-    (entry,), published = stood(tmp_path, chosen(tmp_path, text))
+    (entry,), published = stood(tmp_path, settings_with(tmp_path, text))
 
     assert entry is not None
     assert len(published) == 1
@@ -122,7 +124,7 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
 
     async def run() -> None:
         opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-        settings = chosen(tmp_path, redis_url=SERVER)
+        settings = settings_with(tmp_path, redis_url=SERVER)
         here = fake_app_context(settings, opened, AppContextCalls(), compare_clock=compared.append)
         try:
             async with running_budgets(here):
@@ -140,7 +142,7 @@ def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
     compared: list[float] = []
     opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     here = fake_app_context(
-        chosen(tmp_path), opened, AppContextCalls(), compare_clock=compared.append
+        settings_with(tmp_path), opened, AppContextCalls(), compare_clock=compared.append
     )
 
     async def run() -> None:
@@ -152,7 +154,7 @@ def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
 
 
 def snapshot(text: str, folder: Path) -> Snapshot:
-    return Snapshot(catalog(), read_policies(chosen(folder, text)))
+    return Snapshot(catalog(), read_policies(settings_with(folder, text)))
 
 
 def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
@@ -160,7 +162,7 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
 
     async def run() -> list[int]:
         opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-        here = fake_app_context(chosen(tmp_path, ""), opened, heard)
+        here = fake_app_context(settings_with(tmp_path, ""), opened, heard)
         async with running_budgets(here) as entry:
             (prepare,) = heard.followed
             assert entry is not None
@@ -184,7 +186,7 @@ def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tm
                 url = migrated_sqlite(tmp_path / "thriftgate.db")
                 opened = Store.open(url, tmp_path / f"{number}")
                 stack.callback(opened.close, 5)
-                here = fake_app_context(chosen(tmp_path, text), opened, heard)
+                here = fake_app_context(settings_with(tmp_path, text), opened, heard)
                 await stack.enter_async_context(running_budgets(here))
             with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
                 await second.followed[0](snapshot(ONE, tmp_path))
@@ -208,7 +210,9 @@ def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it
             return alone
 
     async def run() -> None:
-        here = fake_app_context(chosen(tmp_path, redis_url=SERVER), opened, AppContextCalls())
+        here = fake_app_context(
+            settings_with(tmp_path, redis_url=SERVER), opened, AppContextCalls()
+        )
         async with asyncio.timeout(60), running_budgets(here) as entry:
             assert entry is not None
             assert is_alone()
@@ -230,7 +234,9 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
     opened, _ = offline_store(tmp_path)
 
     async def run() -> None:
-        async with running_budgets(fake_app_context(chosen(tmp_path), opened, AppContextCalls())):
+        async with running_budgets(
+            fake_app_context(settings_with(tmp_path), opened, AppContextCalls())
+        ):
             pass
 
     with pytest.raises(OperatorError, match="nobody knows what was spent"):
@@ -243,7 +249,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     heard = AppContextCalls()
 
     async def run() -> None:
-        async with running_budgets(fake_app_context(chosen(tmp_path, ""), opened, heard)):
+        async with running_budgets(fake_app_context(settings_with(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
             with pytest.raises(OperatorError, match="nobody knows what was spent"):
                 await prepare(snapshot(ONE, tmp_path))
@@ -272,7 +278,7 @@ def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp
     async def run() -> None:
         text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'
         async with running_budgets(
-            fake_app_context(chosen(tmp_path, text), opened, AppContextCalls())
+            fake_app_context(settings_with(tmp_path, text), opened, AppContextCalls())
         ):
             assert not asked.is_set()
             opened.go_online()

@@ -93,7 +93,7 @@ class Clock:
         return self.now
 
 
-def opened(folder: Path) -> Store:
+def open_store(folder: Path) -> Store:
     return Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
 
 
@@ -102,7 +102,7 @@ def room(
     folder: Path, compaction: Callable[..., CompactedChat] | None = None, **fields: Any
 ) -> Iterator[tuple[Compactor, list[Alert]]]:
     """A compactor of everything, and the alerts it sends."""
-    store, alerts = opened(folder), list[Alert]()
+    store, alerts = open_store(folder), list[Alert]()
 
     def send_alert(alert: Alert) -> bool:
         alerts.append(alert)

@@ -16,7 +16,7 @@ from proxy.services.compaction.summariser import Summariser
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
-from tests.proxy.services.compaction.compaction_fixtures import NOW, Json, chat, opened, said
+from tests.proxy.services.compaction.compaction_fixtures import NOW, Json, chat, open_store, said
 
 POLICY = CompactionPolicy(mode=CompactionMode.FACTS_MODEL, force=True, least=600, keep_turns=1)
 SCOPE = b"team_1"
@@ -122,7 +122,7 @@ def play(
     taker: FakeNotesGateway | None = None,
 ) -> SummariserHarness:
     """Let a notebook over a store of its own work."""
-    store = opened(folder)
+    store = open_store(folder)
 
     async def run() -> SummariserHarness:
         stage = SummariserHarness(store, taker or FakeNotesGateway())

@@ -23,14 +23,14 @@ from tests.proxy.services.compaction.compaction_fixtures import (
 )
 
 
-def kept(given=None, shorter=None, **fields):
+def compact_task(given=None, shorter=None, **fields):
     """Compact a call."""
     return compact_call(task(given, **fields), shorter or Shorter(), CompactionMemory())
 
 
 def why(given=None, shorter=None, **fields):
     """Reason that a call is sent unmodified."""
-    found = kept(given, shorter, **fields).result
+    found = compact_task(given, shorter, **fields).result
     assert found.sent is None
     assert not found.is_compacted
     return found.why
@@ -38,7 +38,7 @@ def why(given=None, shorter=None, **fields):
 
 def test_messages_are_replaced_and_every_other_byte_stays():
     given = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
-    found = kept(given).result
+    found = compact_task(given).result
     assert found.sent is not None
     body = found.sent.body
 
@@ -55,7 +55,7 @@ def test_messages_are_replaced_and_every_other_byte_stays():
 
 def test_its_conversation_is_the_one_that_planning_knows():
     whole = chat()
-    found = kept(whole)
+    found = compact_task(whole)
     assert found.result.sent is not None
     house = PlanningProcess(TARGETS["openai-interval"])
     house.planner = planner = Planner(SECRET)
@@ -74,7 +74,7 @@ def test_its_conversation_is_the_one_that_planning_knows():
 
 
 def test_a_conversation_of_the_control_arm_is_computed_and_sent_unmodified():
-    found = kept(control_share=1.0).result
+    found = compact_task(control_share=1.0).result
 
     assert (found.why, found.sent, found.is_compacted) == ("control", None, False)
     assert found.messages is None
@@ -82,7 +82,7 @@ def test_a_conversation_of_the_control_arm_is_computed_and_sent_unmodified():
 
 
 def test_a_dry_run_says_what_it_would_do():
-    found = kept(is_dry=True).result
+    found = compact_task(is_dry=True).result
 
     assert found.header == "unmodified; reason=dry_run: pays; tokens=900->100"
     assert found.sent is None
@@ -104,7 +104,7 @@ def test_a_chat_that_a_provider_would_refuse_is_sent_unmodified():
     orphan = orjson.dumps(said("tool", "x", tool_call_id="c9"))
 
     assert why(shorter=Shorter(messages=(orphan,))) == "invalid"
-    assert kept(shorter=Shorter(messages=(orphan,))).result.notes
+    assert compact_task(shorter=Shorter(messages=(orphan,))).result.notes
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
     raws = tuple(map(orjson.dumps, talk()))
     same = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
 
-    assert kept().is_decided
-    assert kept(shorter=same).is_decided
-    assert not kept(shorter=same, is_dry=True).is_decided
-    assert not kept(control_share=1.0).is_decided
-    assert not kept(shorter=Shorter(tokens_after=901)).is_decided
-    assert not kept(chat(*talk(), said("user", "/compact"))).is_decided
+    assert compact_task().is_decided
+    assert compact_task(shorter=same).is_decided
+    assert not compact_task(shorter=same, is_dry=True).is_decided
+    assert not compact_task(control_share=1.0).is_decided
+    assert not compact_task(shorter=Shorter(tokens_after=901)).is_decided
+    assert not compact_task(chat(*talk(), said("user", "/compact"))).is_decided
 
 
 def test_where_nothing_is_said_there_is_no_conversation():
@@ -165,12 +165,12 @@ def test_conversations_that_are_counted_otherwise_share_nothing():
 
 def test_a_body_that_cannot_be_read_says_so():
     with pytest.raises(Unplannable):
-        kept(chat(body=b'{"model":"m"}'))
+        compact_task(chat(body=b'{"model":"m"}'))
 
 
 def test_a_chat_that_cannot_be_compacted_raises_the_reason():
     with pytest.raises(CannotCompactError, match="signed"):
-        kept(shorter=Shorter(CannotCompactError("signed")))
+        compact_task(shorter=Shorter(CannotCompactError("signed")))
 
 
 def test_the_core_itself_compacts_a_long_conversation_and_stays_valid():

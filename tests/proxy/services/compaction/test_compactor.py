@@ -165,7 +165,7 @@ def test_a_feature_that_is_switched_off_moves_what_was_compacted(tmp_path):
 
 
 def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatch):
-    def broken(*_args):
+    def fail(*_args):
         raise ZeroDivisionError
 
     with room(tmp_path) as (made, _):
@@ -174,7 +174,7 @@ def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatc
         unnamed = compact(made, chat(body=b'{"model":"m"}', **off))
         silent = compact(made, chat({"role": "system", "content": "You help."}, **off))
         nothing = compact(made, chat({"role": "system", "content": "You help."}))
-        monkeypatch.setattr(compactor_module, "identify_conversation", broken)
+        monkeypatch.setattr(compactor_module, "identify_conversation", fail)
         failed = compact(made, chat(compaction="off"))
 
     assert unnamed == silent == failed == NO_COMPACTION

@@ -25,7 +25,7 @@ def receipt(**fields: Any) -> Receipt:
 UNTREATED: Any = {"compacted": False, "compaction_why": "control"}
 
 
-def settled(made, *receipts):
+def record_outcomes(made, *receipts):
     async def work():
         for each in receipts:
             made.record_outcome(each)
@@ -39,7 +39,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
     tmp_path, arm
 ):
     with room(tmp_path) as (made, alerts):
-        settled(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
+        record_outcomes(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
         held = made._store.compaction_settings.current.of("team_1", "chat")
         found = asyncio.run(made.compact(chat(), ROUTE))
 
@@ -52,7 +52,7 @@ def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_ar
 
 def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path):
     with room(tmp_path) as (made, alerts):
-        settled(
+        record_outcomes(
             made,
             *[receipt(needed=100) for _ in range(190)],
             *[receipt(needed=100, lost=5, **UNTREATED) for _ in range(10)],
@@ -65,15 +65,15 @@ def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path)
 
 def test_a_feature_steps_back_once_and_receipts_of_other_modes_do_not_count(tmp_path):
     with room(tmp_path) as (made, alerts):
-        settled(
+        record_outcomes(
             made,
             *[receipt(needed=100, lost=90, compaction="trim") for _ in range(5)],
             *[receipt(needed=100, lost=90, final=False) for _ in range(5)],
             *[receipt(needed=0, compacted=False) for _ in range(5)],
         )
         assert alerts == []
-        settled(made, *[receipt(needed=100, lost=90) for _ in range(5)])
-        settled(made, *[receipt(needed=100, lost=90) for _ in range(5)])
+        record_outcomes(made, *[receipt(needed=100, lost=90) for _ in range(5)])
+        record_outcomes(made, *[receipt(needed=100, lost=90) for _ in range(5)])
 
     assert len(alerts) == 1
 
@@ -85,17 +85,17 @@ def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
             raise OperationalError("SELECT", {}, OSError("away"))
 
         monkeypatch.setattr(made._store, "ask", away)
-        settled(made, *[receipt(needed=100, lost=90)])
+        record_outcomes(made, *[receipt(needed=100, lost=90)])
         assert alerts == []
         monkeypatch.undo()
-        settled(made, *[receipt(needed=100, lost=90)])
+        record_outcomes(made, *[receipt(needed=100, lost=90)])
 
     assert len(alerts) == 1
 
 
 def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
     with room(tmp_path) as (made, alerts):
-        settled(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
+        record_outcomes(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
 
     assert {each.title for each in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
@@ -111,7 +111,9 @@ def test_the_cost_of_notes_counts_against_their_feature(tmp_path):
         cost_nanos=1_000,
     )
     with room(tmp_path) as (made, alerts):
-        settled(made, asked, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)])
+        record_outcomes(
+            made, asked, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)]
+        )
 
     assert {each.title for each in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
@@ -122,8 +124,8 @@ def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
     with room(tmp_path) as (made, alerts):
         made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "mei", NOW - 1)
         made._store.compaction_settings.refresh()
-        settled(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
+        record_outcomes(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
         assert alerts == []
-        settled(made, *[receipt(needed=10, lost=4) for _ in range(5)])
+        record_outcomes(made, *[receipt(needed=10, lost=4) for _ in range(5)])
 
     assert len(alerts) == 1

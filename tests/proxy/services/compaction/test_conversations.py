@@ -25,7 +25,7 @@ LATE = passthrough_result("facts", "late")
 CAME = chat()
 
 
-def sent(*steps, lives=inf):
+def track_calls(*steps, lives=inf):
     """The result of each call; a step is a compaction, its policy, and the seconds since."""
     talks, at, found = ConversationTracker(), NOW, []
     for compaction, policy, *gap in steps:
@@ -38,7 +38,7 @@ def sent(*steps, lives=inf):
 
 
 def test_there_and_back_are_resets_and_both_say_so():
-    first, late, back, on = sent(
+    first, late, back, on = track_calls(
         (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY), (COMPACTED, POLICY)
     )
 
@@ -53,7 +53,7 @@ def test_there_and_back_are_resets_and_both_say_so():
 
 
 def test_a_compaction_due_during_an_unmodified_call_is_a_reset():
-    _, late, compacted = sent((LATE, POLICY), (LATE, None), (COMPACTED, POLICY))
+    _, late, compacted = track_calls((LATE, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert (late.reset, late.sent) == (False, None)
     assert compacted.reset
@@ -62,24 +62,29 @@ def test_a_compaction_due_during_an_unmodified_call_is_a_reset():
 def test_a_reset_of_the_compaction_itself_is_left_as_it_is():
 
     reset = msgspec.structs.replace(COMPACTED, reset=True)
-    _, found = sent((LATE, POLICY), (reset, POLICY))
+    _, found = track_calls((LATE, POLICY), (reset, POLICY))
 
     assert found.sent is reset.sent
 
 
 def test_another_policy_moves_what_is_compacted():
-    assert [each.reset for each in sent((COMPACTED, POLICY), (COMPACTED, OTHER))] == [False, True]
-    assert [each.reset for each in sent((LATE, POLICY), (LATE, OTHER))] == [False, False]
+    assert [each.reset for each in track_calls((COMPACTED, POLICY), (COMPACTED, OTHER))] == [
+        False,
+        True,
+    ]
+    assert [each.reset for each in track_calls((LATE, POLICY), (LATE, OTHER))] == [False, False]
 
 
 def test_needs_of_calls_written_after_another_prompt_do_not_count():
-    found = sent((COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY))
+    found = track_calls((COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY))
 
     assert [each.needed for each in found] == [3, 3, 0, 0]
 
 
 def test_a_conversation_that_was_idle_for_longer_than_a_cache_lives_is_cold():
-    found = sent((COMPACTED, POLICY), (COMPACTED, POLICY, 10), (COMPACTED, POLICY, 400), lives=300)
+    found = track_calls(
+        (COMPACTED, POLICY), (COMPACTED, POLICY, 10), (COMPACTED, POLICY, 400), lives=300
+    )
 
     assert [each.is_warm for each in found] == [True, True, False]
 

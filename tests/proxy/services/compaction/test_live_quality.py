@@ -15,7 +15,7 @@ from tests.fakes.receipts import START, a_receipt
 PLACE = ("t", "chat")
 
 
-def compacted(at: float = START, **fields):
+def compacted_receipt(at: float = START, **fields):
     given: dict[str, Any] = {
         "team": "t",
         "feature": "chat",
@@ -50,8 +50,8 @@ def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected)
 
 def test_spend_counts_only_where_savings_are_known():
     proofs = LiveQuality()
-    proofs.add(compacted(cost_nanos=40))
-    proofs.add(compacted(cost_nanos=50, compaction_nanos=None))
+    proofs.add(compacted_receipt(cost_nanos=40))
+    proofs.add(compacted_receipt(cost_nanos=50, compaction_nanos=None))
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.charge(asked)
 
@@ -61,8 +61,8 @@ def test_spend_counts_only_where_savings_are_known():
 def test_a_features_calls_add_up():
     proofs = LiveQuality()
     for _ in range(3):
-        proofs.add(compacted(needed=4, lost=1))
-    proofs.add(compacted(compacted=False, needed=2, compaction_nanos=None))
+        proofs.add(compacted_receipt(needed=4, lost=1))
+    proofs.add(compacted_receipt(compacted=False, needed=2, compaction_nanos=None))
 
     found = proofs.sums(PLACE, START)
     assert (found.compacted, found.tokens, found.nanos) == (3, 180, 21)
@@ -73,9 +73,9 @@ def test_a_features_calls_add_up():
 
 def test_counts_older_than_a_day_are_forgotten():
     proofs = LiveQuality()
-    proofs.add(compacted())
+    proofs.add(compacted_receipt())
     later = START + WINDOW_S + SLOT_S
-    proofs.add(compacted(later))
+    proofs.add(compacted_receipt(later))
 
     assert proofs.sums(PLACE, later).compacted == 1
     assert len(proofs._features[PLACE]) == 1
@@ -84,8 +84,10 @@ def test_counts_older_than_a_day_are_forgotten():
 def test_the_cost_of_notes_is_subtracted_from_savings():
     proofs = LiveQuality()
     asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
-    proofs.add(compacted())
-    proofs.add(compacted(feature="chat/compaction", needed=1))  # a caller's own name for a feature
+    proofs.add(compacted_receipt())
+    proofs.add(
+        compacted_receipt(feature="chat/compaction", needed=1)
+    )  # a caller's own name for a feature
     proofs.charge(asked)
     proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
     proofs.charge(
@@ -99,7 +101,7 @@ def test_the_cost_of_notes_is_subtracted_from_savings():
 
 def test_calls_before_a_mode_was_set_do_not_count():
     proofs = LiveQuality()
-    proofs.add(compacted())
+    proofs.add(compacted_receipt())
 
     assert proofs.sums(PLACE, START, since=START + 1).compacted == 0
     assert proofs.sums(PLACE, START, since=START - SLOT_S).compacted == 1
@@ -109,7 +111,7 @@ def test_calls_before_a_mode_was_set_do_not_count():
 def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
     proofs, chosen = LiveQuality(), (START // SLOT_S) * SLOT_S + into
     for at in (chosen - 0.5, chosen, chosen + 0.5):
-        proofs.add(compacted(at, needed=1), chosen)
+        proofs.add(compacted_receipt(at, needed=1), chosen)
     proofs.charge(
         a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
     )
@@ -121,15 +123,15 @@ def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(
 
 def test_a_mode_that_is_set_again_begins_afresh():
     proofs = LiveQuality()
-    proofs.add(compacted(START + 1), START)
-    proofs.add(compacted(START + 3), START + 2)
+    proofs.add(compacted_receipt(START + 1), START)
+    proofs.add(compacted_receipt(START + 3), START + 2)
 
     assert proofs.sums(PLACE, START + 4, START + 2).compacted == 1
 
 
 def test_a_feature_is_counted_afresh():
     proofs = LiveQuality()
-    proofs.add(compacted())
+    proofs.add(compacted_receipt())
     proofs.forget(PLACE)
     proofs.forget(PLACE)
 

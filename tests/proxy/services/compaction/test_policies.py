@@ -101,12 +101,12 @@ def native_route(kind: str, provider: str) -> Route:
     return Route(name="there/m", upstream=upstream)
 
 
-def asked(endpoint: str, body: object) -> Call:
+def call_with(endpoint: str, body: object) -> Call:
     return made(orjson.dumps(body), endpoint)
 
 
 def test_openai_is_asked_to_compact_responses():
-    came = asked("responses", {"input": "hello"})
+    came = call_with("responses", {"input": "hello"})
 
     found = native_compaction_result(
         came, native_route("openai", "openai"), FeatureSettings(target=50_000), is_dry=False
@@ -120,7 +120,7 @@ def test_openai_is_asked_to_compact_responses():
 
 
 def test_anthropic_is_asked_to_clear_old_results():
-    came = asked("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
+    came = call_with("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
 
     found = native_compaction_result(
         came, native_route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
@@ -135,7 +135,7 @@ def test_anthropic_is_asked_to_clear_old_results():
 @pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
 def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
     found = native_compaction_result(
-        asked(endpoint, {}), native_route("openai", "deepseek"), FeatureSettings(), is_dry=False
+        call_with(endpoint, {}), native_route("openai", "deepseek"), FeatureSettings(), is_dry=False
     )
 
     assert found.sent is None
@@ -145,7 +145,7 @@ def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
 
 def test_a_dry_run_asks_nobody():
     found = native_compaction_result(
-        asked("responses", {"input": "a"}),
+        call_with("responses", {"input": "a"}),
         native_route("openai", "openai"),
         FeatureSettings(),
         is_dry=True,

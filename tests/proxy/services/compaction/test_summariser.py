@@ -18,7 +18,7 @@ from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import route
-from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, opened
+from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, open_store
 from tests.proxy.services.compaction.summariser_fixtures import (
     POLICY,
     FakeNotesGateway,
@@ -34,7 +34,7 @@ def texts(found):
     return [segment.text for segment in found.segments]
 
 
-def noted(found):
+def note_counts(found):
     """The notes in each segment."""
     return [text.count("\nnote: ") for text in texts(found)]
 
@@ -45,7 +45,11 @@ def test_notes_join_the_next_segment_and_what_was_sent_stays_as_it_was(tmp_path)
         after = await stage.call(6)
         last = await stage.call(9)
 
-        assert (noted(before), noted(after), noted(last)) == ([0], [0, 1], [0, 1, 0])
+        assert (note_counts(before), note_counts(after), note_counts(last)) == (
+            [0],
+            [0, 1],
+            [0, 1, 0],
+        )
         assert texts(last)[:2] == texts(after)
         assert texts(after)[:1] == texts(before)
         assert "note: decision t1: Journey J177 goes by night train" in texts(after)[1]
@@ -62,7 +66,7 @@ def test_every_replica_and_every_restart_sends_the_same_whichever_compacts_first
         )
         found = [await asyncio.to_thread(each.compact, 6) for each in (second, first, third)]
 
-        assert noted(found[0]) == [0, 1]
+        assert note_counts(found[0]) == [0, 1]
         assert len({each.messages for each in found}) == 1
 
     play(tmp_path, work)
@@ -76,7 +80,7 @@ def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path)
         late = await asyncio.to_thread(first.compact, 6)
 
         assert await asyncio.to_thread(store.notes.has, notebook_._part_name(part.newest))
-        assert noted(early) == [0, 0]
+        assert note_counts(early) == [0, 0]
         assert late.messages == early.messages
 
     play(tmp_path, work)
@@ -87,7 +91,7 @@ def test_another_teams_conversation_of_the_same_words_has_notes_of_its_own(tmp_p
         await stage.call(3)
         found = await asyncio.to_thread(stage.compact, 6, scope=b"team_2")
 
-        assert noted(found) == [0, 0]
+        assert note_counts(found) == [0, 0]
 
     play(tmp_path, work)
 
@@ -109,7 +113,7 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
         store.close(5)
         plain = msgspec.structs.replace(POLICY, mode=CompactionMode.FACTS)
 
-        assert noted(await asyncio.to_thread(stage.compact, 6, plain)) == [0, 0]
+        assert note_counts(await asyncio.to_thread(stage.compact, 6, plain)) == [0, 0]
 
     play(tmp_path, work)
 
@@ -134,7 +138,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         real, store.notes.claim = store.notes.claim, claim
         monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", 0.05)
         without = await stage.call(6)
-        assert noted(await stage.call(9)) == [0, 0, 0]
+        assert note_counts(await stage.call(9)) == [0, 0, 0]
         assert len(asked) == 1
         store.notes.claim = real
         monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", patience)
@@ -142,7 +146,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         stage.memory = CompactionMemory()
         assert (await asyncio.to_thread(stage.compact, 6)).messages == without.messages
         clock.now += 11
-        assert noted(await stage.call(12)) == [0, 0, 0, 1]
+        assert note_counts(await stage.call(12)) == [0, 0, 0, 1]
 
     play(tmp_path, work, FakeNotesGateway(note(1), note(4), note(7)))
     assert "The store did not return notes; compactions go without for 10 s" in caplog.text
@@ -164,7 +168,7 @@ def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, bod
 
     async def work(stage, _store):
         await stage.call(3)
-        assert noted(await stage.call(6)) == [0, 0]
+        assert note_counts(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, FakeNotesGateway(body=body))
     assert said in caplog.text
@@ -186,7 +190,7 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
 
     async def work(stage, _store):
         await stage.call(3)
-        assert noted(await stage.call(6)) == [0, 0]
+        assert note_counts(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, FakeNotesGateway(error=error))
     lines = [each for each in caplog.records if "A request for notes failed" in each.getMessage()]
@@ -226,7 +230,7 @@ def test_a_part_of_which_nothing_is_worth_a_note_is_not_asked_about_again(tmp_pa
     play(tmp_path, work, FakeNotesGateway(""))
 
 
-async def flooded(stage, count):
+async def request_many(stage, count):
     """Ask about so many conversations at once."""
     for at in range(count):
         found = await asyncio.to_thread(stage.compact, 3, scope=b"%d" % at)
@@ -238,7 +242,7 @@ def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
 
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
-        await flooded(stage, 40)
+        await request_many(stage, 40)
         await asyncio.sleep(0.2)
         stage.taker.gate.set()
         await stage.rest()
@@ -254,7 +258,7 @@ def test_waiting_requests_for_notes_hold_few_bytes(tmp_path, monkeypatch):
 
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
-        await flooded(stage, 12)
+        await request_many(stage, 12)
         held = [*stage.book._waiting]
         assert held
         assert all(each.call.body == b"" for each in held)
@@ -278,11 +282,11 @@ def test_notes_taken_by_compactions_are_remembered_within_bounds(tmp_path, monke
 def test_the_end_cuts_off_what_is_asked_and_asks_nothing_more(tmp_path):
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
-        await flooded(stage, 6)
+        await request_many(stage, 6)
         await asyncio.sleep(0.1)
         await stage.book.stop()
         assert not stage.book._running
-        await flooded(stage, 8)
+        await request_many(stage, 8)
         assert stage.book.notes(b"a", b"b") == ()
 
     assert len(play(tmp_path, work).taker.asked) == 4
@@ -310,7 +314,7 @@ def test_the_question_is_a_call_of_the_same_team_and_key_of_a_feature_of_its_own
 
 
 def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):
-    store = opened(tmp_path)
+    store = open_store(tmp_path)
     known = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
 
     def made(**fields):

@@ -31,7 +31,7 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"Notes?"}],"max_compl
 ANSWER = answer(note(1), usage=USAGE)
 
 
-def asked(**fields):
+def call_for_summary(**fields):
     return summary_call(request_template(chat(**fields)), BODY, "call_2", NOW)
 
 
@@ -48,7 +48,7 @@ class Budgeted:
         return self._office.admission.held_output(attempt)
 
 
-def served(*scripts, budgets=()):
+def serve(*scripts, budgets=()):
     """The caller, the receipts, and the transport, after a call was served."""
 
     async def work():
@@ -58,7 +58,7 @@ def served(*scripts, budgets=()):
             table = replace(table, limits=Budgeted(AdmissionHarness(*budgets)))
         reply = SummaryReply()
         try:
-            await call_server(table, ticks)(asked(), reply)
+            await call_server(table, ticks)(call_for_summary(), reply)
         except ProxyError as error:
             return error, ledger.receipts, transport.sent
         return answer_text(reply), ledger.receipts, transport.sent
@@ -67,7 +67,7 @@ def served(*scripts, budgets=()):
 
 
 def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature():
-    found, (receipt,), sent = served(Scripted([ANSWER]))
+    found, (receipt,), sent = serve(Scripted([ANSWER]))
 
     assert found == (note(1), "stop")
     assert [each.body for _, each in sent] == [BODY]
@@ -80,7 +80,7 @@ def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature(
 
 def test_a_budget_that_is_spent_refuses_it():
     spent = budget(scope="feature", of="chat/compaction", limit=1)
-    error, (receipt,), sent = served(Scripted([ANSWER]), budgets=[spent])
+    error, (receipt,), sent = serve(Scripted([ANSWER]), budgets=[spent])
 
     assert isinstance(error, ProxyError)
     assert error.status == 429
@@ -90,7 +90,7 @@ def test_a_budget_that_is_spent_refuses_it():
 
 @pytest.mark.parametrize("script", [broken_connection(), Scripted([b"no"], status=500)])
 def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
-    error, receipts, _ = served(script)
+    error, receipts, _ = serve(script)
 
     assert isinstance(error, ProxyError)
     assert [each.outcome for each in receipts] == [Outcome.FAILED]
@@ -101,7 +101,7 @@ def test_a_question_that_is_cut_off_leaves_its_receipt():
         table, ledger = fake_dependencies(FakeTransport([SILENCE]))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
-                await call_server(table, ticks)(asked(), SummaryReply())
+                await call_server(table, ticks)(call_for_summary(), SummaryReply())
         return ledger.receipts
 
     (receipt,) = run_in_instant_time(work())
@@ -109,7 +109,7 @@ def test_a_question_that_is_cut_off_leaves_its_receipt():
 
 
 def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
-    made = asked(
+    made = call_for_summary(
         query="a=b",
         conversation="mine",
         slots="stable",
@@ -125,7 +125,7 @@ def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
     assert (made.id, made.arrived, made.model) == ("call_2", NOW, "m")
 
 
-def replied(*pieces, status=200, most=1_000):
+def reply_of(*pieces, status=200, most=1_000):
     async def work():
         reply = SummaryReply(most)
         await reply.begin(msgspec.structs.replace(HEAD, status=status))
@@ -140,20 +140,20 @@ def replied(*pieces, status=200, most=1_000):
 
 
 def test_an_answer_in_pieces_is_heard_whole():
-    assert answer_text(replied(ANSWER[:9], ANSWER[9:], b"")) == (note(1), "stop")
+    assert answer_text(reply_of(ANSWER[:9], ANSWER[9:], b"")) == (note(1), "stop")
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        replied(ANSWER, status=404),
-        replied(b""),
-        replied(b"[" * 900),
-        replied(b'{"choices":[]}'),
-        replied(b'{"choices":[{"message":{"content":[1]}}]}'),
-        replied(b"\xff{}"),
-        replied(ANSWER, most=20),
-        replied(ANSWER, b" ", most=len(ANSWER)),
+        reply_of(ANSWER, status=404),
+        reply_of(b""),
+        reply_of(b"[" * 900),
+        reply_of(b'{"choices":[]}'),
+        reply_of(b'{"choices":[{"message":{"content":[1]}}]}'),
+        reply_of(b"\xff{}"),
+        reply_of(ANSWER, most=20),
+        reply_of(ANSWER, b" ", most=len(ANSWER)),
     ],
 )
 def test_an_unreadable_answer_has_no_text(reply):
@@ -163,8 +163,8 @@ def test_an_unreadable_answer_has_no_text(reply):
 def test_a_model_that_declines_says_nothing_and_stops():
     body = orjson.dumps({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]})
 
-    assert answer_text(replied(body)) == ("", "stop")
-    assert answer_text(replied(b'{"choices":[{}]}')) == ("", "")
+    assert answer_text(reply_of(body)) == ("", "stop")
+    assert answer_text(reply_of(b'{"choices":[{}]}')) == ("", "")
 
 
 def test_waiting_until_the_caller_of_a_request_for_notes_is_gone_returns_at_once():

@@ -21,7 +21,7 @@ def start(work):
     return asyncio.get_running_loop().create_task(work)
 
 
-def played(work):
+def run_work(work):
     """Result of work with threads, and with something that is slow until it is let go."""
 
     async def all_of_it():
@@ -52,7 +52,7 @@ def test_quick_work_runs_at_once_and_other_work_on_a_thread():
         there = await threads.run("a", quick, is_quick=False)
         return here, there, await threads.run("a", lambda memory: memory, is_quick=True)
 
-    here, there, memory = played(work)
+    here, there, memory = run_work(work)
 
     assert here == "MainThread"
     assert there.startswith("compaction")
@@ -68,7 +68,7 @@ def test_quick_work_goes_to_the_thread_while_its_worker_is_busy():
         free.set()
         return await hog, await short
 
-    hog, short = played(work)
+    hog, short = run_work(work)
 
     assert hog == "slow"
     assert short.startswith("compaction")
@@ -84,7 +84,7 @@ def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
         await asyncio.sleep(WITHIN)
         return others, await threads.run("hog", quick, is_quick=False)
 
-    others, after = played(work)
+    others, after = run_work(work)
 
     assert all(each.startswith("compaction") for each in [*others, after])
 
@@ -96,7 +96,7 @@ def test_where_all_threads_are_held_up_calls_are_late():
         with pytest.raises(TimeoutError):
             await threads.run("other", quick, is_quick=False)
 
-    played(work)
+    run_work(work)
 
 
 def test_a_team_may_have_so_many_waiting_and_no_more():
@@ -110,7 +110,7 @@ def test_a_team_may_have_so_many_waiting_and_no_more():
         await asyncio.sleep(WITHIN / 4)
         return found, threads._held
 
-    found, held = played(work)
+    found, held = run_work(work)
 
     assert found == ["slow"] * _MAX_JOBS_PER_TEAM
     assert not held
@@ -129,7 +129,7 @@ def test_waiting_work_is_dropped_with_its_caller():
         await asyncio.sleep(WITHIN / 4)
         return threads._held
 
-    assert not played(work)
+    assert not run_work(work)
 
 
 def test_an_error_on_a_worker_reaches_the_caller():
@@ -141,4 +141,4 @@ def test_an_error_on_a_worker_reaches_the_caller():
             await threads.run("a", quick, is_quick=False)
         return threads._held
 
-    assert not played(work)
+    assert not run_work(work)

@@ -46,7 +46,7 @@ def a_call(n: int, at: float, gpu_seconds: float) -> Receipt:
     )
 
 
-def spent(store: Store, by: tuple[Part, ...] = BY_ROUTE) -> dict[tuple[str, ...], Spend]:
+def spend_by(store: Store, by: tuple[Part, ...] = BY_ROUTE) -> dict[tuple[str, ...], Spend]:
     return {row.values(by): row for row in store.reports.spend(DAYS, by)}
 
 
@@ -64,7 +64,7 @@ def test_used_and_idle_cost_of_a_replica_sum_to_its_bill(store: Store) -> None:
     store.book([a_call(n, at=n * 500.0, gpu_seconds=90.0 + n) for n in range(20)])
     run(store, hours=4)
 
-    rows = spent(store)
+    rows = spend_by(store)
     used = sum(row.cost_nanos or 0 for row in rows.values()) - (rows[IDLE].cost_nanos or 0)
     assert used == pytest.approx(1_990 * PRICE / HOUR, abs=20)
     # three hours have ended for an hour; a call may be rounded by a nano-dollar
@@ -74,7 +74,7 @@ def test_used_and_idle_cost_of_a_replica_sum_to_its_bill(store: Store) -> None:
 def test_an_hour_is_one_row_that_is_no_call_and_no_attempt(store: Store) -> None:
     store.book([a_call(1, 60.0, 100.0)])
     run(store, hours=4)
-    row = spent(store)[IDLE]
+    row = spend_by(store)[IDLE]
 
     assert (row.calls, row.attempts, row.errors, row.unpriced, row.estimated) == (0, 0, 0, 0, 0)
     assert row.idle_nanos == row.cost_nanos
@@ -102,19 +102,19 @@ def test_split_by_user_idle_time_is_apart_too(store: Store) -> None:
     store.book([a_call(1, 60.0, 100.0)])
     run(store, hours=4)
 
-    idle = spent(store, ("team", "user"))[IDLE_TEAM, ""]
+    idle = spend_by(store, ("team", "user"))[IDLE_TEAM, ""]
     assert (idle.calls, idle.attempts, idle.idle_nanos) == (0, 0, idle.cost_nanos)
 
 
 def test_neither_a_restart_nor_a_second_gateway_books_an_hour_twice(store: Store) -> None:
     run(store, hours=5)
-    once = spent(store)
+    once = spend_by(store)
     run(store, hours=5)
     costs = IdleCosts(store, [replica()])
     costs.book(float(BEGIN + 5 * HOUR))
     costs.book(float(BEGIN + 5 * HOUR + 1700))
 
-    assert spent(store) == once
+    assert spend_by(store) == once
     assert once[IDLE].cost_nanos == 4 * 2 * PRICE
 
 
@@ -122,7 +122,7 @@ def test_a_restart_within_the_gap_goes_on_where_the_last_row_ended(store: Store)
     run(store, hours=2)
     IdleCosts(store, [replica()]).book(float(BEGIN + 4 * HOUR - 60))
 
-    assert spent(store)[IDLE].cost_nanos == 2 * 2 * PRICE
+    assert spend_by(store)[IDLE].cost_nanos == 2 * 2 * PRICE
 
 
 def test_time_without_a_gateway_is_not_booked(store: Store) -> None:
@@ -131,7 +131,7 @@ def test_time_without_a_gateway_is_not_booked(store: Store) -> None:
     for at in (30.0, 31.0, 32.0):
         late.book(BEGIN + at * HOUR)
 
-    assert spent(store)[IDLE].cost_nanos == (1 + 1) * 2 * PRICE
+    assert spend_by(store)[IDLE].cost_nanos == (1 + 1) * 2 * PRICE
 
 
 def test_a_replica_is_paid_from_the_first_whole_quarter_that_is_seen(store: Store) -> None:
@@ -141,19 +141,19 @@ def test_a_replica_is_paid_from_the_first_whole_quarter_that_is_seen(store: Stor
         costs.book(BEGIN + at)
 
     idle = (HOUR - 1800) * 2 - 10  # from 10:30 on; the first call began before
-    assert spent(store)[IDLE].cost_nanos == pytest.approx(idle * PRICE / HOUR, abs=1)
+    assert spend_by(store)[IDLE].cost_nanos == pytest.approx(idle * PRICE / HOUR, abs=1)
 
 
 def test_without_a_price_nothing_is_booked(store: Store) -> None:
     run(store, hours=4, upstreams=[replica(price=None)])
 
-    assert spent(store) == {}
+    assert spend_by(store) == {}
 
 
 def test_a_replica_that_was_only_just_seen_has_no_line_in_reports(store: Store) -> None:
     run(store, hours=0.5)
 
-    assert spent(store) == {}
+    assert spend_by(store) == {}
 
 
 def test_budgets_do_not_pay_for_idle_time(store: Store) -> None:

@@ -88,7 +88,7 @@ def test_prompts_of_a_team_that_keeps_prompts_come_back_in_the_order_of_their_us
     assert later.systems == ["Rare.", "Often."]
 
 
-def restored(kept_by: Key, *keys: Key, **later: Any) -> list[str]:
+def prompts_after_restart(kept_by: Key, *keys: Key, **later: Any) -> list[str]:
     """Prompts after a restart with other keys."""
     first = Gateway(kept_by)
     first.serve(chat(), kept_by)
@@ -100,14 +100,14 @@ def restored(kept_by: Key, *keys: Key, **later: Any) -> list[str]:
 def test_a_team_that_keeps_no_prompts_has_none_kept():
     plain = msgspec.structs.replace(KEEPS, keeps_prompts=False)
 
-    assert restored(plain, plain) == []
-    assert restored(KEEPS, plain) == []
-    assert restored(KEEPS, KEEPS) == ["Be kind."]
+    assert prompts_after_restart(plain, plain) == []
+    assert prompts_after_restart(KEEPS, plain) == []
+    assert prompts_after_restart(KEEPS, KEEPS) == ["Be kind."]
 
 
 def test_a_key_that_opens_nothing_any_more_or_is_another_teams_brings_none_back():
     for change in ({"revoked": True}, {"expires": 1.0}, {"team": "team_2"}, {"id": "key_2"}):
-        assert restored(KEEPS, msgspec.structs.replace(KEEPS, **change)) == []
+        assert prompts_after_restart(KEEPS, msgspec.structs.replace(KEEPS, **change)) == []
 
 
 def test_a_prompt_comes_back_with_the_salt_that_its_team_has_now():

@@ -126,28 +126,28 @@ def test_the_draw_of_a_call_is_its_own_and_even():
     assert sum(each < 0.05 for each in draws) / 2_000 == pytest.approx(0.05, abs=0.02)
 
 
-def priced(name, prompt, read, output):
+def priced_route(name, prompt, read, output):
     rates = TokenRates(input=prompt, cache_read=read, output=output)
     return route(name, tariff=Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),)))
 
 
-HERE = priced("here", 1_000_000_000, 100_000_000, 4_000_000_000)
+HERE = priced_route("here", 1_000_000_000, 100_000_000, 4_000_000_000)
 
 
 def test_switching_to_a_price_below_the_cached_one_is_worth_it():
-    there = priced("there", 50_000_000, 5_000_000, 200_000_000)
+    there = priced_route("there", 50_000_000, 5_000_000, 200_000_000)
 
     assert is_worth_switching(call(LONG), HERE, there)
 
 
 def test_switching_to_half_the_price_is_not_worth_losing_cache_reads_at_a_tenth():
-    there = priced("there", 500_000_000, 50_000_000, 2_000_000_000)
+    there = priced_route("there", 500_000_000, 50_000_000, 2_000_000_000)
 
     assert not is_worth_switching(call(LONG), HERE, there)
 
 
 def test_switching_is_worth_it_for_a_short_prompt_whose_answer_is_cheaper():
-    there = priced("there", 500_000_000, 50_000_000, 2_000_000_000)
+    there = priced_route("there", 500_000_000, 50_000_000, 2_000_000_000)
 
     assert is_worth_switching(call(b'{"model":"m","messages":[]}'), HERE, there)
 

@@ -39,7 +39,7 @@ class JudgedTraffic:
         return self.judge.standings["chat-ttft"].state
 
 
-def pinned(level: int, until: float, made: float = START) -> dict[str, ActivePin]:
+def pin_to(level: int, until: float, made: float = START) -> dict[str, ActivePin]:
     return {"chat-ttft": ActivePin(level=level, made=made, until=until, why="a launch")}
 
 
@@ -120,7 +120,7 @@ def test_a_jump_means_nothing_to_what_is_healthy():
 
 def test_a_pin_holds_until_it_ends():
     day = JudgedTraffic()
-    pins = pinned(2, START + 50)
+    pins = pin_to(2, START + 50)
     day.goes_on(10, pins=pins)
     assert (day.state, day.judge.standings["chat-ttft"].level) == (ControllerState.PINNED, 2)
     assert "a launch" in day.judge.standings["chat-ttft"].reason
@@ -130,7 +130,7 @@ def test_a_pin_holds_until_it_ends():
 
 @pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
 def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
-    day = JudgedTraffic().goes_on(2, pins=pinned(1, START + 1000, START + made))
+    day = JudgedTraffic().goes_on(2, pins=pin_to(1, START + 1000, START + made))
 
     assert day.judge.standings["chat-ttft"].since == START + since
 
@@ -142,21 +142,21 @@ def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since
         state=ControllerState.DEGRADED, level=1, since=START + 3.2, until=START + 600
     )
     day.judge.take_over_states({"chat-ttft": said}, START)
-    day.goes_on(8).goes_on(1, pins=pinned(2, START + 1000, START + made))
+    day.goes_on(8).goes_on(1, pins=pin_to(2, START + 1000, START + made))
 
     (move,) = day.moves
     assert (move.after, move.at) == (ControllerState.PINNED, START + since)
 
 
 def test_a_pin_that_is_released_ends_at_once():
-    day = JudgedTraffic().goes_on(5, pins=pinned(0, START + 1000)).goes_on(1)
+    day = JudgedTraffic().goes_on(5, pins=pin_to(0, START + 1000)).goes_on(1)
 
     assert day.state is ControllerState.HEALTHY
 
 
 @pytest.mark.parametrize(("level", "held"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
 def test_a_pin_is_to_a_level_that_there_is(level, held):
-    day = JudgedTraffic().goes_on(2, pins=pinned(level, START + 100))
+    day = JudgedTraffic().goes_on(2, pins=pin_to(level, START + 100))
 
     assert day.judge.standings["chat-ttft"].level == held
 
@@ -164,8 +164,8 @@ def test_a_pin_is_to_a_level_that_there_is(level, held):
 def test_another_level_until_the_same_time_is_another_pin():
     day = (
         JudgedTraffic()
-        .goes_on(2, pins=pinned(1, START + 100))
-        .goes_on(2, pins=pinned(2, START + 100))
+        .goes_on(2, pins=pin_to(1, START + 100))
+        .goes_on(2, pins=pin_to(2, START + 100))
     )
 
     assert day.judge.standings["chat-ttft"].level == 2
@@ -198,12 +198,12 @@ def test_objectives_that_are_not_judged_freeze_except_for_pins():
     ]
     assert judge.standings["chat-ttft"].reason == "Frozen: it is away"
     assert judge.freeze({}, START + 2, "it is away") == []
-    judge.freeze(pinned(2, START + 5), START + 3, "it is away")
+    judge.freeze(pin_to(2, START + 5), START + 3, "it is away")
     assert (judge.standings["chat-ttft"].state, judge.standings["chat-ttft"].level) == (
         ControllerState.PINNED,
         2,
     )
-    judge.freeze(pinned(2, START + 5), START + 5, "it is away")
+    judge.freeze(pin_to(2, START + 5), START + 5, "it is away")
     assert judge.standings["chat-ttft"].state is ControllerState.FROZEN
     assert judge.standings["chat-ttft"].previous_state is ControllerState.DEGRADED
 
@@ -233,7 +233,7 @@ def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
     for gone, good, bad, level in rounds:
         now += gone
         judge.add_counts({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
-        pins = {} if level is None else pinned(level, now + 30)
+        pins = {} if level is None else pin_to(level, now + 30)
         found = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
         for _, move in found:
             assert 0 <= move.level <= 2

@@ -226,11 +226,11 @@ def test_a_state_published_after_the_leaders_lease_is_ignored():
         epoch = await world.counters.lead("first", 5.0)
         assert epoch
 
-        async def overtaken(who: str, seconds: float) -> int:
+        async def publish_in_between(who: str, seconds: float) -> int:
             await world.counters.publish(epoch + 1, {})
             return epoch
 
-        first.counters.__dict__["lead"] = overtaken
+        first.counters.__dict__["lead"] = publish_in_between
         await first.steering.sync_once()
         assert not first.steering._leads
         assert (await world.counters.standings())[0] == epoch + 1

@@ -15,7 +15,7 @@ def school():
     found.close()
 
 
-def finished(school: BackgroundLearner) -> None:
+def wait_until_idle(school: BackgroundLearner) -> None:
     over = threading.Event()
     school.submit(over.set)
     assert over.wait(10)
@@ -39,20 +39,20 @@ def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(schoo
 
     for number in range(2):
         school.submit(lambda number=number: learned.append((number, threading.get_ident())))
-    finished(school)
+    wait_until_idle(school)
 
     assert [number for number, _ in learned] == [0, 1]
     assert len({thread for _, thread in learned} - {threading.get_ident()}) == 1
 
 
 def test_it_begins_again_after_a_rest(school):
-    finished(school)
-    finished(school)
+    wait_until_idle(school)
+    wait_until_idle(school)
 
 
 def test_a_lesson_that_fails_is_logged_and_harms_no_other(school, caplog):
     school.submit(lambda: 1 // 0)
-    finished(school)
+    wait_until_idle(school)
 
     assert [record.message for record in caplog.records] == ["A call could not be learned from"]
 
@@ -91,7 +91,7 @@ def test_where_no_thread_is_to_be_had_it_says_so_and_begins_with_the_next_lesson
     school._thread = Short(max_workers=1)
     school.submit(lambda: learned.append(1))
     school._thread.fails = False
-    finished(school)
+    wait_until_idle(school)
 
     assert learned == [1]
     assert [record.levelname for record in caplog.records] == ["WARNING"]

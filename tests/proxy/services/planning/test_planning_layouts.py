@@ -54,7 +54,7 @@ def layout(words: str = ABOVE) -> Layout:
     return found
 
 
-def approved(store: Store, found: Layout, digest: str) -> int:
+def approve(store: Store, found: Layout, digest: str) -> int:
     proposal = store.layouts.propose(PLACE, digest, msgspec.json.encode(found).decode(), NOW)
     assert proposal is not None
     store.layouts.approve(PLACE, proposal.version, "ann", NOW)
@@ -62,18 +62,18 @@ def approved(store: Store, found: Layout, digest: str) -> int:
     return proposal.version
 
 
-def numbered(turns: int = 0, opening: str = "Well?") -> Call:
+def numbered_call(turns: int = 0, opening: str = "Well?") -> Call:
     return call(body(*conversation_messages(turns, ABOVE.format(turns) + RULES, opening)))
 
 
 def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
     clock = Clock()
     with running_planning(store, now=clock) as planning:
-        approved(store, layout(), "d1")
-        before = run(plan_and_store(planning, numbered()))
+        approve(store, layout(), "d1")
+        before = run(plan_and_store(planning, numbered_call()))
         clock.now += 60
-        goes_on = run(plan_and_store(planning, numbered(1)))
-        after = run(plan_and_store(planning, numbered(opening="And this?")))
+        goes_on = run(plan_and_store(planning, numbered_call(1)))
+        after = run(plan_and_store(planning, numbered_call(opening="And this?")))
 
     assert [each.plan.layout for each in (before, goes_on, after)] == [0, 0, 1]
     assert [opening(each).startswith("Call number") for each in (before, goes_on, after)] == [
@@ -88,11 +88,11 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
     clock = Clock()
     clock.now = NOW + 60
     with running_planning(store, now=clock) as first, running_planning(store, now=clock) as second:
-        approved(store, layout(), "d1")
-        run(plan_and_store(first, numbered()))
+        approve(store, layout(), "d1")
+        run(plan_and_store(first, numbered_call()))
         for digest in ("d2", "d3"):
-            approved(store, Layout(), digest)
-        found = [run(plan_and_store(each, numbered(1))) for each in (first, second)]
+            approve(store, Layout(), digest)
+        found = [run(plan_and_store(each, numbered_call(1))) for each in (first, second)]
 
     assert (PLACE, 1) not in store.board.current.moves
     for each in found:
@@ -102,9 +102,9 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
 
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with running_planning(store) as planning:
-        draft = planning._planner.read_call(eligibility.planning_request(numbered()))
+        draft = planning._planner.read_call(eligibility.planning_request(numbered_call()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = run(plan_and_store(planning, numbered()))
+        found = run(plan_and_store(planning, numbered_call()))
 
     assert opening(found).startswith("Call number")
 
@@ -113,9 +113,9 @@ def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
 def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog):
     store = open_store(tmp_path, kind)
     with running_planning(store) as planning:
-        draft = planning._planner.read_call(eligibility.planning_request(numbered()))
+        draft = planning._planner.read_call(eligibility.planning_request(numbered_call()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
-        found = run_in_instant_time(planning.plan(numbered(), ROUTE))
+        found = run_in_instant_time(planning.plan(numbered_call(), ROUTE))
     store.close(5)
 
     assert opening(found).startswith("Call number")
@@ -127,7 +127,7 @@ def test_a_layout_that_cannot_be_read_moves_nothing(store):
     store.layouts.approve(PLACE, 1, "ann", NOW - 60)
     store.board.refresh()
     with running_planning(store) as planning:
-        found = run(plan_and_store(planning, numbered()))
+        found = run(plan_and_store(planning, numbered_call()))
 
     assert found.plan.layout == 1
     assert opening(found).startswith("Call number")
@@ -144,11 +144,11 @@ def test_layouts_that_were_read_are_bounded(store):
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
     clock = Clock()
     with running_planning(store, now=clock) as planning:
-        before = run(plan_and_store(planning, numbered()))
-        version = approved(store, layout(), "newer")
+        before = run(plan_and_store(planning, numbered_call()))
+        version = approve(store, layout(), "newer")
         clock.now += 60
-        again = run(plan_and_store(planning, numbered()))
-        goes_on = run(plan_and_store(planning, numbered(1)))
+        again = run(plan_and_store(planning, numbered_call()))
+        goes_on = run(plan_and_store(planning, numbered_call(1)))
 
     assert (before.plan.layout, again.plan.layout) == (0, version)
     assert again.plan.anew

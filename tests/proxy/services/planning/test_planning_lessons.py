@@ -72,7 +72,7 @@ def test_learning_from_a_call_does_not_look_up_its_miss_again(store):
     assert again.evidence.before is not None
 
 
-def taught(planning: PromptPlanning, calls: int = 30) -> None:
+def teach(planning: PromptPlanning, calls: int = 30) -> None:
     """Answer as many calls, each of which says its number above the rules."""
 
     async def work() -> None:
@@ -87,7 +87,7 @@ def taught(planning: PromptPlanning, calls: int = 30) -> None:
 
 def test_a_layout_learned_from_calls_is_proposed(store):
     with running_planning(store) as planning:
-        taught(planning)
+        teach(planning)
     (found,) = store.layouts.proposals(PLACE)
 
     assert (found.version, found.state.value) == (1, "proposed")
@@ -96,7 +96,7 @@ def test_a_layout_learned_from_calls_is_proposed(store):
 
 def test_the_same_evidence_gives_the_same_proposal(store):
     with running_planning(store) as planning:
-        taught(planning, 80)
+        teach(planning, 80)
 
     assert len(store.layouts.proposals(PLACE)) == 1
 
@@ -117,7 +117,7 @@ def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
 
     store.layouts.propose = propose
     with running_planning(store) as planning:
-        taught(planning)
+        teach(planning)
 
     told = {r.levelno for r in caplog.records if "could not be learned from" in r.message}
     assert told == {logging.WARNING}

@@ -33,32 +33,32 @@ OPENAI = route("openai", regime="openai-breakpoint")
 OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
 
 
-async def asked(planning: PromptPlanning, turns: int) -> Planned:
+async def plan_turn(planning: PromptPlanning, turns: int) -> Planned:
     found = await planning.plan(chat(turns), CLAUDE)
     await planning.wait_until_stored(found)
     return as_planned(found)
 
 
-def about(found: Planned) -> Any:
+def question_of(found: Planned) -> Any:
     return None if found.question is None else msgspec.json.decode(found.question.value)
 
 
 def test_the_next_call_asks_about_the_answer_that_was_heard(store):
     async def work(planning: PromptPlanning) -> tuple[Planned, Planned]:
-        first = await asked(planning, 0)
+        first = await plan_turn(planning, 0)
         planning.settle(first, ANSWERED, AnswerDiagnostics("msg_1"))
-        return first, await asked(planning, 1)
+        return first, await plan_turn(planning, 1)
 
     with running_planning(store) as planning:
         first, second = run(work(planning))
 
-    assert about(first) == {"previous_message_id": None}
-    assert about(second) == {"previous_message_id": "msg_1"}
+    assert question_of(first) == {"previous_message_id": None}
+    assert question_of(second) == {"previous_message_id": "msg_1"}
 
 
 def test_a_providers_diagnosis_is_joined_to_a_miss(store):
     with running_planning(store) as planning:
-        found = run(asked(planning, 0))
+        found = run(plan_turn(planning, 0))
         heard = AnswerDiagnostics(
             "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
         )
@@ -76,7 +76,7 @@ SAID = AnswerDiagnostics(
 
 def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
     with running_planning(store) as planning:
-        found = run(asked(planning, 0))
+        found = run(plan_turn(planning, 0))
         with planning._lock:
             miss = planning.settle(found, ANSWERED, SAID)
 
@@ -87,7 +87,7 @@ def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
 
 def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
     with running_planning(store) as planning:
-        found = run(asked(planning, planning_._MAX_INLINE_BLOCKS // 2))
+        found = run(plan_turn(planning, planning_._MAX_INLINE_BLOCKS // 2))
         miss = planning.settle(found, ANSWERED, SAID)
 
     assert len(found.evidence.sent.blocks) > planning_._MAX_INLINE_BLOCKS
@@ -99,16 +99,16 @@ def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
     clock = Clock()
     with running_planning(store, now=clock) as planning:
-        planning.note_refusal(run(asked(planning, 0)))
-        second = run(asked(planning, 0))
+        planning.note_refusal(run(plan_turn(planning, 0)))
+        second = run(plan_turn(planning, 0))
         planning.note_refusal(second)
         third = run(planning.plan(chat(), CLAUDE))
         clock.now += RETRY_AFTER_S
-        fourth = run(asked(planning, 0))
+        fourth = run(plan_turn(planning, 0))
 
-    assert about(second) is None
+    assert question_of(second) is None
     assert third == Passthrough("an upstream refused what was planned")
-    assert about(fourth) is not None
+    assert question_of(fourth) is not None
     assert "is not asked for them again" in caplog.text
 
 
@@ -154,4 +154,4 @@ def test_a_response_asks_about_the_one_before(store):
         return as_planned(await planning.plan(respond(stored=True, input=items), OPENAI))
 
     with running_planning(store) as planning:
-        assert about(run(work(planning))) == {"comparison_response_id": "resp_1"}
+        assert question_of(run(work(planning))) == {"comparison_response_id": "resp_1"}

@@ -52,7 +52,7 @@ def store(folder: Path, answer: Answer) -> Asked:
     return found
 
 
-def watched(opened: Asked, work: Callable[..., Awaitable[None]], hours: float) -> None:
+def run_for(opened: Asked, work: Callable[..., Awaitable[None]], hours: float) -> None:
     """Let the work go on for so long; time passes at once."""
 
     async def run() -> None:
@@ -73,7 +73,7 @@ def away(number: int, *_: object) -> list[Suspension]:
 
 def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
     opened = store(tmp_path, lambda *_: 0)
-    watched(opened, apply_retention, 2.5)
+    run_for(opened, apply_retention, 2.5)
     first = opened.asked[0][0]
 
     assert [(at - first, question) for at, question, _ in opened.asked] == [
@@ -92,7 +92,7 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, apply_retention, 1.5)
+    run_for(opened, apply_retention, 1.5)
 
     assert [question for _, question, _ in opened.asked] == [
         opened.ledger.retain,
@@ -106,7 +106,7 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
 
 def test_pending_sums_are_moved_every_ten_seconds_whatever_fails(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, lambda opened, *_: merge_pending_sums(opened), 25 / HOUR)
+    run_for(opened, lambda opened, *_: merge_pending_sums(opened), 25 / HOUR)
 
     assert [question for _, question, _ in opened.asked] == [opened.pending_sums.merge] * 3
     assert "not moved" in caplog.text
@@ -114,7 +114,7 @@ def test_pending_sums_are_moved_every_ten_seconds_whatever_fails(tmp_path, caplo
 
 def test_planning_savings_are_checked_every_quarter_of_an_hour(tmp_path, caplog):
     opened = store(tmp_path, lambda *_: [])
-    watched(opened, nobody, 1.3)
+    run_for(opened, nobody, 1.3)
     times = [at for at, _, _ in opened.asked]
 
     assert [at - times[0] for at in times] == [900.0 * n for n in range(5)]
@@ -127,7 +127,7 @@ def test_planning_savings_are_checked_every_quarter_of_an_hour(tmp_path, caplog)
 
 def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    watched(opened, nobody, 0.6)
+    run_for(opened, nobody, 0.6)
 
     assert len(opened.asked) == 2
     assert "could not be measured" in caplog.text
@@ -137,7 +137,7 @@ def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
     found = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
     alerts = Notified()
-    watched(opened, partial(suspend_harmful_features, say=alerts), 0.3)
+    run_for(opened, partial(suspend_harmful_features, say=alerts), 0.3)
 
     (record,) = caplog.records
     (alert,) = alerts
@@ -151,17 +151,17 @@ def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
 
 @pytest.mark.parametrize("work", [apply_retention, nobody])
 def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
-    def broken(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        watched(store(tmp_path, broken), work, 1)
+        run_for(store(tmp_path, fail), work, 1)
 
 
 def kept_keys(opened: Asked, **fields: Any) -> None:
     """Write down known keys for ten seconds, which pass at once."""
     settings = Settings(**fields)
-    watched(opened, lambda *_: keep_known_keys(opened, settings, lambda: NOW), 10 / HOUR)
+    run_for(opened, lambda *_: keep_known_keys(opened, settings, lambda: NOW), 10 / HOUR)
 
 
 def test_known_keys_are_written_down_beside_the_journal_every_second(tmp_path):

@@ -10,7 +10,7 @@ from tests.fakes.mail_server import FakeMailServer, mail_server_running
 MAIL = AddressedMail("ann@example.com", b"Subject: costs\r\n\r\n.one\r\ntwo\r\n")
 
 
-def sent(
+def send_mail(
     deadline_s: float = 20.0, user: str = "", **replies: Any
 ) -> tuple[FakeMailServer, DeliveryFailure | None]:
     """The server after a mail, and why it was not taken."""
@@ -31,7 +31,7 @@ def sent(
 
 
 def test_a_mail_arrives_as_it_is() -> None:
-    server, failure = sent()
+    server, failure = send_mail()
     ((sender, recipient, mail),) = server.mails
 
     assert failure is None
@@ -57,7 +57,7 @@ def test_a_refusal_of_the_mail_is_told_from_a_server_at_fault(
     reason: str,
     is_refused: bool,  # noqa: FBT001 - a test's case
 ) -> None:
-    server, failure = sent(**replies)
+    server, failure = send_mail(**replies)
 
     assert failure is not None
     assert (failure.reason, failure.is_refused) == (reason, is_refused)
@@ -66,14 +66,14 @@ def test_a_refusal_of_the_mail_is_told_from_a_server_at_fault(
 
 @pytest.mark.parametrize("verb", ["ehlo", "mail", "rcpt", "data", "dot"])
 def test_a_server_that_hangs_is_left_at_the_deadline(verb: str) -> None:
-    _, failure = sent(deadline_s=0.3, **{verb: ""})
+    _, failure = send_mail(deadline_s=0.3, **{verb: ""})
 
     assert failure is not None
     assert failure.reason == "it did not answer within 0.3 s"
 
 
 def test_a_password_is_never_sent_without_tls() -> None:
-    server, failure = sent(user="ann")
+    server, failure = send_mail(user="ann")
 
     assert failure is not None
     assert not failure.is_refused

@@ -53,13 +53,13 @@ class Story:
     def end(self) -> Sequence[ReadableSpan]:
         """The spans, in the order in which they were made."""
         self.export.start()
-        data = self._stopped()
+        data = self._metrics_at_stop()
         if data is not None:
             for each in data.resource_metrics[0].scope_metrics[0].metrics:
                 self.metrics[each.name] = list(each.data.data_points)
         return self.spans.get_finished_spans()
 
-    def _stopped(self) -> Any:
+    def _metrics_at_stop(self) -> Any:
         found: list[Any] = []
         shutdown = self.export._provider.shutdown
 

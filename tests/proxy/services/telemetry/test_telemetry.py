@@ -34,7 +34,7 @@ def value(telemetry: Telemetry, line: str) -> float | None:
     return None
 
 
-def observed(*receipts, log_calls: bool = False, **fields: Any) -> Telemetry:
+def telemetry_of(*receipts, log_calls: bool = False, **fields: Any) -> Telemetry:
     telemetry = Telemetry(log_calls=log_calls, **fields)
     for receipt in receipts:
         telemetry.observe(receipt)
@@ -81,18 +81,20 @@ def observed(*receipts, log_calls: bool = False, **fields: Any) -> Telemetry:
     ],
 )
 def test_receipts_add_up_to_metrics(line, expected):
-    assert value(observed(CALL, CALL), line.replace("WHO", WHO)) == expected
+    assert value(telemetry_of(CALL, CALL), line.replace("WHO", WHO)) == expected
 
 
 def test_missed_tokens_are_counted_by_reason():
     missed = a_receipt(team="t", route="up/m", usage=USAGE, miss="expired", miss_tokens=40)
     line = 'thriftgate_missed_tokens_total{reason="expired",route="up/m",team="t"}'
 
-    assert value(observed(missed, missed, CALL), line) == 80
+    assert value(telemetry_of(missed, missed, CALL), line) == 80
 
 
 def test_calls_without_a_price_are_counted_as_unpriced():
-    telemetry = observed(msgspec.structs.replace(CALL, cost_nanos=None, estimated=True, ttft=None))
+    telemetry = telemetry_of(
+        msgspec.structs.replace(CALL, cost_nanos=None, estimated=True, ttft=None)
+    )
     labels = '{feature="chat",model="m",route="up/m",team="t"}'
 
     assert value(telemetry, 'thriftgate_unpriced_total{route="up/m",team="t"}') == 1
@@ -102,7 +104,7 @@ def test_calls_without_a_price_are_counted_as_unpriced():
 
 
 def test_a_call_without_usage_costs_nothing_and_lacks_no_price():
-    telemetry = observed(
+    telemetry = telemetry_of(
         a_receipt(team="t", route="", usage=None, cost_nanos=None, outcome=Outcome.REFUSED)
     )
 
@@ -111,14 +113,14 @@ def test_a_call_without_usage_costs_nothing_and_lacks_no_price():
 
 
 def test_series_are_bounded_and_what_is_over_is_summed():
-    telemetry = observed(*(a_receipt(team=f"t{n}", route="up/m") for n in range(4100)))
+    telemetry = telemetry_of(*(a_receipt(team=f"t{n}", route="up/m") for n in range(4100)))
 
     assert len(telemetry._series) == 4097
     assert telemetry._series["other", "other"].attempts[Outcome.ANSWERED] == 4
 
 
 def test_teams_are_called_by_their_names():
-    telemetry = observed(CALL, team_name={"t": "acme"}.__getitem__)
+    telemetry = telemetry_of(CALL, team_name={"t": "acme"}.__getitem__)
 
     line = 'thriftgate_cost_usd_total{feature="chat",model="m",route="up/m",team="acme"}'
     assert value(telemetry, line) == 1.5
@@ -131,7 +133,7 @@ def test_a_call_that_fell_back_counts_once_under_the_model_that_answered():
     failed = msgspec.structs.replace(
         CALL, final=False, route="up/asked", outcome=Outcome.FAILED, usage=None, cost_nanos=None
     )
-    telemetry = observed(failed, CALL)
+    telemetry = telemetry_of(failed, CALL)
     page = telemetry.prometheus_text().decode()
 
     calls = [line for line in page.splitlines() if line.startswith("thriftgate_calls_total")]
@@ -144,7 +146,7 @@ def test_features_and_models_that_callers_make_up_are_bounded():
         msgspec.structs.replace(CALL, feature=f"f{n}", model=f"m{n}", route="up/gpt-*")
         for n in range(3 * TOP_SERIES)
     ]
-    telemetry = observed(*made_up)
+    telemetry = telemetry_of(*made_up)
     page = telemetry.prometheus_text().decode().splitlines()
 
     found = [line for line in page if line.startswith("thriftgate_cost_usd_total")]
@@ -165,7 +167,7 @@ def test_features_and_models_that_callers_make_up_are_bounded():
 )
 def test_failures_are_always_logged_and_answers_if_wanted(caplog, outcome, log_calls, lines):
     with caplog.at_level(logging.INFO, "thriftgate.calls"):
-        observed(a_receipt(outcome=outcome), log_calls=log_calls)
+        telemetry_of(a_receipt(outcome=outcome), log_calls=log_calls)
 
     assert len(caplog.records) == lines
 
@@ -175,7 +177,7 @@ def test_times_are_logged_to_the_microsecond(caplog):
         CALL, started=1.1234567890123, duration=0.30000000000000004, overhead=1e-9, ttft=2 / 3
     )
     with caplog.at_level(logging.INFO, "thriftgate.calls"):
-        observed(long, log_calls=True)
+        telemetry_of(long, log_calls=True)
 
     line = json.loads(caplog.records[0].getMessage())
     assert [line[name] for name in ("started", "duration", "ttft")] == [1.123457, 0.3, 0.666667]
@@ -184,7 +186,7 @@ def test_times_are_logged_to_the_microsecond(caplog):
 
 def test_a_log_line_is_the_receipt_without_the_callers_text(caplog):
     with caplog.at_level(logging.INFO, "thriftgate.calls"):
-        observed(a_receipt(outcome=Outcome.FAILED, error="busy", prompt="the secret plan"))
+        telemetry_of(a_receipt(outcome=Outcome.FAILED, error="busy", prompt="the secret plan"))
 
     line = json.loads(caplog.records[0].getMessage())
     assert line["error"] == "busy"
@@ -224,7 +226,7 @@ def test_compactions_are_counted(name, expected):
     refused = msgspec.structs.replace(reset, outcome=Outcome.FAILED, compaction_nanos=None)
 
     line = f'thriftgate_{name}{{route="up/m",team="t"}}'
-    assert value(observed(compacted, reset, refused, notes, unpriced, CALL), line) == expected
+    assert value(telemetry_of(compacted, reset, refused, notes, unpriced, CALL), line) == expected
 
 
 def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():
@@ -232,7 +234,7 @@ def test_reasons_for_unmodified_conversations_are_counted_up_to_a_bound():
         a_receipt(team="t", route="up/m", compaction="facts", compaction_why=f"why {n}")
         for n in range(40)
     ]
-    telemetry = observed(*left, left[0])
+    telemetry = telemetry_of(*left, left[0])
     line = 'thriftgate_uncompacted_attempts_total{{reason="{}",route="up/m",team="t"}}'
 
     assert value(telemetry, line.format("why 0")) == 2

@@ -8,41 +8,41 @@ from hypothesis import strategies as st
 from proxy.services.telemetry.top_series import TopSeries
 
 
-def counted(*labels: str, most: int = 2) -> TopSeries[Counter[str]]:
+def series_of(*labels: str, most: int = 2) -> TopSeries[Counter[str]]:
     top: TopSeries[Counter[str]] = TopSeries(Counter, most)
     for each in labels:
         top.series_of((each,))[each] += 1
     return top
 
 
-def shown(top: TopSeries[Counter[str]]) -> dict[str, int]:
+def totals(top: TopSeries[Counter[str]]) -> dict[str, int]:
     return {labels[0]: series.total() for labels, series in top.items()}
 
 
 def test_the_first_labels_have_a_series_each_and_later_ones_share_one():
-    top = counted("a", "a", "b", "c", "d", "a")
+    top = series_of("a", "a", "b", "c", "d", "a")
 
-    assert shown(top) == {"a": 3, "b": 1}
+    assert totals(top) == {"a": 3, "b": 1}
     assert top.other == {"c": 1, "d": 1}
     assert top.has_other
 
 
 def test_labels_with_twice_the_calls_of_the_least_used_take_its_place_and_begin_at_zero():
-    top = counted("a", "a", "a", "b", "c", "c", "c", "c")
+    top = series_of("a", "a", "a", "b", "c", "c", "c", "c")
 
-    assert shown(top) == {"a": 3, "c": 2}
+    assert totals(top) == {"a": 3, "c": 2}
     assert top.other == {"c": 2}
 
 
 def test_a_replaced_series_comes_back_where_it_is_used_most():
-    top = counted(*"ab", *"ccc", *"b" * 20, *"aaa", most=2)
+    top = series_of(*"ab", *"ccc", *"b" * 20, *"aaa", most=2)
 
-    assert set(shown(top)) == {"b", "c"} or set(shown(top)) == {"a", "b"}
-    assert shown(top)["b"] > 10
+    assert set(totals(top)) == {"b", "c"} or set(totals(top)) == {"a", "b"}
+    assert totals(top)["b"] > 10
 
 
 def test_few_labels_leave_nothing_to_others():
-    assert not counted("a", "b", "a").has_other
+    assert not series_of("a", "b", "a").has_other
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=300), st.integers(1, 4))
@@ -60,6 +60,6 @@ def test_series_are_bounded_never_fall_and_lose_no_call(labels, most):
 
 
 def test_series_waiting_for_a_place_are_bounded():
-    top = counted(*(str(number) for number in range(1000)))
+    top = series_of(*(str(number) for number in range(1000)))
 
     assert len(top._waiting) <= 16
