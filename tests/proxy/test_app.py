@@ -45,14 +45,14 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(folder=tmp_path / "gateway", catalog=mine, retries=0, drain_grace=5.0)
 
 
-def opened(kind: type[AnyStore], settings: Settings) -> AnyStore:
+def open_store(kind: type[AnyStore], settings: Settings) -> AnyStore:
     """The store that these settings name."""
     url = f"sqlite:///{settings.folder / 'thriftgate.db'}"
     return kind.open(url, settings.folder / "journal")
 
 
 @asynccontextmanager
-async def keyed(
+async def gateway_and_key(
     settings: Settings, store: Store | None = None
 ) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway and a key of its one team."""
@@ -68,7 +68,7 @@ def within(
     store: Store | None = None,
 ) -> None:
     async def run() -> None:
-        async with keyed(settings, store) as (running, key):
+        async with gateway_and_key(settings, store) as (running, key):
             await work(running, key)
 
     asyncio.run(run())
@@ -126,7 +126,7 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
     before = set(threading.enumerate())
 
     async def work() -> None:
-        async with keyed(settings) as (running, _):
+        async with gateway_and_key(settings) as (running, _):
             team = running.store.teams.all()[0].id
             for n in range(50):
                 running.store.keep(a_receipt(n, team=team))
@@ -152,7 +152,7 @@ def test_receipts_that_could_not_be_drained_are_logged(settings, caplog):
             return False
 
     async def work() -> None:
-        async with gateway(settings, opened(Unhurried, settings)) as running:
+        async with gateway(settings, open_store(Unhurried, settings)) as running:
             assert isinstance(running.store, Unhurried)
 
     asyncio.run(work())
@@ -173,7 +173,7 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
                 if question == self.ledger.retain:
                     dropped.set()
 
-    store = opened(Watched, settings)
+    store = open_store(Watched, settings)
     store.keep(ancient)
     assert store.drain.flush(10)
     assert store.ledger.count_calls() == 1
@@ -199,7 +199,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
         assert away.headers["retry-after"] == "5"
         assert "x-should-retry" not in away.headers
 
-    within(settings, work, opened(Away, settings))
+    within(settings, work, open_store(Away, settings))
 
 
 @pytest.mark.parametrize(
@@ -255,21 +255,21 @@ def test_models_are_those_of_the_read_catalog(settings):
 def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings, monkeypatch):
     sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
 
-    async def listed(running: Gateway, key: str, query: str = "") -> bool:
+    async def lists_model(running: Gateway, key: str, query: str = "") -> bool:
         told = json.loads((await got(running, f"/v1/models{query}", key)).body)
         return "gpt-nowhere" in {model["id"] for model in told["data"]}
 
     async def without_key(running: Gateway, key: str) -> None:
-        assert not await listed(running, key)
-        assert await listed(running, key, "?all=1")
+        assert not await lists_model(running, key)
+        assert await lists_model(running, key, "?all=1")
 
     async def with_key(running: Gateway, key: str) -> None:
-        assert await listed(running, key)
+        assert await lists_model(running, key)
         head = scope(headers={"authorization": f"Bearer {key}"})
         for _ in range(5):
             assert (await answer_of_app(running.app, head, Connection([sent]))).status == 502
-        assert not await listed(running, key)
-        assert await listed(running, key, "?all=1")
+        assert not await lists_model(running, key)
+        assert await lists_model(running, key, "?all=1")
 
     within(settings, without_key)
     monkeypatch.setenv("NOWHERE_KEY", "k")
@@ -277,19 +277,19 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
 
 
 def test_other_origins_are_let_in_by_the_setting_alone(settings):
-    async def allowed(running: Gateway) -> str | None:
+    async def allowed_origin(running: Gateway) -> str | None:
         head = scope(headers={"origin": "https://a.example", "authorization": ""})
         return (await answer_of_app(running.app, head)).headers.get("access-control-allow-origin")
 
-    async def closed(running: Gateway, _key: str) -> None:
-        assert await allowed(running) is None
+    async def expect_closed(running: Gateway, _key: str) -> None:
+        assert await allowed_origin(running) is None
 
-    async def opened(running: Gateway, _key: str) -> None:
-        assert await allowed(running) == "https://a.example"
+    async def expect_open(running: Gateway, _key: str) -> None:
+        assert await allowed_origin(running) == "https://a.example"
 
-    within(settings, closed)
+    within(settings, expect_closed)
     other = {"folder": settings.folder / "second", "cors_origins": ("https://a.example",)}
-    within(settings.model_copy(update=other), opened)
+    within(settings.model_copy(update=other), expect_open)
 
 
 def test_probes_need_no_key_and_say_what_is_wrong(settings, monkeypatch):
@@ -315,7 +315,7 @@ def test_a_gateway_that_is_not_ready_says_why(settings, monkeypatch):
         def trouble(self) -> str:
             return "The disk is full."
 
-    store = opened(Store, settings)
+    store = open_store(Store, settings)
     store.journal.close()
     store.journal = BrokenJournal(settings.folder / "journal")
 
@@ -334,7 +334,7 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):
     class Full(Journal):
         is_full = True
 
-    store = opened(Store, settings)
+    store = open_store(Store, settings)
     store.journal.close()
     store.journal = Full(settings.folder / "journal")
 

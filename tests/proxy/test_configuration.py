@@ -21,16 +21,16 @@ limit = "5"
 """
 
 
-def chosen(folder: Path, text: str = ONE) -> Settings:
+def settings_with(folder: Path, text: str = ONE) -> Settings:
     (folder / "policies.toml").write_text(text)
     return Settings(folder=folder, policies=folder / "policies.toml")
 
 
 def test_mistakes_in_policies_name_their_lines(tmp_path):
     with pytest.raises(InvalidFile, match=r"policies\.toml:7: budgets\.day\.limit"):
-        read_policies(chosen(tmp_path, ONE.replace('"5"', '"0"')))
+        read_policies(settings_with(tmp_path, ONE.replace('"5"', '"0"')))
     with pytest.raises(InvalidFile, match=r"policies\.toml:1: is not TOML"):
-        read_policies(chosen(tmp_path, "[[budgets]"))
+        read_policies(settings_with(tmp_path, "[[budgets]"))
 
 
 MOVING = """
@@ -61,7 +61,7 @@ cheaper = ["small", "smal"]
 
 
 def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
-    found = chosen(tmp_path, MOVING)
+    found = settings_with(tmp_path, MOVING)
     known = Catalog(
         models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
     )
@@ -82,7 +82,7 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
         ),
     ]
     assert len(read_policies(found).objectives) == 2
-    assert read_policies(chosen(tmp_path), known) == read_policies(chosen(tmp_path))
+    assert read_policies(settings_with(tmp_path), known) == read_policies(settings_with(tmp_path))
 
 
 def test_a_policy_file_that_does_not_exist_is_an_error(tmp_path):

@@ -30,7 +30,7 @@ def migrated_postgres(migrated_schema: MigratedSchema) -> str:
     try:
         return migrated_schema.empty_url()
     except psycopg.OperationalError as error:
-        pytest.skip(_absent(error))
+        pytest.skip(_reason_to_skip(error))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def postgres() -> Iterator[str]:
         try:
             url = stack.enter_context(schema())
         except psycopg.OperationalError as error:
-            pytest.skip(_absent(error))
+            pytest.skip(_reason_to_skip(error))
         yield url
 
 
@@ -86,13 +86,13 @@ def new_shared_url(
     if request.param == "sqlite":
         return lambda: migrated_sqlite(tmp_path_factory.mktemp("ledger") / "thriftgate.db")
 
-    def emptied() -> str:
+    def empty_schema_url() -> str:
         try:
             return module_schema.empty_url()
         except psycopg.OperationalError as error:
-            pytest.skip(_absent(error))
+            pytest.skip(_reason_to_skip(error))
 
-    return emptied
+    return empty_schema_url
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def _absent(error: psycopg.OperationalError) -> str:
+def _reason_to_skip(error: psycopg.OperationalError) -> str:
     return f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}"
 
 

@@ -159,14 +159,14 @@ class Counted:
         return 1
 
 
-def watched(entries: int) -> tuple[TokenCounter, Counted]:
+def counter_and_calls(entries: int) -> tuple[TokenCounter, Counted]:
     counter, counted = TokenCounter(entries), Counted()
     counter._tokenizers["o200k_base"] = counted  # type: ignore[assignment]
     return counter, counted
 
 
 def test_a_growing_conversation_costs_only_its_new_text() -> None:
-    counter, counted = watched(100)
+    counter, counted = counter_and_calls(100)
     for turns in range(1, 6):
         body = chat(*(said(f"turn {n}") for n in range(turns)), model="m")
         counter.prompt_tokens(body, "chat/completions", "gpt-4o")
@@ -175,7 +175,7 @@ def test_a_growing_conversation_costs_only_its_new_text() -> None:
 
 
 def test_only_so_many_messages_are_remembered() -> None:
-    counter, counted = watched(2)
+    counter, counted = counter_and_calls(2)
     for text in ("a", "b", "a", "c", "a", "b"):
         counter.prompt_tokens(chat(said(text)), "chat/completions", "gpt-4o")
 
@@ -224,7 +224,7 @@ def test_counting_twice_gives_the_same_and_never_less_than_nothing(
     assert tokens >= 3
 
 
-def recorded() -> Iterator[tuple[dict[str, Any], str, int]]:
+def recorded_prompts() -> Iterator[tuple[dict[str, Any], str, int]]:
     for path in sorted(_CASSETTES.rglob("*.yaml")):
         for call in yaml.load(path.read_bytes(), yaml.CSafeLoader)["interactions"]:
             asked, answer = call["request"], call["response"]
@@ -244,7 +244,7 @@ def test_recorded_prompts_are_counted_as_openai_did(counter: TokenCounter) -> No
     if not _CASSETTES.is_dir():
         pytest.skip("The recorded calls are not here.")
     plain, exact, with_tools, off = 0, 0, 0, 0.0
-    for body, model, reported in recorded():
+    for body, model, reported in recorded_prompts():
         if not model.startswith(("gpt-3.5", "gpt-4")) or b"image_url" in orjson.dumps(body):
             continue
         counted = counter.prompt_tokens(orjson.dumps(body), "chat/completions", model)

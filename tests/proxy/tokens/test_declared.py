@@ -3,13 +3,13 @@ import pytest
 from proxy.tokens.declared import declaration
 
 
-def declared(*tools: object) -> str:
+def declaration_of(*tools: object) -> str:
     text = declaration(tools)
     return text.removeprefix("namespace functions {\n\n").removesuffix("} // namespace functions")
 
 
 def of(parameters: object, description: str | None = None) -> str:
-    return declared({"type": "function", "function": {"name": "f", "parameters": parameters}})
+    return declaration_of({"type": "function", "function": {"name": "f", "parameters": parameters}})
 
 
 def test_a_tool_is_shown_as_a_type_with_comments() -> None:
@@ -24,7 +24,7 @@ def test_a_tool_is_shown_as_a_type_with_comments() -> None:
     }
     tool = {"name": "weather", "description": "Forecast.", "parameters": schema}
 
-    assert declared({"type": "function", "function": tool}) == (
+    assert declaration_of({"type": "function", "function": tool}) == (
         "// Forecast.\n"
         "type weather = (_: {\n"
         "// City\n//\n// Where.\n// Big or small.\ncity: string,\n"
@@ -38,14 +38,14 @@ def test_every_dialects_tools_are_shown_alike() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     shown = "type f = (_: {\na: string,\n}) => any;\n\n"
 
-    assert declared({"type": "function", "name": "f", "parameters": schema}) == shown
-    assert declared({"name": "f", "input_schema": schema}) == shown
-    assert declared({"type": "custom", "custom": {"name": "f"}}) == "type f = () => any;\n\n"
+    assert declaration_of({"type": "function", "name": "f", "parameters": schema}) == shown
+    assert declaration_of({"name": "f", "input_schema": schema}) == shown
+    assert declaration_of({"type": "custom", "custom": {"name": "f"}}) == "type f = () => any;\n\n"
 
 
 @pytest.mark.parametrize("tool", [None, {"type": "web_search"}, {"function": 7}, {"name": 7}])
 def test_tools_without_a_name_are_left_out(tool: object) -> None:
-    assert declared(tool) == ""
+    assert declaration_of(tool) == ""
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,10 @@ def tokenizer(name: Vocabulary) -> Tokenizer:
 
 @cache
 def reference(name: Vocabulary) -> tiktoken.Encoding:
-    return _encoding(name, packaged(name))
+    return _encoding(name, file_of_package(name))
 
 
-def packaged(name: Vocabulary) -> bytes:
+def file_of_package(name: Vocabulary) -> bytes:
     package = util.find_spec("bpe_openai")
     assert package is not None
     assert package.origin is not None
@@ -157,7 +157,7 @@ def test_the_packaged_ranks_are_the_published_ones(name: Vocabulary) -> None:
     if not published.is_file():
         pytest.skip("The published vocabulary files are not here.")
 
-    assert packaged(name).split() == published.read_bytes().split()
+    assert file_of_package(name).split() == published.read_bytes().split()
     text = "\n".join(part for part in NASTY)
     expected = _encoding(name, published.read_bytes()).encode_ordinary(text)
     assert tokenizer(name).encode(text) == expected

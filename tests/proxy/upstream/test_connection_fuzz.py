@@ -62,7 +62,7 @@ class ReadAnswer:
 
 
 @st.composite
-def spoiled(draw: st.DrawFn) -> bytes:
+def corrupt_answers(draw: st.DrawFn) -> bytes:
     """An answer in which some bytes are others, gone, doubled, or more."""
     raw = bytearray(draw(st.sampled_from(ANSWERS)))
     for _ in range(draw(st.integers(1, 4))):
@@ -73,7 +73,7 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return bytes(raw)
 
 
-def cut(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
+def split_at(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
     edges = [0, *sorted({each % (len(raw) + 1) for each in cuts}), len(raw)]
     return [raw[a:b] for a, b in pairwise(edges)]
 
@@ -110,11 +110,11 @@ async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAn
 
 
 @examples(150)
-@given(SPOKEN | spoiled(), CUTS, st.booleans())
+@given(SPOKEN | corrupt_answers(), CUTS, st.booleans())
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", [], False)  # noqa: FBT003 - a case
 def test_any_bytes_are_read_the_same_however_they_are_cut(raw, cuts, is_bodiless):
     whole = asyncio.run(heard([raw], is_bodiless=is_bodiless))
-    in_pieces = asyncio.run(heard(cut(raw, cuts), is_bodiless=is_bodiless))
+    in_pieces = asyncio.run(heard(split_at(raw, cuts), is_bodiless=is_bodiless))
 
     assert len(whole.body) <= len(raw)
     assert whole.status == 0 or 200 <= whole.status <= 999
@@ -173,7 +173,7 @@ class OnePool:
 
 
 @examples(100)
-@given(spoiled(), CUTS)
+@given(corrupt_answers(), CUTS)
 def test_an_exchange_ends_with_a_body_or_an_error_of_the_upstreams(raw, cuts):
     async def work() -> None:
         loop = asyncio.get_running_loop()
@@ -181,7 +181,7 @@ def test_an_exchange_ends_with_a_body_or_an_error_of_the_upstreams(raw, cuts):
         socket = FakeSocket(loop, connection)
         task = asyncio.ensure_future(connection.exchange(REQUEST, b""))
         await asyncio.sleep(0)
-        for piece in cut(raw, cuts):
+        for piece in split_at(raw, cuts):
             socket.arrive(piece)
         socket.end()
         try:

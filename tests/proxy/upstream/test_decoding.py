@@ -22,7 +22,7 @@ from tests.fakes.loop_turns import with_loop_turns
 BOUND = MAX_PIECE_BYTES
 
 
-async def unpacked(coding: str, pieces: Sequence[bytes]) -> list[bytes]:
+async def decode(coding: str, pieces: Sequence[bytes]) -> list[bytes]:
     """The pieces a body of this coding is read in."""
     opened, coming, read = decoder_for(coding), list(pieces), []
     assert opened is not None
@@ -42,13 +42,13 @@ def test_a_body_is_the_same_however_it_was_packed_and_cut(members, size):
     files = b"".join(gzip.compress(member) for member in members)
     for coding, raw in [("gzip", files), ("X-Gzip", files), (" deflate", zlib.compress(body))]:
         cut = [raw[at : at + size] for at in range(0, len(raw), size)]
-        assert b"".join(asyncio.run(unpacked(coding, cut))) == body
+        assert b"".join(asyncio.run(decode(coding, cut))) == body
 
 
 def test_no_more_than_a_bound_is_unpacked_at_once():
     body = b"x" * (10 * BOUND + 7)
 
-    read = asyncio.run(unpacked("gzip", [gzip.compress(body)]))
+    read = asyncio.run(decode("gzip", [gzip.compress(body)]))
 
     assert b"".join(read) == body
     assert max(map(len, read)) <= BOUND
@@ -59,11 +59,11 @@ def test_bytes_held_back_at_the_bound_are_not_lost(over):
     body = b"x" * (BOUND + over)
     raw = gzip.compress(body)
 
-    assert b"".join(asyncio.run(unpacked("gzip", [raw[:-9], raw[-9:]]))) == body
+    assert b"".join(asyncio.run(decode("gzip", [raw[:-9], raw[-9:]]))) == body
 
 
 def test_an_empty_body_is_empty():
-    assert asyncio.run(unpacked("gzip", [])) == []
+    assert asyncio.run(decode("gzip", [])) == []
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_empty_body_is_empty():
 )
 def test_a_body_with_a_wrong_coding_or_truncated_is_an_error(pieces):
     with pytest.raises(zlib.error):
-        asyncio.run(unpacked("gzip", pieces))
+        asyncio.run(decode("gzip", pieces))
 
 
 def raw_deflate(body: bytes) -> bytes:
@@ -115,7 +115,7 @@ UTF_16 = ANSWER.decode().encode("utf-16")
 def test_a_body_under_a_wrong_label_is_read_as_what_it_is(coding, raw, body, size):
     cut = [raw[at : at + size] for at in range(0, len(raw), size)]
 
-    assert b"".join(asyncio.run(unpacked(coding, cut))) == body
+    assert b"".join(asyncio.run(decode(coding, cut))) == body
 
 
 def test_the_whole_part_of_a_damaged_body_is_read_before_the_error():
@@ -146,8 +146,8 @@ def test_a_body_without_a_coding_is_passed_on_unmodified(coding):
 @pytest.mark.parametrize("coding", ["utf-8", "none", "br", "aws-chunked"])
 @pytest.mark.parametrize("body", [b'{"id":"c"}', b"\xef\xbb\xbf[1]", b" data: {}\n\n" + b"a" * 99])
 def test_a_body_that_is_coded_in_no_way_is_read_whatever_its_label_says(coding, body):
-    assert asyncio.run(unpacked(coding, [body[:4], body[4:]])) != []
-    assert b"".join(asyncio.run(unpacked(coding, [body[:4], body[4:]]))) == body
+    assert asyncio.run(decode(coding, [body[:4], body[4:]])) != []
+    assert b"".join(asyncio.run(decode(coding, [body[:4], body[4:]]))) == body
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_a_body_that_is_coded_in_no_way_is_read_whatever_its_label_says(coding, 
     ids=["gzip twice", "deflate in gzip", "gzip last", "gzip first"],
 )
 def test_a_body_packed_more_than_once_is_read(coding, body):
-    assert b"".join(asyncio.run(unpacked(coding, [body[:9], body[9:]]))) == ANSWER
+    assert b"".join(asyncio.run(decode(coding, [body[:9], body[9:]]))) == ANSWER
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br", "gzip, gzip, gzip, gzip"])
 def test_an_unsupported_coding_is_an_error_unless_the_body_is_empty(coding):
-    assert asyncio.run(unpacked(coding, [])) == []
+    assert asyncio.run(decode(coding, [])) == []
     with pytest.raises(UpstreamError) as caught:
-        asyncio.run(unpacked(coding, [b"\x1b\x03"]))
+        asyncio.run(decode(coding, [b"\x1b\x03"]))
 
     assert (caught.value.status, caught.value.code) == (502, "upstream_malformed")
     assert f"coded as {coding}" in caught.value.message
@@ -181,7 +181,7 @@ def bomb(size: int) -> bytes:
     return b"".join(pieces) + packing.flush()
 
 
-async def counted(pieces: Sequence[bytes], coding: str = "deflate") -> tuple[int, str]:
+async def size_and_error(pieces: Sequence[bytes], coding: str = "deflate") -> tuple[int, str]:
     """Number of bytes are unpacked before the error, and what it says."""
     opened, coming, size = decoder_for(coding), list(pieces), 0
     assert opened is not None
@@ -202,7 +202,7 @@ async def counted(pieces: Sequence[bytes], coding: str = "deflate") -> tuple[int
 def test_a_body_that_expands_a_thousandfold_is_read_to_a_hundredfold():
     raw = bomb(64 << 20)
 
-    size, message = asyncio.run(counted([raw]))
+    size, message = asyncio.run(size_and_error([raw]))
 
     assert MAX_COMPRESSION_RATIO * len(raw) - BOUND < size <= MAX_COMPRESSION_RATIO * len(raw)
     assert "100 times" in message
@@ -211,11 +211,11 @@ def test_a_body_that_expands_a_thousandfold_is_read_to_a_hundredfold():
 def test_a_small_body_may_expand_as_far_as_it_does():
     raw = bomb(MIN_RATIO_CHECK_BYTES)
 
-    assert sum(map(len, asyncio.run(unpacked("deflate", [raw])))) == MIN_RATIO_CHECK_BYTES
+    assert sum(map(len, asyncio.run(decode("deflate", [raw])))) == MIN_RATIO_CHECK_BYTES
 
 
 def test_a_body_of_very_many_files_is_read_no_further():
-    size, message = asyncio.run(counted([gzip.compress(b"") * (MAX_MEMBERS + 1)], "gzip"))
+    size, message = asyncio.run(size_and_error([gzip.compress(b"") * (MAX_MEMBERS + 1)], "gzip"))
 
     assert size == 0
     assert "32,768 parts" in message
@@ -226,7 +226,7 @@ def test_a_body_is_read_to_256_mib():
     packing = zlib.compressobj(1)
     many = (packing.compress((noise + bytes(49_300)) * 20) for _ in range(300))
 
-    size, message = asyncio.run(counted([*many, packing.flush()]))
+    size, message = asyncio.run(size_and_error([*many, packing.flush()]))
 
     assert MAX_DECODED_BYTES - BOUND < size <= MAX_DECODED_BYTES
     assert "256 MiB" in message
@@ -238,6 +238,6 @@ def test_a_body_is_read_to_256_mib():
     ids=["a large body", "many empty files"],
 )
 def test_others_run_between_two_pieces_of_one_packed_body(raw, pieces):
-    _, turns = asyncio.run(with_loop_turns(unpacked("gzip", [raw])))
+    _, turns = asyncio.run(with_loop_turns(decode("gzip", [raw])))
 
     assert turns >= pieces

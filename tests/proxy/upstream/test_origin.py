@@ -42,7 +42,7 @@ async def standing(
             await asyncio.sleep(0)
 
 
-async def asked(there: ConnectionPool, body: bytes = b"") -> Connection:
+async def exchange(there: ConnectionPool, body: bytes = b"") -> Connection:
     request = ASK[:-2] + b"content-length: %d\r\n\r\n" % len(body)
     async with asyncio.timeout(5):
         return await there.exchange(request, body, is_bodiless=False)
@@ -50,7 +50,7 @@ async def asked(there: ConnectionPool, body: bytes = b"") -> Connection:
 
 async def call(there: ConnectionPool, body: bytes = b"") -> bytes:
     """One call, whose connection is given back."""
-    connection = await asked(there, body)
+    connection = await exchange(there, body)
     try:
         read = b""
         while piece := await connection.read():
@@ -148,7 +148,7 @@ def test_an_idle_connection_is_given_up_when_it_is_old(run):
 def test_old_connections_are_closed_although_newer_ones_are_used(run):
     async def work() -> None:
         async with standing(OK) as (_, there):
-            both = [await asked(there), await asked(there)]
+            both = [await exchange(there), await exchange(there)]
             for connection in both:
                 assert await connection.read() == b"ok"
                 there.release(connection)
@@ -163,7 +163,7 @@ def test_old_connections_are_closed_although_newer_ones_are_used(run):
 def test_a_call_over_the_limit_waits_for_room(run):
     async def work() -> None:
         async with standing(HALF, HALF, OK, connections=2) as (server, there):
-            first, _ = await asked(there), await asked(there)
+            first, _ = await exchange(there), await exchange(there)
             third = asyncio.ensure_future(call(there))
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -218,7 +218,7 @@ def test_a_large_body_is_sent_and_a_large_answer_read_whole(run):
         body = b"x" * size
         large: list[Step] = [head(200, f"Content-Length: {size}"), body]
         async with standing(large) as (server, there):
-            connection = await asked(there, body)
+            connection = await exchange(there, body)
             read = 0
             while piece := await connection.read():
                 assert len(piece) < 1 << 20
@@ -234,7 +234,7 @@ def test_closing_hangs_up_on_idle_and_busy_connections(run):
     async def work() -> None:
         endless: list[Step] = [head(200), b"half", WAIT]
         async with standing(OK, endless) as (server, there):
-            both = [await asked(there), await asked(there)]
+            both = [await exchange(there), await exchange(there)]
             assert await both[0].read() == b"ok"
             there.release(both[0])
             assert await both[1].read() == b"half"
@@ -250,7 +250,7 @@ def test_closing_hangs_up_on_idle_and_busy_connections(run):
 def test_no_small_packet_waits_for_another(run):
     async def work() -> None:
         async with standing(OK) as (_, there):
-            connection = await asked(there)
+            connection = await exchange(there)
             plug = connection._transport.get_extra_info("socket")
             assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             there.release(connection)
@@ -303,7 +303,7 @@ def test_an_address_that_is_none_is_an_error(url):
 def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was_sent(run):
     async def work() -> None:
         async with standing(HALF, [WAIT], connections=1) as (_, there):
-            first = await asked(there)
+            first = await exchange(there)
             waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))
             await asyncio.sleep(0)
             waiting.cancel()

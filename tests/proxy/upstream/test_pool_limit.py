@@ -14,7 +14,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(work())
 
 
-async def queued(places: PoolLimit, count: int) -> "list[asyncio.Task[None]]":
+async def wait_in_order(places: PoolLimit, count: int) -> "list[asyncio.Task[None]]":
     """So many who wait, in order."""
     waiting = [asyncio.ensure_future(places.wait_for_turn()) for _ in range(count)]
     await asyncio.sleep(0)
@@ -34,7 +34,7 @@ def test_who_waits_is_served_in_turn():
     async def work() -> None:
         places = PoolLimit(1)
         places.try_acquire()
-        first, second = await queued(places, 2)
+        first, second = await wait_in_order(places, 2)
         places.release()
         await first
         assert not places.try_acquire()
@@ -51,7 +51,7 @@ def test_who_leaves_the_queue_costs_no_place():
     async def work() -> None:
         places = PoolLimit(1)
         places.try_acquire()
-        first, second = await queued(places, 2)
+        first, second = await wait_in_order(places, 2)
         first.cancel()
         places.release()  # before the first could see that it is cancelled
         await second
@@ -68,7 +68,7 @@ def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
     async def work() -> None:
         places = PoolLimit(1)
         places.try_acquire()
-        first, second = await queued(places, 2)
+        first, second = await wait_in_order(places, 2)
         places.release()
         first.cancel()
         with pytest.raises(asyncio.CancelledError) as cancelled:

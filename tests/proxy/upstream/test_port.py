@@ -79,14 +79,14 @@ async def real(
 
 
 @pytest.fixture(params=[fake, real], ids=["fake", "http"])
-def staged(request: pytest.FixtureRequest) -> Staged:
+def staged_port(request: pytest.FixtureRequest) -> Staged:
     made: Staged = request.param
     return made
 
 
-def test_an_exchange_has_a_status_and_headers(staged):
+def test_an_exchange_has_a_status_and_headers(staged_port):
     async def work() -> None:
-        async with staged(b"a") as stage:
+        async with staged_port(b"a") as stage:
             exchange = await stage.open()
             assert exchange.status == 200
             assert exchange.headers["content-type"] == "text/plain"
@@ -96,9 +96,9 @@ def test_an_exchange_has_a_status_and_headers(staged):
     asyncio.run(work())
 
 
-def test_an_exchange_is_read_to_its_end_and_ends_for_good(staged):
+def test_an_exchange_is_read_to_its_end_and_ends_for_good(staged_port):
     async def work() -> bytes:
-        async with staged(b"ab", b"c", b"d") as stage:
+        async with staged_port(b"ab", b"c", b"d") as stage:
             exchange, read = await stage.open(), b""
             while piece := await exchange.read():
                 read += piece
@@ -110,18 +110,18 @@ def test_an_exchange_is_read_to_its_end_and_ends_for_good(staged):
 
 
 @pytest.mark.parametrize("pieces", [(), (b"abc",), (b"ab", b"c")])
-def test_an_exchange_is_read_whole_up_to_a_limit(staged, pieces):
+def test_an_exchange_is_read_whole_up_to_a_limit(staged_port, pieces):
     async def work() -> bytes:
-        async with staged(*pieces) as stage:
+        async with staged_port(*pieces) as stage:
             whole: bytes = await (await stage.open()).read_all(3)
             return whole
 
     assert asyncio.run(work()) == b"".join(pieces)
 
 
-def test_an_exchange_over_the_limit_is_a_failure(staged):
+def test_an_exchange_over_the_limit_is_a_failure(staged_port):
     async def work() -> None:
-        async with staged(b"ab", b"cd") as stage:
+        async with staged_port(b"ab", b"cd") as stage:
             exchange = await stage.open()
             with pytest.raises(UpstreamError) as caught:
                 await exchange.read_all(3)
@@ -131,9 +131,9 @@ def test_an_exchange_over_the_limit_is_a_failure(staged):
     asyncio.run(work())
 
 
-def test_a_connection_that_breaks_is_a_failure(staged):
+def test_a_connection_that_breaks_is_a_failure(staged_port):
     async def work() -> None:
-        async with staged(b"ab", breaks=True) as stage:
+        async with staged_port(b"ab", breaks=True) as stage:
             exchange = await stage.open()
             with pytest.raises(UpstreamError) as caught:
                 await exchange.read_all(100)
@@ -145,9 +145,9 @@ def test_a_connection_that_breaks_is_a_failure(staged):
     asyncio.run(work())
 
 
-def test_closing_twice_is_closing_once(staged):
+def test_closing_twice_is_closing_once(staged_port):
     async def work() -> None:
-        async with staged(b"ab", waits=True) as stage:
+        async with staged_port(b"ab", waits=True) as stage:
             exchange = await stage.open()
             assert await exchange.read() == b"ab"
             exchange.close()
@@ -156,9 +156,9 @@ def test_closing_twice_is_closing_once(staged):
     asyncio.run(work())
 
 
-def test_reading_can_be_cancelled(staged):
+def test_reading_can_be_cancelled(staged_port):
     async def work() -> None:
-        async with staged(b"ab", waits=True) as stage:
+        async with staged_port(b"ab", waits=True) as stage:
             exchange = await stage.open()
             assert await exchange.read() == b"ab"
             reading = asyncio.ensure_future(exchange.read())

@@ -49,7 +49,7 @@ def sick() -> SickDisk:
     return SickDisk()
 
 
-def kept(folder: Path) -> tuple[list[bytes], int]:
+def read_lines(folder: Path) -> tuple[list[bytes], int]:
     """All lines in the folder, and how many are torn."""
     lines, torn = [], 0
     for path in list_segments(folder):
@@ -64,7 +64,7 @@ def test_a_line_is_in_the_file_as_soon_as_it_is_appended(tmp_path: Path) -> None
     journal = Journal(tmp_path / "new" / "journal")
     journal.append(b"one")
 
-    assert kept(journal.folder) == ([b"one"], 0)
+    assert read_lines(journal.folder) == ([b"one"], 0)
     assert (tmp_path / "new" / "journal").stat().st_mode & 0o777 == 0o700
     assert journal.segment is not None
     assert journal.segment.stat().st_mode & 0o777 == 0o600
@@ -78,7 +78,7 @@ def test_a_long_segment_is_followed_by_another_and_nothing_is_lost(tmp_path: Pat
         journal.sync()
 
     assert len(list_segments(tmp_path)) > 3
-    assert kept(tmp_path) == ([b"line %d" % n for n in range(10)], 0)
+    assert read_lines(tmp_path) == ([b"line %d" % n for n in range(10)], 0)
     journal.close()
 
 
@@ -112,7 +112,7 @@ def test_receipts_that_a_full_disk_refuses_are_written_once_there_is_room(
         journal.sync()
 
     assert trouble == "the journal cannot write: No space left on device"
-    assert sorted(kept(tmp_path)[0]) == [b"four", b"one", b"three", b"two"]
+    assert sorted(read_lines(tmp_path)[0]) == [b"four", b"one", b"three", b"two"]
     assert journal.trouble is None
     journal.close()
 
@@ -127,7 +127,7 @@ def test_a_line_the_disk_took_a_part_of_is_written_again_whole(
     journal.append(b"two")
     journal.sync()
 
-    assert kept(tmp_path) == ([b"one", b"two"], 2)  # the reserve took a part of it, too
+    assert read_lines(tmp_path) == ([b"one", b"two"], 2)  # the reserve took a part of it, too
     journal.close()
 
 
@@ -142,7 +142,7 @@ def test_on_a_full_disk_receipts_go_to_the_reserve_and_outlive_the_process(
 
     assert (journal.waiting_bytes, journal.is_full, journal.is_exhausted) == (0, False, False)
     assert journal.trouble == "the journal cannot write: No space left on device"
-    assert kept(tmp_path) == ([b"one", *(b"line %d" % n for n in range(9))], 0)
+    assert read_lines(tmp_path) == ([b"one", *(b"line %d" % n for n in range(9))], 0)
     journal.close()
 
 
@@ -155,7 +155,7 @@ def test_a_receipt_longer_than_the_reserve_leaves_it_to_shorter_ones(
     for n in range(3):
         journal.append(b"line %d" % n)
 
-    assert kept(tmp_path) == ([b"line %d" % n for n in range(3)], 0)
+    assert read_lines(tmp_path) == ([b"line %d" % n for n in range(3)], 0)
     assert journal.oldest_waiting(9) == [b"x" * 5000]
     journal.close()
 
@@ -176,7 +176,7 @@ def test_when_the_reserve_is_used_up_the_journal_is_exhausted_until_there_is_roo
 
     assert before == (True, 50, "the journal cannot write: No space left on device")
     assert (journal.is_exhausted, journal.waiting_bytes, journal.trouble) == (False, 0, None)
-    assert sorted(kept(tmp_path)[0]) == [b"0123456789%05d" % n for n in range(4)]
+    assert sorted(read_lines(tmp_path)[0]) == [b"0123456789%05d" % n for n in range(4)]
     journal.close()
 
 
@@ -191,7 +191,7 @@ def test_the_reserve_of_a_process_that_died_is_removed_and_one_with_receipts_is_
 
     assert len(there) == 1  # its own
     assert list(tmp_path.glob("*.reserve")) == []
-    assert kept(tmp_path) == ([b"one"], 0)
+    assert read_lines(tmp_path) == ([b"one"], 0)
 
 
 def test_receipts_only_in_memory_at_a_stop_are_logged_whole(
@@ -251,7 +251,7 @@ def test_without_a_new_segment_the_old_one_serves_on(tmp_path: Path) -> None:
 
     assert trouble is not None
     assert "cannot begin a segment" in trouble
-    assert kept(journal.folder) == ([b"one", b"two"], 0)
+    assert read_lines(journal.folder) == ([b"one", b"two"], 0)
     journal.close()
 
 

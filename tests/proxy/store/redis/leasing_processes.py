@@ -65,14 +65,16 @@ class Wired(RedisBudgetStore):
             lasts = until - now
             return super(Wired, self).reserve(name, claims, at, at + lasts, only_whole=only_whole)
 
-        return await self._sent(arrive, now)
+        return await self._deliver(arrive, now)
 
     async def report(
         self, name: str, reports: Sequence[LeaseReport], now: float, ttl_s: float
     ) -> list[LeaseRenewal]:
-        return await self._sent(lambda at: super(Wired, self).report(name, reports, at, ttl_s), now)
+        return await self._deliver(
+            lambda at: super(Wired, self).report(name, reports, at, ttl_s), now
+        )
 
-    async def _sent(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
+    async def _deliver(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
         """Return what comes of a message."""
         if self.wire is Wire.LATE:
             self.late.append(arrive)
@@ -145,7 +147,7 @@ class LeasingProcesses:
             which, name = self.unreleased.pop()
             await self.processes[which].settle(name, {"team": 0}, self.now)
 
-    async def leased(self, which: int = 0) -> None:
+    async def take_lease(self, which: int = 0) -> None:
         """Let calls be made until a process has a lease."""
         for _ in range(3):
             name = await self.call(which)

@@ -25,7 +25,7 @@ Make = Callable[[], Pair]
 Story = Callable[[Pair], Awaitable[Any]]
 
 
-async def closed(pair: Pair, story: Story) -> Any:
+async def run_and_close(pair: Pair, story: Story) -> Any:
     try:
         return await story(pair)
     finally:

@@ -100,7 +100,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
         await store.raise_spent({"lifted": 1}, NOW)
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
 
-        async def left(key: str) -> float:
+        async def seconds_left(key: str) -> float:
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
 
         for key, expected in {
@@ -113,7 +113,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
             "settled": SETTLED_MEMORY_S,
             "mark": MARKED,
         }.items():
-            assert expected - 120 < await left(key) <= expected + 1
+            assert expected - 120 < await seconds_left(key) <= expected + 1
         assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 8
 
     with_budget_store(redis_prefix, story)
@@ -122,12 +122,12 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
 def test_that_counters_are_being_repaired_is_said_until_they_are(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
-        assert await left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
+        assert await seconds_left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
 
     with_budget_store(redis_prefix, story)
 
 
-async def left(store: RedisBudgetStore) -> float:
+async def seconds_left(store: RedisBudgetStore) -> float:
     """Seconds for which the mark is kept."""
     return float(await store._redis.pttl(f"{store._keys}mark")) / 1000
 
@@ -137,7 +137,7 @@ def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store._redis.pexpire(f"{store._keys}mark", 1000)
         assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
-        assert await left(store) == pytest.approx(MARKED, abs=5)
+        assert await seconds_left(store) == pytest.approx(MARKED, abs=5)
 
     with_budget_store(redis_prefix, story)
 

@@ -143,14 +143,14 @@ def test_two_hundred_at_once_are_notified_of_a_server_that_takes_them_and_says_n
         )
         loop = asyncio.get_running_loop()
 
-        async def waited(number: int) -> float:
+        async def time_until_unavailable(number: int) -> float:
             began = loop.time()
             with pytest.raises(StoreUnavailable):
                 await store.reserve(f"{number}", [CLAIM], NOW, NOW + 60)
             return loop.time() - began
 
         try:
-            return list(await asyncio.gather(*map(waited, range(200)))), len(taken)
+            return list(await asyncio.gather(*map(time_until_unavailable, range(200)))), len(taken)
         finally:
             await store.aclose()
             for writer in taken:
@@ -174,13 +174,13 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
 
         store._lift = slow  # type: ignore[assignment]
 
-        async def waited() -> float:
+        async def time_until_unavailable() -> float:
             began = loop.time()
             with suppress(StoreUnavailable):
                 await store.raise_spent({COUNTER: 1}, NOW)
             return loop.time() - began
 
-        seconds = list(await asyncio.gather(*(waited() for _ in range(50))))
+        seconds = list(await asyncio.gather(*(time_until_unavailable() for _ in range(50))))
         await store.aclose()
         return seconds
 

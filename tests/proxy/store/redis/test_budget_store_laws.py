@@ -57,7 +57,7 @@ AMOUNTS = st.dictionaries(st.sampled_from(COUNTERS), st.integers(0, 60), min_siz
 CONDITIONS = st.sampled_from(list(CountersCondition))
 
 
-async def emptied(store: BudgetStore) -> None:
+async def empty(store: BudgetStore) -> None:
     """Let a store lose everything, as it does when it starts again."""
     if isinstance(store, RedisBudgetStore):
         names = [f"{part}:{counter}" for part in ("counter", "holds") for counter in COUNTERS]
@@ -133,7 +133,7 @@ class LifeOfCounters(RuleBasedStateMachine):
 
     @rule()
     def lose_everything(self) -> None:
-        self.ask(emptied(self.store))
+        self.ask(empty(self.store))
         self.books, self.condition = ReservationModel(), CountersCondition.EMPTY
 
     @precondition(lambda self: self.books.holds)

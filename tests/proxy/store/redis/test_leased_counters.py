@@ -28,7 +28,9 @@ from tests.proxy.store.redis.leasing_processes import (
 
 
 @pytest.fixture
-def played(redis_prefix: str) -> Callable[[Callable[[LeasingProcesses], Awaitable[None]]], None]:
+def play_story(
+    redis_prefix: str,
+) -> Callable[[Callable[[LeasingProcesses], Awaitable[None]]], None]:
     """Plays a story of two processes."""
 
     async def play(story: Callable[[LeasingProcesses], Awaitable[None]]) -> None:
@@ -42,9 +44,9 @@ def played(redis_prefix: str) -> Callable[[Callable[[LeasingProcesses], Awaitabl
     return lambda story: asyncio.run(play(story))
 
 
-def test_once_a_counter_is_leased_calls_ask_redis_nothing(played):
+def test_once_a_counter_is_leased_calls_ask_redis_nothing(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased()
+        await fleet.take_lease()
         asked = fleet.wires[0].asked
         names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
         for name in names:
@@ -55,12 +57,12 @@ def test_once_a_counter_is_leased_calls_ask_redis_nothing(played):
         await fleet.processes[0].renew()
         assert (await fleet.level()).spent == 7 * MIN_LEASED_CALLS
 
-    played(story)
+    play_story(story)
 
 
-def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(played):
+def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased()
+        await fleet.take_lease()
         fleet.wires[0].wire = Wire.UNSENT
         for _ in range(int(VALID_S * 2) - 1):
             fleet.now += 0.5
@@ -77,12 +79,12 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
         await fleet.processes[0].renew()
         assert (await fleet.level()).spent == fleet.spent
 
-    played(story)
+    play_story(story)
 
 
-def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(played):
+def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased()
+        await fleet.take_lease()
         assert MIN_LEASED_CALLS * COST <= (await fleet.level()).held <= LIMIT // MAX_LEASE_DIVISOR
         await fleet.processes[1].settle("much", {"team": LIMIT - 1000}, fleet.now)
         for _ in range(3):
@@ -90,14 +92,14 @@ def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_call
             await fleet.processes[0].renew()
         assert (await fleet.level()).held == len(fleet.running) * COST
 
-    played(story)
+    play_story(story)
 
 
-def test_all_of_a_budget_can_be_spent_to_the_last_call(played):
+def test_all_of_a_budget_can_be_spent_to_the_last_call(play_story):
     async def story(fleet: LeasingProcesses) -> None:
         for _ in range(3):
             for which in (0, 1):
-                await fleet.leased(which)
+                await fleet.take_lease(which)
         for number in range(2 * LIMIT // COST):
             which = number % 2
             if (name := await fleet.call(which)) is not None:
@@ -107,13 +109,13 @@ def test_all_of_a_budget_can_be_spent_to_the_last_call(played):
                 await fleet.processes[1].renew()
         assert fleet.spent == LIMIT
 
-    played(story)
+    play_story(story)
 
 
-def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(played):
+def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased(0)
-        await fleet.leased(1)
+        await fleet.take_lease(0)
+        await fleet.take_lease(1)
         fleet.now += IDLE_S
         await fleet.processes[0].renew()
         assert (await fleet.level()).held > 0
@@ -122,14 +124,14 @@ def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(pla
         await fleet.processes[0].renew()
         assert not fleet.processes[0]._leases
 
-    played(story)
+    play_story(story)
 
 
 def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
     async def story() -> CounterLevel:
         fleet = LeasingProcesses(redis_prefix, processes=2)
         await fleet.begin()
-        await fleet.leased(1)
+        await fleet.take_lease(1)
         for wire in (Wire.UNANSWERED, Wire.FINE):
             name = await fleet.call(1)
             assert name is not None
@@ -146,9 +148,9 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
     assert asyncio.run(story()) == CounterLevel(14, 0)
 
 
-def test_the_lease_of_a_dead_process_counts_until_it_expires(played):
+def test_the_lease_of_a_dead_process_counts_until_it_expires(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased(0)
+        await fleet.take_lease(0)
         held = (await fleet.level()).held
         assert held > 0
         fleet.now += TTL_S - 0.01
@@ -156,14 +158,14 @@ def test_the_lease_of_a_dead_process_counts_until_it_expires(played):
         fleet.now += 0.01
         assert await fleet.level() == CounterLevel(0, 0)
 
-    played(story)
+    play_story(story)
 
 
 def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_lease_no_more(
-    played,
+    play_story,
 ):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased()
+        await fleet.take_lease()
         ended, goes_on = await fleet.call(), await fleet.call()
         assert ended is not None
         assert goes_on is not None
@@ -182,12 +184,12 @@ def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_
         assert await fleet.call() is not None
         assert fleet.wires[0].asked == asked
 
-    played(story)
+    play_story(story)
 
 
-def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(played):
+def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased()
+        await fleet.take_lease()
         early, late = await fleet.call(), await fleet.call()
         assert early is not None
         assert late is not None
@@ -200,17 +202,17 @@ def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(playe
         await process.renew()
         assert (await fleet.level()).spent == 110
 
-    played(story)
+    play_story(story)
 
 
-def test_counters_asked_for_once_in_a_while_are_not_leased(played):
+def test_counters_asked_for_once_in_a_while_are_not_leased(play_story):
     async def story(fleet: LeasingProcesses) -> None:
         for _ in range(4):
             assert await fleet.call() is not None
             fleet.now += IDLE_S
         assert not fleet.processes[0]._leases
 
-    played(story)
+    play_story(story)
 
 
 @pytest.mark.parametrize("leap", [-5 * DAY, -180.0, 180.0, 5 * DAY])
@@ -253,7 +255,7 @@ def test_a_clock_that_leaps_forgets_nothing_of_a_leased_budget(leap, redis_prefi
     asyncio.run(play())
 
 
-def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
+def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(play_story):
     async def story(fleet: LeasingProcesses) -> None:
         process = fleet.processes[0]
         claims = [claim()]
@@ -261,16 +263,16 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(played):
         with pytest.raises(StoreUnavailable):
             await process.reserve("a", claims, fleet.now, fleet.now + 60)
         fleet.wires[0].wire = Wire.FINE
-        await fleet.leased()
+        await fleet.take_lease()
         assert process.reserve_leased("b", claims, fleet.now) is not None
         assert process.reserve_leased("a", claims, fleet.now) is None
 
-    played(story)
+    play_story(story)
 
 
-def test_running_calls_are_told_leased_ones_included(played):
+def test_running_calls_are_told_leased_ones_included(play_story):
     async def story(fleet: LeasingProcesses) -> None:
-        await fleet.leased(0)
+        await fleet.take_lease(0)
         for _ in range(5):
             assert await fleet.call(0) is not None
         await fleet.processes[0].renew()
@@ -279,4 +281,4 @@ def test_running_calls_are_told_leased_ones_included(played):
         assert isinstance(said, ReservationGranted)
         assert said.running == (6,)
 
-    played(story)
+    play_story(story)

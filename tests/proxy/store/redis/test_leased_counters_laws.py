@@ -38,7 +38,7 @@ class LifeOfLeases(RuleBasedStateMachine):
         self.fleet = LeasingProcesses(f"{self._prefix}_{id(self)}")
         self.ask(self.fleet.begin())
         for which in (0, 1):
-            self.ask(self.fleet.leased(which))
+            self.ask(self.fleet.take_lease(which))
 
     @rule(
         which=st.integers(0, 1),

@@ -22,7 +22,7 @@ from proxy.store.redis.objective_state import (
 from proxy.store.redis.objective_store import RedisCounters
 from tests.fakes.objective_process import ManualClock
 from tests.fakes.redis_keys import SERVER
-from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, Story, closed
+from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, Story, run_and_close
 
 WEEK = 7 * 86_400.0
 
@@ -50,7 +50,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     return together
 
 
-async def led(store: ObjectiveCounters, who: str, seconds: float = 5.0) -> int:
+async def lead(store: ObjectiveCounters, who: str, seconds: float = 5.0) -> int:
     """The epoch under which this one leads."""
     epoch = await store.lead(who, seconds)
     assert epoch is not None
@@ -58,12 +58,12 @@ async def led(store: ObjectiveCounters, who: str, seconds: float = 5.0) -> int:
 
 
 @pytest.fixture
-def played(make: Make) -> Callable[[Story], Any]:
+def play_story(make: Make) -> Callable[[Story], Any]:
     """Plays a story with state of its own."""
-    return lambda story: asyncio.run(closed(make(), story))
+    return lambda story: asyncio.run(run_and_close(make(), story))
 
 
-def test_counts_of_two_replicas_are_summed(played):
+def test_counts_of_two_replicas_are_summed(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (90, 5), ("chat", HERE + 1): (1, 0)})
         await pair.other.add({("chat", HERE): (4, 1), ("mail", HERE): (0, 7)})
@@ -75,20 +75,20 @@ def test_counts_of_two_replicas_are_summed(played):
                 ("mail", HERE): (0, 7),
             }
 
-    played(story)
+    play_story(story)
 
 
-def test_many_additions_at_once_lose_none(played):
+def test_many_additions_at_once_lose_none(play_story):
     async def story(pair: Pair) -> None:
         adds = [each.add({("chat", HERE): (3, 1)}) for each in (pair.one, pair.other) * 50]
         await asyncio.gather(*adds)
 
         assert await pair.one.read(["chat"], HERE, HERE) == {("chat", HERE): (300, 100)}
 
-    played(story)
+    play_story(story)
 
 
-def test_only_the_keys_and_slots_that_are_asked_for_are_reported(played):
+def test_only_the_keys_and_slots_that_are_asked_for_are_reported(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({(key, HERE + each): (1, 1) for key in "ab" for each in range(4)})
 
@@ -98,20 +98,20 @@ def test_only_the_keys_and_slots_that_are_asked_for_are_reported(played):
         assert await pair.one.read(["a"], HERE + 1, HERE) == {}
         assert await pair.one.read(["a"], -5, -1) == {}
 
-    played(story)
+    play_story(story)
 
 
-def test_nothing_added_is_nothing_told(played):
+def test_nothing_added_is_nothing_told(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({})
         await pair.one.add({("chat", HERE): (0, 0)})
 
         assert await pair.one.read(["chat"], HERE, HERE) == {}
 
-    played(story)
+    play_story(story)
 
 
-def test_the_largest_counts_are_exact(played):
+def test_the_largest_counts_are_exact(play_story):
     async def story(pair: Pair) -> None:
         for _ in range(3):
             await pair.one.add({("chat", HERE): (MAX_INCREMENT, MAX_INCREMENT)})
@@ -120,10 +120,10 @@ def test_the_largest_counts_are_exact(played):
             ("chat", HERE): (3 * MAX_INCREMENT, 3 * MAX_INCREMENT)
         }
 
-    played(story)
+    play_story(story)
 
 
-def test_more_than_one_script_takes_is_added_and_read_all_the_same(played):
+def test_more_than_one_script_takes_is_added_and_read_all_the_same(play_story):
     async def story(pair: Pair) -> None:
         keys = [f"key-{each}" for each in range(130)]
         counts = {
@@ -133,10 +133,10 @@ def test_more_than_one_script_takes_is_added_and_read_all_the_same(played):
 
         assert await pair.other.read(keys, HERE - 1, HERE + 30) == counts
 
-    played(story)
+    play_story(story)
 
 
-def test_a_slot_is_reported_for_two_hours_after_its_end(played):
+def test_a_slot_is_reported_for_two_hours_after_its_end(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
         ends = (HERE + 1) * SLOT_S + RETENTION_S
@@ -146,10 +146,10 @@ def test_a_slot_is_reported_for_two_hours_after_its_end(played):
         pair.watch.now = ends
         assert await pair.one.read(["chat"], HERE, HERE) == {}
 
-    played(story)
+    play_story(story)
 
 
-def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
+def test_slots_an_hour_from_the_stores_own_time_are_not_counted(play_story):
     async def story(pair: Pair) -> None:
         hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
         near, far = (HERE - hour, HERE + hour), (HERE - hour - 1, HERE + hour + 1, 0, 10**15)
@@ -161,10 +161,10 @@ def test_slots_an_hour_from_the_stores_own_time_are_not_counted(played):
         for slot in far:
             assert await pair.one.read(["chat"], slot, slot) == {}
 
-    played(story)
+    play_story(story)
 
 
-def test_counts_from_before_a_clock_step_back_are_not_reported(played):
+def test_counts_from_before_a_clock_step_back_are_not_reported(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({("chat", HERE): (1, 0)})
         pair.watch.now = NOW - MAX_CLOCK_DRIFT_S - SLOT_S
@@ -173,10 +173,10 @@ def test_counts_from_before_a_clock_step_back_are_not_reported(played):
 
         assert await pair.one.read(["chat"], before, HERE) == {("chat", before): (2, 0)}
 
-    played(story)
+    play_story(story)
 
 
-def test_a_slot_counts_so_many_keys_and_no_more(played):
+def test_a_slot_counts_so_many_keys_and_no_more(play_story):
     async def story(pair: Pair) -> None:
         keys = [f"key-{each}" for each in range(MAX_KEYS)]
         await pair.one.add({(key, HERE): (1, 0) for key in keys})
@@ -189,12 +189,12 @@ def test_a_slot_counts_so_many_keys_and_no_more(played):
             ("new", HERE + 1): (1, 0),
         }
 
-    played(story)
+    play_story(story)
 
 
-def test_one_leads_and_the_others_are_told_so(played):
+def test_one_leads_and_the_others_are_told_so(play_story):
     async def story(pair: Pair) -> None:
-        epoch = await led(pair.one, "a")
+        epoch = await lead(pair.one, "a")
         assert await pair.other.lead("b", 5.0) is None
 
         pair.watch.now += 4
@@ -203,77 +203,77 @@ def test_one_leads_and_the_others_are_told_so(played):
         assert await pair.other.lead("b", 5.0) is None
         assert await pair.one.lead("a", 5.0) == epoch
 
-    played(story)
+    play_story(story)
 
 
-def test_of_many_that_race_one_leads(played):
+def test_of_many_that_race_one_leads(play_story):
     async def story(pair: Pair) -> None:
         racing = [(pair.one, pair.other)[each % 2].lead(f"{each}", 5.0) for each in range(40)]
         epochs = await asyncio.gather(*racing)
 
         assert sum(epoch is not None for epoch in epochs) == 1
 
-    played(story)
+    play_story(story)
 
 
-def test_when_a_leader_stops_saying_so_the_next_one_leads_under_a_higher_epoch(played):
+def test_when_a_leader_stops_saying_so_the_next_one_leads_under_a_higher_epoch(play_story):
     async def story(pair: Pair) -> None:
         epochs = []
         for who in "abab":
-            epochs.append(await led(pair.one, who))
+            epochs.append(await lead(pair.one, who))
             pair.watch.now += 4.5
             assert await pair.other.lead("c", 5.0) is None
             pair.watch.now += 0.5
-        epochs.append(await led(pair.one, "b"))
+        epochs.append(await lead(pair.one, "b"))
 
         assert epochs == sorted(set(epochs))
 
-    played(story)
+    play_story(story)
 
 
-def test_epochs_grow_however_fast_leaders_change(played):
+def test_epochs_grow_however_fast_leaders_change(play_story):
     async def story(pair: Pair) -> None:
-        epochs = [await led(pair.one, who, 0.0) for who in "abcaab"]
+        epochs = [await lead(pair.one, who, 0.0) for who in "abcaab"]
 
         assert epochs == sorted(set(epochs))
 
-    played(story)
+    play_story(story)
 
 
-def test_who_leads_can_let_go(played):
+def test_who_leads_can_let_go(play_story):
     async def story(pair: Pair) -> None:
-        first = await led(pair.one, "a")
+        first = await lead(pair.one, "a")
         assert await pair.one.lead("a", 0) == first
 
-        second = await led(pair.other, "b")
+        second = await lead(pair.other, "b")
         assert second > first
 
-    played(story)
+    play_story(story)
 
 
-def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(played):
+def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(play_story):
     async def story(pair: Pair) -> None:
-        first = await led(pair.one, "a")
+        first = await lead(pair.one, "a")
         pair.watch.now -= WEEK
 
-        second = await led(pair.other, "b")
+        second = await lead(pair.other, "b")
         assert second > first
 
-    played(story)
+    play_story(story)
 
 
-def test_nothing_is_reported_before_the_first_publication(played):
+def test_nothing_is_reported_before_the_first_publication(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.lead("a", 5.0)
 
         assert await pair.one.standings() == (0, {})
 
-    played(story)
+    play_story(story)
 
 
-def test_a_leaders_state_replaces_the_earlier_one(played):
+def test_a_leaders_state_replaces_the_earlier_one(play_story):
     async def story(pair: Pair) -> None:
-        epoch = await led(pair.one, "a")
+        epoch = await lead(pair.one, "a")
         assert await pair.one.publish(epoch, {"chat": b"\x00\xff", "é|mail": b""})
         assert await pair.other.standings() == (epoch, {"chat": b"\x00\xff", "é|mail": b""})
 
@@ -282,15 +282,15 @@ def test_a_leaders_state_replaces_the_earlier_one(played):
         assert await pair.one.publish(epoch, {})
         assert await pair.other.standings() == (epoch, {})
 
-    played(story)
+    play_story(story)
 
 
-def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(played):
+def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(play_story):
     async def story(pair: Pair) -> None:
-        old = await led(pair.one, "a")
+        old = await lead(pair.one, "a")
         assert await pair.one.publish(old, {"chat": b"old"})
         pair.watch.now += 6
-        new = await led(pair.other, "b")
+        new = await lead(pair.other, "b")
 
         assert not await pair.one.publish(old, {"chat": b"stale"})
         assert await pair.other.standings() == (old, {"chat": b"old"})
@@ -298,41 +298,41 @@ def test_a_deposed_leader_is_refused_even_before_the_new_one_has_spoken(played):
         assert not await pair.one.publish(old, {})
         assert await pair.one.standings() == (new, {"chat": b"new"})
 
-    played(story)
+    play_story(story)
 
 
-def test_a_leader_whose_lease_has_ended_may_speak_until_another_leads(played):
+def test_a_leader_whose_lease_has_ended_may_speak_until_another_leads(play_story):
     async def story(pair: Pair) -> None:
-        epoch = await led(pair.one, "a")
+        epoch = await lead(pair.one, "a")
         pair.watch.now += 60
 
         assert await pair.one.publish(epoch, {"chat": b"late"})
 
-    played(story)
+    play_story(story)
 
 
-def test_an_epoch_nobody_gave_out_ends_whoever_leads(played):
+def test_an_epoch_nobody_gave_out_ends_whoever_leads(play_story):
     async def story(pair: Pair) -> None:
-        first = await led(pair.one, "a")
+        first = await lead(pair.one, "a")
         assert await pair.other.publish(first + 7, {"chat": b"7"})
 
         assert not await pair.one.publish(first, {})
-        again = await led(pair.one, "a")
+        again = await lead(pair.one, "a")
         assert again > first + 7
         assert await pair.one.publish(again, {})
 
-    played(story)
+    play_story(story)
 
 
-def test_a_published_state_stays(played):
+def test_a_published_state_stays(play_story):
     async def story(pair: Pair) -> None:
-        epoch = await led(pair.one, "a")
+        epoch = await lead(pair.one, "a")
         await pair.one.publish(epoch, {"chat": b"2"})
         pair.watch.now += WEEK
 
         assert await pair.other.standings() == (epoch, {"chat": b"2"})
 
-    played(story)
+    play_story(story)
 
 
 BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
@@ -363,13 +363,13 @@ BAD: dict[str, Callable[[ObjectiveCounters], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_invalid_counts_are_refused_with_a_message(played, bad):
+def test_invalid_counts_are_refused_with_a_message(play_story, bad):
     async def story(pair: Pair) -> None:
         with pytest.raises(ValueError, match=r"not|more than"):
             await bad(pair.one)
         assert await pair.one.standings() == (0, {})
 
-    played(story)
+    play_story(story)
 
 
 def test_only_one_kind_is_shared() -> None:

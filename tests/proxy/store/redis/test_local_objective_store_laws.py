@@ -12,7 +12,7 @@ from proxy.store.redis.local_objective_store import LocalCounters
 from proxy.store.redis.objective_store import RedisCounters
 from tests.fakes.objective_process import ManualClock
 from tests.fakes.redis_keys import SERVER
-from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, closed
+from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, run_and_close
 
 KEYS = st.sampled_from(["chat", "mail"])
 SLOTS = st.integers(HERE - 400, HERE + 800)
@@ -70,4 +70,4 @@ def test_whatever_happens_both_kinds_say_the_same(redis_pairs: Make, asked: list
         for each in asked:
             assert await here.said(each) == await there.said(each)
 
-    asyncio.run(closed(redis_pairs(), story))
+    asyncio.run(run_and_close(redis_pairs(), story))

@@ -25,7 +25,7 @@ HERE: Final = 179_000_000
 LEASE: Final = 0.5
 
 
-def asked(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
+def run_story(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
     """Return what the story returns of the state whose keys start with this prefix."""
 
     async def play() -> Any:
@@ -72,7 +72,7 @@ def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count
 
     assert first.count("None") == 3
     assert second == first
-    assert asked(redis_prefix, story) == 8
+    assert run_story(redis_prefix, story) == 8
 
 
 def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(redis_prefix):
@@ -90,7 +90,7 @@ def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(
         assert await store.publish(epoch, {"chat": b"new"})
         return epoch, waited
 
-    epoch, waited = asked(redis_prefix, story)
+    epoch, waited = run_story(redis_prefix, story)
     assert epoch > doomed
     assert waited < LEASE + 5.0
 
@@ -103,7 +103,7 @@ def test_a_lease_is_as_long_as_redis_says(redis_prefix):
         assert first is not None
         assert (second - first) / 1000 >= LEASE
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_redis_tells_which_slots_are_near(redis_prefix):
@@ -117,7 +117,7 @@ def test_redis_tells_which_slots_are_near(redis_prefix):
             ("chat", here + hour - 2): (1, 0),
         }
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
@@ -132,7 +132,7 @@ def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
         assert second > first
         assert not await store.publish(first, {})
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_another_process_finds_what_was_published(redis_prefix):
@@ -142,12 +142,12 @@ def test_another_process_finds_what_was_published(redis_prefix):
         await store.publish(epoch, {"chat": b"2"})
         return epoch
 
-    epoch: int = asked(redis_prefix, speak)
+    epoch: int = run_story(redis_prefix, speak)
 
     async def hear(store: RedisCounters) -> None:
         assert await store.standings() == (epoch, {"chat": b"2"})
 
-    asked(redis_prefix, hear)
+    run_story(redis_prefix, hear)
 
 
 @pytest.mark.parametrize("name", ["", "a{b", "a}b"])
@@ -242,7 +242,7 @@ def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis
 
         assert await store.read(["chat"], slot, slot) == {("chat", slot): (3, 0)}
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
         with pytest.raises(StoreUnavailable, match="nobody's standings"):
             await store.standings()
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_an_error_from_redis_is_a_lost_objective_store_too(redis_prefix):
@@ -263,7 +263,7 @@ def test_an_error_from_redis_is_a_lost_objective_store_too(redis_prefix):
         with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
             await store.lead("a", 5.0)
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 async def heard(store: RedisCounters, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
@@ -303,7 +303,7 @@ def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_pre
                 touched += 1
         assert touched > 60
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_no_script_does_more_than_its_share(redis_prefix):
@@ -325,7 +325,7 @@ def test_no_script_does_more_than_its_share(redis_prefix):
         assert len(shares) > 10
         assert max(shares) <= 1002
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)
 
 
 def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
@@ -336,7 +336,7 @@ def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
         assert epoch is not None
         await store.publish(epoch, {"chat": b"1"})
 
-        async def left(key: str) -> float:
+        async def seconds_left(key: str) -> float:
             return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
 
         for key, expected in {
@@ -344,9 +344,9 @@ def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
             f"slot:{here}": RETENTION_S + SLOT_S,
             f"slot:{here + 350}": RETENTION_S + 3500 + SLOT_S,
         }.items():
-            assert expected - 120 < await left(key) <= expected + 1
+            assert expected - 120 < await seconds_left(key) <= expected + 1
         for key in ("lease", "told"):
             assert await store._redis.pttl(f"{store._keys}{key}") == -1
         assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 5
 
-    asked(redis_prefix, story)
+    run_story(redis_prefix, story)

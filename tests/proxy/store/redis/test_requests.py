@@ -12,7 +12,7 @@ from tests.fakes.redis_keys import SERVER
 _MOST_TURNS = 40
 
 
-async def _uncancelled() -> list[int]:
+async def _survived_cancellations() -> list[int]:
     """Turns after which a task that asks for ever was cancelled, and went on."""
     client = redis_client(SERVER, retries=0)
 
@@ -39,7 +39,7 @@ async def _uncancelled() -> list[int]:
 
 def test_a_task_that_is_cancelled_in_any_turn_of_a_request_ends_cancelled() -> None:
     try:
-        went_on = asyncio.run(_uncancelled())
+        went_on = asyncio.run(_survived_cancellations())
     except RedisError as error:
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS ({SERVER}): {error}")
 

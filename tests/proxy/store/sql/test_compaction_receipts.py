@@ -6,7 +6,7 @@ from proxy.store.sql.inserts import inserter
 from tests.fakes.receipts import START, a_receipt
 
 
-def compacted(n: int, **fields: object) -> Receipt:
+def compacted_receipt(n: int, **fields: object) -> Receipt:
     given: dict[str, object] = {
         "team": "t",
         "feature": "chat",
@@ -23,12 +23,12 @@ def compacted(n: int, **fields: object) -> Receipt:
 def test_each_features_compactions_are_summed(engine: Engine) -> None:
     inserter(engine)(
         [
-            compacted(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
-            compacted(2, needed=2),
-            compacted(
+            compacted_receipt(1, reset=True, compaction_nanos=-9, needed=4, lost=1),
+            compacted_receipt(2, needed=2),
+            compacted_receipt(
                 3, compacted=False, compaction_why="control", compaction_nanos=None, needed=4
             ),
-            compacted(4, feature="code", compaction_nanos=None),
+            compacted_receipt(4, feature="code", compaction_nanos=None),
             a_receipt(5),
         ]
     )
@@ -66,7 +66,7 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
 
 def test_a_compaction_that_no_upstream_accepted_saved_nothing(engine: Engine) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
-    inserter(engine)([compacted(1), compacted(2, reset=True, **failed)])
+    inserter(engine)([compacted_receipt(1), compacted_receipt(2, reset=True, **failed)])
     (found,) = CompactionReceipts(engine).totals(START)
 
     assert (found.calls, found.compacted, found.resets, found.tokens_saved) == (1, 1, 0, 600)
@@ -74,7 +74,11 @@ def test_a_compaction_that_no_upstream_accepted_saved_nothing(engine: Engine) ->
 
 def test_calls_shortened_by_mode_trim_are_counted_apart(engine: Engine) -> None:
     inserter(engine)(
-        [compacted(1), compacted(2, compaction="trim"), compacted(3, compaction="trim")]
+        [
+            compacted_receipt(1),
+            compacted_receipt(2, compaction="trim"),
+            compacted_receipt(3, compaction="trim"),
+        ]
     )
     (found,) = CompactionReceipts(engine).totals(START)
 
@@ -85,11 +89,11 @@ def test_calls_shortened_by_mode_trim_are_counted_apart(engine: Engine) -> None:
 def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engine: Engine) -> None:
     inserter(engine)(
         [
-            compacted(1, compaction_why="too_few_calls", compacted_messages=0),
-            compacted(2, compacted_messages=12),
-            compacted(3, compaction_why="cooling_down"),
-            compacted(4, compaction="trim", compacted_messages=0),
-            compacted(5, compacted=False, compaction_why="control", compaction_nanos=None),
+            compacted_receipt(1, compaction_why="too_few_calls", compacted_messages=0),
+            compacted_receipt(2, compacted_messages=12),
+            compacted_receipt(3, compaction_why="cooling_down"),
+            compacted_receipt(4, compaction="trim", compacted_messages=0),
+            compacted_receipt(5, compacted=False, compaction_why="control", compaction_nanos=None),
         ]
     )
     (found,) = CompactionReceipts(engine).totals(START)
@@ -101,8 +105,8 @@ def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engin
 def test_the_cost_of_notes_is_reported_and_taken_off_savings(engine: Engine) -> None:
     inserter(engine)(
         [
-            compacted(1),
-            compacted(2, feature="other", compaction_nanos=None),
+            compacted_receipt(1),
+            compacted_receipt(2, feature="other", compaction_nanos=None),
             a_receipt(3, team="t", feature="chat/compaction", compaction_why="notes", cost_nanos=2),
             a_receipt(
                 4,
@@ -129,6 +133,6 @@ def test_the_cost_of_notes_is_reported_and_taken_off_savings(engine: Engine) -> 
 
 
 def test_calls_before_the_period_are_not_counted(engine: Engine) -> None:
-    inserter(engine)([compacted(1)])
+    inserter(engine)([compacted_receipt(1)])
 
     assert CompactionReceipts(engine).totals(START + 60) == []

@@ -28,7 +28,7 @@ HEALTHY, DEGRADED, PINNED = (
 
 
 @pytest.fixture
-def moved(engine: Engine) -> RecentFallbacks:
+def fallbacks(engine: Engine) -> RecentFallbacks:
     return RecentFallbacks(engine)
 
 
@@ -40,22 +40,24 @@ def a_moved(n: int, **changes: Any) -> Receipt:
     return a_receipt(n, reroute_reason=f"chat-ttft: fallback level {n}", **changes)
 
 
-def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(engine, moved) -> None:
+def test_of_moved_calls_the_newest_come_first_and_no_more_than_are_wanted(
+    engine, fallbacks
+) -> None:
     keep(engine, *(a_moved(n) if n % 2 else a_receipt(n) for n in range(10)))
 
-    found = moved.calls(3)
+    found = fallbacks.calls(3)
 
     assert [each.call_id for each in found] == [a_receipt(n).call_id for n in (9, 7, 5)]
     assert [each.why for each in found] == [f"chat-ttft: fallback level {n}" for n in (9, 7, 5)]
     assert found[0].at == START + 9
 
 
-def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, moved) -> None:
+def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, fallbacks) -> None:
     team = Teams(engine).create("acme", now=START)
     keep(engine, a_moved(1, team=team.id, feature="chat", model="big", route="lab/small"))
     keep(engine, a_moved(2, team="gone"))
 
-    nobodys, found = moved.calls(10)
+    nobodys, found = fallbacks.calls(10)
 
     assert (found.team, found.feature) == ("acme", "chat")
     assert (found.model, found.route) == ("big", "lab/small")
@@ -63,27 +65,27 @@ def test_a_moved_call_says_what_it_asked_for_and_what_answered(engine, moved) ->
     assert nobodys.team == "gone"
 
 
-def test_a_moved_call_that_failed_says_so(engine, moved) -> None:
+def test_a_moved_call_that_failed_says_so(engine, fallbacks) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 504, "error": "upstream_timeout"}
     keep(engine, a_moved(1, **failed))
-    (found,) = moved.calls(10)
+    (found,) = fallbacks.calls(10)
 
     assert (found.outcome, found.error) == ("failed", "upstream_timeout")
 
 
-def test_the_cost_of_a_rerouted_call_covers_all_its_attempts(engine, moved) -> None:
+def test_the_cost_of_a_rerouted_call_covers_all_its_attempts(engine, fallbacks) -> None:
     keep(engine, a_receipt(1, final=False, cost_nanos=3), a_moved(1, attempt=1, cost_nanos=4))
     nothing: dict[str, Any] = {"usage": None, "ttft": None, "cost_nanos": None}
     keep(engine, a_receipt(2, final=False, **nothing), a_moved(2, attempt=1, cost_nanos=4))
     keep(engine, a_receipt(3, final=False, cost_nanos=None), a_moved(3, attempt=1, cost_nanos=4))
 
-    assert [each.cost_nanos for each in moved.calls(10)] == [None, 4, 7]
+    assert [each.cost_nanos for each in fallbacks.calls(10)] == [None, 4, 7]
 
 
-def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine, moved) -> None:
+def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine, fallbacks) -> None:
     keep(engine, a_moved(1, final=False), a_receipt(1, attempt=1))
 
-    assert moved.calls(10) == []
+    assert fallbacks.calls(10) == []
 
 
 def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engine) -> None:
@@ -126,16 +128,18 @@ def moves(*steps: tuple[ControllerState, int]) -> Iterable[StateChange]:
         before = state, level
 
 
-def told(engine: Engine, track: TrackedObjective, *steps: tuple[ControllerState, int]) -> None:
+def keep_alerts(
+    engine: Engine, track: TrackedObjective, *steps: tuple[ControllerState, int]
+) -> None:
     """Keep the alerts that these steps make."""
     news, outbox = ObjectiveAlerts(), Outbox(engine)
     for move in moves(*steps):
         outbox.add(news.alerts_of_move(track, move, 0), {}, move.at)
 
 
-def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, moved) -> None:
-    told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
-    last, first = moved.reroutes(10)
+def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, fallbacks) -> None:
+    keep_alerts(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+    last, first = fallbacks.reroutes(10)
 
     assert first == Reroute(
         objective="chat",
@@ -149,38 +153,40 @@ def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, move
     assert (last.source, last.level, last.ended) == ("small", "tiny", None)
 
 
-def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(engine, moved) -> None:
+def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(
+    engine, fallbacks
+) -> None:
     said = "chat is degraded, on level 1: small"
     Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 
-    assert [each.level for each in moved.reroutes(10)] == ["small"]
+    assert [each.level for each in fallbacks.reroutes(10)] == ["small"]
 
 
-def test_a_second_reroute_starts_from_the_requested_model(engine, moved) -> None:
-    told(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
-    third, second, first = moved.reroutes(10)
+def test_a_second_reroute_starts_from_the_requested_model(engine, fallbacks) -> None:
+    keep_alerts(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
+    third, second, first = fallbacks.reroutes(10)
 
     assert (first.source, first.level, first.ended) == ("", "small", START + 60)
     assert (second.source, second.level, second.state) == ("", "small", "pinned")
     assert (third.source, third.level) == ("small", "")
 
 
-def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, moved) -> None:
-    told(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, fallbacks) -> None:
+    keep_alerts(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
 
-    assert [each.source for each in moved.reroutes(1)] == ["small"]
+    assert [each.source for each in fallbacks.reroutes(1)] == ["small"]
 
 
-def test_other_alerts_are_no_stays_whatever_they_say(engine, moved) -> None:
+def test_other_alerts_are_no_stays_whatever_they_say(engine, fallbacks) -> None:
     quoted = an_alert(kind="burn", severity=Severity.PAGE, title='"kind":"move"', subject='"')
     Outbox(engine).add([quoted], {}, START)
 
-    assert moved.reroutes(10) == []
+    assert fallbacks.reroutes(10) == []
 
 
-def test_rows_of_a_newer_version_are_left_out(engine, moved) -> None:
-    told(engine, climbing("small"), (DEGRADED, 1))
+def test_rows_of_a_newer_version_are_left_out(engine, fallbacks) -> None:
+    keep_alerts(engine, climbing("small"), (DEGRADED, 1))
     with engine.begin() as connection:
         connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")
 
-    assert moved.reroutes(10) == []
+    assert fallbacks.reroutes(10) == []

@@ -169,7 +169,7 @@ def test_receipts_that_the_database_never_takes_are_set_aside_and_logged(
 def test_receipts_that_cannot_be_set_aside_stay_in_memory_and_are_retried(
     tmp_path: Path, engine: Engine
 ) -> None:
-    full = Disk(write=refused, allocate=refused)
+    full = Disk(write=raise_disk_full, allocate=raise_disk_full)
     journal = Journal(tmp_path / "journal", disk=full)
     strange = b'{"no": "receipt"}'
     journal.append(strange)
@@ -187,7 +187,7 @@ def test_receipts_that_cannot_be_set_aside_stay_in_memory_and_are_retried(
     journal.close()
 
 
-def refused(*_: object) -> NoReturn:
+def raise_disk_full(*_: object) -> NoReturn:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -341,10 +341,10 @@ def test_told_to_stop_with_the_database_away_it_leaves_the_journal_as_it_is(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
-    def broken(receipts: Sequence[Receipt]) -> None:
+    def exit_process(receipts: Sequence[Receipt]) -> None:
         raise SystemExit
 
-    drain = JournalShipper(journal, broken, pause=0.01)
+    drain = JournalShipper(journal, exit_process, pause=0.01)
     append(journal, LINES[:1])
     drain.start()
     flushed = drain.flush(0.1)

@@ -57,7 +57,7 @@ def start(keyring: ApiKeyCache) -> None:
     keyring.refresh()
 
 
-def written(path: Path, keyring: ApiKeyCache, now: float = NOW) -> KnownKeysFile:
+def write_file(path: Path, keyring: ApiKeyCache, now: float = NOW) -> KnownKeysFile:
     file = KnownKeysFile(path, URL, SECRET)
     file.refresh(keyring, now)
     return file
@@ -76,7 +76,7 @@ def refusal(path: Path, url: str = URL, now: float = NOW) -> str:
 def test_known_keys_are_read_back(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     secrets = [a_key(teams, name)[1] for name in ("support", "coding")]
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
     known = read(path)
 
     assert (known.secret, known.teams, known.confirmed_at) == (SECRET, 2, NOW)
@@ -89,7 +89,7 @@ def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
 ) -> None:
     _, secret = a_key(teams, "support")
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert secret.encode() not in path.read_bytes()
@@ -103,7 +103,7 @@ def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
     a_key(teams, "support")
     keyring.start()
     keyring.close()
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert not path.exists()
 
@@ -111,7 +111,7 @@ def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
 def test_a_revocation_is_written_at_once(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     key, secret = a_key(teams, "support")
     start(keyring)
-    file = written(path, keyring)
+    file = write_file(path, keyring)
     teams.revoke(key, now=NOW)
     keyring.refresh()
     file.refresh(keyring, NOW + 1)
@@ -124,7 +124,7 @@ def test_while_nothing_changes_the_confirmation_is_written_once_a_minute(
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    file = written(path, keyring)
+    file = write_file(path, keyring)
     for later in (1.0, CONFIRM_INTERVAL_S - 1):
         file.refresh(keyring, NOW + later)
     before = read(path).confirmed_at
@@ -141,7 +141,7 @@ def test_thousands_of_keys_are_read_again_in_the_order_of_their_use(
     (key,) = keyring.cached_keys().values()
     many = {token_hash(f"{n}"): msgspec.structs.replace(key, id=f"key_{n}") for n in range(1_001)}
     keyring.restore(many, 1)
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert list(read(path).by_hash()) == list(keyring.cached_keys())
     assert len(read(path).by_hash()) == 1_002
@@ -152,7 +152,7 @@ def test_keys_are_served_up_to_the_age_that_is_set(
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert read(path, now=NOW + DAY).teams == 1
     said = "the database confirmed them 86401s ago, and they may be 1d old"
@@ -164,7 +164,7 @@ def test_keys_from_the_future_are_refused_as_their_age_is_not_known(
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert read(path, now=NOW - 10).teams == 1
     assert "in the future" in refusal(path, now=NOW - 3_600)
@@ -175,7 +175,7 @@ def test_a_new_password_leaves_the_database_the_same_and_another_schema_does_not
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
 
     assert read(path, URL.replace("hunter2", "hunter3")).teams == 1
     assert read(path, URL.replace("postgresql:", "postgres:")).teams == 1
@@ -187,7 +187,7 @@ def test_a_new_password_leaves_the_database_the_same_and_another_schema_does_not
 def test_a_damaged_file_is_refused(path: Path, teams: Teams, keyring: ApiKeyCache) -> None:
     a_key(teams, "support")
     start(keyring)
-    written(path, keyring)
+    write_file(path, keyring)
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole.replace(b'"teams":1', b'"teams":2'), b"", b"\x00" * 99):
         path.write_bytes(damaged)
@@ -225,7 +225,7 @@ def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
 ) -> None:
     a_key(teams, "support")
     start(keyring)
-    file = written(path, keyring)
+    file = write_file(path, keyring)
     (key,) = keyring.cached_keys().values()
     keyring.restore({b"huge": msgspec.structs.replace(key, team_name="b" * MAX_BYTES)}, 2)
     for later in (1.0, 2.0, CONFIRM_INTERVAL_S + 1):
@@ -244,9 +244,9 @@ def test_the_partial_file_of_a_killed_process_is_removed(
     left = path.with_name(f"{FILE_NAME}.1-00000000")
     left.touch()
     old = left.stat().st_mtime
-    written(path, keyring, old + 1)
+    write_file(path, keyring, old + 1)
     is_spared = left.exists()
-    written(path, keyring, old + CONFIRM_INTERVAL_S + 1)
+    write_file(path, keyring, old + CONFIRM_INTERVAL_S + 1)
 
     assert (is_spared, left.exists()) == (True, False)
 

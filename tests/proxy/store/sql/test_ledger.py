@@ -21,7 +21,7 @@ def ledger(engine: Engine, tmp_path: Path) -> ReceiptLedger:
     return ReceiptLedger(engine, tmp_path)
 
 
-def journalled(folder: Path, *lines: bytes) -> None:
+def write_segment(folder: Path, *lines: bytes) -> None:
     (folder / "1-a.segment").write_bytes(b"".join(map(frame, lines)))
 
 
@@ -37,7 +37,7 @@ def test_a_team_finds_its_call_with_all_attempts_and_the_prompt_it_keeps(
 
 def test_another_team_finds_nothing(engine: Engine, ledger: ReceiptLedger, tmp_path: Path) -> None:
     inserter(engine)([ANSWERED])
-    journalled(tmp_path, encode(a_receipt(6)))
+    write_segment(tmp_path, encode(a_receipt(6)))
 
     assert ledger.call_receipts(CALL, "team_1") == []
     assert ledger.call_receipts(a_receipt(6).call_id, "team_1") == []
@@ -47,7 +47,7 @@ def test_a_call_still_in_the_journal_is_found(
     engine: Engine, ledger: ReceiptLedger, tmp_path: Path
 ) -> None:
     inserter(engine)([FAILED])
-    journalled(tmp_path, encode(FAILED), encode(ANSWERED))
+    write_segment(tmp_path, encode(FAILED), encode(ANSWERED))
 
     assert ledger.call_receipts(CALL, TEAM) == [FAILED, ANSWERED]
 
@@ -57,7 +57,7 @@ def test_with_the_database_away_the_journal_answers_for_what_it_has(
 ) -> None:
     never_migrated = open_database(empty_url)
     ledger = ReceiptLedger(never_migrated, tmp_path)
-    journalled(tmp_path, encode(FAILED), encode(ANSWERED))
+    write_segment(tmp_path, encode(FAILED), encode(ANSWERED))
 
     assert ledger.call_receipts(CALL, TEAM) == [FAILED, ANSWERED]
     with pytest.raises(SQLAlchemyError):

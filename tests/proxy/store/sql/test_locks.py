@@ -24,19 +24,19 @@ def connection(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def held(
+def locked_settings(
     connection: Connection, place: LayoutScope = PLACE, mode: PlanningMode = PlanningMode.OBSERVE
 ) -> LockedSettings:
     return LockedSettings(connection, place, mode)
 
 
-def proposed(connection: Connection, *digests: str) -> None:
+def propose(connection: Connection, *digests: str) -> None:
     for digest in digests:
         rows.ensure_proposal(connection, PLACE, digest, "[]", 0)
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
-    hold = held(connection, mode=PlanningMode.AUTO)
+    hold = locked_settings(connection, mode=PlanningMode.AUTO)
 
     assert hold.own == FeatureState()
     assert hold.standing == FeatureState(mode=PlanningMode.AUTO)
@@ -44,9 +44,9 @@ def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) 
 
 
 def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection) -> None:
-    held(connection, PLACE.all_families).decide("ann", NOW, mode=PlanningMode.AUTO.value)
-    held(connection, PLACE.all_families).suspend("it cost more", NOW)
-    hold = held(connection)
+    locked_settings(connection, PLACE.all_families).decide("ann", NOW, mode=PlanningMode.AUTO.value)
+    locked_settings(connection, PLACE.all_families).suspend("it cost more", NOW)
+    hold = locked_settings(connection)
 
     assert (hold.own.mode, hold.own.suspended) == (None, "")
     assert (hold.standing.mode, hold.standing.suspended) == (PlanningMode.AUTO, "it cost more")
@@ -54,8 +54,8 @@ def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection)
 
 
 def test_a_decision_is_known_to_the_next_decider(connection) -> None:
-    proposed(connection, "d1", "d2")
-    hold = held(connection)
+    propose(connection, "d1", "d2")
+    hold = locked_settings(connection)
     first = hold.approve(1, "ann", NOW)
     second = hold.approve(2, "bob", NOW + 60)
     back = hold.rollback("cid", NOW + 120)
@@ -67,12 +67,12 @@ def test_a_decision_is_known_to_the_next_decider(connection) -> None:
         NOW + 60 + APPROVAL_DELAY_S,
     )
     assert (back.version, back.former, back.changed_by) == (1, 2, "cid")
-    assert hold.standing == back == held(connection).standing
+    assert hold.standing == back == locked_settings(connection).standing
 
 
 def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(connection) -> None:
-    proposed(connection, "d1")
-    hold = held(connection, mode=PlanningMode.AUTO)
+    propose(connection, "d1")
+    hold = locked_settings(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "ann", NOW)
 
     assert not hold.is_open(NOW + APPROVAL_DELAY_S + DAY - 1)
@@ -81,9 +81,9 @@ def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(conn
 
 def test_a_missing_layout_is_neither_approved_nor_rolled_back(connection) -> None:
     with pytest.raises(ValueError, match="version 7"):
-        held(connection).approve(7, "ann", NOW)
+        locked_settings(connection).approve(7, "ann", NOW)
     with pytest.raises(ValueError, match="none to roll back"):
-        held(connection).rollback("ann", NOW)
+        locked_settings(connection).rollback("ann", NOW)
 
 
 def test_every_decision_locks_its_place_once(engine: Engine) -> None:
@@ -106,7 +106,7 @@ def test_every_decision_locks_its_place_once(engine: Engine) -> None:
 def test_those_who_decide_at_once_take_turns(engine: Engine) -> None:
     def decide(n: int) -> None:
         with write_transaction(engine) as connection:
-            hold = held(connection)
+            hold = locked_settings(connection)
             hold.decide("ann", NOW, version=hold.own.version + 1)
 
     with ThreadPoolExecutor(4) as threads:

@@ -37,7 +37,7 @@ def grow(plans: Plans, plan: Plan, now: float = NOW, name: str = ID) -> Plan:
     return plans.grow_all({name: plan}, now)[name]
 
 
-def used(engine: Engine) -> list[int]:
+def times_of_use(engine: Engine) -> list[int]:
     with read_transaction(engine) as connection:
         return list(connection.execute(select(schema.plans.c.used)).scalars())
 
@@ -170,11 +170,11 @@ def test_plans_nobody_asked_for_are_deleted_and_others_stay(plans: Plans) -> Non
 def test_asking_often_writes_once_in_half_a_day(plans: Plans, engine: Engine) -> None:
     grow(plans, A_PLAN)
     plans.find(ID, NOW + 40_000)
-    early = used(engine)
+    early = times_of_use(engine)
     plans.find(ID, NOW + 50_000)
 
     assert early == [round(NOW * 1e6)]
-    assert used(engine) == [round((NOW + 50_000) * 1e6)]
+    assert times_of_use(engine) == [round((NOW + 50_000) * 1e6)]
 
 
 def test_many_plans_are_found_at_once_and_where_a_name_leads(plans: Plans) -> None:

@@ -67,7 +67,7 @@ def receipts(draw: st.DrawFn, period: ReportPeriod) -> list[Receipt]:
     return found
 
 
-def summed(period: ReportPeriod, found: Sequence[Receipt]) -> CostSums:
+def plain_sums(period: ReportPeriod, found: Sequence[Receipt]) -> CostSums:
     """The sums over receipts of a period, by plain arithmetic."""
     start, end = period.bounds
     inside = [each for each in found if start <= each.started < end]
@@ -88,7 +88,7 @@ def summed(period: ReportPeriod, found: Sequence[Receipt]) -> CostSums:
     )
 
 
-def filled(engine: Engine, found: Sequence[Receipt]) -> LedgerReports:
+def reports_of(engine: Engine, found: Sequence[Receipt]) -> LedgerReports:
     """Reports over these receipts and no others."""
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("DELETE FROM calls")
@@ -114,11 +114,11 @@ def test_every_grouping_adds_up_to_the_receipts(
     is_old: bool,
 ) -> None:
     found = data.draw(receipts(period))
-    reports = filled(engine, found)
+    reports = reports_of(engine, found)
     if is_old:
         forget_receipts(engine)
     report = cost_report(reports, period, by, PROVIDERS)
-    wanted = summed(period, found)
+    wanted = plain_sums(period, found)
     document = cost_document(report, {})
 
     assert report.total == wanted
@@ -133,7 +133,7 @@ def test_every_grouping_adds_up_to_the_receipts(
 def test_days_add_up_to_their_months_in_every_zone(
     sqlite_engine: Engine, data: st.DataObject, period: ReportPeriod
 ) -> None:
-    reports = filled(sqlite_engine, data.draw(receipts(period)))
+    reports = reports_of(sqlite_engine, data.draw(receipts(period)))
     by_day = cost_report(reports, period, ("month", "day"))
     months: dict[str, CostSums] = {}
     for row in by_day.rows:
@@ -149,7 +149,7 @@ def test_a_day_is_the_one_that_the_call_had_there(sqlite_engine: Engine) -> None
     at = [datetime(2026, 3, 28, 23, 0, tzinfo=UTC), datetime(2026, 3, 29, 21, 59, tzinfo=UTC),
           datetime(2026, 3, 29, 22, 0, tzinfo=UTC)]  # fmt: skip
     found = [a_receipt(n, started=each.timestamp(), cost_nanos=10**n) for n, each in enumerate(at)]
-    report = cost_report(filled(sqlite_engine, found), period, ("day",))
+    report = cost_report(reports_of(sqlite_engine, found), period, ("day",))
 
     assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [
         (("2026-03-29",), 11),
@@ -161,7 +161,7 @@ def test_users_beyond_the_dearest_are_others_and_lose_no_cost(sqlite_engine: Eng
     found = [a_receipt(n, user=f"user{n:05}", cost_nanos=n) for n in range(MAX_USERS + 30)]
     start = datetime.fromtimestamp(found[0].started, UTC).date()
     period = ReportPeriod(first=start, end=date.fromordinal(start.toordinal() + 1), zone="UTC")
-    report = cost_report(filled(sqlite_engine, found), period, ("user",))
+    report = cost_report(reports_of(sqlite_engine, found), period, ("user",))
 
     assert len(report.rows) == MAX_USERS + 1
     assert report.rows[0].values == ("(others)",)
@@ -173,7 +173,7 @@ def test_upstreams_of_one_provider_share_a_row(sqlite_engine: Engine) -> None:
     found = [a_receipt(n, upstream=name, cost_nanos=1) for n, name in enumerate(["eu", "us", "x"])]
     start = datetime.fromtimestamp(found[0].started, UTC).date()
     period = ReportPeriod(first=start, end=date.fromordinal(start.toordinal() + 1), zone="UTC")
-    report = cost_report(filled(sqlite_engine, found), period, ("provider",), PROVIDERS)
+    report = cost_report(reports_of(sqlite_engine, found), period, ("provider",), PROVIDERS)
 
     assert [(row.values, row.sums.cost_nanos) for row in report.rows] == [
         (("acme",), 2),

@@ -22,7 +22,7 @@ from tests.fakes.receipts import START, a_receipt
 HERE: dict[str, Any] = {"team": "team_0", "feature": "support", "model": "m"}
 
 
-def planned(n: int, **changes: Any) -> Receipt:
+def planned_receipt(n: int, **changes: Any) -> Receipt:
     """The nth call of forty conversations, every fifth of them left alone."""
     conversation = n % 40
     fields: dict[str, Any] = {
@@ -54,7 +54,7 @@ def by_hand(receipts: Iterable[Receipt]) -> ArmTotals:
 
 
 def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: Savings) -> None:
-    receipts = [planned(n) for n in range(200)]
+    receipts = [planned_receipt(n) for n in range(200)]
     inserter(engine)([*receipts, *(a_receipt(n) for n in range(200, 220))])
     control, treated = savings.samples(START)
 
@@ -82,22 +82,22 @@ def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: 
 def test_calls_without_an_arm_are_left_out_of_savings(
     engine: Engine, savings: Savings, left_out: dict[str, Any]
 ) -> None:
-    inserter(engine)([planned(1, **left_out)])
+    inserter(engine)([planned_receipt(1, **left_out)])
 
     assert savings.samples(START) == []
 
 
 def test_samples_are_kept_apart_by_team_feature_and_model(engine: Engine, savings: Savings) -> None:
     places = [{"team": "team_1"}, {"feature": ""}, {"model": "n"}, {}]
-    inserter(engine)([planned(n, **place) for n, place in enumerate(places, 1)])
+    inserter(engine)([planned_receipt(n, **place) for n, place in enumerate(places, 1)])
 
-    def told(**wanted: str) -> list[tuple[str, str, str]]:
+    def places_of_samples(**wanted: str) -> list[tuple[str, str, str]]:
         return [(x.team, x.feature, x.model) for x in savings.samples(START, **wanted)]
 
-    assert len(told()) == 4
-    assert told(team="team_1") == [("team_1", "support", "m")]
-    assert told(team="team_0", feature="") == [("team_0", "", "m")]
-    assert told(feature="support", team="team_0") == [
+    assert len(places_of_samples()) == 4
+    assert places_of_samples(team="team_1") == [("team_1", "support", "m")]
+    assert places_of_samples(team="team_0", feature="") == [("team_0", "", "m")]
+    assert places_of_samples(feature="support", team="team_0") == [
         ("team_0", "support", "m"),
         ("team_0", "support", "n"),
     ]
@@ -106,7 +106,7 @@ def test_samples_are_kept_apart_by_team_feature_and_model(engine: Engine, saving
 def test_conversations_that_cost_millions_of_dollars_do_not_overflow(
     engine: Engine, savings: Savings
 ) -> None:
-    inserter(engine)([planned(n, cost_nanos=10**15 - n) for n in range(20)])
+    inserter(engine)([planned_receipt(n, cost_nanos=10**15 - n) for n in range(20)])
 
     assert sum(found.sample.cost_cost for found in savings.samples(START)) > 1e31
 
@@ -131,17 +131,19 @@ def test_the_guard_judges_what_the_ledger_tells(engine: Engine, savings: Savings
 
 def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: Savings) -> None:
     expired = [
-        planned(n, miss="expired", miss_detail=f"idle {n} s", miss_tokens=10, miss_nanos=100)
+        planned_receipt(
+            n, miss="expired", miss_detail=f"idle {n} s", miss_tokens=10, miss_nanos=100
+        )
         for n in range(3)
     ]
     inserter(engine)(
         [
             *expired,
-            planned(3, miss="diverged", miss_tokens=5, miss_nanos=9_000),
-            planned(4, miss="elsewhere", miss_tokens=7),
-            planned(5, miss="expired", miss_tokens=1, miss_nanos=1, team="team_1"),
-            planned(6, miss="expired", started=START - 5),
-            planned(7),
+            planned_receipt(3, miss="diverged", miss_tokens=5, miss_nanos=9_000),
+            planned_receipt(4, miss="elsewhere", miss_tokens=7),
+            planned_receipt(5, miss="expired", miss_tokens=1, miss_nanos=1, team="team_1"),
+            planned_receipt(6, miss="expired", started=START - 5),
+            planned_receipt(7),
         ]
     )
 
@@ -167,10 +169,10 @@ def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: 
 def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savings) -> None:
     inserter(engine)(
         [
-            planned(1, planning_nanos=300, cost_nanos=700),
-            planned(2, planning_nanos=-100, cost_nanos=300),
-            planned(3, planning_nanos=None, cost_nanos=50_000),
-            planned(5, feature="other", planning_nanos=10, cost_nanos=90),
+            planned_receipt(1, planning_nanos=300, cost_nanos=700),
+            planned_receipt(2, planning_nanos=-100, cost_nanos=300),
+            planned_receipt(3, planning_nanos=None, cost_nanos=50_000),
+            planned_receipt(5, feature="other", planning_nanos=10, cost_nanos=90),
         ]
     )
     found = {each.feature: each for each in savings.compare(START)}
@@ -185,9 +187,9 @@ def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savin
 def test_a_feature_says_how_many_conversations_it_still_needs(
     engine: Engine, savings: Savings
 ) -> None:
-    inserter(engine)([planned(n) for n in range(1, 5)])
+    inserter(engine)([planned_receipt(n) for n in range(1, 5)])
     (before,) = savings.compare(START)
-    inserter(engine)([planned(n) for n in range(5, 40)])
+    inserter(engine)([planned_receipt(n) for n in range(5, 40)])
     (after,) = savings.compare(START)
 
     assert before.missing_conversations == 50 * 20

@@ -51,7 +51,7 @@ def merged_part(request: pytest.FixtureRequest) -> float:
 
 
 @pytest.fixture(scope="module")
-def booked(new_shared_url: Callable[[], str], merged_part: float) -> Iterator[Engine]:
+def ledger(new_shared_url: Callable[[], str], merged_part: float) -> Iterator[Engine]:
     """A ledger of all calls, which tests only read."""
     engine = open_database(new_shared_url())
     book(engine, CALLS, merged_part)
@@ -60,8 +60,8 @@ def booked(new_shared_url: Callable[[], str], merged_part: float) -> Iterator[En
 
 
 @pytest.fixture
-def series(booked: Engine) -> SpendSeries:
-    return SpendSeries(booked)
+def series(ledger: Engine) -> SpendSeries:
+    return SpendSeries(ledger)
 
 
 def split(part, limit: int = 50, **more) -> SpendSplit:
@@ -72,7 +72,7 @@ def costs(rows: list[BucketSpend]) -> dict[tuple[int, str], int]:
     return {(row.bucket, row.value): row.sums.priced_nanos for row in rows}
 
 
-def expected(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
+def expected_sums(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
     found: dict[tuple[int, str], int] = defaultdict(int)
     for each in CALLS:
         inside = [n for n, edge in enumerate(BUCKETS.starts) if each.started >= edge]
@@ -95,7 +95,7 @@ def expected(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
     ],
 )
 def test_each_bucket_has_what_its_calls_cost(series: SpendSeries, part, value_of) -> None:
-    assert costs(series.spend_by_bucket(BUCKETS.edges, split(part))) == expected(value_of)
+    assert costs(series.spend_by_bucket(BUCKETS.edges, split(part))) == expected_sums(value_of)
 
 
 def test_all_that_is_not_among_the_dearest_is_one_value(series: SpendSeries) -> None:
@@ -138,15 +138,15 @@ def test_a_filter_leaves_the_calls_with_its_values(series: SpendSeries, values, 
     only = SpendFilter(values={part: frozenset(some) for part, some in values.items()})
     rows = series.spend_by_bucket(BUCKETS.edges, split("team"), only)
 
-    assert costs(rows) == expected(lambda r: r.team, counts)
+    assert costs(rows) == expected_sums(lambda r: r.team, counts)
 
 
-def test_teams_that_may_not_be_seen_are_never_counted(series: SpendSeries, booked: Engine) -> None:
-    reports = LedgerReports(booked)
+def test_teams_that_may_not_be_seen_are_never_counted(series: SpendSeries, ledger: Engine) -> None:
+    reports = LedgerReports(ledger)
     for part in ("team", "user"):
         mine = SpendFilter(teams=frozenset({"team_1"}))
         both = SpendFilter(teams=frozenset({"team_1"}), values={"team": frozenset({"team_0"})})
-        own = expected(lambda r: "x", lambda r: r.team == "team_1")
+        own = expected_sums(lambda r: "x", lambda r: r.team == "team_1")
 
         rows = series.spend_by_bucket(BUCKETS.edges, split(part), mine)
         assert sum(row.sums.priced_nanos for row in rows) == sum(own.values())
@@ -174,7 +174,9 @@ def test_it_agrees_with_the_reports_on_everything(engine: Engine, merged_part: f
     assert (sums.unpriced, sums.usage) == (report.unpriced, report.usage)
     assert (sums.priced_list_nanos, sums.priced_nanos) == (report.list_nanos, report.cost_nanos)
     assert (found.idle_nanos, report.idle_nanos) == (77, 77)
-    assert found.unattributed_nanos == sum(expected(lambda _: "", lambda r: not r.feature).values())
+    assert found.unattributed_nanos == sum(
+        expected_sums(lambda _: "", lambda r: not r.feature).values()
+    )
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kathmandu", "Europe/Berlin", "America/New_York", "UTC"])
@@ -202,7 +204,7 @@ def test_costs_over_time_add_up_to_their_period_in_any_zone(
 
 
 def test_costs_of_buckets_are_those_of_all_values(series: SpendSeries) -> None:
-    wanted = expected(lambda _: "")
+    wanted = expected_sums(lambda _: "")
     found = series.costs_by_bucket(BUCKETS.edges)
 
     assert found == [wanted[n, ""] for n in range(len(BUCKETS.starts))]

@@ -36,14 +36,14 @@ class Attempts:
         self.waits.append(self.made)
 
 
-def _opened(attempts: Attempts, delays: RetryDelays = _QUICK) -> str:
+def _open(attempts: Attempts, delays: RetryDelays = _QUICK) -> str:
     return asyncio.run(open_when_available(attempts.open, attempts.wait, delays))
 
 
 def test_a_store_that_opens_at_once_makes_nobody_wait(caplog: pytest.LogCaptureFixture) -> None:
     attempts = Attempts([])
 
-    assert _opened(attempts) == "the store"
+    assert _open(attempts) == "the store"
     assert (attempts.waits, caplog.messages) == ([], [])
 
 
@@ -53,7 +53,7 @@ def test_an_outage_is_retried_and_logged_once_when_it_begins_and_once_when_it_en
     caplog.set_level(logging.INFO)
     attempts = Attempts([_failure(OperationalError, f"refused {n}\nmore") for n in range(4)])
 
-    assert _opened(attempts) == "the store"
+    assert _open(attempts) == "the store"
     assert (attempts.made, attempts.waits) == (5, [1])
     assert len(caplog.messages) == 2
     assert caplog.messages[0].startswith("The database cannot be reached: refused 0. Calls get 503")
@@ -64,7 +64,7 @@ def test_an_error_that_waiting_does_not_heal_is_raised_at_once() -> None:
     attempts = Attempts([_failure(ProgrammingError, "permission denied")])
 
     with pytest.raises(ProgrammingError):
-        _opened(attempts)
+        _open(attempts)
     assert attempts.waits == []
 
 
@@ -73,7 +73,7 @@ def test_an_error_that_waiting_does_not_heal_ends_the_wait() -> None:
     attempts = Attempts([away, denied])
 
     with pytest.raises(ProgrammingError):
-        _opened(attempts)
+        _open(attempts)
     assert (attempts.made, attempts.waits) == (2, [1])
 
 

@@ -23,7 +23,7 @@ END = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) +
 )
 
 
-def streamed(*pieces: object) -> Scripted:
+def event_stream(*pieces: object) -> Scripted:
     return Scripted(pieces, headers=EVENTS)  # type: ignore[arg-type]
 
 
@@ -31,7 +31,7 @@ def refusal(status: int, **error: object) -> Scripted:
     return Scripted([json.dumps({"error": error}).encode()], status=status, headers=JSON)
 
 
-def measured(script: object, **target: object) -> CallTiming:
+def measure(script: object, **target: object) -> CallTiming:
     async def call() -> CallTiming:
         client = ChatClient(
             FakeTransport([script]),  # type: ignore[list-item]
@@ -44,7 +44,7 @@ def measured(script: object, **target: object) -> CallTiming:
 
 
 def test_a_call_is_timed_from_sending_to_its_end():
-    call = measured(streamed(After(0.5, chunk("a")), After(0.25, chunk("b")), After(0.1, END)))
+    call = measure(event_stream(After(0.5, chunk("a")), After(0.25, chunk("b")), After(0.1, END)))
 
     assert call.ttft_s == pytest.approx(0.5)
     assert call.chunk_gaps_s == pytest.approx((0.25,))
@@ -57,17 +57,17 @@ def test_a_call_is_timed_from_sending_to_its_end():
     [
         (refusal(429, code="rate_limit_exceeded"), "HTTP 429 rate_limit_exceeded"),
         (Scripted([b"busy"], status=503), "HTTP 503"),
-        (streamed(chunk("a"), broken_connection()), "upstream_connection_broken"),
-        (streamed(chunk("a"), SILENCE), "no end within 3 s"),
+        (event_stream(chunk("a"), broken_connection()), "upstream_connection_broken"),
+        (event_stream(chunk("a"), SILENCE), "no end within 3 s"),
         (Scripted([b"{}"]), "not a stream"),
-        (streamed(chunk("a")), "stream ended early"),
+        (event_stream(chunk("a")), "stream ended early"),
     ],
 )
 def test_a_failed_call_is_a_value_with_a_name(script, error):
-    assert measured(script, timeout_s=3.0).error == error
+    assert measure(script, timeout_s=3.0).error == error
 
 
-def adapted(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
+def first_call(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
     async def call() -> tuple[int | None, list[dict[str, object]]]:
         transport = FakeTransport(scripts)
         client = ChatClient(transport, BenchTarget(base_url="http://engine/v1"), ticks)
@@ -78,8 +78,8 @@ def adapted(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
 
 
 def test_a_model_that_wants_max_completion_tokens_gets_it_from_then_on():
-    tokens, bodies = adapted(
-        refusal(400, message="Use 'max_completion_tokens' instead."), streamed(chunk("a"), END)
+    tokens, bodies = first_call(
+        refusal(400, message="Use 'max_completion_tokens' instead."), event_stream(chunk("a"), END)
     )
 
     assert tokens == 20
@@ -89,8 +89,8 @@ def test_a_model_that_wants_max_completion_tokens_gets_it_from_then_on():
 
 
 def test_a_server_that_knows_no_stream_options_is_not_asked_for_usage():
-    _, bodies = adapted(
-        refusal(400, message="unknown field stream_options"), streamed(chunk("a"), END)
+    _, bodies = first_call(
+        refusal(400, message="unknown field stream_options"), event_stream(chunk("a"), END)
     )
 
     assert "stream_options" not in bodies[1]
@@ -98,7 +98,7 @@ def test_a_server_that_knows_no_stream_options_is_not_asked_for_usage():
 
 def test_another_refusal_of_the_first_call_ends_the_run_with_what_the_server_says():
     with pytest.raises(OperatorError, match=r"does not answer m: HTTP 401 .*wrong key"):
-        adapted(refusal(401, code="invalid_api_key", message="wrong key"))
+        first_call(refusal(401, code="invalid_api_key", message="wrong key"))
 
 
 def test_extra_fields_go_with_every_call():

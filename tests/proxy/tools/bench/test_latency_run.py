@@ -28,7 +28,7 @@ class CountingEngine:
         body = json.loads(prepared.body)
         prompt = body["messages"][0]["content"]
         words = prompt.split()
-        cached = max((self._shared(words, seen.split()) for seen in self.prompts), default=0)
+        cached = max((self._common_words(words, seen.split()) for seen in self.prompts), default=0)
         self.prompts.append(prompt)
         told = chat_usage(2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached})
         usage = event({"choices": [], "usage": told})
@@ -39,7 +39,7 @@ class CountingEngine:
         )
 
     @staticmethod
-    def _shared(words: list[str], seen: list[str]) -> int:
+    def _common_words(words: list[str], seen: list[str]) -> int:
         pairs = zip(words, seen, strict=False)
         return next((n for n, (one, other) in enumerate(pairs) if one != other), len(words))
 
@@ -61,7 +61,7 @@ def plan(**changes: object) -> LatencyPlan:
     return LatencyPlan(**fields | changes)  # type: ignore[arg-type]
 
 
-def measured(wanted: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, CountingEngine]:
+def measure(wanted: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, CountingEngine]:
     engine = CountingEngine()
     cells: list[CellFigures] = []
 
@@ -75,7 +75,7 @@ def measured(wanted: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, Counti
 
 
 def test_each_combination_is_measured_with_its_number_of_callers():
-    cells, _, _ = measured(plan())
+    cells, _, _ = measure(plan())
 
     assert [(c.shape.concurrency, str(c.shape.prefix), c.calls) for c in cells] == [
         (1, "cold", 6),
@@ -87,14 +87,14 @@ def test_each_combination_is_measured_with_its_number_of_callers():
 
 
 def test_prompts_have_the_wanted_length_in_the_servers_own_tokens():
-    cells, run, _ = measured(plan())
+    cells, run, _ = measure(plan())
 
     assert not run.ratio.is_estimate
     assert all(cell.prompt_tokens == pytest.approx(400, rel=0.02) for cell in cells)
 
 
 def test_cold_prompts_are_cold_and_warm_ones_warm_from_the_first_measured_call_on():
-    cells, _, _ = measured(plan())
+    cells, _, _ = measure(plan())
     shares = {(c.shape.concurrency, str(c.shape.prefix)): c.cached_share for c in cells}
 
     assert shares[1, "cold"] == shares[3, "cold"] == 0.0
@@ -102,14 +102,14 @@ def test_cold_prompts_are_cold_and_warm_ones_warm_from_the_first_measured_call_o
 
 
 def test_no_call_starts_after_the_combinations_time_is_up():
-    cells, _, _ = measured(plan(seconds=2.5, concurrency=(1,), prefixes=(PrefixState.COLD,)))
+    cells, _, _ = measure(plan(seconds=2.5, concurrency=(1,), prefixes=(PrefixState.COLD,)))
 
     assert cells[0].calls == 3
 
 
 def test_the_plan_announces_no_fewer_calls_than_it_makes():
     wanted = plan()
-    _, _, engine = measured(wanted)
+    _, _, engine = measure(wanted)
 
     assert len(engine.prompts) == wanted.max_calls
 
@@ -127,27 +127,28 @@ def test_a_server_that_refuses_the_first_call_ends_the_run():
         run_in_instant_time(run())
 
 
-def noted(cells: list[CellFigures], wanted: LatencyPlan, ratio: TokenRatio) -> Iterator[str]:
+def doubts_of(cells: list[CellFigures], wanted: LatencyPlan, ratio: TokenRatio) -> Iterator[str]:
     return doubts(wanted, ratio, cells)
 
 
 def test_a_whole_run_with_cold_and_warm_prompts_leaves_no_doubts():
-    cells, run, _ = measured(plan())
+    cells, run, _ = measure(plan())
 
-    assert list(noted(cells, plan(), run.ratio)) == []
+    assert list(doubts_of(cells, plan(), run.ratio)) == []
 
 
 def test_doubts_name_short_answers_and_unknown_usage():
-    cells, _, _ = measured(plan())
-    notes = " ".join(noted(cells, plan(output_tokens=100), TokenRatio()))
+    cells, _, _ = measure(plan())
+    notes = " ".join(doubts_of(cells, plan(output_tokens=100), TokenRatio()))
 
     assert "The server reports no usage" in notes
     assert "400 tokens cold, 1 caller; 400 tokens warm, 1 caller; 2 more: answers ended" in notes
 
 
 def test_doubts_name_warm_prompts_that_the_cache_does_not_have():
-    cells, run, _ = measured(plan(shared_share=0.1))
+    cells, run, _ = measure(plan(shared_share=0.1))
 
     assert any(
-        "warm" in note and "read from a cache" in note for note in noted(cells, plan(), run.ratio)
+        "warm" in note and "read from a cache" in note
+        for note in doubts_of(cells, plan(), run.ratio)
     )

@@ -59,7 +59,7 @@ async def a_stage() -> AsyncIterator[DemoSession]:
         yield staged
 
 
-async def sent(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[DemoCall]:
+async def send_calls(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[DemoCall]:
     return await send(
         calls,
         base_url=staged.base_url,

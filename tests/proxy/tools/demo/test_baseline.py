@@ -20,7 +20,7 @@ def catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def answered(*scripts: Says) -> list[DemoCall]:
+def answer_all(*scripts: Says) -> list[DemoCall]:
     """Every call of the scripts, answered in the same words."""
     sent = []
     for made in plan(*scripts):
@@ -31,7 +31,7 @@ def answered(*scripts: Says) -> list[DemoCall]:
 
 
 def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(catalog):
-    found = baseline_costs(answered(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
+    found = baseline_costs(answer_all(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
     direct = found.direct["acme-support"]
 
     assert 0 < direct.read < direct.prompt
@@ -39,7 +39,9 @@ def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(
 
 
 def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
-    found = baseline_costs(answered(Says(RULES, model="claude-sonnet-5-5", length=48)), catalog, AT)
+    found = baseline_costs(
+        answer_all(Says(RULES, model="claude-sonnet-5-5", length=48)), catalog, AT
+    )
     direct, arranged = found.direct["acme-support"], found.arranged["acme-support"]
 
     assert direct.read == 0
@@ -48,7 +50,7 @@ def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
 
 
 def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
-    calls = answered(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
+    calls = answer_all(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
     (unasked,) = plan(Says("Hello!", model="no-such-model"))
     found = baseline_costs(
         [*calls, DemoCall(planned=unasked, call_id="", error="refused")], catalog, AT
@@ -62,7 +64,7 @@ def test_a_price_that_nobody_knows_is_unknown(catalog):
     model = catalog.models["gpt-5.5"]
     unpriced = replace(model, routes=(replace(model.routes[0], tariff=None),))
     known = replace(catalog, models={"gpt-5.5": unpriced})
-    found = baseline_costs(answered(Says("Hello!", model="gpt-5.5")), known, AT)
+    found = baseline_costs(answer_all(Says("Hello!", model="gpt-5.5")), known, AT)
 
     assert found.direct["acme-support"].nanos is None
 

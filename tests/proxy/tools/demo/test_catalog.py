@@ -12,63 +12,69 @@ LAB = "http://127.0.0.1:1/v1"
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Catalog:
+def shipped_catalog() -> Catalog:
     return catalog(read({}))
 
 
 @pytest.fixture(scope="module")
-def pointed(shipped: Catalog) -> Catalog:
+def catalog_at_lab(shipped_catalog: Catalog) -> Catalog:
     upstreams = "".join(
         f'[upstreams.{each.name}]\nkind = "{each.kind}"\nbase_url = "{each.base_url}"\n'
         f'key_env = "{each.key_env}"\n'
-        for each in shipped.upstreams.values()
+        for each in shipped_catalog.upstreams.values()
     )
-    return load(f'default = "openai"\n{upstreams}', redirected_catalog(shipped, LAB))
+    return load(f'default = "openai"\n{upstreams}', redirected_catalog(shipped_catalog, LAB))
 
 
-def test_every_upstream_is_the_lab(shipped: Catalog, pointed: Catalog) -> None:
-    assert pointed.upstreams.keys() == shipped.upstreams.keys()
-    assert {each.base_url for each in pointed.upstreams.values()} == {LAB}
+def test_every_upstream_is_the_lab(shipped_catalog: Catalog, catalog_at_lab: Catalog) -> None:
+    assert catalog_at_lab.upstreams.keys() == shipped_catalog.upstreams.keys()
+    assert {each.base_url for each in catalog_at_lab.upstreams.values()} == {LAB}
 
 
-def test_no_upstream_knows_where_a_real_key_is(shipped: Catalog, pointed: Catalog) -> None:
-    assert any(each.key_env for each in shipped.upstreams.values())
-    assert not any(each.key_env for each in pointed.upstreams.values())
+def test_no_upstream_knows_where_a_real_key_is(
+    shipped_catalog: Catalog, catalog_at_lab: Catalog
+) -> None:
+    assert any(each.key_env for each in shipped_catalog.upstreams.values())
+    assert not any(each.key_env for each in catalog_at_lab.upstreams.values())
 
 
-def test_the_lab_serves_every_model_on_its_wire(shipped: Catalog) -> None:
+def test_the_lab_serves_every_model_on_its_wire(shipped_catalog: Catalog) -> None:
     wires = {
         (route.model or name): route.upstream.kind
-        for name, model in shipped.models.items()
+        for name, model in shipped_catalog.models.items()
         for route in model.routes
     }
-    served = simulated_models(shipped)
+    served = simulated_models(shipped_catalog)
 
     assert {name: served[name].wire for name in wires} == wires
 
 
-def test_a_route_with_a_name_of_its_own_is_served_under_that_name(shipped: Catalog) -> None:
-    model = shipped.models["gpt-5.5"]
+def test_a_route_with_a_name_of_its_own_is_served_under_that_name(shipped_catalog: Catalog) -> None:
+    model = shipped_catalog.models["gpt-5.5"]
     renamed = replace(model, routes=(replace(model.routes[0], model="deployment-7"),))
-    served = simulated_models(replace(shipped, models={"gpt-5.5": renamed}))
+    served = simulated_models(replace(shipped_catalog, models={"gpt-5.5": renamed}))
 
     assert served["deployment-7"].regime == model.routes[0].regime
 
 
-def test_embedding_models_give_vectors(shipped: Catalog) -> None:
-    named = [name for name in shipped.models if "embedding" in name]
+def test_embedding_models_give_vectors(shipped_catalog: Catalog) -> None:
+    named = [name for name in shipped_catalog.models if "embedding" in name]
 
-    assert [simulated_models(shipped)[name].dimensions for name in named] == [1536, 3072, 1536]
+    assert [simulated_models(shipped_catalog)[name].dimensions for name in named] == [
+        1536,
+        3072,
+        1536,
+    ]
 
 
-def test_every_text_model_has_the_window_of_its_catalog(shipped: Catalog) -> None:
+def test_every_text_model_has_the_window_of_its_catalog(shipped_catalog: Catalog) -> None:
     windows = {
         (route.model or name): route.window
-        for name, model in shipped.models.items()
+        for name, model in shipped_catalog.models.items()
         for route in reversed(model.routes)
         if "embedding" not in name
     }
-    served = simulated_models(shipped)
+    served = simulated_models(shipped_catalog)
 
     assert {name: served[name].window for name in windows} == windows
     assert sum(each is not None for each in windows.values()) > 50

@@ -16,7 +16,7 @@ def names(agent: CodingScript, turn: int) -> list[str]:
     return [tool["function"]["name"] for tool in body["tools"]]
 
 
-def unanswered(messages: list[Message]) -> set[str]:
+def unanswered_ids(messages: list[Message]) -> set[str]:
     """Ids of tool calls not answered directly below, and of results that answer nothing."""
     wrong: set[str] = set()
     open_ids: set[str] = set()
@@ -84,7 +84,7 @@ def test_every_tool_call_of_the_recording_is_answered() -> None:
     for agent in agents("2", MODELS):
         for turn in range(agent.length):
             messages = agent.body(turn, NOON, [None] * turn)["messages"]
-            assert unanswered(messages) == set()
+            assert unanswered_ids(messages) == set()
             assert messages[-1]["role"] in {"user", "tool"}
 
 
@@ -127,7 +127,7 @@ def test_real_tool_calls_are_kept_and_answered(turn: int) -> None:
     said = {"role": "assistant", "tool_calls": calls}
     messages = agent.body(turn, NOON, [*[None] * (turn - 1), said])["messages"]
     assert said in messages
-    assert unanswered(messages) == set()
+    assert unanswered_ids(messages) == set()
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     assert results["call_a"] == use.result
     assert results["call_b"] == "The tool gave no output."

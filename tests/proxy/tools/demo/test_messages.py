@@ -50,7 +50,7 @@ def test_the_outcome_says_that_the_upstream_is_simulated() -> None:
     assert "after 50 ms" in text
 
 
-def compared(**changes: Any) -> list[list[str]]:
+def comparison_lines(**changes: Any) -> list[list[str]]:
     """The words of each line of the comparison."""
     sums = {"acme": CallTotals(prompt=4000, read=400, nanos=5_000_000_000)}
     applied = {"acme": CallTotals(prompt=4000, read=3000, nanos=1_000_000_000)}
@@ -63,7 +63,7 @@ def compared(**changes: Any) -> list[list[str]]:
 
 
 def test_a_teams_cost_stands_beside_its_direct_cost() -> None:
-    lines = compared()
+    lines = comparison_lines()
 
     assert ["acme", "directly", "10.0%", "$5.00"] in lines
     assert ["through", "Thriftgate", "25.0%", "$2.50", "50", "%", "less"] in lines
@@ -72,7 +72,7 @@ def test_a_teams_cost_stands_beside_its_direct_cost() -> None:
 
 
 def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
-    words = [word for line in compared(proposed=()) for word in line]
+    words = [word for line in comparison_lines(proposed=()) for word in line]
 
     assert "through" in words
     assert "layouts" not in words
@@ -83,9 +83,13 @@ def test_a_higher_cost_is_reported_too_and_an_unknown_price_is_unknown() -> None
         CostBaseline({"acme": CallTotals(4000, 0, nanos)}) for nanos in (2_000_000_000, None)
     )
 
-    assert compared(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
-    assert ["acme", "directly", "0.0%", "unknown"] in compared(otherwise=unknown, proposed=())
-    assert ["through", "Thriftgate", "25.0%", "$2.50"] in compared(otherwise=unknown, proposed=())
+    assert comparison_lines(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
+    assert ["acme", "directly", "0.0%", "unknown"] in comparison_lines(
+        otherwise=unknown, proposed=()
+    )
+    assert ["through", "Thriftgate", "25.0%", "$2.50"] in comparison_lines(
+        otherwise=unknown, proposed=()
+    )
 
 
 def test_without_an_answer_nothing_is_compared() -> None:

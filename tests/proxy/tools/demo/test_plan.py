@@ -30,7 +30,7 @@ ANSWER = {"role": "assistant", "content": "This answer is simulated. " * 20}
 
 
 @pytest.fixture(scope="module")
-def played() -> Played:
+def calls_and_bodies() -> Played:
     """Every call with its body, each answered before the next is made."""
     made = []
     for planned in calls(start=START):
@@ -48,20 +48,20 @@ def bodies(**arguments: int) -> list[Body]:
     return [planned.body() for planned in calls(start=START, **arguments)]
 
 
-def test_there_are_two_hundred_calls_and_half_are_streamed(played: Played) -> None:
-    assert [planned.number for planned, _ in played] == list(range(200))
-    assert sum(body["stream"] for _, body in played) == 100
+def test_there_are_two_hundred_calls_and_half_are_streamed(calls_and_bodies: Played) -> None:
+    assert [planned.number for planned, _ in calls_and_bodies] == list(range(200))
+    assert sum(body["stream"] for _, body in calls_and_bodies) == 100
 
 
-def test_each_application_streams_about_half_of_its_calls(played: Played) -> None:
-    by_feature = Counter(planned.feature for planned, _ in played)
-    streamed = Counter(planned.feature for planned, _ in played if planned.streamed)
+def test_each_application_streams_about_half_of_its_calls(calls_and_bodies: Played) -> None:
+    by_feature = Counter(planned.feature for planned, _ in calls_and_bodies)
+    streamed = Counter(planned.feature for planned, _ in calls_and_bodies if planned.streamed)
     for feature, count in by_feature.items():
         assert 0.3 < streamed[feature] / count < 0.7
 
 
-def test_both_teams_and_all_three_features_call(played: Played) -> None:
-    by_feature = Counter((planned.team, planned.feature) for planned, _ in played)
+def test_both_teams_and_all_three_features_call(calls_and_bodies: Played) -> None:
+    by_feature = Counter((planned.team, planned.feature) for planned, _ in calls_and_bodies)
     assert by_feature.keys() == {
         ("acme-support", "support-chat"),
         ("acme-support", "report-writer"),
@@ -70,15 +70,15 @@ def test_both_teams_and_all_three_features_call(played: Played) -> None:
     assert min(by_feature.values()) >= 20
 
 
-def test_all_four_models_are_used(played: Played) -> None:
-    by_model = Counter(body["model"] for _, body in played)
+def test_all_four_models_are_used(calls_and_bodies: Played) -> None:
+    by_model = Counter(body["model"] for _, body in calls_and_bodies)
     assert by_model.keys() == {"gpt-5.4-mini", "gpt-5.5", "gpt-5.6-terra", "claude-sonnet-5-5"}
     assert min(by_model.values()) >= 20
 
 
-def test_bodies_are_what_the_sdk_takes(played: Played) -> None:
+def test_bodies_are_what_the_sdk_takes(calls_and_bodies: Played) -> None:
     allowed = SHARED.keys() | {"stream"}
-    for planned, body in played:
+    for planned, body in calls_and_bodies:
         assert body.keys() <= allowed
         assert ("stream_options" in body) == planned.streamed
         MESSAGES.validate_python(body["messages"])
@@ -88,14 +88,14 @@ def test_bodies_are_what_the_sdk_takes(played: Played) -> None:
         assert json.loads(json.dumps(body)) == body
 
 
-def test_no_message_is_empty(played: Played) -> None:
-    for _, body in played:
+def test_no_message_is_empty(calls_and_bodies: Played) -> None:
+    for _, body in calls_and_bodies:
         assert all(message["content"].strip() for message in body["messages"])
 
 
-def test_prompts_have_the_sizes_of_real_ones(played: Played) -> None:
+def test_prompts_have_the_sizes_of_real_ones(calls_and_bodies: Played) -> None:
     sizes: defaultdict[str, list[int]] = defaultdict(list)
-    for planned, body in played:
+    for planned, body in calls_and_bodies:
         sizes[planned.feature].append(tokens(body))
     assert 3_500 < min(sizes["support-chat"]) < max(sizes["support-chat"]) < 6_000
     assert 2_300 < min(sizes["coding-agent"]) < 3_000
@@ -104,17 +104,17 @@ def test_prompts_have_the_sizes_of_real_ones(played: Played) -> None:
     assert 900_000 < sum(map(sum, sizes.values())) < 1_300_000
 
 
-def test_turns_of_a_conversation_come_in_order(played: Played) -> None:
+def test_turns_of_a_conversation_come_in_order(calls_and_bodies: Played) -> None:
     turns: defaultdict[str, list[int]] = defaultdict(list)
-    for planned, _ in played:
+    for planned, _ in calls_and_bodies:
         turns[planned.conversation.id].append(planned.turn)
     for came in turns.values():
         assert came == list(range(len(came)))
 
 
-def test_a_conversation_grows_by_the_answer_to_its_turn_before(played: Played) -> None:
+def test_a_conversation_grows_by_the_answer_to_its_turn_before(calls_and_bodies: Played) -> None:
     last: dict[str, list[Message]] = {}
-    for planned, body in played:
+    for planned, body in calls_and_bodies:
         history = body["messages"][1:]
         if planned.feature != "report-writer" and planned.turn:
             before = last[planned.conversation.id]
@@ -123,15 +123,17 @@ def test_a_conversation_grows_by_the_answer_to_its_turn_before(played: Played) -
         last[planned.conversation.id] = history
 
 
-def test_conversations_are_interleaved_so_that_some_may_run_at_once(played: Played) -> None:
-    ids = [planned.conversation.id for planned, _ in played]
+def test_conversations_are_interleaved_so_that_some_may_run_at_once(
+    calls_and_bodies: Played,
+) -> None:
+    ids = [planned.conversation.id for planned, _ in calls_and_bodies]
     for first in range(len(ids) - APART + 1):
         assert len(set(ids[first : first + APART])) == APART
     assert len(set(ids[:50])) >= 12
 
 
-def test_clocks_go_forward(played: Played) -> None:
-    times = [planned.at for planned, _ in played]
+def test_clocks_go_forward(calls_and_bodies: Played) -> None:
+    times = [planned.at for planned, _ in calls_and_bodies]
     assert times[0] == START
     assert times == sorted(set(times))
 

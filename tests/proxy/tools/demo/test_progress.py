@@ -4,7 +4,7 @@ from io import StringIO
 from rich.console import Console
 
 from proxy.tools.demo.progress import progress
-from tests.proxy.tools.demo.scripts import Says, a_stage, plan, sent
+from tests.proxy.tools.demo.scripts import Says, a_stage, plan, send_calls
 
 
 def test_the_bar_ends_with_all_calls_and_what_the_ledger_says_they_cost() -> None:
@@ -13,7 +13,7 @@ def test_the_bar_ends_with_all_calls_and_what_the_ledger_says_they_cost() -> Non
     async def scene() -> int:
         async with a_stage() as staged:
             async with progress(Console(file=out, width=80), staged, 1) as tell:
-                (answer,) = await sent(staged, plan(Says("Refunds. " * 4000)))
+                (answer,) = await send_calls(staged, plan(Says("Refunds. " * 4000)))
                 tell(answer)
             return answer.input
 

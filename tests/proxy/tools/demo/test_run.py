@@ -30,7 +30,7 @@ def level() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[DemoResult, str]:
+def result_and_output() -> tuple[DemoResult, str]:
     out = StringIO()
     told: list[DemoResult] = []
     playing = demo(
@@ -41,15 +41,17 @@ def played() -> tuple[DemoResult, str]:
     return result, out.getvalue()
 
 
-def test_every_call_is_answered_and_in_the_ledger_once(played: tuple[DemoResult, str]) -> None:
-    result, _ = played
+def test_every_call_is_answered_and_in_the_ledger_once(
+    result_and_output: tuple[DemoResult, str],
+) -> None:
+    result, _ = result_and_output
 
     assert result.is_sound
     assert len(result.sent) == result.ledger_calls == COUNT
 
 
-def test_the_ledger_says_what_the_sdk_was_told(played: tuple[DemoResult, str]) -> None:
-    result, _ = played
+def test_the_ledger_says_what_the_sdk_was_told(result_and_output: tuple[DemoResult, str]) -> None:
+    result, _ = result_and_output
     (total,) = result.total
 
     assert total.usage.prompt_tokens == sum(sent.input for sent in result.sent)
@@ -60,8 +62,10 @@ def test_the_ledger_says_what_the_sdk_was_told(played: tuple[DemoResult, str]) -
     assert not total.estimated
 
 
-def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[DemoResult, str]) -> None:
-    result, text = played
+def test_other_ways_are_reckoned_from_the_same_calls(
+    result_and_output: tuple[DemoResult, str],
+) -> None:
+    result, text = result_and_output
     (total,) = result.total
 
     assert (
@@ -70,8 +74,8 @@ def test_other_ways_are_reckoned_from_the_same_calls(played: tuple[DemoResult, s
     assert "directly" in text
 
 
-def test_both_teams_are_shown(played: tuple[DemoResult, str]) -> None:
-    _, text = played
+def test_both_teams_are_shown(result_and_output: tuple[DemoResult, str]) -> None:
+    _, text = result_and_output
 
     assert "acme-support" in text
     assert "acme-engineering" in text

@@ -8,7 +8,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from proxy.tools.demo.session import HOST, TEAMS, DemoClock, run_session
-from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, sent
+from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, send_calls
 
 
 def folders() -> set[Path]:
@@ -85,7 +85,7 @@ def test_the_providers_caches_are_at_work() -> None:
     async def scene() -> list[int]:
         async with a_stage() as staged:
             says = Says("Refunds are paid within fourteen days. " * 300, length=2)
-            return [each.cached for each in await sent(staged, plan(says))]
+            return [each.cached for each in await send_calls(staged, plan(says))]
 
     first, second = asyncio.run(scene())
 
@@ -98,7 +98,7 @@ def test_every_text_model_of_the_catalog_answers() -> None:
         async with a_stage() as staged:
             names = [n for n in staged.gateway.catalog.models if "embedding" not in n]
             calls = plan(*(Says("Hello! [[fault:words=5]]", model=name) for name in names))
-            answers = await sent(staged, calls)
+            answers = await send_calls(staged, calls)
             return {each.planned.model: each.error for each in answers if each.error}
 
     assert asyncio.run(scene()) == {}

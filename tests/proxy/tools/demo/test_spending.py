@@ -34,10 +34,10 @@ def text(
     parts: tuple[Part, ...] = (),
 ) -> list[list[str]]:
     shown = spending(rows, {"team_1": name}, total, parts)
-    return [line.split() for line in printed(shown, 80)]
+    return [line.split() for line in lines_of(shown, 80)]
 
 
-def printed(what: ConsoleRenderable, width: int) -> list[str]:
+def lines_of(what: ConsoleRenderable, width: int) -> list[str]:
     """The lines of a terminal of that width."""
     out = StringIO()
     Console(file=out, width=width).print(what)
@@ -95,7 +95,7 @@ def test_where_nothing_went_wrong_nothing_is_said_of_it() -> None:
 
 def test_a_day_with_errors_still_has_a_line_a_team_at_a_hundred_columns() -> None:
     day = a_spend(calls=48_210, errors=117, usage=Usage(input=9_482_000, cache_read=91_482_000))
-    lines = printed(spending([day], {"team_1": "acme-engineering"}, [day]), 100)
+    lines = lines_of(spending([day], {"team_1": "acme-engineering"}, [day]), 100)
 
     assert len(lines) == 3
     assert lines[0].split()[:3] == ["team", "calls", "errors"]
@@ -135,7 +135,7 @@ def names_and_figures(lines: list[str], width: int) -> tuple[str, list[list[str]
 @pytest.mark.parametrize("parts", [("feature",), ("feature", "model", "route")])
 def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]) -> None:
     total = replace(LARGE, feature=None, model=None, route=None)
-    lines = printed(spending([LARGE], {"team_1": "acme"}, [total], parts), 80)
+    lines = lines_of(spending([LARGE], {"team_1": "acme"}, [total], parts), 80)
     names, figures = names_and_figures(lines, lines[0].index("calls") - 4)
     of_a_row = [
         ["1,234,567", "11,111,111,100", "123,456,789"],
@@ -156,7 +156,7 @@ def test_no_figure_and_no_name_is_lost_at_eighty_columns(parts: tuple[Part, ...]
 
 
 def test_where_there_is_room_every_figure_has_a_column() -> None:
-    lines = printed(spending([LARGE], {"team_1": "acme"}, [LARGE], ("feature",)), 170)
+    lines = lines_of(spending([LARGE], {"team_1": "acme"}, [LARGE], ("feature",)), 170)
 
     assert len(lines) == 3
     assert lines[1].split()[:3] == ["acme", LARGE.feature, "1,234,567"]
@@ -172,7 +172,7 @@ def test_cost_per_thousand_calls_and_durations_are_shown_on_request() -> None:
     times = {key: Times(Percentiles(0.25, 1.0, 12.34), Percentiles(1.5, 2.0, 20.0), 3)}
 
     table = spending(rows, {"team_1": "acme"}, parts=["feature"], times=times)
-    _, chat, bulk, none = [line.split() for line in printed(table, 200)]
+    _, chat, bulk, none = [line.split() for line in lines_of(table, 200)]
 
     assert chat[-3:] == ["$2.0833", "0.25/1/12.3", "1.5/2/20"]
     assert bulk[-3:] == ["unknown", "-/-/-", "-/-/-"]
@@ -184,7 +184,7 @@ def test_the_money_of_a_column_has_one_scale_and_ends_at_one_place() -> None:
         ("chat", 12_345_678), ("bulk", 1_200_000_000_000), ("free", 0), ("own", None),
     )]  # fmt: skip
     times: dict[tuple[str, ...], Times] = {}
-    lines = printed(spending(rows, {"team_1": "acme"}, (), ["feature"], times), 200)
+    lines = lines_of(spending(rows, {"team_1": "acme"}, (), ["feature"], times), 200)
     start = lines[0].index("cost USD")
     cells = [line[: start + len("cost USD")].split()[-1] for line in lines[1:]]
 

@@ -8,33 +8,33 @@ import pytest
 from proxy.tools.demo.conversation import Message
 from proxy.tools.demo.plan import PlannedCall, calls
 from proxy.tools.demo.traffic import DemoCall
-from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, sent
+from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, send_calls
 
 
-def outcome(planned: Sequence[PlannedCall]) -> list[DemoCall]:
+def outcome(planned_calls: Sequence[PlannedCall]) -> list[DemoCall]:
     async def scene() -> list[DemoCall]:
         async with a_stage() as staged:
-            return await sent(staged, planned)
+            return await send_calls(staged, planned_calls)
 
     return asyncio.run(scene())
 
 
 @pytest.fixture(scope="module")
-def planned() -> list[PlannedCall]:
+def planned_calls() -> list[PlannedCall]:
     return list(calls(start=NOW, count=24))
 
 
 @pytest.fixture(scope="module")
-def answers(planned: list[PlannedCall]) -> list[DemoCall]:
-    return outcome(planned)
+def answers(planned_calls: list[PlannedCall]) -> list[DemoCall]:
+    return outcome(planned_calls)
 
 
 def test_each_call_is_answered_under_an_id_of_its_own(
-    planned: list[PlannedCall], answers: list[DemoCall]
+    planned_calls: list[PlannedCall], answers: list[DemoCall]
 ) -> None:
-    assert [each.planned for each in answers] == planned
-    assert [each.error for each in answers] == [""] * len(planned)
-    assert len({each.call_id for each in answers if each.call_id}) == len(planned)
+    assert [each.planned for each in answers] == planned_calls
+    assert [each.error for each in answers] == [""] * len(planned_calls)
+    assert len({each.call_id for each in answers if each.call_id}) == len(planned_calls)
 
 
 def test_each_answer_says_what_it_used(answers: list[DemoCall]) -> None:

@@ -77,7 +77,7 @@ def a_result(drafted: float = 3_000.0, *rounds: float) -> EngineDemoResult:
     )
 
 
-def printed(result: EngineDemoResult) -> str:
+def output_of(result: EngineDemoResult) -> str:
     out = StringIO()
     messages.outcome(Console(file=out, width=200), result)
     return out.getvalue()
@@ -117,7 +117,7 @@ def test_the_engine_demo_says_if_the_draft_model_pays(drafted, verdict):
     result = a_result(*drafted)
 
     assert verdict in result.verdict
-    assert result.verdict in printed(result)
+    assert result.verdict in output_of(result)
 
 
 def test_a_slower_draft_model_does_not_make_output_dearer():
@@ -125,7 +125,7 @@ def test_a_slower_draft_model_does_not_make_output_dearer():
 
 
 def test_the_engine_demo_prints_rates_first_tokens_and_both_costs():
-    text = printed(a_result())
+    text = output_of(a_result())
 
     assert re.search(r"with the draft model +3,000 +200 +75\.0%", text)
     assert "1,500 tokens: 500.0 ms cold, 10.0 ms with 1,480 of them cached" in text

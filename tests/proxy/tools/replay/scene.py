@@ -112,7 +112,9 @@ def call(
     )
 
 
-def timed(calls: Sequence[RecordedCall], gap: float = 10.0) -> list[tuple[float, RecordedCall]]:
+def with_times(
+    calls: Sequence[RecordedCall], gap: float = 10.0
+) -> list[tuple[float, RecordedCall]]:
     return [(number * gap, each) for number, each in enumerate(calls)]
 
 

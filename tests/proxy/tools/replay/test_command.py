@@ -22,14 +22,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def typed(*words: str) -> Result:
+def run_command(*words: str) -> Result:
     app = typer.Typer()
     app.command()(command.command(lambda: CATALOG, lambda: 1_790_000_000.0))
     return CliRunner().invoke(app, words)
 
 
 def test_a_file_is_replayed_into_a_table(file):
-    result = typed(str(file), "--model", "marks")
+    result = run_command(str(file), "--model", "marks")
 
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("4 calls of ")
@@ -46,7 +46,7 @@ def test_a_file_is_replayed_into_a_table(file):
 
 def test_every_row_and_column_of_the_table_is_explained_below_it(file):
     _, head, *rows = [
-        line for line in typed(str(file), "--model", "marks").stdout.splitlines() if line
+        line for line in run_command(str(file), "--model", "marks").stdout.splitlines() if line
     ]
     names = [row.split("  ")[0] for row in rows[:5]]
     columns = head.split("  ")
@@ -63,11 +63,11 @@ def test_one_call_is_one_call(tmp_path):
     path = tmp_path / "calls.jsonl"
     path.write_text('{"body": {"messages": [{"role": "user", "content": "Good morning."}]}}')
 
-    assert typed(str(path), "--model", "marks").stdout.startswith("1 call of ")
+    assert run_command(str(path), "--model", "marks").stdout.startswith("1 call of ")
 
 
 def test_json_is_one_line_and_nothing_else(file):
-    result = typed(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
+    result = run_command(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
 
     found = orjson.loads(result.stdout)
     assert found["calls"] == 8
@@ -79,11 +79,11 @@ def test_json_is_one_line_and_nothing_else(file):
 
 
 def test_a_route_without_known_rules_says_so(file):
-    assert "no known cache" in typed(str(file), "--model", "uncached").stdout
+    assert "no known cache" in run_command(str(file), "--model", "uncached").stdout
 
 
 def test_an_empty_cell_is_a_dash(file):
-    rows = typed(str(file), "--model", "marks").stdout.splitlines()
+    rows = run_command(str(file), "--model", "marks").stdout.splitlines()
 
     assert next(row for row in rows if row.startswith("compacted ")).endswith("–")  # noqa: RUF001
 
@@ -92,14 +92,14 @@ def test_an_empty_cell_is_a_dash(file):
     ("asked", "near"), [("mark", "marks"), ("zzz", "none with a name like it")]
 )
 def test_an_unknown_model_is_told_with_those_near(file, asked, near):
-    result = typed(str(file), "--model", asked)
+    result = run_command(str(file), "--model", asked)
 
     assert result.exit_code == 2
     assert near in " ".join(result.stderr.replace("│", "").split())
 
 
 def test_a_file_that_is_not_there_is_told():
-    assert typed("/nowhere/calls.jsonl").exit_code == 2
+    assert run_command("/nowhere/calls.jsonl").exit_code == 2
 
 
 def test_the_gateways_own_command_line_has_it(file):
@@ -124,7 +124,7 @@ def test_a_terminal_keeps_its_own_width(file):
 def test_a_file_without_a_call_is_an_error_that_counts_its_lines(tmp_path):
     path = tmp_path / "junk.jsonl"
     path.write_bytes(b"junk\n" * 50)
-    result = typed(str(path), "--model", "marks")
+    result = run_command(str(path), "--model", "marks")
 
     assert result.exit_code == 1
     assert result.stdout.startswith("50 lines are no calls")

@@ -25,8 +25,8 @@ from tests.proxy.tools.replay.scene import (
     dialogue,
     reading,
     system,
-    timed,
     user,
+    with_times,
 )
 
 NOTHING = Usage(input=1)
@@ -64,9 +64,9 @@ def small(vocabulary) -> PromptReader:
     return read
 
 
-def compacted(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
+def bodies_of(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
     found = []
-    for now, line in timed(calls):
+    for now, line in with_times(calls):
         found.append(variant.body(line, now))
         variant.record_answer(NOTHING)
     return found
@@ -75,7 +75,7 @@ def compacted(variant: CompactedVariant, calls: list[RecordedCall]) -> list[byte
 def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alone(vocabulary):
     variant = CompactedVariant(small(vocabulary), 0.0)
     calls = agent(40)
-    bodies = compacted(variant, calls)
+    bodies = bodies_of(variant, calls)
     came = variant.totals()
 
     assert came.calls > 10
@@ -88,7 +88,7 @@ def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alon
 def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_ceiling(vocabulary):
     read = small(vocabulary)
     variants = (PlannedVariant(read, 0.0, arranges=True), CompactedVariant(read, 0.0))
-    as_sent, arranged, row, _ = replay(timed(agent(40)), read, variants).variants
+    as_sent, arranged, row, _ = replay(with_times(agent(40)), read, variants).variants
 
     assert row.name == "compacted"
     assert row.closed is None
@@ -104,7 +104,7 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
     calls = dialogue(LONG, 3)
 
-    for line, sent in zip(calls, compacted(variant, calls), strict=True):
+    for line, sent in zip(calls, bodies_of(variant, calls), strict=True):
         assert_nothing_lost(line.body, sent)
     assert variant.totals().calls == 0
     assert sum(variant.totals().uncompacted.values()) == 3
@@ -129,7 +129,7 @@ def test_a_call_that_cannot_be_compacted_goes_unmodified(vocabulary, line, why):
 
 def test_off_compacts_nothing(vocabulary):
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
-    compacted(variant, agent(20))
+    bodies_of(variant, agent(20))
 
     assert variant.totals().calls == 0
 
@@ -164,7 +164,7 @@ def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
 
     variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=clumsy)
     with caplog.at_level(logging.ERROR):
-        bodies = compacted(variant, agent(2))
+        bodies = bodies_of(variant, agent(2))
 
     assert len(bodies) == 4
     assert variant.totals().uncompacted == {"failed": 4}

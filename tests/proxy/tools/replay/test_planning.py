@@ -15,7 +15,16 @@ from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.run import replay
 from slo.usage import Usage
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.proxy.tools.replay.scene import RULES, call, dialogue, reading, system, timed, tool, user
+from tests.proxy.tools.replay.scene import (
+    RULES,
+    call,
+    dialogue,
+    reading,
+    system,
+    tool,
+    user,
+    with_times,
+)
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
 NOTHING = Usage(input=1)
@@ -40,7 +49,7 @@ def built_badly(conversations: int = 30) -> list[RecordedCall]:
 def bodies(variant: PlannedVariant, calls: list[RecordedCall]) -> list[bytes]:
     """Return what is sent of each call; each is answered before the next."""
     found = []
-    for now, line in timed(calls):
+    for now, line in with_times(calls):
         found.append(variant.body(line, now))
         variant.record_answer(NOTHING)
     return found
@@ -197,7 +206,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
     calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
     read = reading(model, vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
-    as_sent, *planned, _ = replay(timed(calls), read, variants).variants
+    as_sent, *planned, _ = replay(with_times(calls), read, variants).variants
 
     # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
     bet = 0.3 / len(calls) if model == "marks" else 0.0
@@ -212,7 +221,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
 def test_a_badly_ordered_prompt_is_read_from_the_cache_once_arranged(vocabulary):
     read = reading("blocks", vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
-    as_sent, marked, arranged, _ = replay(timed(built_badly(60)), read, variants).variants
+    as_sent, marked, arranged, _ = replay(with_times(built_badly(60)), read, variants).variants
 
     assert as_sent.hit_rate == marked.hit_rate < 0.05
     assert arranged.hit_rate > 0.5
@@ -232,7 +241,7 @@ def test_recorded_calls_of_anthropics_api_are_planned_in_the_form_that_their_rou
         return RecordedCall(at=None, body=orjson.dumps(body), is_native=True)
 
     way = planning(vocabulary, model, arranges=False)
-    calls = timed([native(number) for number in range(30)])
+    calls = with_times([native(number) for number in range(30)])
     outcome = replay(calls, reading(model, vocabulary), (way,), day=0.0)
     sent, marked, _ = outcome.variants
 

@@ -13,7 +13,7 @@ from proxy.tools.replay.run import ReplayOutcome, replay
 from proxy.tools.replay.source import RecordedSource, UnreplayableLine
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
-from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, timed
+from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, with_times
 
 ROW = VariantRow(
     name="as sent",
@@ -33,7 +33,7 @@ def source(*bad: UnreplayableLine) -> RecordedSource:
     return found
 
 
-def printed(*rows: VariantRow) -> str:
+def output_of(*rows: VariantRow) -> str:
     console = Console(width=200)
     with console.capture() as text:
         console.print(table(rows))
@@ -41,7 +41,7 @@ def printed(*rows: VariantRow) -> str:
 
 
 def test_a_row_shows_its_figures():
-    shown = printed(ROW, msgspec.structs.replace(ROW, name="ceiling", closed=1.0))
+    shown = output_of(ROW, msgspec.structs.replace(ROW, name="ceiling", closed=1.0))
 
     assert "12.5%" in shown
     assert "1,300" in shown
@@ -50,11 +50,11 @@ def test_a_row_shows_its_figures():
 
 
 def test_an_unknown_cost_is_said_to_be_unknown():
-    assert "unknown" in printed(msgspec.structs.replace(ROW, cost_usd_per_1k=None))
+    assert "unknown" in output_of(msgspec.structs.replace(ROW, cost_usd_per_1k=None))
 
 
 def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
-    outcome = replay(timed(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
+    outcome = replay(with_times(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
 
     why = UnmovedFeature(feature="mail", calls=2, why="because")
 

@@ -19,9 +19,9 @@ from tests.proxy.tools.replay.scene import (
     dialogue,
     reading,
     system,
-    timed,
     tool,
     user,
+    with_times,
 )
 
 
@@ -49,7 +49,7 @@ class Marked:
 def outcome(
     vocabulary, name: str, calls: Sequence[RecordedCall], *variants, gap: float = 10.0
 ) -> ReplayOutcome:
-    return replay(timed(calls, gap), reading(name, vocabulary), variants)
+    return replay(with_times(calls, gap), reading(name, vocabulary), variants)
 
 
 def cost(row: VariantRow) -> float:
@@ -91,8 +91,8 @@ def test_costs_are_the_same_without_explanations(vocabulary):
     variants = [Marked({"cache_control": {"type": "ephemeral"}}) for _ in range(2)]
     route = reading("marks", vocabulary)
 
-    told = replay(timed(calls, 10.0), route, variants[:1])
-    short = replay(timed(calls, 10.0), route, variants[1:], explains=False)
+    told = replay(with_times(calls, 10.0), route, variants[:1])
+    short = replay(with_times(calls, 10.0), route, variants[1:], explains=False)
 
     assert short.calls == told.calls
     for row in ("as sent", "marked"):
@@ -125,7 +125,7 @@ def test_an_unknown_price_is_unknown_and_writes_may_be_free(vocabulary):
 
 def test_where_nothing_is_cached_the_ceiling_is_as_sent(vocabulary):
     route = reading("uncached", vocabulary)
-    as_sent, ceiling = replay(timed(dialogue(system(*RULES), 3)), route).variants
+    as_sent, ceiling = replay(with_times(dialogue(system(*RULES), 3)), route).variants
 
     assert as_sent.cost_usd_per_1k is not None
     assert ceiling == msgspec.structs.replace(as_sent, name="ceiling", misses=())

@@ -10,7 +10,7 @@ from proxy.tools.replay.source import RecordedSource
 
 
 @pytest.fixture
-def written(tmp_path: Path):
+def write_rows(tmp_path: Path):
     def write(name: str, *rows: object) -> Path:
         path = tmp_path / name
         lines = [row if isinstance(row, bytes) else orjson.dumps(row) for row in rows]
@@ -28,56 +28,61 @@ def read(found: RecordedSource) -> list[tuple[float, str]]:
     return [(at, line.conversation) for at, line in found]
 
 
-def test_calls_come_in_the_order_of_their_times(written):
-    path = written("a", a_row(5, "second"), a_row(1, "first"), a_row(9, "third"))
+def test_calls_come_in_the_order_of_their_times(write_rows):
+    path = write_rows("a", a_row(5, "second"), a_row(1, "first"), a_row(9, "third"))
 
     assert read(RecordedSource([path])) == [(1, "first"), (5, "second"), (9, "third")]
 
 
-def test_a_call_knows_its_file_and_line(written):
-    path = written("a", b"nothing", b"", a_row(1, "first"))
+def test_a_call_knows_its_file_and_line(write_rows):
+    path = write_rows("a", b"nothing", b"", a_row(1, "first"))
 
     assert [line.where for _, line in RecordedSource([path])] == ["a:3"]
 
 
-def test_beyond_the_window_the_order_is_the_files_and_time_never_goes_back(written):
+def test_beyond_the_window_the_order_is_the_files_and_time_never_goes_back(write_rows):
     late = [a_row(float(n + 10), "") for n in range(source._WINDOW + 1)]
 
-    times = [at for at, _ in read(RecordedSource([written("a", *late, a_row(1, ""))]))]
+    times = [at for at, _ in read(RecordedSource([write_rows("a", *late, a_row(1, ""))]))]
 
     assert times[0] == 10
     assert times == sorted(times)
 
 
-def test_a_window_holds_a_bounded_number_of_bytes(written):
+def test_a_window_holds_a_bounded_number_of_bytes(write_rows):
     body = {"messages": [{"content": "x" * (source._WINDOW_BYTES // 2)}]}
     rows = [{"t": t, "conversation": str(t), "body": body} for t in (3, 4, 2, 1)]
 
-    assert [name for _, name in read(RecordedSource([written("a", *rows)]))] == ["3", "2", "1", "4"]
+    assert [name for _, name in read(RecordedSource([write_rows("a", *rows)]))] == [
+        "3",
+        "2",
+        "1",
+        "4",
+    ]
 
 
-def test_calls_without_times_are_a_gap_apart(written):
-    path = written("a", a_row(None, "1"), a_row(None, "2"), a_row(None, "3"))
+def test_calls_without_times_are_a_gap_apart(write_rows):
+    path = write_rows("a", a_row(None, "1"), a_row(None, "2"), a_row(None, "3"))
 
     assert [at for at, _ in read(RecordedSource([path], gap=3))] == [0, 3, 6]
 
 
-def test_speed_shortens_the_time_between_calls(written):
-    path = written("a", a_row(100, "1"), a_row(120, "2"), a_row(130, "3"))
+def test_speed_shortens_the_time_between_calls(write_rows):
+    path = write_rows("a", a_row(100, "1"), a_row(120, "2"), a_row(130, "3"))
 
     assert [at for at, _ in read(RecordedSource([path], speed=10))] == [100, 102, 103]
 
 
-def test_a_file_goes_on_where_the_one_before_ended(written):
-    one = written("a", a_row(0, "1"), a_row(50, "2"))
-    two = written("b", a_row(0, "3"), a_row(5, "4"))
-    later = written("c", a_row(500, "5"))
+def test_a_file_goes_on_where_the_one_before_ended(write_rows):
+    one = write_rows("a", a_row(0, "1"), a_row(50, "2"))
+    two = write_rows("b", a_row(0, "3"), a_row(5, "4"))
+    later = write_rows("c", a_row(500, "5"))
 
     assert [at for at, _ in read(RecordedSource([one, two, later], gap=2))] == [0, 50, 52, 57, 500]
 
 
-def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(written):
-    path = written("a", b"{", b"", a_row(1, "good"), b"\xff")
+def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(write_rows):
+    path = write_rows("a", b"{", b"", a_row(1, "good"), b"\xff")
 
     found = RecordedSource([path])
 
@@ -86,8 +91,8 @@ def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(written):
     assert [(bad.file, bad.line) for bad in found.bad] == [("a", 1), ("a", 4)]
 
 
-def test_of_many_bad_lines_only_the_first_are_named(written):
-    found = RecordedSource([written("a", *[b"{"] * 100)])
+def test_of_many_bad_lines_only_the_first_are_named(write_rows):
+    found = RecordedSource([write_rows("a", *[b"{"] * 100)])
 
     assert read(found) == []
     assert found.bad_count == 100
@@ -109,9 +114,9 @@ def test_a_line_is_read_up_to_the_longest_and_the_next_is_never_lost(tmp_path, r
     assert sum(told) == path.stat().st_size
 
 
-def test_a_line_without_end_is_one_bad_line(written):
+def test_a_line_without_end_is_one_bad_line(write_rows):
     long = b'{"t": 1, "x": "' + b"x" * (3 * 2**20) + b'"}'
-    path = written("a", long, a_row(1, "good"))
+    path = write_rows("a", long, a_row(1, "good"))
     told: list[int] = []
 
     found = RecordedSource([path], longest=2**20, tell=told.append)

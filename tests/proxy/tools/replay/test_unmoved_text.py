@@ -10,12 +10,12 @@ from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from slo.usage import Usage
-from tests.proxy.tools.replay.scene import RULES, assistant, call, reading, system, timed, user
+from tests.proxy.tools.replay.scene import RULES, assistant, call, reading, system, user, with_times
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
 
 
-def numbered(number: int) -> RecordedCall:
+def numbered_call(number: int) -> RecordedCall:
     """A conversation of one call, whose number stands above the rules."""
     said = system(f"Call number {number}.", *LONG)
     return call(said, user(f"Who are you, {number}?"), conversation=str(number))
@@ -35,30 +35,30 @@ def of(feature: str, calls: Iterable[RecordedCall]) -> list[RecordedCall]:
     return [msgspec.structs.replace(line, feature=feature) for line in calls]
 
 
-def told(
+def unmoved_features(
     vocabulary, calls: list[RecordedCall], model: str = "blocks", **more: Any
 ) -> list[UnmovedFeature]:
     variant = PlannedVariant(reading(model, vocabulary), 0.0, arranges=True, **more)
-    for now, line in timed(calls):
+    for now, line in with_times(calls):
         variant.body(line, now)
         variant.record_answer(Usage(input=1))
     return list(variant.unmoved_features())
 
 
 def why(vocabulary, calls: list[RecordedCall], model: str = "blocks") -> str:
-    (found,) = told(vocabulary, calls, model)
+    (found,) = unmoved_features(vocabulary, calls, model)
     assert (found.feature, found.calls) == ("f", len(calls))
     return found.why
 
 
 def test_a_feature_whose_text_moved_needs_no_reason(vocabulary):
-    assert told(vocabulary, [numbered(number) for number in range(30)]) == []
+    assert unmoved_features(vocabulary, [numbered_call(number) for number in range(30)]) == []
 
 
 def test_text_that_its_caller_declared_and_that_moved_needs_none_either(vocabulary):
     said = user("<tg:variable>It is noon.</tg:variable> What is there to eat?")
 
-    assert told(vocabulary, [call(said)]) == []
+    assert unmoved_features(vocabulary, [call(said)]) == []
 
 
 def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
@@ -88,13 +88,13 @@ def test_instructions_that_never_vary(vocabulary):
 
 
 def test_too_few_calls(vocabulary):
-    assert why(vocabulary, [numbered(1), numbered(2), numbered(3)]) == (
+    assert why(vocabulary, [numbered_call(1), numbered_call(2), numbered_call(3)]) == (
         f"too little to learn from: 3 of {CALLS} calls and 3 of {CONVERSATIONS} conversations"
     )
 
 
 def test_prompts_that_the_cache_does_not_keep(vocabulary):
-    calls = [numbered(number) for number in range(30)]
+    calls = [numbered_call(number) for number in range(30)]
 
     assert why(vocabulary, calls, "large") == (
         "moves would not reach the 100,000 tokens its cache keeps"
@@ -127,15 +127,15 @@ def test_texts_that_have_nothing_in_common(vocabulary):
 def test_those_of_most_calls_are_told(vocabulary):
     calls = [each for n in range(1, 9) for each in of(f"f{n}", [call(user("Hi"))] * n)]
 
-    found = told(vocabulary, calls)
+    found = unmoved_features(vocabulary, calls)
 
     assert [(each.feature, each.calls) for each in found] == [(f"f{n}", n) for n in (8, 7, 6, 5, 4)]
 
 
 def test_features_remembered_are_bounded_and_one_that_returns_goes_on(vocabulary):
-    arranged = [numbered(number) for number in range(30)]
+    arranged = [numbered_call(number) for number in range(30)]
     others = [each for n in range(5) for each in of(f"f{n}", [call(user("Hi"))])]
 
-    found = told(vocabulary, [*arranged, *others, arranged[-1]], most=3)
+    found = unmoved_features(vocabulary, [*arranged, *others, arranged[-1]], most=3)
 
     assert [(each.feature, each.calls) for each in found] == [("f3", 1), ("f4", 1), ("f", 1)]

@@ -24,7 +24,7 @@ class Upstream:
         self._reading = reading("blocks", vocabulary)
         self._vocabulary = vocabulary
 
-    def sent(
+    def simulated_call(
         self, *messages, answer: str = "Yes", conversation: str = "", **fields
     ) -> SimulatedCall:
         prompt = self._reading.read_prompt(body(*messages, **fields), 0.0)
@@ -45,7 +45,10 @@ class Upstream:
 
 def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
+    one, two = (
+        upstream.simulated_call(RULED, user("One")),
+        upstream.simulated_call(RULED, user("Two")),
+    )
 
     assert upstream.read(one, 0.0) == 0
     assert upstream.read(two, 0.1) == 0
@@ -55,18 +58,18 @@ def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
 def test_an_answer_is_stored_when_it_has_ended(vocabulary):
     upstream = Upstream(vocabulary, UNITS)
     answer = "A rather long answer, for once. " * 40
-    upstream.read(upstream.sent(RULED, user("One"), answer=answer), 0.0)
-    after = upstream.sent(RULED, user("One"), assistant(answer), user("Two"))
+    upstream.read(upstream.simulated_call(RULED, user("One"), answer=answer), 0.0)
+    after = upstream.simulated_call(RULED, user("One"), assistant(answer), user("Two"))
 
-    alone = upstream.sent(RULED, user("One")).prompt.tokens
+    alone = upstream.simulated_call(RULED, user("One")).prompt.tokens
     assert upstream.read(after, 60.0) > alone
 
 
 def test_a_call_that_goes_on_shows_that_the_answer_had_come(vocabulary):
     def read(conversation: str) -> int:
         upstream = Upstream(vocabulary, BLOCKS)
-        first = upstream.sent(RULED, user("One"), conversation=conversation)
-        then = upstream.sent(
+        first = upstream.simulated_call(RULED, user("One"), conversation=conversation)
+        then = upstream.simulated_call(
             RULED, user("One"), assistant("Yes"), user("Two"), conversation=conversation
         )
         upstream.read(first, 0.0)
@@ -84,8 +87,8 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
     def read(now: float) -> int:
         upstream = Upstream(vocabulary, model)
         said = [RULED, user("One"), assistant("Yes"), user("Two")]
-        upstream.read(upstream.sent(*said[:2], conversation=conversation), 0.0)
-        return upstream.read(upstream.sent(*said, conversation=conversation), now)
+        upstream.read(upstream.simulated_call(*said[:2], conversation=conversation), 0.0)
+        return upstream.read(upstream.simulated_call(*said, conversation=conversation), now)
 
     lifetime = cache_bounds(model).lifetime
 
@@ -97,8 +100,8 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
 def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
 
-    assert upstream.read(upstream.sent(RULED, user("One"), conversation="c"), 0.0) == 0
-    assert upstream.read(upstream.sent(RULED, user("One"), conversation="c"), 0.0) == 0
+    assert upstream.read(upstream.simulated_call(RULED, user("One"), conversation="c"), 0.0) == 0
+    assert upstream.read(upstream.simulated_call(RULED, user("One"), conversation="c"), 0.0) == 0
 
 
 def test_answers_under_way_are_bounded(vocabulary):
@@ -106,7 +109,9 @@ def test_answers_under_way_are_bounded(vocabulary):
     upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=1_000)
 
     for number in range(50):
-        upstream.read(upstream.sent(RULED, user(f"{number}"), conversation=f"{number}"), 0.0)
+        upstream.read(
+            upstream.simulated_call(RULED, user(f"{number}"), conversation=f"{number}"), 0.0
+        )
 
     assert upstream.world._held <= 1_000
     assert len(upstream.world._open) < 10
@@ -118,7 +123,7 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
     messages = [RULED, user("One")]
 
     for _ in range(50):
-        upstream.read(upstream.sent(*messages, conversation="c"), 0.0)
+        upstream.read(upstream.simulated_call(*messages, conversation="c"), 0.0)
         messages += [assistant("Yes"), user("More")]
 
     assert upstream.world._held <= 5_000
@@ -128,7 +133,10 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
 def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
     upstream = Upstream(vocabulary, UNITS)
     upstream.world = UpstreamSimulation(UNITS, cache_bounds(UNITS), cache=cache_of(BLOCKS))
-    one, two = upstream.sent(RULED, user("One")), upstream.sent(RULED, user("Two"))
+    one, two = (
+        upstream.simulated_call(RULED, user("One")),
+        upstream.simulated_call(RULED, user("Two")),
+    )
     upstream.read(one, 0.0)
 
     assert [upstream.read(two, now) > 64 for now in (0.1, 5.0)] == [False, True]
@@ -136,7 +144,7 @@ def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
 
 def test_a_refusal_is_told(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
-    sent = upstream.sent(user("x"))
+    sent = upstream.simulated_call(user("x"))
     first, *rest = sent.prompt.blocks
     prompt = replace(sent.prompt, blocks=(replace(first, mark="12h"), *rest))
 
@@ -146,17 +154,17 @@ def test_a_refusal_is_told(vocabulary):
 
 def test_tokens_that_nobody_sent_before_are_first_seen(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
-    sent = upstream.sent(RULED, user("One"))
+    sent = upstream.simulated_call(RULED, user("One"))
 
     assert upstream.reasons(sent, 0.0) == {"first_seen": sent.prompt.tokens}
 
 
 def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
-    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
-    again = upstream.reasons(upstream.sent(RULED, user("One")), 60.0)
-    later = upstream.reasons(upstream.sent(RULED, user("One")), 600.0)
+    again = upstream.reasons(upstream.simulated_call(RULED, user("One")), 60.0)
+    later = upstream.reasons(upstream.simulated_call(RULED, user("One")), 600.0)
 
     assert set(again) == {"unmarked"}
     assert set(later) == {"expired"}
@@ -164,41 +172,41 @@ def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
 
 def test_a_prompt_that_is_too_short_is_below_the_minimum(vocabulary):
     upstream = Upstream(vocabulary, MARKS)
-    upstream.reasons(upstream.sent(user("One")), 0.0)
+    upstream.reasons(upstream.simulated_call(user("One")), 0.0)
 
-    assert set(upstream.reasons(upstream.sent(user("One")), 1.0)) == {"below_minimum"}
+    assert set(upstream.reasons(upstream.simulated_call(user("One")), 1.0)) == {"below_minimum"}
 
 
 def test_tokens_between_two_steps_are_reported_as_such(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
-    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 9.0)) == {
+    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 9.0)) == {
         "below_minimum between two steps"
     }
 
 
 def test_an_entry_that_is_not_there_yet_is_reported_as_elsewhere(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
-    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 0.0)) == {"elsewhere"}
+    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {"elsewhere"}
 
 
 def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
     upstream = Upstream(vocabulary, SimulatedModel(regime=""))
-    upstream.reasons(upstream.sent(RULED, user("One")), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
-    assert set(upstream.reasons(upstream.sent(RULED, user("One")), 0.0)) == {
+    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {
         "provider_side no cache is known"
     }
 
 
 def test_known_tokens_behind_a_change_diverged(vocabulary):
     upstream = Upstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.sent(RULED, user("One"), tools=[tool("a")]), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One"), tools=[tool("a")]), 0.0)
 
-    changed = upstream.sent(RULED, user("One"), tools=[tool("b")])
+    changed = upstream.simulated_call(RULED, user("One"), tools=[tool("b")])
     reasons = upstream.reasons(changed, 9.0, known=changed.prompt.tokens - 10)
 
     assert reasons["diverged in the tools"] > 100
@@ -208,8 +216,8 @@ def test_known_tokens_behind_a_change_diverged(vocabulary):
 def test_generated_tokens_are_known_where_answers_are_cached(vocabulary):
     answer = "A rather long answer, for once. " * 40
     upstream = Upstream(vocabulary, UNITS)
-    upstream.reasons(upstream.sent(RULED, user("One"), answer=answer), 0.0)
+    upstream.reasons(upstream.simulated_call(RULED, user("One"), answer=answer), 0.0)
 
-    then = upstream.sent(RULED, user("One"), assistant(answer), user("Two"))
+    then = upstream.simulated_call(RULED, user("One"), assistant(answer), user("Two"))
 
     assert sum(upstream.reasons(then, 60.0).values()) < 100

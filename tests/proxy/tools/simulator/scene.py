@@ -83,7 +83,7 @@ class SimulatorHarness:
     ) -> httpx.Response:
         """Return what the simulator answers; a stream is read to its end."""
 
-        async def sent() -> httpx.Response:
+        async def send() -> httpx.Response:
             transport = httpx.ASGITransport(app(self.lab))
             async with httpx.AsyncClient(transport=transport, base_url="http://lab") as client:
                 content = body if isinstance(body, bytes) else orjson.dumps(body)
@@ -91,7 +91,7 @@ class SimulatorHarness:
                     method, f"/v1/{path}", content=content, headers=headers or {}
                 )
 
-        return asyncio.run(sent())
+        return asyncio.run(send())
 
     def openai(self, path: str, body: Json, *, cues: str = "") -> httpx.Response:
         headers = {"authorization": "Bearer sk", "x-simulator-fault": cues}
@@ -133,7 +133,7 @@ def user(text: str) -> Any:
     return {"role": "user", "content": text}
 
 
-def told(
+def scripted_reply(
     asked: ReplyRequest,
     *replies: ModelReply,
     model: str = "gpt-6.1-sol",

@@ -34,7 +34,7 @@ def turns(count: int) -> list[list[Json]]:
     return grown
 
 
-def cached(answer: Json) -> int:
+def cached_tokens(answer: Json) -> int:
     usage = answer["usage"]
     if "input_tokens" in usage:
         return int(usage["cache_read_input_tokens"])
@@ -45,7 +45,7 @@ def cached(answer: Json) -> int:
 def test_the_cached_prefix_grows_with_the_conversation(scene: SimulatorHarness, model: str) -> None:
     found = []
     for messages in turns(8):
-        found.append(cached(scene.chat(model=model, messages=messages).json()))
+        found.append(cached_tokens(scene.chat(model=model, messages=messages).json()))
         scene.clock.now += 5
 
     assert found[0] == 0
@@ -179,8 +179,8 @@ def test_a_cached_answer_is_not_visible_before_it_begins(scene: SimulatorHarness
     with pytest.raises(ConnectionResetError):
         scene.chat(messages=messages, cues="death-before-content")
 
-    assert cached(scene.chat(messages=messages).json()) == 0
-    assert cached(scene.chat(messages=messages).json()) > 0
+    assert cached_tokens(scene.chat(messages=messages).json()) == 0
+    assert cached_tokens(scene.chat(messages=messages).json()) > 0
 
 
 def test_usage_adds_up_and_is_what_is_recorded(scene: SimulatorHarness) -> None:

@@ -9,7 +9,7 @@ from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.chat import answer, counts, events, midway
 from proxy.tools.simulator.replies import ModelReply, ReplyRequest
 from slo.usage import Usage
-from tests.proxy.tools.simulator.scene import CALLS, told
+from tests.proxy.tools.simulator.scene import CALLS, scripted_reply
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = ReplyRequest(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
@@ -17,7 +17,7 @@ WITH_USAGE = replace(ASKED, usage_chunk=True)
 
 
 def deltas(*replies: ModelReply) -> list[dict[str, Any]]:
-    chunks = [event.payload for event in events(told(ASKED, *replies)) if event.payload]
+    chunks = [event.payload for event in events(scripted_reply(ASKED, *replies)) if event.payload]
     return [chunk["choices"][0]["delta"] for chunk in chunks]
 
 
@@ -35,7 +35,7 @@ def test_usage_counts_the_cached_and_the_written_among_the_prompt() -> None:
 
 
 def test_deepseek_tells_hits_and_misses_that_add_up_to_the_prompt() -> None:
-    found = answer(told(ASKED, model="deepseek-flash"))["usage"]
+    found = answer(scripted_reply(ASKED, model="deepseek-flash"))["usage"]
 
     assert (found["prompt_cache_hit_tokens"], found["prompt_cache_miss_tokens"]) == (20, 17)
 
@@ -45,31 +45,33 @@ def test_deepseek_tells_hits_and_misses_that_add_up_to_the_prompt() -> None:
     [("stop", "stop"), ("sequence", "stop"), ("length", "length"), ("tools", "tool_calls")],
 )
 def test_each_ending_has_its_name(finish: Any, said: str) -> None:
-    found = answer(told(ASKED, ModelReply(text="x", finish=finish)))
+    found = answer(scripted_reply(ASKED, ModelReply(text="x", finish=finish)))
 
     assert found["choices"][0]["finish_reason"] == said
 
 
 def test_an_answer_says_everywhere_that_it_is_simulated() -> None:
-    assert answer(told(ASKED))["system_fingerprint"] == "fp_simulated"
+    assert answer(scripted_reply(ASKED))["system_fingerprint"] == "fp_simulated"
 
 
 def test_a_refusal_is_no_content() -> None:
-    message = answer(told(ASKED, ModelReply(text="No.", finish="refusal")))["choices"][0]["message"]
+    message = answer(scripted_reply(ASKED, ModelReply(text="No.", finish="refusal")))["choices"][0][
+        "message"
+    ]
 
     assert (message["content"], message["refusal"]) == (None, "No.")
     assert {"refusal": "No."} in deltas(ModelReply(text="No.", finish="refusal"))
 
 
 def test_calls_stand_in_the_message() -> None:
-    message = answer(told(ASKED, CALLS))["choices"][0]["message"]
+    message = answer(scripted_reply(ASKED, CALLS))["choices"][0]["message"]
 
     assert message["content"] is None
     assert [call["id"] for call in message["tool_calls"]] == ["call_a", "call_b"]
 
 
 def test_a_stream_begins_with_the_role_and_ends_with_done() -> None:
-    found = events(told(ASKED))
+    found = events(scripted_reply(ASKED))
 
     assert found[0].payload is not None
     assert found[0].payload["choices"][0]["delta"]["role"] == "assistant"
@@ -78,7 +80,7 @@ def test_a_stream_begins_with_the_role_and_ends_with_done() -> None:
 
 
 def test_a_stream_asked_for_usage_tells_it_once_in_a_chunk_without_choices() -> None:
-    chunks = [event.payload for event in events(told(WITH_USAGE)) if event.payload]
+    chunks = [event.payload for event in events(scripted_reply(WITH_USAGE)) if event.payload]
 
     assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert chunks[-1]["choices"] == []
@@ -96,14 +98,14 @@ def test_a_streamed_call_names_itself_once_and_then_sends_arguments() -> None:
 
 def test_several_choices_keep_their_places() -> None:
     replies = (ModelReply(text="a", tokens=(1,)), ModelReply(text="b", tokens=(2,)))
-    found = answer(told(replace(ASKED, n=2), *replies))
+    found = answer(scripted_reply(replace(ASKED, n=2), *replies))
 
     assert [choice["message"]["content"] for choice in found["choices"]] == ["a", "b"]
     assert [choice["index"] for choice in found["choices"]] == [0, 1]
 
 
 def test_usage_told_midway_is_not_yet_all_of_it() -> None:
-    payload = midway(told(ASKED)).payload
+    payload = midway(scripted_reply(ASKED)).payload
 
     assert payload is not None
     assert payload["usage"]["completion_tokens"] == 2

@@ -47,7 +47,7 @@ def above(tokens: int, **more: Any) -> dict[str, Any]:
     return CLEAR | {"trigger": {"type": "input_tokens", "value": tokens}} | more
 
 
-def counted(given: Any) -> int:
+def estimate_tokens(given: Any) -> int:
     return len(orjson.dumps(given["messages"])) // 4
 
 
@@ -59,10 +59,10 @@ def results(given: Any) -> list[str]:
 
 def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
     given = body(THINKING, above(100, keep={"type": "tool_uses", "value": 1}))
-    seen, edits = clear_tool_results(given, counted)
+    seen, edits = clear_tool_results(given, estimate_tokens)
 
     assert results(seen) == ["[cleared]"] * 3 + [LONG]
-    gained = counted(given) - counted(seen)
+    gained = estimate_tokens(given) - estimate_tokens(seen)
     assert edits == [CLEAR | {"cleared_tool_uses": 3, "cleared_input_tokens": gained}]
     assert results(given) == [LONG] * 4
 
@@ -80,12 +80,12 @@ def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
     ],
 )
 def test_nothing_is_cleared_that_need_not_be(given: Any) -> None:
-    assert clear_tool_results(given, counted) == (given, [])
+    assert clear_tool_results(given, estimate_tokens) == (given, [])
 
 
 def test_uses_may_be_counted_in_place_of_tokens() -> None:
     _, edits = clear_tool_results(
-        body(CLEAR | {"trigger": {"type": "tool_uses", "value": 3}}), counted
+        body(CLEAR | {"trigger": {"type": "tool_uses", "value": 3}}), estimate_tokens
     )
 
     assert [edit["cleared_tool_uses"] for edit in edits] == [1]

@@ -8,7 +8,7 @@ from proxy.errors import UpstreamError
 from proxy.tools.simulator.completions import answer, events, midway, read_completions_request
 from proxy.tools.simulator.replies import ModelReply
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.proxy.tools.simulator.scene import told
+from tests.proxy.tools.simulator.scene import scripted_reply
 
 
 def body(prompt: object, **fields: Any) -> dict[str, Any]:
@@ -38,7 +38,9 @@ def test_anything_else_is_refused(context: ReadingContext, prompt: object) -> No
 
 def test_an_answer_is_text_and_usage(context: ReadingContext) -> None:
     found = answer(
-        told(read_completions_request(body("a"), context), ModelReply(text="So.", finish="length"))
+        scripted_reply(
+            read_completions_request(body("a"), context), ModelReply(text="So.", finish="length")
+        )
     )
 
     assert found["choices"][0] == {
@@ -52,9 +54,11 @@ def test_an_answer_is_text_and_usage(context: ReadingContext) -> None:
 
 
 def test_a_stream_tells_usage_only_where_asked(context: ReadingContext) -> None:
-    plain = events(told(read_completions_request(body("a"), context)))
+    plain = events(scripted_reply(read_completions_request(body("a"), context)))
     counted = events(
-        told(read_completions_request(body("a", stream_options={"include_usage": True}), context))
+        scripted_reply(
+            read_completions_request(body("a", stream_options={"include_usage": True}), context)
+        )
     )
     chunks = [event.payload for event in counted if event.payload]
 
@@ -66,7 +70,7 @@ def test_a_stream_tells_usage_only_where_asked(context: ReadingContext) -> None:
 
 
 def test_usage_told_midway_is_not_yet_all_of_it(context: ReadingContext) -> None:
-    payload = midway(told(read_completions_request(body("a"), context))).payload
+    payload = midway(scripted_reply(read_completions_request(body("a"), context))).payload
 
     assert payload is not None
     assert payload["usage"]["completion_tokens"] == 2

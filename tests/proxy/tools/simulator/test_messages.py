@@ -8,7 +8,7 @@ from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.messages import answer, counts, events, midway
 from proxy.tools.simulator.replies import ModelReply, ReplyRequest, signature
 from slo.usage import Usage
-from tests.proxy.tools.simulator.scene import CALLS, told
+from tests.proxy.tools.simulator.scene import CALLS, scripted_reply
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = ReplyRequest(model="claude-haiku-4-5", prompt=PROMPT, closing="", max_tokens=10)
@@ -17,7 +17,7 @@ THINKING = ModelReply(text="It is so.", tokens=(1, 2), thinking="Is it so now?",
 
 
 def payloads(*replies: ModelReply) -> list[dict[str, Any]]:
-    found = events(told(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
+    found = events(scripted_reply(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
     assert all(event.payload and event.payload["type"] == event.name for event in found)
     return [event.payload for event in found if event.payload]
 
@@ -43,14 +43,14 @@ def test_thinking_is_among_the_output_tokens() -> None:
 
 
 def test_an_answer_has_its_blocks_and_its_ending() -> None:
-    found = answer(told(ASKED, ModelReply(text="So", finish="sequence", stop=".")))
+    found = answer(scripted_reply(ASKED, ModelReply(text="So", finish="sequence", stop=".")))
 
     assert found["content"] == [{"type": "text", "text": "So"}]
     assert (found["stop_reason"], found["stop_sequence"]) == ("stop_sequence", ".")
 
 
 def test_calls_are_blocks_with_their_input_as_an_object() -> None:
-    found = answer(told(ASKED, CALLS))
+    found = answer(scripted_reply(ASKED, CALLS))
 
     assert found["stop_reason"] == "tool_use"
     assert [block["id"] for block in found["content"]] == ["toolu_a", "toolu_b"]
@@ -113,7 +113,7 @@ def test_a_streamed_call_opens_empty_and_its_input_comes_in_pieces() -> None:
 
 
 def test_usage_told_midway_is_not_yet_all_of_it() -> None:
-    payload = midway(told(ASKED, usage=USAGE)).payload
+    payload = midway(scripted_reply(ASKED, usage=USAGE)).payload
 
     assert payload is not None
     assert payload["usage"]["output_tokens"] == 2

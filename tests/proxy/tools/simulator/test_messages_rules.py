@@ -29,7 +29,7 @@ def text(said: str, mark: object = None) -> dict[str, Any]:
     return {"type": "text", "text": said} | ({"cache_control": mark} if mark else {})
 
 
-def marked(*marks: object) -> dict[str, Any]:
+def marked_message(*marks: object) -> dict[str, Any]:
     return {"role": "user", "content": [text("a", mark) for mark in marks]}
 
 
@@ -46,9 +46,9 @@ def marked(*marks: object) -> dict[str, Any]:
         body(thinking={"type": "enabled", "budget_tokens": 1024}),
         body(thinking={"type": "disabled"}),
         body(output_config={"format": SCHEMA}),
-        body(marked(HOUR, HOUR, MARK, MARK)),
-        body(marked(MARK, MARK, MARK, None), cache_control=MARK),
-        body(marked(MARK, MARK, MARK, MARK), cache_control=MARK),
+        body(marked_message(HOUR, HOUR, MARK, MARK)),
+        body(marked_message(MARK, MARK, MARK, None), cache_control=MARK),
+        body(marked_message(MARK, MARK, MARK, MARK), cache_control=MARK),
     ],
 )
 def test_a_body_that_an_older_model_accepts_passes(good: dict[str, Any]) -> None:
@@ -99,10 +99,10 @@ def test_a_body_that_a_newer_model_accepts_passes(good: dict[str, Any]) -> None:
         (body(tool_choice={"type": "auto"}), "together with tools"),
         (body(tools=[CLAUDE_TOOL], tool_choice={"type": "tool", "name": "x"}), "no tool 'x'"),
         (body(output_config={"format": {"schema": {"type": "object"}}}), "additionalProperties"),
-        (body(marked(MARK, MARK, MARK, MARK, MARK)), "at most 4"),
-        (body(marked(MARK, HOUR)), "must not follow"),
-        (body(marked(MARK, MARK, MARK, MARK, None), cache_control=MARK), "conflicts"),
-        (body(marked(MARK), cache_control=HOUR), "conflicts"),
+        (body(marked_message(MARK, MARK, MARK, MARK, MARK)), "at most 4"),
+        (body(marked_message(MARK, HOUR)), "must not follow"),
+        (body(marked_message(MARK, MARK, MARK, MARK, None), cache_control=MARK), "conflicts"),
+        (body(marked_message(MARK), cache_control=HOUR), "conflicts"),
     ],
 )
 def test_a_body_that_an_older_model_rejects_is_refused(bad: dict[str, Any], reason: str) -> None:

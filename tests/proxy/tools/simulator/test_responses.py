@@ -6,14 +6,16 @@ from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.replies import ModelReply, ReplyRequest
 from proxy.tools.simulator.responses import answer, counts, events, midway
 from slo.usage import Usage
-from tests.proxy.tools.simulator.scene import CALLS, told
+from tests.proxy.tools.simulator.scene import CALLS, scripted_reply
 
 PROMPT = CachedPrompt(blocks=(TokenBlock(role="user", tokens=(1,), message=0),))
 ASKED = ReplyRequest(model="gpt-6.1-sol", prompt=PROMPT, closing="", max_tokens=10)
 
 
 def names(*replies: ModelReply) -> list[str]:
-    return [event.name.removeprefix("response.") for event in events(told(ASKED, *replies))]
+    return [
+        event.name.removeprefix("response.") for event in events(scripted_reply(ASKED, *replies))
+    ]
 
 
 def test_usage_tells_what_was_written_by_lifetime() -> None:
@@ -33,14 +35,14 @@ def test_usage_tells_what_was_written_by_lifetime() -> None:
 
 
 def test_an_answer_is_one_message() -> None:
-    found = answer(told(ASKED))
+    found = answer(scripted_reply(ASKED))
 
     assert found["status"] == "completed"
     assert found["output"][0]["content"][0]["text"] == "It is so."
 
 
 def test_an_answer_cut_short_is_incomplete() -> None:
-    found = answer(told(ASKED, ModelReply(text="It", finish="length")))
+    found = answer(scripted_reply(ASKED, ModelReply(text="It", finish="length")))
 
     assert found["status"] == "incomplete"
     assert found["incomplete_details"] == {"reason": "max_output_tokens"}
@@ -50,7 +52,7 @@ def test_an_answer_cut_short_is_incomplete() -> None:
 def test_a_refusal_is_a_part_of_its_own() -> None:
     refused = ModelReply(text="No.", finish="refusal", tokens=(1,))
 
-    assert answer(told(ASKED, refused))["output"][0]["content"] == [
+    assert answer(scripted_reply(ASKED, refused))["output"][0]["content"] == [
         {"type": "refusal", "refusal": "No."}
     ]
     assert "refusal.delta" in names(refused)
@@ -58,7 +60,7 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
 
 
 def test_a_stream_is_numbered_named_and_ends_without_done() -> None:
-    found = events(told(ASKED))
+    found = events(scripted_reply(ASKED))
 
     assert [event.payload and event.payload["sequence_number"] for event in found] == list(
         range(len(found))
@@ -80,7 +82,7 @@ def test_a_stream_is_numbered_named_and_ends_without_done() -> None:
 def test_only_the_last_event_tells_usage() -> None:
     told_usage = [
         event.name
-        for event in events(told(ASKED))
+        for event in events(scripted_reply(ASKED))
         if event.payload and event.payload.get("response", {}).get("usage")
     ]
 
@@ -91,23 +93,23 @@ def test_reasoning_is_an_item_before_the_message() -> None:
     thought = ModelReply(text="So.", tokens=(1,), reasoning=5)
     sealed = replace(ASKED, seals_reasoning=True)
 
-    assert [item["type"] for item in answer(told(ASKED, thought))["output"]] == [
+    assert [item["type"] for item in answer(scripted_reply(ASKED, thought))["output"]] == [
         "reasoning",
         "message",
     ]
-    assert "encrypted_content" not in answer(told(ASKED, thought))["output"][0]
-    assert answer(told(sealed, thought))["output"][0]["encrypted_content"]
-    found = [event.payload for event in events(told(ASKED, thought)) if event.payload]
+    assert "encrypted_content" not in answer(scripted_reply(ASKED, thought))["output"][0]
+    assert answer(scripted_reply(sealed, thought))["output"][0]["encrypted_content"]
+    found = [event.payload for event in events(scripted_reply(ASKED, thought)) if event.payload]
     places = [payload["output_index"] for payload in found if "output_index" in payload]
     assert places == [0, 0, 1, 1, 1, 1, 1, 1]
 
 
 def test_each_call_is_an_item() -> None:
-    assert [item["call_id"] for item in answer(told(ASKED, CALLS))["output"]] == [
+    assert [item["call_id"] for item in answer(scripted_reply(ASKED, CALLS))["output"]] == [
         "call_a",
         "call_b",
     ]
-    found = [event.payload for event in events(told(ASKED, CALLS)) if event.payload]
+    found = [event.payload for event in events(scripted_reply(ASKED, CALLS)) if event.payload]
     deltas = [
         payload["delta"]
         for payload in found
@@ -118,7 +120,7 @@ def test_each_call_is_an_item() -> None:
 
 
 def test_usage_told_midway_is_not_yet_all_of_it() -> None:
-    payload = midway(told(ASKED)).payload
+    payload = midway(scripted_reply(ASKED)).payload
 
     assert payload is not None
     assert payload["response"]["usage"]["output_tokens"] == 2

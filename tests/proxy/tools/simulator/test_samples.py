@@ -10,12 +10,12 @@ from proxy.tools.simulator.samples import sample
 from proxy.tools.simulator.simulated_text import seeded_random
 
 
-def drawn(schema: dict[str, Any]) -> Any:
+def sample_of(schema: dict[str, Any]) -> Any:
     return sample(schema, seeded_random(1))
 
 
 def test_an_empty_schema_gives_an_object_that_says_it_is_simulated() -> None:
-    assert drawn({})["simulated"] is True
+    assert sample_of({})["simulated"] is True
 
 
 @pytest.mark.parametrize(
@@ -33,27 +33,27 @@ def test_an_empty_schema_gives_an_object_that_says_it_is_simulated() -> None:
     ],
 )
 def test_each_type_is_met(schema: dict[str, Any], kind: type) -> None:
-    assert type(drawn(schema)) is kind
+    assert type(sample_of(schema)) is kind
 
 
 def test_every_property_is_there() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"const": 4}}}
 
-    found = drawn(schema)
+    found = sample_of(schema)
 
     assert found["b"] == 4
     assert found["a"].startswith("[simulated]")
 
 
 def test_enums_formats_lengths_and_unions_are_kept() -> None:
-    assert drawn({"enum": ["x"]}) == "x"
-    assert drawn({"type": "string", "format": "date"}) == "2026-11-21"
-    assert len(drawn({"type": "string", "minLength": 90})) == 90
-    assert len(drawn({"type": "string", "maxLength": 5})) == 5
-    assert drawn({"anyOf": [{"const": 1}, {"const": 2}]}) == 1
-    assert drawn({"oneOf": [{"const": 1}]}) == 1
-    assert len(drawn({"type": "array", "items": {"const": 1}, "maxItems": 1})) == 1
-    assert drawn({"type": "array", "items": {"const": 1}, "minItems": 3}) == [1, 1, 1]
+    assert sample_of({"enum": ["x"]}) == "x"
+    assert sample_of({"type": "string", "format": "date"}) == "2026-11-21"
+    assert len(sample_of({"type": "string", "minLength": 90})) == 90
+    assert len(sample_of({"type": "string", "maxLength": 5})) == 5
+    assert sample_of({"anyOf": [{"const": 1}, {"const": 2}]}) == 1
+    assert sample_of({"oneOf": [{"const": 1}]}) == 1
+    assert len(sample_of({"type": "array", "items": {"const": 1}, "maxItems": 1})) == 1
+    assert sample_of({"type": "array", "items": {"const": 1}, "minItems": 3}) == [1, 1, 1]
 
 
 @given(seed=st.integers(), low=st.integers(-50, 50), span=st.integers(0, 50))
@@ -66,8 +66,8 @@ def test_numbers_stay_within_their_bounds(seed: int, low: int, span: int) -> Non
 
 
 def test_exclusive_bounds_and_steps_are_kept() -> None:
-    assert drawn({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5}) == 4
-    assert drawn({"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 5}) == 5
+    assert sample_of({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 5}) == 4
+    assert sample_of({"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 5}) == 5
 
 
 def test_references_are_followed() -> None:
@@ -77,7 +77,7 @@ def test_references_are_followed() -> None:
         "$defs": {"name": {"const": "n"}},
     }
 
-    assert drawn(schema) == {"a": "n"}
+    assert sample_of(schema) == {"a": "n"}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_schema_that_refers_to_itself_ends(following: dict[str, Any]) -> None:
         "required": ["name"],
     }
 
-    assert drawn(schema)["name"] == "n"
+    assert sample_of(schema)["name"] == "n"
 
 
 def test_a_nullable_type_ends_a_deep_schema() -> None:
@@ -105,7 +105,7 @@ def test_a_nullable_type_ends_a_deep_schema() -> None:
         "required": ["next"],
     }
 
-    found, depth = drawn(schema), 0
+    found, depth = sample_of(schema), 0
     while found is not None:
         found, depth = found["next"], depth + 1
 

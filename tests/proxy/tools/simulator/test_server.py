@@ -30,7 +30,9 @@ def scene(vocabulary: Vocabulary) -> SimulatorHarness:
     return SimulatorHarness(vocabulary, time_scale=0)
 
 
-async def streamed(base: str, cues: str, patience: float = 60, **fields: Any) -> tuple[bytes, str]:
+async def read_stream(
+    base: str, cues: str, patience: float = 60, **fields: Any
+) -> tuple[bytes, str]:
     """Return what arrived of a chat answer, and the name of the error that ended it.
 
     Args:
@@ -82,12 +84,12 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
     async def act() -> None:
         async with serving(app(scene.lab)) as base:
             patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
-            arrived, found = await streamed(base, cues, patience)
+            arrived, found = await read_stream(base, cues, patience)
             assert (arrived.count(b"\n\n"), found) == (events, error)
             exchange = scene.lab.exchanges[-1]
             await exchange.over.wait()
             assert exchange.hung_up is (error == "ReadTimeout")
-            assert (await streamed(base, ""))[0].endswith(b"data: [DONE]\n\n")
+            assert (await read_stream(base, ""))[0].endswith(b"data: [DONE]\n\n")
 
     run(act())
     assert caplog.records == []
@@ -100,7 +102,7 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
 def test_a_json_answer_breaks_as_cued(scene: SimulatorHarness, cues: str, error: str) -> None:
     async def act(base: str) -> None:
         patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
-        arrived, found = await streamed(base, cues, patience, stream=False)
+        arrived, found = await read_stream(base, cues, patience, stream=False)
         assert found == error
         assert not arrived.endswith(b"}")
 
@@ -138,7 +140,7 @@ def test_waiting_ends_when_the_client_leaves(vocabulary: Vocabulary) -> None:
             vocabulary=vocabulary,
         )
         async with serving(app(lab)) as base:
-            _, error = await streamed(base, "", SHORT_PATIENCE_S)
+            _, error = await read_stream(base, "", SHORT_PATIENCE_S)
             await lab.exchanges[-1].over.wait()
             assert error == "ReadTimeout"
             assert lab.exchanges[-1].usage is None

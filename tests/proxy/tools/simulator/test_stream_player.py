@@ -43,7 +43,7 @@ class Connection:
         *,
         leaves: bool = False,
     ) -> None:
-        async def played() -> None:
+        async def play() -> None:
             self.gone = anyio.Event()
             answer = PlayedResponse(
                 self.exchange,
@@ -59,7 +59,7 @@ class Connection:
                     await anyio.wait_all_tasks_blocked()
                     self.gone.set()
 
-        asyncio.run(played())
+        asyncio.run(play())
 
     def resetting(self, then: Callable[[], None]) -> dict[str, Any]:
         def reset() -> None:

@@ -30,12 +30,12 @@ FRAMES = [
 WHOLE = b"".join(each.data for each in FRAMES)
 
 
-def played(cues: str) -> list[StreamStep]:
+def play(cues: str) -> list[StreamStep]:
     return list(stream(FRAMES, parse_directives(cues), ERROR, 0.0))
 
 
-def sent(cues: str) -> bytes:
-    return b"".join(step.data for step in played(cues))
+def bytes_of(cues: str) -> bytes:
+    return b"".join(step.data for step in play(cues))
 
 
 def events() -> list[StreamEvent]:
@@ -75,39 +75,39 @@ def test_a_sound_stream_is_sent_whole_and_waits_for_each_token() -> None:
 def test_a_stream_ends_after_that_many_content_events(
     cues: str, count: int, last: StreamStep | None
 ) -> None:
-    steps = played(cues)
+    steps = play(cues)
 
     assert sum(step.tokens > 0 for step in steps) == count
     assert (steps[-1] == last) is (last is not None)
 
 
 def test_an_error_event_ends_the_stream() -> None:
-    assert sent("error-event=1").endswith(b"c0\n\ndata: error\n\n")
+    assert bytes_of("error-event=1").endswith(b"c0\n\ndata: error\n\n")
 
 
 def test_a_malformed_event_stands_among_sound_ones() -> None:
-    assert sent("malformed=1") == WHOLE.replace(b"data: c1", b"data:")
+    assert bytes_of("malformed=1") == WHOLE.replace(b"data: c1", b"data:")
 
 
 def test_two_events_without_a_blank_line_run_together() -> None:
-    assert sent("no-blank-line=1") == WHOLE.replace(b"c1\n\n", b"c1\n")
+    assert bytes_of("no-blank-line=1") == WHOLE.replace(b"c1\n\n", b"c1\n")
 
 
 def test_the_closing_marker_can_be_left_out() -> None:
-    assert sent("no-done") == WHOLE.removesuffix(b"data: [DONE]\n\n")
+    assert bytes_of("no-done") == WHOLE.removesuffix(b"data: [DONE]\n\n")
 
 
 def test_lines_can_end_in_two_characters() -> None:
-    assert sent("crlf") == WHOLE.replace(b"\n", b"\r\n")
+    assert bytes_of("crlf") == WHOLE.replace(b"\n", b"\r\n")
 
 
 @given(seed=st.integers(0, 1000))
 def test_a_split_stream_is_the_same_bytes_in_pieces_of_one_to_seven(seed: int) -> None:
-    pieces = [step.data for step in played(f"split={seed}")]
+    pieces = [step.data for step in play(f"split={seed}")]
 
     assert b"".join(pieces) == WHOLE
     assert {len(piece) for piece in pieces} <= set(range(1, 8))
-    assert sum(step.tokens for step in played(f"split={seed}")) == 10
+    assert sum(step.tokens for step in play(f"split={seed}")) == 10
 
 
 def test_a_stream_without_content_ends_at_its_start() -> None:
@@ -208,15 +208,18 @@ def test_usage_is_found_at_the_top_in_the_message_and_in_the_response() -> None:
 PAUSE = StreamStep("wait", seconds=9.0)
 
 
-def opened(cues: str) -> list[StreamStep]:
+def play_after_opening(cues: str) -> list[StreamStep]:
     return list(stream(FRAMES, parse_directives(cues), ERROR, 0.0, StreamOpening(1, [PAUSE])))
 
 
 def test_a_stream_opens_at_once_and_pauses_before_its_content() -> None:
-    head, pause, first, *_ = opened("")
+    head, pause, first, *_ = play_after_opening("")
 
     assert (head.data, pause, first.data) == (FRAMES[0].data, PAUSE, FRAMES[1].data)
 
 
 def test_an_error_can_come_right_after_the_opening() -> None:
-    assert [step.data for step in opened("opening-error")] == [FRAMES[0].data, ERROR.data]
+    assert [step.data for step in play_after_opening("opening-error")] == [
+        FRAMES[0].data,
+        ERROR.data,
+    ]
