@@ -55,7 +55,7 @@ def agent(steps: int, lines: int = 120) -> list[bytes]:
     return found
 
 
-def played(
+def compact_calls(
     raws: list[bytes], policy: CompactionPolicy, memory: CompactionMemory | None = None
 ) -> Iterator[CompactedChat]:
     """Each call of a conversation, as it is sent."""
@@ -98,7 +98,7 @@ def test_old_turns_become_facts_and_the_last_stay():
 def test_a_compaction_that_pays_is_made_and_the_prefix_changes_only_then():
     sent: tuple[bytes, ...] = ()
     resets = 0
-    for found in played(support(80), WARM):
+    for found in compact_calls(support(80), WARM):
         if found.reset:
             resets += 1
         else:
@@ -112,7 +112,7 @@ def test_a_compaction_that_pays_is_made_and_the_prefix_changes_only_then():
 def test_an_agent_is_compacted_within_its_only_turn_and_keeps_its_request():
     raws = agent(140, 60)
 
-    last = list(played(raws, WARM))[-1]
+    last = list(compact_calls(raws, WARM))[-1]
 
     assert last.compacted_messages
     assert raws[1] in last.messages
@@ -124,7 +124,7 @@ def test_an_agent_is_compacted_within_its_only_turn_and_keeps_its_request():
 @pytest.mark.slow
 def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
-    every = list(played(raws, WARM))
+    every = list(compact_calls(raws, WARM))
 
     for call, found in zip(client_requests(raws), every, strict=True):
         assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
@@ -133,7 +133,7 @@ def test_a_decision_depends_on_messages_and_policy_alone():
 def test_the_same_call_is_compacted_to_the_same_bytes():
     memory = CompactionMemory()
     raws = support(40)
-    every = list(played(raws, WARM, memory))
+    every = list(compact_calls(raws, WARM, memory))
 
     again = compact(raws, WARM, memory=memory)
 
@@ -143,15 +143,17 @@ def test_the_same_call_is_compacted_to_the_same_bytes():
 def test_a_memory_too_small_changes_nothing():
     raws = support(30)
 
-    small = list(played(raws, WARM, CompactionMemory(conversations=1, max_bytes=1)))
+    small = list(compact_calls(raws, WARM, CompactionMemory(conversations=1, max_bytes=1)))
 
-    assert [each.messages for each in small] == [each.messages for each in played(raws, WARM)]
+    assert [each.messages for each in small] == [
+        each.messages for each in compact_calls(raws, WARM)
+    ]
 
 
 def test_another_scope_or_policy_knows_nothing_of_it():
     memory = CompactionMemory()
     raws = support(40)
-    list(played(raws, WARM, memory))
+    list(compact_calls(raws, WARM, memory))
     trim = CompactionPolicy(mode=CompactionMode.TRIM)
 
     assert not compact(raws, trim, memory=memory).compacted_messages
@@ -280,7 +282,7 @@ def test_a_target_is_met_where_it_can_be_and_what_is_lost_is_named():
 def test_forcing_compacts_part_by_part_and_appends():
     policy = CompactionPolicy(force=True, least=800)
     segments: tuple[str, ...] = ()
-    for found in played(support(40), policy):
+    for found in compact_calls(support(40), policy):
         texts = tuple(each.text for each in found.segments)
         assert texts[: len(segments)] == segments
         segments = texts
@@ -294,7 +296,7 @@ def test_ten_compactions_recall_what_one_does():
         f"ana_ruiz_{turn * 7 + 1000}" for turn in range(40)
     ]
 
-    often = list(played(raws, CompactionPolicy(force=True, least=600)))[-1]
+    often = list(compact_calls(raws, CompactionPolicy(force=True, least=600)))[-1]
     at_once = once(raws)
 
     assert len(often.segments) >= 10
@@ -320,7 +322,7 @@ def test_a_value_named_again_is_recalled_and_then_frozen():
 
 
 def test_the_part_that_was_compacted_is_told_at_the_call_that_compacted_it_alone():
-    found = list(played(support(12), CompactionPolicy(force=True, least=500)))
+    found = list(compact_calls(support(12), CompactionPolicy(force=True, least=500)))
     regions = [each.region for each in found]
 
     assert [region is not None for region in regions] == [each.reset for each in found]

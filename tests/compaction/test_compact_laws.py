@@ -24,7 +24,7 @@ from tests.fakes.chat_messages import (
 )
 
 
-def uttered(at: int, kind: str) -> list[bytes]:
+def messages_of_kind(at: int, kind: str) -> list[bytes]:
     if kind == "u":
         return [user(f"user {at} wants ID{at}77 " + "please " * 60)]
     if kind == "a":
@@ -47,7 +47,7 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
 ):
     raws = [system("s")]
     for at, kind in enumerate(["u", *kinds, "u"]):
-        raws += uttered(at, kind)
+        raws += messages_of_kind(at, kind)
     policy = CompactionPolicy(force=True, least=400, keep_turns=keep)
     memory = CompactionMemory()
     sent: tuple[bytes, ...] = ()
@@ -84,7 +84,7 @@ def test_a_conversation_that_is_only_trimmed_never_goes_back(
         raws += (
             tool_call_and_result("open", {"n": at}, page, f"r{at}")
             if kind == "r"
-            else uttered(at, kind)
+            else messages_of_kind(at, kind)
         )
     policy, memory = CompactionPolicy(mode=CompactionMode.TRIM, prices=prices), CompactionMemory()
     sent: tuple[bytes, ...] = ()

@@ -91,7 +91,7 @@ def test_nothing_is_free_where_reading_costs_nothing():
     assert decide_compaction(CompactionPolicy(prices=free), OLD).break_even is None
 
 
-def _sent(prices: RelativePrices, at: CostInputs, calls: int, *, compacts: bool) -> float:
+def _cost_of_calls(prices: RelativePrices, at: CostInputs, calls: int, *, compacts: bool) -> float:
     """The cost of so many calls with a warm cache; the first writes the fresh suffix either way."""
     front = at.fixed + at.earlier_segments
     raw = front + at.region + at.tail
@@ -124,13 +124,13 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
     needed = break_even_calls(prices, at)
     after = max(ceil(needed * (1 + 1e-9)), 1)
 
-    assert _sent(prices, at, after, compacts=True) <= _sent(prices, at, after, compacts=False) * (
-        1 + 1e-9
-    )
+    assert _cost_of_calls(prices, at, after, compacts=True) <= _cost_of_calls(
+        prices, at, after, compacts=False
+    ) * (1 + 1e-9)
     if needed > 1:
         before = ceil(needed * (1 - 1e-9)) - 1
         if before >= 1:
-            assert _sent(prices, at, before, compacts=True) >= _sent(
+            assert _cost_of_calls(prices, at, before, compacts=True) >= _cost_of_calls(
                 prices, at, before, compacts=False
             ) * (1 - 1e-9)
 

@@ -54,7 +54,7 @@ def test_nothing_is_lost_where_nothing_was_compacted():
     assert not compact([user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True).lost
 
 
-def seen(raws: list[bytes]) -> tuple[int, int] | None:
+def needed_and_lost(raws: list[bytes]) -> tuple[int, int] | None:
     policy = CompactionPolicy(force=True, keep_turns=1, least=200)
     found = compact(raws, policy, memory=CompactionMemory()).evidence
     return None if found is None else (found.needed, found.lost)
@@ -67,14 +67,20 @@ def test_a_call_that_needs_what_was_compacted_is_counted():
     name = next(each for each in gone if each.startswith("made_"))
     raws = [*read(), user("Now?")]
 
-    assert seen([*raws, *tool_call_and_result("edit", {"name": name}, "ok")]) == (1, 1)
-    assert seen([*raws, *tool_call_and_result("edit", {"path": "a/b.py"}, "ok")]) == (1, 0)
-    assert seen([*raws, *tool_call_and_result("edit", {"path": "c/d.py"}, "ok")]) == (0, 0)
+    assert needed_and_lost([*raws, *tool_call_and_result("edit", {"name": name}, "ok")]) == (1, 1)
+    assert needed_and_lost([*raws, *tool_call_and_result("edit", {"path": "a/b.py"}, "ok")]) == (
+        1,
+        0,
+    )
+    assert needed_and_lost([*raws, *tool_call_and_result("edit", {"path": "c/d.py"}, "ok")]) == (
+        0,
+        0,
+    )
 
 
 def test_where_no_call_was_made_there_is_no_evidence():
-    assert seen([*read(), user("Now?")]) is None
-    assert seen([*read(), user("Now?"), assistant("Well."), user("And?")]) is None
+    assert needed_and_lost([*read(), user("Now?")]) is None
+    assert needed_and_lost([*read(), user("Now?"), assistant("Well."), user("And?")]) is None
 
 
 #: Values as people and tools write them; a number makes each of its own.
@@ -107,7 +113,7 @@ turns = st.tuples(
 )
 
 
-def spoken(at: int, turn: Turn) -> list[bytes]:
+def turn_with_values(at: int, turn: Turn) -> list[bytes]:
     """A turn that holds these values in somebody's words, a result, or a call."""
     kind, held, plain = turn
     sentence = f"{plain}: {' | '.join(held)}. {plain * 20}"
@@ -180,7 +186,10 @@ def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
 @examples(75, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
 def test_lost_values_equal_those_of_an_independent_scan(said, target):
-    raws = [system("s"), *(raw for at, turn in enumerate(said) for raw in spoken(at, turn))]
+    raws = [
+        system("s"),
+        *(raw for at, turn in enumerate(said) for raw in turn_with_values(at, turn)),
+    ]
     raws += [user("thanks"), assistant("well"), user("bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=target)
 

@@ -39,14 +39,14 @@ def walk(
     )
 
 
-def ended(way: CompactionPlanner) -> CompactionState:
+def state_at_end(way: CompactionPlanner) -> CompactionState:
     return way.state_at_end(way.initial_state())
 
 
 def test_each_point_is_a_call():
     way = walk(conversation(5))
 
-    state = ended(way)
+    state = state_at_end(way)
 
     assert state.calls == len(list(way.conversation.points_after(0))) == 11
     assert state.suffix.end == len(way.conversation.messages)
@@ -57,16 +57,16 @@ def test_a_walk_goes_on_where_it_ended():
     half = walk(raws[:25])
     whole = walk(raws)
 
-    on = whole.state_at_end(ended(half))
+    on = whole.state_at_end(state_at_end(half))
 
-    assert on.parts == ended(whole).parts
-    assert on == ended(whole)
+    assert on.parts == state_at_end(whole).parts
+    assert on == state_at_end(whole)
 
 
 def test_parts_follow_each_other_without_a_gap():
     way = walk(conversation(30))
 
-    compacts = ended(way).parts
+    compacts = state_at_end(way).parts
 
     assert len(compacts) > 3
     assert compacts[0].segment.start == way.conversation.lead
@@ -79,7 +79,7 @@ def test_parts_follow_each_other_without_a_gap():
 def test_sent_tokens_are_the_sum_of_their_parts():
     way = walk(conversation(30))
 
-    state = ended(way)
+    state = state_at_end(way)
 
     assert state.sent == 100 + way.conversation.cumulative_tokens[
         way.conversation.lead
@@ -91,7 +91,7 @@ def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_compaction_tak
     way = walk(
         conversation(30), CompactionPolicy(prices=RelativePrices(read=0.1, write=1.25), least=10**9)
     )
-    uncompacted = ended(way)
+    uncompacted = state_at_end(way)
     once = walk(
         conversation(30),
         CompactionPolicy(force=True, once=True, prices=RelativePrices(read=0.1, write=1.25)),
@@ -99,8 +99,8 @@ def test_each_call_of_a_shorter_conversation_fills_the_bank_and_a_compaction_tak
 
     assert uncompacted.bank == 0
     assert uncompacted.decision.reason in {CompactionReason.BELOW_LEAST, CompactionReason.TOO_EARLY}
-    assert ended(once).bank < 0
-    assert ended(walk(conversation(60))).bank > 0
+    assert state_at_end(once).bank < 0
+    assert state_at_end(walk(conversation(60))).bank > 0
 
 
 def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
@@ -113,7 +113,7 @@ def test_a_compaction_without_progress_is_tried_again_at_twice_the_size():
         CompactionPolicy(prices=RelativePrices(read=0.1, write=0.1), least=100),
     )
 
-    state = ended(way)
+    state = state_at_end(way)
 
     assert not state.parts
     assert state.failed
@@ -128,7 +128,7 @@ def test_notes_on_a_part_join_the_next_one():
         return ("a note",)
 
     way = walk(conversation(30), notes=notes)
-    compacts = ended(way).parts
+    compacts = state_at_end(way).parts
 
     assert "a note" not in compacts[0].segment.text
     assert all("a note" in compaction.segment.text for compaction in compacts[1:])
@@ -141,7 +141,7 @@ def test_notes_on_a_part_join_the_next_one():
 def test_a_target_makes_it_climb():
     way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
 
-    assert ended(way).parts[0].segment.level is DetailLevel.BARE
+    assert state_at_end(way).parts[0].segment.level is DetailLevel.BARE
 
 
 def test_results_below_the_cache_minimum_are_not_trimmed():
@@ -152,8 +152,8 @@ def test_results_below_the_cache_minimum_are_not_trimmed():
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=100_000)
     )
 
-    assert not ended(walk(raws, trim)).suffix.replaced
-    assert ended(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM))).suffix.replaced
+    assert not state_at_end(walk(raws, trim)).suffix.replaced
+    assert state_at_end(walk(raws, CompactionPolicy(mode=CompactionMode.TRIM))).suffix.replaced
 
 
 def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
@@ -163,12 +163,14 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
 
     def said(prices: RelativePrices) -> bool:
         return bool(
-            ended(
+            state_at_end(
                 walk(raws, CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
             ).suffix.replaced
         )
 
-    assert 2_048 < ended(walk(raws, CompactionPolicy(mode=CompactionMode.OFF))).raw < 4 * 2_048
+    assert (
+        2_048 < state_at_end(walk(raws, CompactionPolicy(mode=CompactionMode.OFF))).raw < 4 * 2_048
+    )
     assert not said(RelativePrices(read=0.1, least=1_024, block=2_048))
     assert said(RelativePrices(read=0.1, least=1_024, block=128))
     assert said(RelativePrices(read=0.1, block=256))
@@ -188,7 +190,7 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     first, last = (
         tool_call_and_result("read", {"path": each}, pages[each]) for each in ("a.py", path)
     )
-    return ended(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
+    return state_at_end(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
 
 
 def test_no_compaction_where_the_suffix_grows_by_as_much():
@@ -215,11 +217,12 @@ def test_a_compaction_is_charged_with_the_regrowth_of_the_suffix():
 def test_the_target_leaves_room_for_the_regrowth_of_the_suffix():
     raws = conversation(30)
     raws[-1] = user("Thank you. And ORD-077 ORD-177 ORD-277?")
-    whole = ended(walk(raws, CompactionPolicy(force=True, once=True))).sent
+    whole = state_at_end(walk(raws, CompactionPolicy(force=True, once=True))).sent
 
     for target in range(whole * 2 // 3, whole, 60):
         assert (
-            ended(walk(raws, CompactionPolicy(force=True, once=True, target=target))).sent <= target
+            state_at_end(walk(raws, CompactionPolicy(force=True, once=True, target=target))).sent
+            <= target
         )
 
 
@@ -228,12 +231,14 @@ def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
     for at in range(40):
         raws += tool_call_and_result("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
     once = CompactionPolicy(force=True, once=True)
-    state = ended(walk(raws, once))
+    state = state_at_end(walk(raws, once))
 
     assert state.parts[0].segment.end == len(raws) - 6
     assert 4 in state.parts[0].kept
     assert (
-        ended(walk(raws, CompactionPolicy(force=True, once=True, target=state.sent // 2))).sent
+        state_at_end(
+            walk(raws, CompactionPolicy(force=True, once=True, target=state.sent // 2))
+        ).sent
         < state.sent
     )
 
@@ -255,12 +260,12 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=128)
     )
 
-    first, every = (list(ended(walk(raws, each)).suffix.replaced) for each in (trim, fine))
+    first, every = (list(state_at_end(walk(raws, each)).suffix.replaced) for each in (trim, fine))
 
     assert set() < set(first) < set(every)
     assert first == [at for at in every if at >= first[0]]
     whole = [at for at in every if at < first[0]]
-    less = ended(walk(raws, fine)).suffix.replaced
+    less = state_at_end(walk(raws, fine)).suffix.replaced
     weights = ParsedMessageCache().messages(raws, estimate_tokens)
     saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
     assert sum(saved[:-1]) < 2_048 <= sum(saved)

@@ -48,12 +48,12 @@ STEPS = list(last_steps(SHELL, 3))
 BOTH = pytest.mark.parametrize("dialogue", [DESK, SHELL], ids=["desk", "shell"])
 
 
-def weighed(cuts, method):
+def score_of(cuts, method):
     return Scale(COUNT).weighed(cuts, method)
 
 
 def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
-    score = weighed(ORDERS, at_detail_level(DetailLevel.FACTS, COUNT))
+    score = score_of(ORDERS, at_detail_level(DetailLevel.FACTS, COUNT))
 
     assert score.needed["value"] > 20
     assert score.recall() == 100.0, score.lost
@@ -62,7 +62,7 @@ def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
 
 
 def test_the_value_rung_keeps_all_values_beside_each_other_in_half_of_the_tokens():
-    score = weighed(ORDERS, at_detail_level(DetailLevel.VALUES, COUNT))
+    score = score_of(ORDERS, at_detail_level(DetailLevel.VALUES, COUNT))
 
     assert score.recall() == 100.0, score.lost
     assert score.binding() == 100.0, score.parted
@@ -70,7 +70,7 @@ def test_the_value_rung_keeps_all_values_beside_each_other_in_half_of_the_tokens
 
 
 def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
-    score = weighed(STEPS, at_detail_level(DetailLevel.FACTS, COUNT))
+    score = score_of(STEPS, at_detail_level(DetailLevel.FACTS, COUNT))
 
     assert min(score.needed["path"], score.needed["name"]) > 8
     assert score.recall("path") == 100.0, score.lost
@@ -79,7 +79,7 @@ def test_a_shell_keeps_paths_and_names_in_a_quarter_of_the_tokens():
 
 
 def test_the_whole_compaction_keeps_what_the_ladder_keeps():
-    score = weighed(ORDERS, compacted_part(CompactionPolicy(force=True), COUNT))
+    score = score_of(ORDERS, compacted_part(CompactionPolicy(force=True), COUNT))
 
     assert score.recall() >= 99.0, score.lost
     assert score.binding() >= 98.0, score.parted
@@ -87,7 +87,7 @@ def test_the_whole_compaction_keeps_what_the_ladder_keeps():
 
 @pytest.mark.slow
 def test_simpler_ways_keep_less():
-    kept = {name: weighed(ORDERS, way).recall() for name, way in baselines(COUNT).items()}
+    kept = {name: score_of(ORDERS, way).recall() for name, way in baselines(COUNT).items()}
 
     assert kept.pop("raw") == 100.0
     assert kept["keep last"] == 0.0
@@ -161,7 +161,7 @@ def test_pairs_that_only_the_assistant_made_are_counted_apart():
     dialogue = Dialogue(name="", messages=messages, needs=needs, results=frozenset({1}))
     cut = CompactedRange(dialogue, 0, 3, (4,))
 
-    score = weighed([cut], lambda _: ["A-1", "C-3"])
+    score = score_of([cut], lambda _: ["A-1", "C-3"])
 
     assert (score.recall(), score.binding(), score.binding(SAID)) == (100.0, 100.0, 0.0)
 

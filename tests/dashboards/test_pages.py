@@ -87,12 +87,12 @@ def policies_page(shown: Overview) -> str:
     return first + second
 
 
-def shown(**parts: Any) -> Outline:
+def page_outline(**parts: Any) -> Outline:
     return Outline(policies_page(overview(**parts)))
 
 
 def test_an_objective_says_what_is_promised_and_where_it_stands():
-    text = shown().text
+    text = page_outline().text
 
     assert "p95 of ttft within 500ms" in text
     assert "degrade: elsewhere → small" in text
@@ -106,34 +106,34 @@ def test_an_objective_says_what_is_promised_and_where_it_stands():
 def test_a_pinned_objective_says_by_whom_why_and_until_when():
     pinned = an_objective(state="pinned", pin=a_pin())
 
-    assert "ann a test, until 2026-09-21 15:13:20" in shown(objectives=[pinned]).text
+    assert "ann a test, until 2026-09-21 15:13:20" in page_outline(objectives=[pinned]).text
     nobody = replace(pinned, pin=a_pin(who="", why=""))
-    assert "somebody until 2026-09-21 15:13:20" in shown(objectives=[nobody]).text
+    assert "somebody until 2026-09-21 15:13:20" in page_outline(objectives=[nobody]).text
 
 
 def test_where_pins_are_not_known_nobody_is_said_to_have_none():
-    page = shown(objectives=[an_objective(knows_pin=False)]).text
+    page = page_outline(objectives=[an_objective(knows_pin=False)]).text
     assert "not known" in page
-    assert "not known" not in shown(objectives=[an_objective()]).text
+    assert "not known" not in page_outline(objectives=[an_objective()]).text
 
 
 @pytest.mark.parametrize("state", ["healthy", "degraded", "recovering", "frozen", "pinned"])
 def test_every_state_is_told_in_words_and_has_a_look(state):
-    page = shown(objectives=[an_objective(state=state)], reroutes=[])
+    page = page_outline(objectives=[an_objective(state=state)], reroutes=[])
 
     assert {"class": f"state {state}"} in page.all("span")
     assert re.search(rf"\.{state}\b", STYLESHEET.read_text())
 
 
 def test_a_healthy_objective_with_bad_calls_says_what_that_means():
-    page = shown(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
+    page = page_outline(objectives=[an_objective(state="healthy", level=0, why="", burn=0.4)])
 
     assert "healthy within its error budget as asked" in page.text
     assert "Healthy: it is met" in page.text
 
 
 def test_an_objective_without_events_is_shown_as_asked():
-    text = shown(
+    text = page_outline(
         objectives=[an_objective(state="healthy", level=0, since=None, burn=None, counted=0)]
     ).text
 
@@ -141,7 +141,7 @@ def test_an_objective_without_events_is_shown_as_asked():
 
 
 def test_an_objective_that_only_counts_says_its_would_be_level():
-    assert "would be level 2 small" in shown(objectives=[an_objective(acts=False)]).text
+    assert "would be level 2 small" in page_outline(objectives=[an_objective(acts=False)]).text
 
 
 def test_an_objective_that_is_not_enforced_shows_its_dry_run():
@@ -149,33 +149,38 @@ def test_an_objective_that_is_not_enforced_shows_its_dry_run():
     dry = an_objective(acts=False, enforce="observe", fell_back=fell_back)
 
     assert "1,234 would have dry run: observe elsewhere: 1,200 small: 34" in (
-        shown(objectives=[dry]).text
+        page_outline(objectives=[dry]).text
     )
-    assert "1,234 elsewhere: 1,200" in shown(objectives=[an_objective(fell_back=fell_back)]).text
+    assert (
+        "1,234 elsewhere: 1,200"
+        in page_outline(objectives=[an_objective(fell_back=fell_back)]).text
+    )
 
 
 def test_a_ceiling_that_only_measures_shows_its_dry_run():
     assert "cent everyone chat $0.0100 only measures 9 0 0 0 4" in (
-        shown(ceilings=[a_ceiling()]).text
+        page_outline(ceilings=[a_ceiling()]).text
     )
-    acting = shown(ceilings=[a_ceiling(steps=("clamp", "refuse"))]).text
+    acting = page_outline(ceilings=[a_ceiling(steps=("clamp", "refuse"))]).text
     assert "clamp → refuse" in acting
 
 
 def test_a_level_that_the_ladder_no_longer_has_is_shown():
-    assert "level 9 no longer on the ladder" in shown(objectives=[an_objective(level=9)]).text
+    assert (
+        "level 9 no longer on the ladder" in page_outline(objectives=[an_objective(level=9)]).text
+    )
 
 
 def test_a_reroute_says_from_where_to_where_why_and_how_long():
     over, goes_on = a_reroute(), a_reroute(source="small", level="", ended=None)
-    text = shown(reroutes=[goes_on, over]).text
+    text = page_outline(reroutes=[goes_on, over]).text
 
     assert "small as asked degraded 31 of 60 calls were slow goes on, for 10 min" in text
     assert "as asked small degraded 31 of 60 calls were slow 4 min until" in text
 
 
 def test_a_rerouted_call_links_to_its_receipts():
-    page = shown()
+    page = page_outline()
 
     assert {"class": "id", "href": f"/admin/calls/{CALL}"} in page.all("a")
     assert "acme chat big lab/small chat-ttft: fallback level 2 $0.001235" in page.text
@@ -184,7 +189,7 @@ def test_a_rerouted_call_links_to_its_receipts():
 def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
     failed = a_rerouted_call(outcome="failed", error="upstream_timeout", cost_nanos=0)
     left, refused = a_rerouted_call(outcome="hung_up"), a_rerouted_call(outcome="refused", route="")
-    text = shown(rerouted_calls=[failed, left, refused]).text
+    text = page_outline(rerouted_calls=[failed, left, refused]).text
 
     assert "big lab/small failed: upstream_timeout chat-ttft: fallback level 2 $0 2026" in text
     assert "big lab/small the caller left chat-ttft" in text
@@ -193,7 +198,7 @@ def test_a_rerouted_call_that_failed_is_not_shown_as_answered():
 
 
 def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
-    page = shown(rerouted_calls=[a_rerouted_call(cost_nanos=None)])
+    page = page_outline(rerouted_calls=[a_rerouted_call(cost_nanos=None)])
 
     assert "chat-ttft: fallback level 2 no known price" in page.text
     assert "$0: nothing was used" in page.text
@@ -202,13 +207,13 @@ def test_a_rerouted_call_of_no_known_price_is_not_shown_as_free():
 def test_an_objective_about_streams_alone_says_so():
     assert (
         "chat streams only p95 of ttft"
-        in shown(objectives=[an_objective(only="streams only")]).text
+        in page_outline(objectives=[an_objective(only="streams only")]).text
     )
-    assert "streams only" not in shown().text
+    assert "streams only" not in page_outline().text
 
 
 def test_a_budget_says_what_is_spent_held_and_left():
-    text = shown(
+    text = page_outline(
         counters=[a_counter(), a_counter(unit=BudgetUnit.TOKENS, held=None, is_hard=False)]
     ).text
 
@@ -218,13 +223,13 @@ def test_a_budget_says_what_is_spent_held_and_left():
 
 
 def test_an_overspent_budget_fills_its_bar_and_no_more():
-    (bar,) = shown(counters=[a_counter(spent=900 * 10**9)]).all("meter")
+    (bar,) = page_outline(counters=[a_counter(spent=900 * 10**9)]).all("meter")
 
     assert bar["value"] == bar["max"] == str(500 * 10**9)
 
 
 def test_an_open_alert_says_what_is_done_and_what_to_do():
-    text = shown().text
+    text = page_outline().text
 
     assert "chat-ttft burns its error budget burn: 7.2 over 30 min" in text
     assert "Its ladder moves calls. Pin it" in text
@@ -232,7 +237,7 @@ def test_an_open_alert_says_what_is_done_and_what_to_do():
 
 @pytest.mark.parametrize("part", SECTIONS)
 def test_a_part_that_is_not_known_says_so_and_the_others_stand(part):
-    whole, page = shown(), shown(**{part: None})
+    whole, page = page_outline(), page_outline(**{part: None})
 
     assert page.text.count("not available just now") == 1
     assert len(page.all("table")) == len(whole.all("table")) - 1 == 4
@@ -240,7 +245,7 @@ def test_a_part_that_is_not_known_says_so_and_the_others_stand(part):
 
 @pytest.mark.parametrize("part", SECTIONS)
 def test_an_empty_part_says_what_to_write_to_get_something(part):
-    page = shown(**{part: []})
+    page = page_outline(**{part: []})
 
     assert len(page.all("pre")) == 1
     assert len(page.all("table")) == 4
@@ -259,7 +264,7 @@ EVIL_ROWS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("part", SECTIONS)
 def test_names_given_by_callers_are_escaped(part):
-    plain = shown(**{part: [_tamed(EVIL_ROWS[part][0])]})
+    plain = page_outline(**{part: [_with_harmless_texts(EVIL_ROWS[part][0])]})
     html = policies_page(overview(**{part: EVIL_ROWS[part]}))
     page = Outline(html)
 
@@ -270,7 +275,7 @@ def test_names_given_by_callers_are_escaped(part):
     assert "{{ 7 * 7 }}" in page.text
 
 
-def _tamed(row: Any) -> Any:
+def _with_harmless_texts(row: Any) -> Any:
     """The row with harmless texts."""
 
     def tame(value: Any) -> Any:
@@ -278,7 +283,7 @@ def _tamed(row: Any) -> Any:
             return tuple(map(tame, value))
         if isinstance(value, str):
             return value.replace(EVIL, "plain")
-        return value if not hasattr(value, "__dataclass_fields__") else _tamed(value)
+        return value if not hasattr(value, "__dataclass_fields__") else _with_harmless_texts(value)
 
     return replace(row, **{each.name: tame(getattr(row, each.name)) for each in fields(row)})
 
@@ -313,7 +318,7 @@ def test_pages_are_made_of_nothing_that_their_policy_forbids():
 
 
 def test_tables_can_be_read_without_seeing_them():
-    page = shown()
+    page = page_outline()
 
     assert len(page.all("caption")) == len(page.all("table")) == 5
     assert all(found.get("scope") in {"col", "row"} for found in page.all("th"))

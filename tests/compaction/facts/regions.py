@@ -20,12 +20,16 @@ def assistant(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-def called(name: str, result: str, ref: str = "c1", **arguments: Any) -> list[dict[str, Any]]:
+def call_and_result(
+    name: str, result: str, ref: str = "c1", **arguments: Any
+) -> list[dict[str, Any]]:
     """A call and its result."""
-    return asked(name, json.dumps(arguments), result, ref)
+    return raw_call_and_result(name, json.dumps(arguments), result, ref)
 
 
-def asked(name: str, arguments: str, result: str, ref: str = "c1") -> list[dict[str, Any]]:
+def raw_call_and_result(
+    name: str, arguments: str, result: str, ref: str = "c1"
+) -> list[dict[str, Any]]:
     """A call with arguments as they are written, and its result."""
     function = {"name": name, "arguments": arguments}
     call = {"id": ref, "type": "function", "function": function}
@@ -46,7 +50,7 @@ def region(*said: Said, **fields: Any) -> Region:
     )
 
 
-def parted(*said: Said, **fields: Any) -> RegionContents:
+def read_contents(*said: Said, **fields: Any) -> RegionContents:
     return read_region(region(*said, **fields))
 
 

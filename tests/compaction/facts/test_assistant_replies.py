@@ -9,7 +9,7 @@ from compaction.facts.assistant_replies import (
     reference_strength,
 )
 from compaction.facts.values import KeptWords
-from tests.compaction.facts.regions import assistant, called, parted, texts, user
+from tests.compaction.facts.regions import assistant, call_and_result, read_contents, texts, user
 
 
 @pytest.mark.parametrize(
@@ -48,35 +48,39 @@ HELD = "Flight KLT417 121"
 
 
 def test_the_question_of_a_bare_answer_stays():
-    assert texts(assistant_reply_facts(parted(OFFER, user("Yes")), kept_words=KeptWords(HELD))) == [
-        "Shall I book it?"
-    ]
+    assert texts(
+        assistant_reply_facts(read_contents(OFFER, user("Yes")), kept_words=KeptWords(HELD))
+    ) == ["Shall I book it?"]
     assert (
         texts(
             assistant_reply_facts(
-                parted(OFFER, user("Yes, with card 7447")), kept_words=KeptWords(HELD)
+                read_contents(OFFER, user("Yes, with card 7447")), kept_words=KeptWords(HELD)
             )
         )
         == []
     )
-    assert texts(assistant_reply_facts(parted(assistant("Hello."), user("Thanks")))) == []
+    assert texts(assistant_reply_facts(read_contents(assistant("Hello."), user("Thanks")))) == []
 
 
 def test_a_choice_stays_with_what_there_was_to_choose_from():
     assert texts(
         assistant_reply_facts(
-            parted(assistant(CHOICE), user("The second one.")), kept_words=KeptWords(CHOICE)
+            read_contents(assistant(CHOICE), user("The second one.")), kept_words=KeptWords(CHOICE)
         )
     ) == [CHOICE]
-    listed = parted(assistant("Which one?\n\n1. Rome\n2. Oslo"), user("the first"))
+    listed = read_contents(assistant("Which one?\n\n1. Rome\n2. Oslo"), user("the first"))
     assert texts(assistant_reply_facts(listed)) == ["Which one? 1) Rome 2) Oslo"]
 
 
 def test_the_last_level_keeps_only_questions_and_options_of_replies():
-    part = parted(assistant("I will ask HB-1. Shall I?"), user("Yes"), assistant("I noted it."))
+    part = read_contents(
+        assistant("I will ask HB-1. Shall I?"), user("Yes"), assistant("I noted it.")
+    )
 
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I?"]
-    assert "LH1166" in texts(assistant_reply_facts(parted(assistant(CHOICE), user("B")), 0))[0]
+    assert (
+        "LH1166" in texts(assistant_reply_facts(read_contents(assistant(CHOICE), user("B")), 0))[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +96,9 @@ def test_the_last_level_keeps_only_questions_and_options_of_replies():
     ],
 )
 def test_promises_and_outcomes_stay(said):
-    told = parted(user("go"), assistant(f"Well then. {said} Fine."), user("And what of the rest?"))
+    told = read_contents(
+        user("go"), assistant(f"Well then. {said} Fine."), user("And what of the rest?")
+    )
 
     assert texts(assistant_reply_facts(told)) == [said]
 
@@ -104,35 +110,39 @@ def test_promises_and_outcomes_stay(said):
 def test_replies_without_a_promise_are_left_out(said):
     assert (
         texts(
-            assistant_reply_facts(parted(assistant(said), user("And what of the rest of the day?")))
+            assistant_reply_facts(
+                read_contents(assistant(said), user("And what of the rest of the day?"))
+            )
         )
         == []
     )
 
 
 def test_an_outcome_is_not_said_beside_the_call_that_it_is_of():
-    part = parted(user("go"), called("book", "ok"), assistant("Booked it. I'll ask finance."))
+    part = read_contents(
+        user("go"), call_and_result("book", "ok"), assistant("Booked it. I'll ask finance.")
+    )
 
     assert texts(assistant_reply_facts(part)) == ["I'll ask finance."]
 
 
 def test_a_value_that_stands_nowhere_else_stays_in_its_sentence():
-    part = parted(assistant("Nice. The ref is HB-99812. It was 12 EUR."))
+    part = read_contents(assistant("Nice. The ref is HB-99812. It was 12 EUR."))
 
     assert texts(assistant_reply_facts(part, kept_words=KeptWords("12 EUR"))) == [
         "The ref is HB-99812."
     ]
-    assert texts(assistant_reply_facts(parted(*[assistant("The ref is HB-99812.")] * 2))) == [
-        "The ref is HB-99812."
-    ]
+    assert texts(
+        assistant_reply_facts(read_contents(*[assistant("The ref is HB-99812.")] * 2))
+    ) == ["The ref is HB-99812."]
 
 
 def test_replies_do_not_repeat_plan_lines():
-    assert texts(assistant_reply_facts(parted(assistant("I decided to skip HB-1.")))) == []
+    assert texts(assistant_reply_facts(read_contents(assistant("I decided to skip HB-1.")))) == []
 
 
 def test_facts_of_the_last_message_stay_without_its_layout():
-    part = parted(user("Book"), OFFER, user("Yes"), end=2)
+    part = read_contents(user("Book"), OFFER, user("Yes"), end=2)
 
     assert texts(assistant_reply_facts(part)) == ["Details: Flight KLT417 $121 Shall I book it?"]
     assert texts(assistant_reply_facts(part, 0)) == ["Shall I book it?"]
@@ -140,30 +150,30 @@ def test_facts_of_the_last_message_stay_without_its_layout():
 
 def test_a_reply_is_bounded_and_its_question_goes_last():
     told = assistant("It costs $121, then. " * 900 + "Shall I?")
-    last = texts(assistant_reply_facts(parted(told, user("Yes, with card 7447"), end=1)))[0]
+    last = texts(assistant_reply_facts(read_contents(told, user("Yes, with card 7447"), end=1)))[0]
 
     assert len(last) < MAX_REPLY_CHARS + 40
     assert last.endswith("Shall I?")
-    older = parted(*[assistant(f"The ref is HB-{at}{'1 x' * 90}.") for at in range(9)])
+    older = read_contents(*[assistant(f"The ref is HB-{at}{'1 x' * 90}.") for at in range(9)])
     assert len(texts(assistant_reply_facts(older))[0]) < 170
 
 
 def test_questions_that_the_next_message_does_not_answer_are_left_out():
-    assert texts(assistant_reply_facts(parted(OFFER), kept_words=KeptWords(HELD))) == []
+    assert texts(assistant_reply_facts(read_contents(OFFER), kept_words=KeptWords(HELD))) == []
     assert (
         texts(
             assistant_reply_facts(
-                parted(OFFER, assistant("And?"), end=1), kept_words=KeptWords(HELD)
+                read_contents(OFFER, assistant("And?"), end=1), kept_words=KeptWords(HELD)
             )
         )
         == []
     )
-    assert texts(assistant_reply_facts(parted(assistant("Fine."), user("Yes"), end=1))) == []
+    assert texts(assistant_reply_facts(read_contents(assistant("Fine."), user("Yes"), end=1))) == []
 
 
 @pytest.mark.parametrize("piece", ["I ", "I will ", "has been ", "1. ", "A) ", "a? ", "- ", " \n"])
 def test_no_text_takes_long(piece):
-    part = parted(assistant(piece * 20_000), user("B"))
+    part = read_contents(assistant(piece * 20_000), user("B"))
 
     before = time.process_time()
     texts(assistant_reply_facts(part))

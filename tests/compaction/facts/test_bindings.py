@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from compaction.facts.detail_levels import segment_at, segment_within
 from compaction.facts.fact import DetailLevel
 from compaction.reading.token_estimate import estimate_tokens
-from tests.compaction.facts.regions import Said, assistant, called, region, user
+from tests.compaction.facts.regions import Said, assistant, call_and_result, region, user
 from tests.examples import examples
 
 #: A record's key, a field, and what stands in it.
@@ -71,13 +71,13 @@ def said(at: int, kind: str, held: Any) -> Iterator[Said]:
     """A turn of a conversation."""
     ref = f"c{at}"
     if kind == "transfer":
-        yield called(kind, held, ref, amount=500, to=f"DE{at:02}")
+        yield call_and_result(kind, held, ref, amount=500, to=f"DE{at:02}")
     elif kind == "tells":
         yield assistant(f"Order {held['id']} has the fee {held.get('fee', 'none')}. Is that all?")
     elif kind == "list_orders":
-        yield called(kind, json.dumps(held), ref, page=at)
+        yield call_and_result(kind, json.dumps(held), ref, page=at)
     else:
-        yield called(kind, json.dumps(held), ref, order=held["id"])
+        yield call_and_result(kind, json.dumps(held), ref, order=held["id"])
     yield user("Go on, please." if at % 2 else f"And what of R{at:03}?")
 
 
@@ -121,7 +121,7 @@ def read_back(line: str, letters: dict[str, list[str]]) -> tuple[list[Claim], st
     return found, CALL.sub("", rest)
 
 
-def checked(text: str, kinds: list[tuple[str, Any]]) -> None:
+def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
     """Fails where a line claims what nothing said, or holds values that it claims of nothing."""
     true = {
         each for kind, held in kinds if kind.endswith(("order", "orders")) for each in claims(held)
@@ -162,7 +162,7 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
 def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their_outcome(
     kinds, level
 ):
-    checked(segment_at(region_of(kinds), level, estimate_tokens).text, kinds)
+    check_claims(segment_at(region_of(kinds), level, estimate_tokens).text, kinds)
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their
 def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
     made = segment_within(region_of(kinds), most, estimate_tokens)
 
-    checked(made.text, kinds)
+    check_claims(made.text, kinds)
 
 
 def calls_in(text: str) -> int:

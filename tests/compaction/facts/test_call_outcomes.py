@@ -4,7 +4,14 @@ from compaction.facts.call_outcomes import CallOutcome, action_outcome, indicate
 from compaction.facts.detail_levels import segment_at, segment_within
 from compaction.facts.fact import DetailLevel
 from compaction.reading.token_estimate import estimate_tokens
-from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
+from tests.compaction.facts.regions import (
+    Said,
+    assistant,
+    call_and_result,
+    read_contents,
+    region,
+    user,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +50,8 @@ def test_other_results_are_none(result):
 WORDS = "so it goes\n" * 20
 
 
-def ended(result: str, **arguments: str) -> CallOutcome:
-    (each,) = parted(called("sh", result, **arguments)).exchanges
+def outcome_of(result: str, **arguments: str) -> CallOutcome:
+    (each,) = read_contents(call_and_result("sh", result, **arguments)).exchanges
     return CallOutcome(each)
 
 
@@ -65,32 +72,32 @@ def ended(result: str, **arguments: str) -> CallOutcome:
     ],
 )
 def test_its_exit_and_what_went_wrong_are_said(result, said):
-    assert ended(result, cmd="x").text() == said
+    assert outcome_of(result, cmd="x").text() == said
 
 
 def test_no_reason_is_said_where_no_line_is_asked_for():
-    assert ended(WORDS + "no luck; exit 2", cmd="x").text(0) == "exit 2"
+    assert outcome_of(WORDS + "no luck; exit 2", cmd="x").text(0) == "exit 2"
 
 
 def test_a_search_that_found_nothing_did_not_fail():
-    miss = ended(WORDS + "exit code 1", cmd="make; grep -r x .")
+    miss = outcome_of(WORDS + "exit code 1", cmd="make; grep -r x .")
 
     assert miss.text() == "exit 1"
     assert not miss.has_failed
-    assert ended("<returncode>1</returncode>", cmd="grep x").text() == "exit 1, nothing found"
+    assert outcome_of("<returncode>1</returncode>", cmd="grep x").text() == "exit 1, nothing found"
 
 
 def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
-    told = ended(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
+    told = outcome_of(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
 
     assert told.has_failed
     assert not told.is_wrong
-    assert not ended(WORDS, cmd="x").has_failed
-    assert ended("KeyError: x", cmd="x").has_failed
+    assert not outcome_of(WORDS, cmd="x").has_failed
+    assert outcome_of("KeyError: x", cmd="x").has_failed
 
 
 def outcome(result: str) -> str:
-    return action_outcome(parted(called("transfer_money", result)).exchanges[0])
+    return action_outcome(read_contents(call_and_result("transfer_money", result)).exchanges[0])
 
 
 @pytest.mark.parametrize(
@@ -173,11 +180,11 @@ def test_secrets_in_an_error_do_not_stay_and_long_errors_are_cut():
 
 PAYS: list[Said] = [
     user("Pay the three of them."),
-    called("transfer_money", "Error: insufficient funds", "a", amount=500, to="DE89"),
-    called("transfer_money", '{"transaction": "T-1"}', "b", amount=7, to="US133"),
-    called("transfer_money", "", "c", amount=9, to="GB29"),
+    call_and_result("transfer_money", "Error: insufficient funds", "a", amount=500, to="DE89"),
+    call_and_result("transfer_money", '{"transaction": "T-1"}', "b", amount=7, to="US133"),
+    call_and_result("transfer_money", "", "c", amount=9, to="GB29"),
     assistant("I have paid what I could. " * 40),
-    called("get_balance", "Error: account locked", "d", of="DE89"),
+    call_and_result("get_balance", "Error: account locked", "d", of="DE89"),
 ]
 
 

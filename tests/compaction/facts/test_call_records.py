@@ -13,39 +13,47 @@ from compaction.facts.call_records import (
 )
 from compaction.facts.detail_levels import segment_at
 from compaction.facts.fact import DetailLevel, FactKind
-from tests.compaction.facts.regions import asked, assistant, called, parted, region, texts, user
+from tests.compaction.facts.regions import (
+    assistant,
+    call_and_result,
+    raw_call_and_result,
+    read_contents,
+    region,
+    texts,
+    user,
+)
 
 
 def fact(*said, say=str):
-    return exchange_fact(parted(*said).exchanges[0], FactKind.RECORD, say, "key", 2)
+    return exchange_fact(read_contents(*said).exchanges[0], FactKind.RECORD, say, "key", 2)
 
 
 def test_a_call_and_its_result_are_one_line():
-    made = fact(called("get", "a\nb", x="Z1"))
+    made = fact(call_and_result("get", "a\nb", x="Z1"))
 
     assert made.text == "get(x=Z1) → a ¶ b"
     assert (made.turns, made.messages, made.key, made.replaces) == ((0,), (0, 1), "key", 2)
 
 
 def test_a_result_that_is_left_out_is_told_from_none():
-    assert fact(called("get", "a", x="Z1"), say=lambda _: "").text == "get(x=Z1) → …"
-    assert fact(called("get", "", x="Z1")).text == "get(x=Z1)"
+    assert fact(call_and_result("get", "a", x="Z1"), say=lambda _: "").text == "get(x=Z1) → …"
+    assert fact(call_and_result("get", "", x="Z1")).text == "get(x=Z1)"
 
 
 def test_a_result_of_an_unknown_call_stands_alone():
-    assert fact(asked("", "", "a")).text == "result → a"
+    assert fact(raw_call_and_result("", "", "a")).text == "result → a"
 
 
 def test_thoughts_are_cut_sooner():
-    assert len(fact(called("think", "", thought="so " * 200)).text) < 200
+    assert len(fact(call_and_result("think", "", thought="so " * 200)).text) < 200
 
 
 def test_secrets_in_arguments_are_taken_out():
-    assert "AKIA" not in fact(called("get", "a", key="AKIAIOSFODNN7EXAMPLE")).text
+    assert "AKIA" not in fact(call_and_result("get", "a", key="AKIAIOSFODNN7EXAMPLE")).text
 
 
 def exchange(name, result):
-    return parted(called(name, result)).exchanges[0]
+    return read_contents(call_and_result(name, result)).exchanges[0]
 
 
 @pytest.mark.parametrize(
@@ -68,10 +76,10 @@ def test_other_calls_do_not(result):
 
 def test_each_action_stands_for_itself_and_says_its_outcome_once():
     state = '{"order_id": "W1", "state": "open"}'
-    part = parted(
-        called("update", state, order_id="W1"),
-        called("update", state, order_id="W1"),
-        called("get", "{}"),
+    part = read_contents(
+        call_and_result("update", state, order_id="W1"),
+        call_and_result("update", state, order_id="W1"),
+        call_and_result("get", "{}"),
     )
 
     found = list(action_facts(part, str, current_results(part.exchanges)))
@@ -81,68 +89,96 @@ def test_each_action_stands_for_itself_and_says_its_outcome_once():
     assert found[1].text.endswith("state: open} → ok")
 
 
-def recorded(part):
+def records_of(part):
     return list(record_facts(part, str, current_results(part.exchanges)))
 
 
 def test_calls_that_only_look_are_kept_with_what_came_back():
-    part = parted(called("get", "1", x=1), called("get", "2", x=1), called("pay", "3"))
+    part = read_contents(
+        call_and_result("get", "1", x=1),
+        call_and_result("get", "2", x=1),
+        call_and_result("pay", "3"),
+    )
 
-    assert texts(recorded(part)) == ["get(x=1) → 2"]
+    assert texts(records_of(part)) == ["get(x=1) → 2"]
 
 
 def test_a_record_of_an_earlier_segment_is_said_to_be_replaced():
-    said = [called("get", "{}", x=1), called("get", '{"a": 1}', x=1)]
+    said = [call_and_result("get", "{}", x=1), call_and_result("get", '{"a": 1}', x=1)]
     first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
     facts = tuple([msgspec.structs.replace(fact, turns=(3,)) for fact in first.facts])
     first = msgspec.structs.replace(first, facts=facts)
 
-    (again,) = recorded(parted(*said, start=2, earlier=(first,)))
+    (again,) = records_of(read_contents(*said, start=2, earlier=(first,)))
 
     assert again.replaces == 3
 
 
 def test_a_thought_is_left_out_unless_something_came_back_of_it():
-    part = parted(called("think", "", thought="hm"), called("think", "2", "b", thought="1 + 1"))
+    part = read_contents(
+        call_and_result("think", "", thought="hm"),
+        call_and_result("think", "2", "b", thought="1 + 1"),
+    )
 
-    assert texts(recorded(part)) == ["think(thought=1 + 1) → 2"]
+    assert texts(records_of(part)) == ["think(thought=1 + 1) → 2"]
 
 
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n"
 
 
 def test_an_error_of_a_repeated_call_stays_with_its_fix():
-    part = parted(called("bash", TRACE, "a", command="x"), called("bash", "ok", "b", command="x"))
+    part = read_contents(
+        call_and_result("bash", TRACE, "a", command="x"),
+        call_and_result("bash", "ok", "b", command="x"),
+    )
 
     assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x' (went well later)"]
 
 
 def test_an_error_that_stays_is_not_said_to_be_mended_and_stands_once():
-    part = parted(
-        called("bash", "ok", "a", command="x"),
-        called("bash", TRACE, "b", command="x"),
-        called("bash", "so\n" * 60 + TRACE, "c", command="x"),
-        called("bash", "so\n" * 60 + TRACE, "d", command="x"),
-        called("bash", "so\n" * 60 + "OSError: y", "e", command="x"),
+    part = read_contents(
+        call_and_result("bash", "ok", "a", command="x"),
+        call_and_result("bash", TRACE, "b", command="x"),
+        call_and_result("bash", "so\n" * 60 + TRACE, "c", command="x"),
+        call_and_result("bash", "so\n" * 60 + TRACE, "d", command="x"),
+        call_and_result("bash", "so\n" * 60 + "OSError: y", "e", command="x"),
     )
 
     assert texts(error_facts(part)) == ["bash(command=x): KeyError: 'x'"]
 
 
 def test_an_error_does_not_repeat_the_line_of_its_command():
-    assert texts(error_facts(parted(called("bash", "Error: no", command="x")))) == []
-    assert texts(error_facts(parted(asked("", "", "Error: no"), asked("", "", "Error: no")))) == []
+    assert (
+        texts(error_facts(read_contents(call_and_result("bash", "Error: no", command="x")))) == []
+    )
+    assert (
+        texts(
+            error_facts(
+                read_contents(
+                    raw_call_and_result("", "", "Error: no"),
+                    raw_call_and_result("", "", "Error: no"),
+                )
+            )
+        )
+        == []
+    )
 
 
 def test_equal_calls_do_not_share_the_result_of_the_latest():
-    part = parted(called("bash", TRACE, "a", command="x"), called("bash", TRACE, "b", command="x"))
+    part = read_contents(
+        call_and_result("bash", TRACE, "a", command="x"),
+        call_and_result("bash", TRACE, "b", command="x"),
+    )
 
     assert texts(error_facts(part)) == []
 
 
 def test_a_search_that_found_nothing_is_no_error():
     none = "<returncode>1</returncode>\n<output>\n</output>"
-    part = parted(called("bash", none, "a", command="x"), called("bash", none, "b", command="x"))
+    part = read_contents(
+        call_and_result("bash", none, "a", command="x"),
+        call_and_result("bash", none, "b", command="x"),
+    )
 
     assert texts(error_facts(part)) == []
 
@@ -152,24 +188,42 @@ NEW = json.dumps({"reservation_id": "Z1", "cabin": "business"})
 
 
 def stands(*said):
-    return current_results(parted(*said).exchanges)
+    return current_results(read_contents(*said).exchanges)
 
 
 def test_of_equal_calls_the_latest_result_is_current():
-    assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z1")) == (False, True)
-    assert stands(called("get", "1", id="Z1"), called("get", "2", id="Z2")) == (True, True)
+    assert stands(call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z1")) == (
+        False,
+        True,
+    )
+    assert stands(call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z2")) == (
+        True,
+        True,
+    )
 
 
 def test_a_failure_stands_and_replaces_nothing():
-    assert stands(called("get", "1"), called("get", "Error: no"), called("get", "")) == (True,) * 3
+    assert (
+        stands(
+            call_and_result("get", "1"),
+            call_and_result("get", "Error: no"),
+            call_and_result("get", ""),
+        )
+        == (True,) * 3
+    )
 
 
 def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
-    get = called("get", OLD, reservation_id="Z1")
+    get = call_and_result("get", OLD, reservation_id="Z1")
 
-    assert stands(get, called("update", NEW, reservation_id="Z1", cabin="b")) == (False, True)
-    assert stands(get, called("update", NEW, cabin="b")) == (True, True)
-    assert stands(get, called("update", '{"reservation_id": "Z1"}', reservation_id="Z1")) == (
+    assert stands(get, call_and_result("update", NEW, reservation_id="Z1", cabin="b")) == (
+        False,
+        True,
+    )
+    assert stands(get, call_and_result("update", NEW, cabin="b")) == (True, True)
+    assert stands(
+        get, call_and_result("update", '{"reservation_id": "Z1"}', reservation_id="Z1")
+    ) == (
         True,
         True,
     )
@@ -177,18 +231,25 @@ def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
 
 def test_a_result_without_ids_stays_current():
     for result in ('{"a": 1}', "{", "[]", "text"):
-        assert stands(called("get", result, a=1), called("put", result, a=1, b=2)) == (True, True)
-    assert stands(asked("get", "x", OLD), asked("put", "y", OLD)) == (True, True)
+        assert stands(
+            call_and_result("get", result, a=1), call_and_result("put", result, a=1, b=2)
+        ) == (True, True)
+    assert stands(raw_call_and_result("get", "x", OLD), raw_call_and_result("put", "y", OLD)) == (
+        True,
+        True,
+    )
 
 
 def test_a_result_is_compared_with_few_later_ones():
-    many = [called("get", OLD, a=at) for at in range(12)]
+    many = [call_and_result("get", OLD, a=at) for at in range(12)]
 
     assert all(stands(*many))
 
 
 def test_mentioned_words_are_of_users_the_assistant_and_calls_not_of_results():
-    part = parted(user("Find Mei."), assistant("Sure!"), called("find", "found", who="Brown"))
+    part = read_contents(
+        user("Find Mei."), assistant("Sure!"), call_and_result("find", "found", who="Brown")
+    )
 
     assert {"Mei", "Sure", "Brown"} <= mentioned_words(part)
     assert "found" not in mentioned_words(part)

@@ -11,10 +11,10 @@ from compaction.reading.harness_results import assign_voices
 from compaction.reading.turns import split_units
 from tests.compaction.facts.regions import (
     Said,
-    asked,
     assistant,
-    called,
-    parted,
+    call_and_result,
+    raw_call_and_result,
+    read_contents,
     region,
     user,
 )
@@ -24,24 +24,24 @@ WEIGHT = 3_000
 
 def step(words: str, ref: str = "c1", command: str = "x") -> list[dict[str, object]]:
     """The assistant's text, the call that it makes with it, and the result."""
-    call, result = called("bash", "so it is", ref, command=command)
+    call, result = call_and_result("bash", "so it is", ref, command=command)
     return [call | {"content": words}, result]
 
 
-def meant(*said: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
-    read = parted(*said, start=start)
+def purposes(*said: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
+    read = read_contents(*said, start=start)
     return dict(call_purposes(read, range(len(read.exchanges)), weight))
 
 
 def test_a_calls_purpose_is_the_last_sentence_before_it():
     words = "The lock is never given back.\n\nI read the file to see who takes it."
 
-    assert meant(step(words)) == {0: "I read the file to see who takes it"}
+    assert purposes(step(words)) == {0: "I read the file to see who takes it"}
 
 
 def test_statements_that_something_is_being_done_are_left_out():
-    assert meant(step("Good. Now let me also see why it waits:")) == {0: "see why it waits"}
-    assert meant(step("It waits for the lock. Let me look:")) == {0: "It waits for the lock"}
+    assert purposes(step("Good. Now let me also see why it waits:")) == {0: "see why it waits"}
+    assert purposes(step("It waits for the lock. Let me look:")) == {0: "It waits for the lock"}
 
 
 def test_lines_that_frame_a_call_are_no_purpose():
@@ -63,44 +63,47 @@ def test_lines_that_frame_a_call_are_no_purpose():
 
 
 def test_of_calls_made_at_once_the_first_has_the_purpose():
-    (one, back), (other, more) = called("bash", "1", "a"), called("bash", "2", "b")
+    (one, back), (other, more) = (
+        call_and_result("bash", "1", "a"),
+        call_and_result("bash", "2", "b"),
+    )
     both = {**one, "tool_calls": [*one["tool_calls"], *other["tool_calls"]]}
 
-    assert meant([both | {"content": "Both are looked at again."}, back, more]) == {
+    assert purposes([both | {"content": "Both are looked at again."}, back, more]) == {
         0: "Both are looked at again"
     }
 
 
 def test_commands_that_say_nothing_are_left_out():
-    assert meant(step("Okay.", "a"), step("", "b")) == {}
+    assert purposes(step("Okay.", "a"), step("", "b")) == {}
 
 
 def test_a_decision_has_a_line_of_its_own():
-    assert meant(step("Let me see. The root cause is the cache, so I read it.")) == {}
+    assert purposes(step("Let me see. The root cause is the cache, so I read it.")) == {}
 
 
 def test_a_sentence_before_the_region_is_no_purpose():
-    assert meant(step("I read the file again."), start=1) == {}
+    assert purposes(step("I read the file again."), start=1) == {}
 
 
 def test_a_long_one_keeps_its_beginning_and_one_without_end_is_none():
-    told = meant(step("I try it with " + "another of the many flags " * 20))[0]
+    told = purposes(step("I try it with " + "another of the many flags " * 20))[0]
 
     assert told.startswith("I try it with another")
     assert told.endswith(" …")
     assert len(told) < 120
-    assert meant(step("I try it with " + "another of the many flags " * 80)) == {}
+    assert purposes(step("I try it with " + "another of the many flags " * 80)) == {}
 
 
 def test_where_room_is_short_the_latest_stay():
     many = [step(f"Now the case number {at} is tried.", f"c{at}") for at in range(60)]
 
-    found = meant(*many)
+    found = purposes(*many)
 
     assert 8 < len(found) < 30
     assert list(found) == list(range(59, 59 - len(found), -1))
-    assert len(meant(*many, weight=30_000)) > 2 * len(found)
-    assert len(meant(*many, weight=200)) == 1
+    assert len(purposes(*many, weight=30_000)) > 2 * len(found)
+    assert len(purposes(*many, weight=200)) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,12 +118,12 @@ def test_where_room_is_short_the_latest_stay():
     ],
 )
 def test_a_sentence_with_a_secret_is_none(secret):
-    assert meant(step(f"I sign in with {secret} to see the orders.")) == {}
+    assert purposes(step(f"I sign in with {secret} to see the orders.")) == {}
 
 
 def test_long_words_take_no_time():
     many = [step("word. " * 40_000 + "x" * 40_000, f"c{at}") for at in range(20)]
-    read = parted(*many)
+    read = read_contents(*many)
 
     before = time.process_time()
     call_purposes(read, range(20), WEIGHT)
@@ -131,59 +134,63 @@ def test_long_words_take_no_time():
 LISTING = "\n".join(f"src/package/module_{at}.py" for at in range(400))
 
 
-def told(part, share=1.0, said=None):
+def names_kept(part, share=1.0, said=None):
     every = range(len(part.exchanges))
     said = dict.fromkeys(every, "") if said is None else said
     return names_to_keep(part, said, list(every), share)[0]
 
 
 def test_a_name_stays_with_the_exchange_that_showed_it_last():
-    part = parted(
-        called("bash", "def first_one(): other_one", "a", command="cat x"),
-        called("bash", "first_one again", "b", command="cat y"),
+    part = read_contents(
+        call_and_result("bash", "def first_one(): other_one", "a", command="cat x"),
+        call_and_result("bash", "first_one again", "b", command="cat y"),
     )
 
-    assert told(part) == {0: ["other_one"], 1: ["first_one"]}
+    assert names_kept(part) == {0: ["other_one"], 1: ["first_one"]}
 
 
 def test_a_command_does_not_repeat_its_line():
-    part = parted(called("bash", "a/b/c.py b/c.py some_name other_name", command="x"))
+    part = read_contents(
+        call_and_result("bash", "a/b/c.py b/c.py some_name other_name", command="x")
+    )
 
-    assert told(part, said={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
+    assert names_kept(part, said={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
 
 
 def test_names_of_a_call_that_was_made_again_stand_with_the_last_like_it():
-    part = parted(
-        called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="x")
+    part = read_contents(
+        call_and_result("bash", "old_name", "a", command="x"),
+        call_and_result("bash", "new_name", "b", command="x"),
     )
 
     assert names_to_keep(part, {1: ""}, [1, 1], 1.0)[0] == {1: ["old_name", "new_name"]}
 
 
 def test_exchanges_that_do_not_stay_tell_nothing():
-    part = parted(
-        called("bash", "old_name", "a", command="x"), called("bash", "new_name", "b", command="y")
+    part = read_contents(
+        call_and_result("bash", "old_name", "a", command="x"),
+        call_and_result("bash", "new_name", "b", command="y"),
     )
 
     assert names_to_keep(part, {1: ""}, [0, 1], 1.0)[0] == {1: ["new_name"]}
 
 
 def test_where_room_is_short_later_and_repeated_names_stay():
-    part = parted(
-        called("bash", " ".join(f"early_{at}" for at in range(200)), "a", command="x"),
-        called("bash", "both_times early_7", "b", command="y"),
-        called("bash", "both_times late_one", "c", command="z"),
+    part = read_contents(
+        call_and_result("bash", " ".join(f"early_{at}" for at in range(200)), "a", command="x"),
+        call_and_result("bash", "both_times early_7", "b", command="y"),
+        call_and_result("bash", "both_times late_one", "c", command="z"),
     )
 
-    assert told(part, 0.0) == {}
-    found = [name for each in told(part, 0.3).values() for name in each]
+    assert names_kept(part, 0.0) == {}
+    found = [name for each in names_kept(part, 0.3).values() for name in each]
     assert {"both_times", "early_7", "late_one"} <= set(found)
     assert len(found) < 50
 
 
 def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
-    part = parted(called("bash", LISTING, command="find"))
-    found = told(part)[0]
+    part = read_contents(call_and_result("bash", LISTING, command="find"))
+    found = names_kept(part)[0]
 
     assert found[0] == "src/package/module_0.py"
     assert 60 < len(found) < 200
@@ -191,14 +198,14 @@ def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
 
 def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
     said = [
-        called("bash", LISTING, "a", command="find src"),
-        called("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
+        call_and_result("bash", LISTING, "a", command="find src"),
+        call_and_result("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
     ]
     first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
     paths = set(first.text.split()) & set(LISTING.split())
 
-    again = told(parted(*said, start=2, part=2, earlier=(first,)))[0]
-    alone = told(parted(*said, start=2))[0]
+    again = names_kept(read_contents(*said, start=2, part=2, earlier=(first,)))[0]
+    alone = names_kept(read_contents(*said, start=2))[0]
 
     assert paths
     assert paths.isdisjoint(again)
@@ -209,28 +216,29 @@ def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
 
 def test_texts_of_the_assistant_count_too_and_keys_do_not():
     words = assistant("I call set_up(x) with password: hunter_two_x") | {
-        "tool_calls": called("bash", "", command="run my_script.py")[0]["tool_calls"]
+        "tool_calls": call_and_result("bash", "", command="run my_script.py")[0]["tool_calls"]
     }
-    part = parted(
-        [words, called("bash", "done", command="")[1]], asked("", "not {json", "its_name")
+    part = read_contents(
+        [words, call_and_result("bash", "done", command="")[1]],
+        raw_call_and_result("", "not {json", "its_name"),
     )
 
-    found = told(part)
+    found = names_kept(part)
 
     assert found == {0: ["set_up", "my_script.py"], 1: ["its_name"]}
 
 
 def test_arguments_that_are_nested_too_deep_are_read_as_text():
-    part = parted(asked("put", "[" * 200 + '"deep_name"' + "]" * 200, ""))
+    part = read_contents(raw_call_and_result("put", "[" * 200 + '"deep_name"' + "]" * 200, ""))
 
-    assert told(part) == {0: ["deep_name"]}
+    assert names_kept(part) == {0: ["deep_name"]}
 
 
 def test_exchanges_that_showed_more_names_than_they_say_are_known():
-    part = parted(
-        called("bash", "def first_one(): other_one", "a", command="cat x"),
-        called("bash", "first_one again", "b", command="cat y"),
-        called("bash", "plain words", "c", command="cat z"),
+    part = read_contents(
+        call_and_result("bash", "def first_one(): other_one", "a", command="cat x"),
+        call_and_result("bash", "first_one again", "b", command="cat y"),
+        call_and_result("bash", "plain words", "c", command="cat z"),
     )
 
     assert names_to_keep(part, dict.fromkeys(range(3), ""), [0, 1, 2], 1.0)[1] == {0}
@@ -239,11 +247,14 @@ def test_exchanges_that_showed_more_names_than_they_say_are_known():
 
 
 def test_many_names_take_no_time():
-    part = parted(
-        *(called("bash", f"a{at}_b/" * 2_000, f"c{at}", command=f"{at}") for at in range(20))
+    part = read_contents(
+        *(
+            call_and_result("bash", f"a{at}_b/" * 2_000, f"c{at}", command=f"{at}")
+            for at in range(20)
+        )
     )
 
     before = time.process_time()
-    told(part)
+    names_kept(part)
 
     assert time.process_time() - before < 1

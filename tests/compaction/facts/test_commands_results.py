@@ -2,9 +2,9 @@
 
 from compaction.facts.commands import command_facts
 from tests.compaction.facts.regions import (
-    asked,
-    called,
-    parted,
+    call_and_result,
+    raw_call_and_result,
+    read_contents,
     texts,
     user,
 )
@@ -23,13 +23,13 @@ LOG = "job done\n" * 20 + "ERROR job 5 failed: DiskFull on vol-7\n" + "so it goe
 
 
 def test_a_short_answer_stays_as_it_is():
-    assert texts(command_facts(parted(called("bash", "344\n", command="run x")))) == [
-        "bash(command=run x) → 344"
-    ]
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", "344\n", command="run x")))
+    ) == ["bash(command=run x) → 344"]
 
 
 def test_of_a_long_one_its_exit_and_its_names_stay():
-    part = parted(called("bash", LONG + "no luck\n", command="cat"))
+    part = read_contents(call_and_result("bash", LONG + "no luck\n", command="cat"))
 
     assert texts(command_facts(part)) == [
         "bash(command=cat) → exit 1: no luck → src/app.py main_loop"
@@ -40,22 +40,23 @@ def test_of_a_long_one_its_exit_and_its_names_stay():
 def test_a_failure_stands_on_the_line_of_its_command():
     wrong = LONG + "ValueError: no\n"
 
-    assert texts(command_facts(parted(called("bash", wrong, command="x")), names=0)) == [
-        "bash(command=x) → exit 1: ValueError: no → …"
-    ]
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", wrong, command="x")), names=0)
+    ) == ["bash(command=x) → exit 1: ValueError: no → …"]
 
 
 def test_a_file_that_only_tells_of_errors_went_well():
     told = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
 
-    assert texts(command_facts(parted(called("bash", told, command="x")), names=0)) == [
-        "bash(command=x) → …"
-    ]
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", told, command="x")), names=0)
+    ) == ["bash(command=x) → …"]
 
 
 def test_failures_of_a_test_run_and_of_a_log_stay():
-    part = parted(
-        called("sh", PYTEST, "a", cmd="pytest -q"), called("sh", LOG, "b", cmd="cat log0")
+    part = read_contents(
+        call_and_result("sh", PYTEST, "a", cmd="pytest -q"),
+        call_and_result("sh", LOG, "b", cmd="cat log0"),
     )
 
     assert texts(command_facts(part, names=0)) == [
@@ -68,7 +69,9 @@ def test_failures_of_a_test_run_and_of_a_log_stay():
 
 
 def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
-    part = parted(*(called("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20)))
+    part = read_contents(
+        *(call_and_result("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20))
+    )
     first, *_, last = texts(command_facts(part, names=0))
 
     assert first.endswith("exit 1: E TimeoutError: upstream took 31.2s (limit 30.0s) → …")
@@ -77,11 +80,11 @@ def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
 
 def test_a_list_that_is_not_whole_ends_with_a_sign():
     hits = "".join(f"src/mod_{at}.py:1: handler_{at}\n" for at in range(9))
-    part = parted(
-        called("sh", hits, "a", cmd="grep -rn handler src"),
-        called("sh", "handler_3 " * 20, "b", cmd="cat x"),
-        called("sh", "plain words of some length " * 9, "c", cmd="cat y"),
-        called("sh", "plain words", "d", cmd="cat z"),
+    part = read_contents(
+        call_and_result("sh", hits, "a", cmd="grep -rn handler src"),
+        call_and_result("sh", "handler_3 " * 20, "b", cmd="cat x"),
+        call_and_result("sh", "plain words of some length " * 9, "c", cmd="cat y"),
+        call_and_result("sh", "plain words", "d", cmd="cat z"),
     )
     first, *others = texts(command_facts(part))
 
@@ -98,26 +101,30 @@ def test_a_list_that_is_not_whole_ends_with_a_sign():
 def test_a_search_without_hits_found_nothing():
     none = "<returncode>1</returncode>\n<output>\n</output>"
 
-    assert texts(command_facts(parted(called("bash", none, command="grep -r x .")))) == [
-        "bash(command=grep -r x .) → exit 1, nothing found"
-    ]
-    assert texts(command_facts(parted(called("bash", none, command="false")))) == [
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", none, command="grep -r x .")))
+    ) == ["bash(command=grep -r x .) → exit 1, nothing found"]
+    assert texts(command_facts(read_contents(call_and_result("bash", none, command="false")))) == [
         "bash(command=false) → exit 1"
     ]
 
 
 def test_an_exit_that_is_told_already_is_not_told_twice():
-    assert texts(command_facts(parted(called("bash", "no: exit code 3", command="x")))) == [
-        "bash(command=x) → exit 3: no: exit code 3"
-    ]
-    assert texts(command_facts(parted(called("bash", "no: exit 3", command="x")))) == [
-        "bash(command=x) → no: exit 3"
-    ]
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", "no: exit code 3", command="x")))
+    ) == ["bash(command=x) → exit 3: no: exit code 3"]
+    assert texts(
+        command_facts(read_contents(call_and_result("bash", "no: exit 3", command="x")))
+    ) == ["bash(command=x) → no: exit 3"]
 
 
 def test_the_purpose_of_a_call_follows_it_where_there_is_room():
-    call, result = called("bash", "<returncode>0</returncode>", command="python try.py --fast")
-    part = parted(user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result])
+    call, result = call_and_result(
+        "bash", "<returncode>0</returncode>", command="python try.py --fast"
+    )
+    part = read_contents(
+        user("Go on. " * 300), [call | {"content": "I see whether it is quick."}, result]
+    )
 
     assert texts(command_facts(part)) == [
         "bash(command=python try.py --fast) # I see whether it is quick → exit 0"
@@ -126,13 +133,16 @@ def test_the_purpose_of_a_call_follows_it_where_there_is_room():
 
 
 def test_of_equal_commands_the_latest_stays():
-    part = parted(called("bash", "1", "a", command="x"), called("bash", "2", "b", command="x"))
+    part = read_contents(
+        call_and_result("bash", "1", "a", command="x"),
+        call_and_result("bash", "2", "b", command="x"),
+    )
 
     assert texts(command_facts(part)) == ["bash(command=x) → 2"]
 
 
 def test_the_latest_part_of_them_stays_where_that_is_asked_for():
-    part = parted(*(called("bash", "", command=f"x{at}") for at in range(4)))
+    part = read_contents(*(call_and_result("bash", "", command=f"x{at}") for at in range(4)))
 
     assert texts(command_facts(part, share=0.5)) == [
         "bash(command=x2) → unknown",
@@ -142,10 +152,10 @@ def test_the_latest_part_of_them_stays_where_that_is_asked_for():
 
 def test_an_action_among_commands_says_how_it_ended():
     page = "\n".join(f"{at}: a line of a page" for at in range(40))
-    part = parted(
-        called("send_mail", page, "a", to="mei"),
-        called("send_mail", f"Error: mailbox full\n{page}", "b", to="li"),
-        called("bash", page, "c", command="cat src/a.py"),
+    part = read_contents(
+        call_and_result("send_mail", page, "a", to="mei"),
+        call_and_result("send_mail", f"Error: mailbox full\n{page}", "b", to="li"),
+        call_and_result("bash", page, "c", command="cat src/a.py"),
     )
 
     found = texts(command_facts(part))
@@ -156,9 +166,9 @@ def test_an_action_among_commands_says_how_it_ended():
 
 
 def test_results_of_unknown_calls_all_stay():
-    call, result = asked("", "", "one")
+    call, result = raw_call_and_result("", "", "one")
 
-    part = parted(user("go"), call, result, call, {**result, "content": "two"})
+    part = read_contents(user("go"), call, result, call, {**result, "content": "two"})
 
     assert texts(command_facts(part)) == ["one", "two"]
 
@@ -166,6 +176,6 @@ def test_results_of_unknown_calls_all_stay():
 def test_frames_of_a_harness_around_an_answer_are_left_out():
     framed = "<returncode>2</returncode>\n<output>\nno\n</output>"
 
-    assert texts(command_facts(parted(called("bash", framed, command="x")))) == [
+    assert texts(command_facts(read_contents(call_and_result("bash", framed, command="x")))) == [
         "bash(command=x) → exit 2: no"
     ]

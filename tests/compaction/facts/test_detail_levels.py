@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compaction.facts.detail_levels import DetailLadder, segment_at, segment_within
 from compaction.facts.fact import DetailLevel, FactKind
 from compaction.reading.token_estimate import estimate_tokens
-from tests.compaction.facts.regions import Said, assistant, called, region, user
+from tests.compaction.facts.regions import Said, assistant, call_and_result, region, user
 from tests.examples import examples
 
 #: How a line may begin: with its turns and what it is.
@@ -20,22 +20,22 @@ LINE = re.compile(
 FLIGHT = json.dumps({"flight_number": "KLT417", "price": 121, "seats": {"economy": 12}})
 SHELL: list[Said] = [
     user("Fix the bug in src/app.py. Never touch the tests."),
-    called("bash", "total 8\nsrc/app.py\nsrc/lib.py\n" * 9, "a", command="ls -R"),
-    called(
+    call_and_result("bash", "total 8\nsrc/app.py\nsrc/lib.py\n" * 9, "a", command="ls -R"),
+    call_and_result(
         "bash",
         'Traceback (most recent call last):\n  File "src/app.py"\nKeyError: x',
         "b",
         command="python src/app.py",
     ),
-    called("edit", "File updated.", "c", path="src/app.py", text="x = 1"),
-    called("bash", "ok", "d", command="python src/app.py"),
+    call_and_result("edit", "File updated.", "c", path="src/app.py", text="x = 1"),
+    call_and_result("bash", "ok", "d", command="python src/app.py"),
 ]
 TALK: list[Said] = [
     user("Book me a flight to Seattle.\nAlways ask before you pay."),
-    called("search_flight", FLIGHT, "a", origin="JFK", destination="SEA"),
+    call_and_result("search_flight", FLIGHT, "a", origin="JFK", destination="SEA"),
     assistant("KLT417 costs $121, $127 with tax. Shall I book it?"),
     user("Yes"),
-    called("book_flight", json.dumps({"reservation_id": "QXM04B"}), "b", flight="KLT417"),
+    call_and_result("book_flight", json.dumps({"reservation_id": "QXM04B"}), "b", flight="KLT417"),
     assistant("Booked."),
 ]
 hostile = st.text(st.sampled_from("abu3 :\n\r\u2028\x85\x0b¶[]{}\"',")) | st.sampled_from(
@@ -124,7 +124,7 @@ def test_plans_and_decisions_have_lines_of_their_own():
 
 def test_records_are_pruned_where_that_is_enough():
     user_ = json.dumps({"user_id": "mei_1", "address": {"zip": "80212"}, "about": "words " * 300})
-    said = [*TALK, called("get_user_details", user_, "z", user="Mei")]
+    said = [*TALK, call_and_result("get_user_details", user_, "z", user="Mei")]
     whole = segment_at(region(*said), DetailLevel.FACTS, estimate_tokens)
 
     made = segment_within(region(*said), whole.tokens - 1, estimate_tokens)
@@ -151,7 +151,11 @@ def test_kept_messages_and_those_of_an_authority_are_left_out():
 
 
 def test_a_record_says_which_earlier_one_it_takes_the_place_of():
-    said = [*TALK, user("Again?"), called("search_flight", "{}", origin="JFK", destination="SEA")]
+    said = [
+        *TALK,
+        user("Again?"),
+        call_and_result("search_flight", "{}", origin="JFK", destination="SEA"),
+    ]
     first = segment_at(region(*said, end=8), DetailLevel.FACTS, len)
 
     second = segment_at(region(*said, start=8, part=2, earlier=(first,)), DetailLevel.FACTS, len)
@@ -172,8 +176,8 @@ def test_no_text_begins_a_line_of_its_own_and_no_tool_speaks_for_the_user(
 ):
     read = region(
         user(words),
-        called("fetch", result, "a", **{"url": answer, words: result}),
-        called("bash", result, "b", command=answer),
+        call_and_result("fetch", result, "a", **{"url": answer, words: result}),
+        call_and_result("bash", result, "b", command=answer),
         assistant(answer),
         user("go on"),
         notes=(answer,),
@@ -204,7 +208,7 @@ def test_instructions_within_a_result_never_become_a_rule():
         "</NOTE>"
     )
     made = segment_at(
-        region(user("Read the file"), called("get_bill", attack)), DetailLevel.FACTS, len
+        region(user("Read the file"), call_and_result("get_bill", attack)), DetailLevel.FACTS, len
     )
 
     assert not [fact for fact in made.facts if fact.kind is FactKind.RULE]

@@ -1,16 +1,22 @@
 import time
 
 from compaction.facts.files import file_facts
-from tests.compaction.facts.regions import asked, called, parted, texts, user
+from tests.compaction.facts.regions import (
+    call_and_result,
+    raw_call_and_result,
+    read_contents,
+    texts,
+    user,
+)
 
 
 def test_each_path_is_one_line_with_what_was_done_to_it():
-    part = parted(
+    part = read_contents(
         user("go"),
-        called("open", "", "a", path="src/app.py"),
-        called("edit", "Done.", "b", path="src/app.py", text="from x import y.z"),
+        call_and_result("open", "", "a", path="src/app.py"),
+        call_and_result("edit", "Done.", "b", path="src/app.py", text="from x import y.z"),
         user("on"),
-        called("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
+        call_and_result("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
     )
     found = list(file_facts(part))
 
@@ -19,30 +25,34 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
 
 
 def test_commands_in_plain_text_are_read_too():
-    assert texts(file_facts(parted(asked("shell", "cat a/b.c", "")))) == ["a/b.c read"]
+    assert texts(file_facts(read_contents(raw_call_and_result("shell", "cat a/b.c", "")))) == [
+        "a/b.c read"
+    ]
 
 
 def test_paths_of_one_call_are_bounded():
     many = " ".join(f"d/{at}.py" for at in range(40))
 
-    assert len(list(file_facts(parted(asked("shell", f"cat {many}", ""))))) == 12
-    assert texts(file_facts(parted(called("add", "", a=1, b=2)))) == []
+    assert (
+        len(list(file_facts(read_contents(raw_call_and_result("shell", f"cat {many}", ""))))) == 12
+    )
+    assert texts(file_facts(read_contents(call_and_result("add", "", a=1, b=2)))) == []
 
 
 def test_modules_globs_and_expressions_of_sed_are_no_paths():
     said = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
 
-    assert texts(file_facts(parted(called("bash", "", command=said)))) == [
+    assert texts(file_facts(read_contents(call_and_result("bash", "", command=said)))) == [
         "src/x.py edited (unknown)"
     ]
 
 
 def test_a_change_that_failed_does_not_read_as_one():
-    part = parted(
-        called("edit", "Error: no such line", "a", path="src/a.py"),
-        called("edit", "", "b", path="src/b.py"),
-        called("edit", "Done.", "c", path="src/c.py"),
-        called("open", "Error: no such file", "d", path="src/d.py"),
+    part = read_contents(
+        call_and_result("edit", "Error: no such line", "a", path="src/a.py"),
+        call_and_result("edit", "", "b", path="src/b.py"),
+        call_and_result("edit", "Done.", "c", path="src/c.py"),
+        call_and_result("open", "Error: no such file", "d", path="src/d.py"),
     )
 
     assert texts(file_facts(part)) == [
@@ -59,7 +69,9 @@ def test_an_instruction_to_sed_names_no_file_and_its_next_argument_does():
         """sed -n -e 's/a b/c d/p' -e "/old/s/x y/z/" 'docs/b.md'""",
         "sed -i '' 's/on/off/g' conf/site.toml | sed s/a/b/ > out/c.txt",
     ]
-    part = parted(*(called("bash", "", f"c{at}", cmd=each) for at, each in enumerate(told)))
+    part = read_contents(
+        *(call_and_result("bash", "", f"c{at}", cmd=each) for at, each in enumerate(told))
+    )
 
     assert [fact.key for fact in file_facts(part)] == [
         "lib/pump.py",
@@ -70,9 +82,9 @@ def test_an_instruction_to_sed_names_no_file_and_its_next_argument_does():
 
 
 def test_a_way_up_alone_is_no_path():
-    assert texts(file_facts(parted(asked("shell", "cd ../.. && ls ./ ../lib", "")))) == [
-        "../lib read"
-    ]
+    assert texts(
+        file_facts(read_contents(raw_call_and_result("shell", "cd ../.. && ls ./ ../lib", "")))
+    ) == ["../lib read"]
 
 
 def test_many_programs_of_sed_take_no_time():
@@ -85,13 +97,15 @@ def test_many_programs_of_sed_take_no_time():
     )
     before = time.process_time()
     for text in texts_of_it:
-        list(file_facts(parted(asked("shell", text, ""))))
+        list(file_facts(read_contents(raw_call_and_result("shell", text, ""))))
 
     assert time.process_time() - before < 1
 
 
 def test_text_of_many_dots_and_slashes_takes_no_time():
     before = time.process_time()
-    list(file_facts(parted(asked("shell", "a.b-" * 50_000 + "a/" * 50_000, ""))))
+    list(
+        file_facts(read_contents(raw_call_and_result("shell", "a.b-" * 50_000 + "a/" * 50_000, "")))
+    )
 
     assert time.process_time() - before < 1

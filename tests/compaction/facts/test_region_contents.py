@@ -3,7 +3,7 @@ import pytest
 
 from compaction.facts.region_contents import indicates_change, read_region
 from compaction.reading.message import Voice
-from tests.compaction.facts.regions import assistant, called, parted, region, user
+from tests.compaction.facts.regions import assistant, call_and_result, read_contents, region, user
 
 
 @pytest.mark.parametrize("result", ["Successfully paid", "It has been sent.", "They were removed"])
@@ -17,11 +17,11 @@ def test_other_results_do_not(result):
 
 
 def test_results_find_their_calls_and_messages_their_turns():
-    call, one = called("a", "1", "x")
-    other, two = called("b", "2", "y")
+    call, one = call_and_result("a", "1", "x")
+    other, two = call_and_result("b", "2", "y")
     both = {**call, "tool_calls": [*call["tool_calls"], *other["tool_calls"]]}
 
-    read = parted(user("go"), both, two, one, user("on"))
+    read = read_contents(user("go"), both, two, one, user("on"))
 
     assert [(each.called.name, each.result, each.messages) for each in read.exchanges] == [
         ("b", "2", (1, 2)),
@@ -32,7 +32,7 @@ def test_results_find_their_calls_and_messages_their_turns():
 
 
 def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
-    whole = region(user("go"), called("a", "1"), called("b", "2", "c2"))
+    whole = region(user("go"), call_and_result("a", "1"), call_and_result("b", "2", "c2"))
 
     read = read_region(msgspec.structs.replace(whole, start=2, end=4))
 
@@ -41,7 +41,9 @@ def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
 
 def test_kept_messages_are_not_read_and_only_users_words_keep_their_secrets():
     key = "AKIAIOSFODNN7EXAMPLE"
-    read = parted(user(key), assistant(key), assistant("x"), called("a", key), kept=frozenset([2]))
+    read = read_contents(
+        user(key), assistant(key), assistant("x"), call_and_result("a", key), kept=frozenset([2])
+    )
 
     assert [message.text for _, message in read.messages_of(Voice.USER)] == [key]
     assert [message.text for _, message in read.messages_of(Voice.ASSISTANT)] == ["[secret]", ""]

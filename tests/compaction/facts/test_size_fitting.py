@@ -8,14 +8,21 @@ from compaction.facts.detail_levels import segment_at, segment_within
 from compaction.facts.fact import DetailLevel, FactKind
 from compaction.facts.size_fitting import MESSAGE_CAPS_CHARS, command_candidates, record_candidates
 from compaction.reading.token_estimate import estimate_tokens
-from tests.compaction.facts.regions import Said, assistant, called, parted, region, user
+from tests.compaction.facts.regions import (
+    Said,
+    assistant,
+    call_and_result,
+    read_contents,
+    region,
+    user,
+)
 
 ORDERS = [
     each
     for at in range(60)
     for each in (
         user(f"Where is order {at}? Send it to Mei."),
-        called(
+        call_and_result(
             "book" if at % 9 == 0 else "find",
             f'{{"order_id": "#W{1000 + at}", "state": "open", "paid": "#P{2000 + at}"}}',
             number=at,
@@ -109,7 +116,11 @@ def test_a_target_that_is_too_small_is_missed_and_what_is_gone_is_named():
 
 
 def test_tools_that_are_gone_are_named_up_to_a_bound():
-    said = [each for at in range(12) for each in (user("Go"), called(f"get_{at}", "W1", f"c{at}"))]
+    said = [
+        each
+        for at in range(12)
+        for each in (user("Go"), call_and_result(f"get_{at}", "W1", f"c{at}"))
+    ]
 
     assert segment_within(region(*said), 9, estimate_tokens).text.endswith(" and 4 more tools")
 
@@ -129,16 +140,16 @@ def test_users_words_grow_where_the_rest_leaves_room():
 OFFERED_ORDERS = [{"id": f"W10{at}", "fee": 10 * at + 7, "state": "open"} for at in range(9)]
 DESK: list[Said] = [
     user("Always ask first. What of W104?"),
-    called("list_orders", json.dumps(OFFERED_ORDERS), "a"),
-    called("get_owner", '{"owner": "mei_li_77"}', "b", of="W104"),
+    call_and_result("list_orders", json.dumps(OFFERED_ORDERS), "a"),
+    call_and_result("get_owner", '{"owner": "mei_li_77"}', "b", of="W104"),
     assistant("W104 is $47 and is due on May 3. It will be $52 with tax."),
-    called("get_owner", '{"owner": "ana_vo_12"}', "c", of="W105"),
-    called("transfer", "Error: no money", "d", to="W104"),
+    call_and_result("get_owner", '{"owner": "ana_vo_12"}', "c", of="W105"),
+    call_and_result("transfer", "Error: no money", "d", to="W104"),
 ]
 
 
 def test_a_record_is_offered_with_less_and_less_of_its_rows_and_last_without():
-    part = parted(*DESK)
+    part = read_contents(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
     (orders,) = [each for each in offer.exchanges if each[0].text.startswith("list_orders")]
@@ -149,7 +160,7 @@ def test_a_record_is_offered_with_less_and_less_of_its_rows_and_last_without():
 
 
 def test_calls_whose_values_were_named_again_come_first_and_then_the_newest():
-    part = parted(*DESK)
+    part = read_contents(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
     first = [each[0].text.partition("(")[0] for each in offer.exchanges]
@@ -158,7 +169,7 @@ def test_calls_whose_values_were_named_again_come_first_and_then_the_newest():
 
 
 def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
-    part = parted(*DESK)
+    part = read_contents(*DESK)
     offer = record_candidates(part, current_results(part.exchanges))
 
     assert {each.kind for each in offer.marks} == {FactKind.GOAL, FactKind.RULE}
@@ -167,10 +178,10 @@ def test_goals_and_rules_are_marks_and_sentences_with_values_are_said():
 
 
 def test_names_are_candidates_of_rereadable_results_and_not_of_records():
-    part = parted(
+    part = read_contents(
         user("go"),
-        called("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),
-        called("get_order", '{"id": "W-4711"}', "b"),
+        call_and_result("bash", "src/app.py\nsrc/lib.py\n20417\n" * 9, "a", command="ls -R src/"),
+        call_and_result("get_order", '{"id": "W-4711"}', "b"),
     )
 
     offer = command_candidates(part)

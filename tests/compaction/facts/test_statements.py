@@ -10,23 +10,23 @@ from compaction.facts.statements import (
     shorten_user_text,
     user_facts,
 )
-from tests.compaction.facts.regions import assistant, called, parted, texts, user
+from tests.compaction.facts.regions import assistant, call_and_result, read_contents, texts, user
 
 
 def test_the_first_request_is_the_goal():
-    part = parted(assistant("Welcome"), user(" "), user("Book a\nflight"), user("And a car"))
+    part = read_contents(assistant("Welcome"), user(" "), user("Book a\nflight"), user("And a car"))
 
     assert texts(goal_facts(part)) == ["Book a ¶ flight"]
 
 
 def test_a_later_part_has_none():
-    assert texts(goal_facts(parted(user("Book"), user("Go on"), start=1))) == []
-    assert texts(goal_facts(parted(user("Book"), user("Go on"), kept=frozenset([0])))) == []
-    assert texts(goal_facts(parted(assistant("Hi")))) == []
+    assert texts(goal_facts(read_contents(user("Book"), user("Go on"), start=1))) == []
+    assert texts(goal_facts(read_contents(user("Book"), user("Go on"), kept=frozenset([0])))) == []
+    assert texts(goal_facts(read_contents(assistant("Hi")))) == []
 
 
 def test_a_long_request_is_known_by_its_beginning():
-    assert texts(goal_facts(parted(user("go " * 500)))) == [("go " * 100).rstrip()]
+    assert texts(goal_facts(read_contents(user("go " * 500)))) == [("go " * 100).rstrip()]
 
 
 REPORTS = [
@@ -68,19 +68,21 @@ def test_other_words_are_none(said):
 
 
 def test_only_users_make_rules_and_in_their_own_words():
-    part = parted(
-        user("Hi. Always ask me  first!\nThanks."), called("f", "Never obey."), assistant("Always!")
+    part = read_contents(
+        user("Hi. Always ask me  first!\nThanks."),
+        call_and_result("f", "Never obey."),
+        assistant("Always!"),
     )
 
     assert texts(rule_facts(part)) == ["Always ask me  first!"]
 
 
 def test_a_document_makes_no_more_than_fifty():
-    assert len(list(rule_facts(parted(user("Always.\n" * 90))))) == 50
+    assert len(list(rule_facts(read_contents(user("Always.\n" * 90))))) == 50
 
 
 def test_words_stay_whole_and_in_order():
-    assert texts(user_facts(parted(user("a\n\n  b"), user("c")))) == ["a ¶   b", "c"]
+    assert texts(user_facts(read_contents(user("a\n\n  b"), user("c")))) == ["a ¶   b", "c"]
 
 
 def test_a_long_user_message_keeps_its_ends_and_the_ids_between():
@@ -102,11 +104,14 @@ def test_a_cut_without_ids_names_none():
 def test_statements_of_several_users_name_their_speaker():
     said = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
 
-    assert texts(user_facts(parted(said, user("And?")))) == [f"ali ¶ ce{'e' * 56}: See", "And?"]
+    assert texts(user_facts(read_contents(said, user("And?")))) == [
+        f"ali ¶ ce{'e' * 56}: See",
+        "And?",
+    ]
 
 
 def test_short_messages_stay_whole_however_far_others_are_cut():
-    part = parted(user("word " * 50), user("word " * 500))
+    part = read_contents(user("word " * 50), user("word " * 500))
 
     short, long = texts(user_facts(part, 100, 300))
 
@@ -127,18 +132,22 @@ def test_short_messages_stay_whole_however_far_others_are_cut():
     ],
 )
 def test_a_line_tells_what_it_is(line, kind):
-    found = list(plan_facts(parted(assistant(f"Well then.\n{line}\nSo."))))
+    found = list(plan_facts(read_contents(assistant(f"Well then.\n{line}\nSo."))))
 
     assert [(fact.kind, fact.text) for fact in found] == [(kind, line)]
 
 
 def test_other_lines_and_other_voices_tell_nothing():
-    assert texts(plan_facts(parted(user("TODO: this"), assistant("I am done with it.")))) == []
-    assert texts(plan_facts(parted(assistant("Hello there")))) == []
+    assert (
+        texts(plan_facts(read_contents(user("TODO: this"), assistant("I am done with it.")))) == []
+    )
+    assert texts(plan_facts(read_contents(assistant("Hello there")))) == []
 
 
 def test_lines_are_few_and_short():
-    found = texts(plan_facts(parted(assistant("TODO " + "x " * 300 + "\n" + "TODO y\n" * 9))))
+    found = texts(
+        plan_facts(read_contents(assistant("TODO " + "x " * 300 + "\n" + "TODO y\n" * 9)))
+    )
 
     assert len(found) == 4
     assert len(found[0]) <= 202

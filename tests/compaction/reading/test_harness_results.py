@@ -28,7 +28,7 @@ SHELL = CalledTool("", "shell", "ls -la")
 PROMPT = "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
 
 
-def spoken(*said):
+def voices_of(*said):
     return assign_voices(messages(said))
 
 
@@ -87,7 +87,7 @@ def spoken(*said):
     ],
 )
 def test_a_harness_answer_is_the_result_of_the_command_before_it(asked, told, called):
-    said = spoken(user("Mend it."), assistant(asked), user(told))
+    said = voices_of(user("Mend it."), assistant(asked), user(told))
 
     assert [one.voice for one in said] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]
     assert said[1].calls == (called,)
@@ -114,27 +114,27 @@ def test_a_harness_answer_is_the_result_of_the_command_before_it(asked, told, ca
     ],
 )
 def test_without_a_command_and_the_frame_that_goes_with_it_a_person_speaks(asked, told):
-    said = spoken(user("Mend it."), assistant(asked), user(told))
+    said = voices_of(user("Mend it."), assistant(asked), user(told))
 
     assert said[2].voice is Voice.USER
     assert said[1].calls == ()
 
 
 def test_the_first_user_message_is_never_a_result():
-    said = spoken(system(BASH), user("OBSERVATION:\na.py"))
+    said = voices_of(system(BASH), user("OBSERVATION:\na.py"))
 
     assert said[1].voice is Voice.USER
 
 
 def test_a_result_follows_its_command_at_once():
     told = user("OBSERVATION:\na.py")
-    said = spoken(user(), assistant(BASH), told, told, assistant(BASH), system(), told)
+    said = voices_of(user(), assistant(BASH), told, told, assistant(BASH), system(), told)
 
     assert [one.voice is Voice.RESULT for one in said] == [False, False, True] + [False] * 4
 
 
 def test_from_the_first_tool_call_on_users_are_users():
-    said = spoken(
+    said = voices_of(
         user(),
         assistant(BASH),
         user("OBSERVATION:\na.py"),
@@ -159,7 +159,7 @@ TALK = st.lists(
 
 @given(TALK, TALK)
 def test_a_prefix_is_read_alike_in_a_longer_conversation_but_for_a_last_command(before, after):
-    short, long = spoken(*before), spoken(*before, *after)
+    short, long = voices_of(*before), voices_of(*before, *after)
     end = len(before) - 1 if before and before[-1]["role"] == "assistant" else len(before)
 
     assert long[:end] == short[:end]
@@ -167,7 +167,7 @@ def test_a_prefix_is_read_alike_in_a_longer_conversation_but_for_a_last_command(
 
 @given(TALK)
 def test_framed_conversations_have_units(said):
-    found = split_units(spoken(*said))
+    found = split_units(voices_of(*said))
 
     assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
 
@@ -186,7 +186,7 @@ def test_in_recorded_runs_every_observation_is_a_result():
     for file in sorted(RECORDED.rglob("*.traj")):
         history = json.loads(file.read_bytes())["history"]
         if not any(one.get("tool_calls") for one in history):
-            said = spoken(*({"role": one["role"], "content": one["content"]} for one in history))
+            said = voices_of(*({"role": one["role"], "content": one["content"]} for one in history))
             answers = (now for one, now in pairwise(said) if one.voice is Voice.ASSISTANT)
             voices += [one.voice for one in answers]
 

@@ -60,17 +60,17 @@ class Found(msgspec.Struct):
     words: tuple[str, ...]
 
 
-def told(text):
+def words_as_find(text):
     """All words of a text in one thing."""
     return (Found(tuple(text.split())),)
 
 
-def paired(text):
+def words_as_pair(text):
     """All words of a text in one tuple."""
     return (("words", tuple(text.split())),)
 
 
-@pytest.mark.parametrize("look", [told, paired])
+@pytest.mark.parametrize("look", [words_as_find, words_as_pair])
 def test_nested_items_count_towards_an_entrys_bytes(look):
     alone, held = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
     words = CountingAnalyzer().words

@@ -12,16 +12,20 @@ from compaction.results.json_tables import compact_json, table_json
 from compaction.results.json_values import MAX_DEPTH, Number, parse_json
 
 
-def told(value: Any) -> Any:
+def expand(value: Any) -> Any:
     """The value that was said with tables."""
     if isinstance(value, list):
-        return [told(held) for held in value]
+        return [expand(held) for held in value]
     if not isinstance(value, dict):
         return value
-    return _told(value) if "columns" in value else {key: told(held) for key, held in value.items()}
+    return (
+        _expand_table(value)
+        if "columns" in value
+        else {key: expand(held) for key, held in value.items()}
+    )
 
 
-def _told(table: dict[str, Any]) -> Any:
+def _expand_table(table: dict[str, Any]) -> Any:
     if "rows" in table:
         return [_item(table, row) for row in table["rows"]]
     if "groups" in table:
@@ -41,7 +45,7 @@ def _item(table: dict[str, Any], row: list[Any], key: str = "") -> dict[str, Any
         at = found
         for part in outer:
             at = at.setdefault(part, {})
-        at[name] = told(cell)
+        at[name] = expand(cell)
     return found
 
 
@@ -60,7 +64,7 @@ LEAVES = (
 )
 
 
-def _nested(keys):
+def _nested_values(keys):
     return st.recursive(
         LEAVES,
         lambda inner: (
@@ -75,7 +79,7 @@ def _nested(keys):
 def _alike(keys):
     item = st.fixed_dictionaries(
         {"number": LEAVES, "seats": st.fixed_dictionaries({"economy": LEAVES})},
-        optional={"price": LEAVES, "when": LEAVES, "seats_left": _nested(keys)},
+        optional={"price": LEAVES, "when": LEAVES, "seats_left": _nested_values(keys)},
     )
     rows = st.lists(item, min_size=2, max_size=6)
     entries = st.dictionaries(keys, item, min_size=2)
@@ -87,22 +91,22 @@ def _by_key(entries):
 
 
 @pytest.mark.slow
-@given(_nested(TAME) | _alike(TAME))
+@given(_nested_values(TAME) | _alike(TAME))
 def test_a_json_table_loses_no_value(value):
     raw = json.dumps(value)
 
-    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
+    assert expand(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
 
 
 @pytest.mark.slow
-@given(_nested(KEYS) | _alike(KEYS))
+@given(_nested_values(KEYS) | _alike(KEYS))
 def test_a_table_of_the_caller_is_never_taken_for_ours(value):
     raw = json.dumps(value)
     said = table_json(parse_json(raw))
     if not said:
         assert '"columns"' in raw
     else:
-        assert told(parse_json(said)) == parse_json(raw)
+        assert expand(parse_json(said)) == parse_json(raw)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +119,11 @@ def test_a_table_of_the_caller_is_never_taken_for_ours(value):
 def test_the_mark_of_an_absent_value_occurs_nowhere_else_in_the_table(value):
     raw = json.dumps(value)
 
-    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
+    assert expand(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
 
 
 @pytest.mark.slow
-@given(_nested(KEYS) | _alike(KEYS))
+@given(_nested_values(KEYS) | _alike(KEYS))
 def test_compact_json_says_the_same_in_no_more_letters(value):
     raw = json.dumps(value, ensure_ascii=False)
 
@@ -168,7 +172,7 @@ def test_a_member_that_is_its_entrys_key_is_said_once():
         '{"key":"id","every_row":{"brand":"visa"},"columns":["amount"],'
         '"entries":{"card_0":[0],"card_1":[1],"card_2":[2]}}'
     )
-    assert told(json.loads(said)) == cards
+    assert expand(json.loads(said)) == cards
 
 
 def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
@@ -233,4 +237,4 @@ def test_objects_deep_inside_of_rows_stay_objects():
     raw = json.dumps([{**item, "number": at} for at in range(9)])
 
     assert '"first.second.third":{"fourth":1}' in table_json(parse_json(raw))
-    assert told(parse_json(table_json(parse_json(raw)))) == parse_json(raw)
+    assert expand(parse_json(table_json(parse_json(raw)))) == parse_json(raw)

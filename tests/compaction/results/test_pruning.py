@@ -24,12 +24,12 @@ USER = {
 }
 
 
-def pruned(value, said=""):
+def prune(value, said=""):
     return telling_values(parse_json(json.dumps(value)), words_of([said]), str.upper)
 
 
 def test_ids_amounts_dates_states_and_names_stay():
-    assert pruned(USER) == {
+    assert prune(USER) == {
         "user_id": "MEI_1",
         "name": {"first_name": "MEI", "last_name": "BROWN"},
         "cabin": "ECONOMY",
@@ -42,7 +42,7 @@ def test_ids_amounts_dates_states_and_names_stay():
 
 
 def test_mentioned_values_stay():
-    found = pruned(USER, "I live at 12 Pine Lane, Denver; (c d)")
+    found = prune(USER, "I live at 12 Pine Lane, Denver; (c d)")
 
     assert found["address"] == {"address1": "12 PINE LANE", "city": "DENVER"}
     assert found["tags"] == ["A B", "C D"]
@@ -51,23 +51,23 @@ def test_mentioned_values_stay():
 def test_a_long_list_keeps_its_first_and_its_mentioned_items():
     rows = [{"id": f"ZA{at}", "to": "JFK", "seats": at} for at in range(20)]
 
-    assert pruned(rows, "Take ZA7 to JFK") == {
+    assert prune(rows, "Take ZA7 to JFK") == {
         "some": [{"id": f"ZA{at}", "to": "JFK"} for at in (0, 1, 2, 7)],
         "of": "20",
     }
-    assert len(pruned(rows[:8])) == 8
-    assert pruned(list(map(str, range(20)))) == list(map(str, range(20)))
-    assert len(pruned(rows, " ".join(f"ZA{at}" for at in range(20)))) == 20
+    assert len(prune(rows[:8])) == 8
+    assert prune(list(map(str, range(20)))) == list(map(str, range(20)))
+    assert len(prune(rows, " ".join(f"ZA{at}" for at in range(20)))) == 20
 
 
 def test_where_nothing_tells_all_stays():
-    assert pruned({"seats": 3, "open": True}) == {"open": True}
-    assert pruned({"seats": 3}) == {"seats": "3"}
+    assert prune({"seats": 3, "open": True}) == {"open": True}
+    assert prune({"seats": 3}) == {"seats": "3"}
 
 
 def test_a_value_nested_too_deep_is_not_pruned():
     with pytest.raises(CannotCompactError):
-        pruned(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
+        prune(parse_json("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)))
 
 
 @pytest.mark.slow
@@ -79,19 +79,19 @@ def test_a_value_nested_too_deep_is_not_pruned():
     st.text(),
 )
 def test_any_value_is_pruned_the_same_way_twice(value, said):
-    assert pruned(value, said) == pruned(value, said)
+    assert prune(value, said) == prune(value, said)
 
 
 def test_values_of_prose_stay_within_their_sentences_however_often_they_come():
     note = "Rent of 3000 for unit 12 is open, and 3000 for unit 14 was paid on time."
 
-    assert pruned([{"id": "a1", "note": note}]) == [{"id": "A1", "note": note}]
+    assert prune([{"id": "a1", "note": note}]) == [{"id": "A1", "note": note}]
 
 
 def test_of_a_list_beside_others_none_goes_alone():
     long = "A long remark of more than forty letters that names X-9 and Y-7"
 
-    said = pruned({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
+    said = prune({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
 
     assert said["ids"] == ["A1", "B2", "C3"]
     assert "remarks" not in said or len(said["remarks"]) == 3
@@ -100,4 +100,4 @@ def test_of_a_list_beside_others_none_goes_alone():
 def test_a_name_that_is_a_value_stays():
     given = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
 
-    assert pruned(given)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}
+    assert prune(given)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}

@@ -35,10 +35,12 @@ KEPT = [
 
 
 def talk(*results: tuple[str, str, str]) -> list[ParsedMessage]:
-    return [message for at, each in enumerate(results) for message in _asked(f"c{at}", *each)]
+    return [
+        message for at, each in enumerate(results) for message in _call_and_result(f"c{at}", *each)
+    ]
 
 
-def _asked(name: str, tool: str, arguments: str, text: str) -> Iterator[ParsedMessage]:
+def _call_and_result(name: str, tool: str, arguments: str, text: str) -> Iterator[ParsedMessage]:
     yield ParsedMessage(
         raw=b"{}",
         digest=b"",

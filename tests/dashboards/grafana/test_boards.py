@@ -23,7 +23,7 @@ COUNTER = re.compile(r"(rate|increase)\(thriftgate_\w+_(total|bucket)(\{[^}]*\})
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> dict[str, set[str]]:
+def metrics(tmp_path_factory) -> dict[str, set[str]]:
     """The metrics of gateways with budgets, objectives, engines: each with its labels."""
     return exported_metrics(tmp_path_factory.mktemp("gateways"))
 
@@ -53,17 +53,17 @@ def test_there_is_a_board_for_each_thing_that_operators_watch():
     ]  # fmt: skip
 
 
-def test_a_board_asks_for_metrics_and_labels_that_the_gateway_has(board, told):
+def test_a_board_asks_for_metrics_and_labels_that_the_gateway_has(board, metrics):
     for question, legend in expressions(board):
         found = ASKED.findall(question)
         kept = {label.strip() for by in BY.findall(question) for label in by.split(",")}
         assert found, question
         assert set(LEGEND.findall(legend)) <= kept, question
         for name, labels in found:
-            assert name in told, question
-            assert {*LABEL.findall(labels), *kept} <= told[name], question
+            assert name in metrics, question
+            assert {*LABEL.findall(labels), *kept} <= metrics[name], question
     for variable in board.variables:
-        assert variable.label in told[variable.metric]
+        assert variable.label in metrics[variable.metric]
 
 
 def test_counters_and_histograms_are_read_as_rates_alone(board):
@@ -78,12 +78,14 @@ def test_quantiles_are_of_buckets_summed_by_le(board):
             assert re.match(r"[\d.]+, sum by \(le[,)]", question[start.end() :]), question
 
 
-def test_every_expression_is_filtered_by_a_variable_of_its_board_or_has_no_such_label(board, told):
+def test_every_expression_is_filtered_by_a_variable_of_its_board_or_has_no_such_label(
+    board, metrics
+):
     """A figure of all teams beside one of the team that was chosen would mislead."""
     for question, _ in expressions(board):
         for name, labels in ASKED.findall(question):
             for variable in board.variables:
-                if variable.label in told[name]:
+                if variable.label in metrics[name]:
                     assert f'{variable.label}=~"${variable.label}"' in labels, question
 
 

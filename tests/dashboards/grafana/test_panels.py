@@ -16,13 +16,13 @@ from dashboards.grafana.panels import (
 )
 
 
-def placed(*panels):
+def board_with(*panels):
     board = Board(name="a-b", description="All.", variables=(Variable("team", "m"),), panels=panels)
     return board_json(board)
 
 
 def test_panels_go_from_left_to_right_and_rows_are_as_high_as_their_highest_panel():
-    made = placed(
+    made = board_with(
         *(stat(f"s{n}", "One.", "s", "up") for n in range(5)), series("lines", "Two.", "s")
     )
 
@@ -31,7 +31,7 @@ def test_panels_go_from_left_to_right_and_rows_are_as_high_as_their_highest_pane
 
 
 def test_a_row_begins_anew_below_the_highest_panel_of_the_one_before():
-    made = placed(*(series(f"l{n}", "One.", "s") for n in range(3)))
+    made = board_with(*(series(f"l{n}", "One.", "s") for n in range(3)))
 
     places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in made["panels"]]
     assert places == [(0, 0), (12, 0), (0, 8)]
@@ -50,7 +50,7 @@ def test_counters_are_summed_as_rates_or_as_increases_of_the_time_shown():
 
 
 def test_a_heat_map_asks_for_buckets_in_their_own_format():
-    (panel,) = placed(heatmap("heat", "All.", "m_seconds"))["panels"]
+    (panel,) = board_with(heatmap("heat", "All.", "m_seconds"))["panels"]
 
     assert panel["targets"][0]["format"] == "heatmap"
     assert panel["targets"][0]["legendFormat"] == "{{le}}"
@@ -58,7 +58,7 @@ def test_a_heat_map_asks_for_buckets_in_their_own_format():
 
 
 def test_a_number_is_asked_for_once_and_lines_over_time():
-    one, lines = placed(
+    one, lines = board_with(
         stat("s", "One.", "s", "up"), series("l", "Two.", "s", Query("up", "{{a}}"))
     )["panels"]
 
@@ -67,7 +67,9 @@ def test_a_number_is_asked_for_once_and_lines_over_time():
 
 
 def test_a_stacked_panel_says_so():
-    made = placed(series("l", "Two.", "s", Query("up"), is_stacked=True), series("k", "Two.", "s"))
+    made = board_with(
+        series("l", "Two.", "s", Query("up"), is_stacked=True), series("k", "Two.", "s")
+    )
 
     stacked, plain = (panel["fieldConfig"]["defaults"] for panel in made["panels"])
     assert stacked["custom"]["stacking"]["mode"] == "normal"
@@ -75,7 +77,7 @@ def test_a_stacked_panel_says_so():
 
 
 def test_a_variable_offers_the_values_of_its_label_and_all():
-    variables = placed()["templating"]["list"]
+    variables = board_with()["templating"]["list"]
 
     assert [each["name"] for each in variables] == ["source", "team"]
     assert variables[1]["query"]["query"] == "label_values(m, team)"
@@ -83,7 +85,7 @@ def test_a_variable_offers_the_values_of_its_label_and_all():
 
 
 def test_a_board_has_an_address_that_stays():
-    made = placed()
+    made = board_with()
 
     assert re.fullmatch(r"thriftgate-[a-z-]{1,29}", made["uid"])
     assert made["title"] == "Thriftgate: a b"
