@@ -73,7 +73,7 @@ def modules() -> Trees:
     return dict(source_trees())
 
 
-def documented(modules: Trees) -> list[tuple[str, str]]:
+def docstrings(modules: Trees) -> list[tuple[str, str]]:
     """Return where each docstring stands, and its first paragraph."""
     return [
         (f"{path}:{getattr(node, 'name', '')}", text.partition("\n\n")[0])
@@ -84,7 +84,7 @@ def documented(modules: Trees) -> list[tuple[str, str]]:
     ]
 
 
-def described(tree: ast.Module, source: str) -> list[tuple[int, str]]:
+def documentation_lines(tree: ast.Module, source: str) -> list[tuple[int, str]]:
     """Each docstring, entry of one and ``#:`` comment: its line's number, and its first line."""
     lines = source.splitlines()
     blocks = [
@@ -142,7 +142,7 @@ def test_docstrings_and_their_entries_do_not_begin_with_a_question_word(modules:
     asking = [
         f"{path}:{number} {text}"
         for path, tree in modules.items()
-        for number, text in described(tree, (ROOT / path).read_text(encoding="utf8"))
+        for number, text in documentation_lines(tree, (ROOT / path).read_text(encoding="utf8"))
         if _QUESTION_WORD.match(text)
     ]
 
@@ -160,7 +160,7 @@ def test_docstrings_and_their_entries_do_not_begin_with_a_question_word(modules:
     ],
 )
 def test_described_finds_docstrings_entries_and_comments(source: str, texts: list[str]) -> None:
-    assert [text for _, text in described(ast.parse(source), source)] == texts
+    assert [text for _, text in documentation_lines(ast.parse(source), source)] == texts
 
 
 def test_names_of_tests_do_not_begin_with_a_question_word() -> None:
@@ -180,7 +180,7 @@ def test_names_of_tests_do_not_begin_with_a_question_word() -> None:
 def test_the_first_sentence_of_a_docstring_is_short(modules: Trees) -> None:
     long = [
         f"{where}: {sentence[:80]}"
-        for where, text in documented(modules)
+        for where, text in docstrings(modules)
         if len((sentence := re.split(r"(?<=[.;:])\s", text)[0]).split()) > MAX_DOCSTRING_WORDS
     ]
 

@@ -44,7 +44,7 @@ def command_lines() -> list[str]:
     return [each.strip() for each in (*parts, *inline) if each.strip().startswith("thriftgate ")]
 
 
-def parsed(line: str) -> Any:
+def parse_command(line: str) -> Any:
     """The context of a command line's last command; click refuses a wrong name, word or option."""
     name, *words = shlex.split(line)
     context = get_group(_commands).make_context(name, words)
@@ -100,7 +100,7 @@ def examples(readme: str) -> str:
     return "\n".join(sorted(blocks("toml", readme), key=lambda block: block.startswith("[")))
 
 
-def checked(folder: Path, setting: str, readme: str) -> str:
+def run_check(folder: Path, setting: str, readme: str) -> str:
     """Return what `thriftgate check` prints with the examples in force; it has to exit with 0."""
     path = folder / "examples.toml"
     path.write_text(examples(readme), encoding="utf8")
@@ -115,11 +115,11 @@ def checked(folder: Path, setting: str, readme: str) -> str:
 
 
 def test_the_examples_of_the_catalog_reference_pass_the_check(tmp_path):
-    assert "10 upstreams" in checked(tmp_path, CATALOG, "proxy/catalog/README.md")
+    assert "10 upstreams" in run_check(tmp_path, CATALOG, "proxy/catalog/README.md")
 
 
 def test_the_examples_of_the_policies_reference_pass_the_check(tmp_path):
-    told = checked(tmp_path, POLICIES, "slo/README.md")
+    told = run_check(tmp_path, POLICIES, "slo/README.md")
 
     assert "1 budget, 1 ceiling, 4 objectives, 1 sink" in told
 
@@ -133,7 +133,7 @@ def test_command_lines_of_the_readme_are_found():
 
 @pytest.mark.parametrize("line", command_lines())
 def test_command_line_of_the_readme_names_a_command_and_its_options(line: str):
-    assert parsed(line).command.name in line.split()
+    assert parse_command(line).command.name in line.split()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_command_line_of_the_readme_names_a_command_and_its_options(line: str):
 )
 def test_wrong_command_line_is_refused(line: str):
     with pytest.raises(Exception, match=r"No such|Missing"):
-        parsed(line)
+        parse_command(line)
 
 
 def test_tasks_of_the_readme_run_on_a_new_installation(

@@ -15,7 +15,7 @@ def fail(breaker: CircuitBreaker, now: float, times: int = CONSECUTIVE_FAILURES)
         breaker.record_outcome(now, ok=False, began=now)
 
 
-def opened(now: float = NOW) -> CircuitBreaker:
+def open_breaker(now: float = NOW) -> CircuitBreaker:
     breaker = CircuitBreaker()
     fail(breaker, now)
     assert breaker.state(now) is BreakerState.OPEN

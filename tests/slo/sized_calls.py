@@ -45,7 +45,9 @@ def budget(**more: object) -> Budget:
     return Budget(name="b", scope="team", **given)  # type: ignore[arg-type]
 
 
-def learned(length: Length = overnight_traffic.length, answers: int = 2_000) -> QuantileSketch:
+def learn_lengths(
+    length: Length = overnight_traffic.length, answers: int = 2_000
+) -> QuantileSketch:
     dice = random.Random(7)  # noqa: S311 - repeatable, not secret
     lengths = QuantileSketch()
     for _ in range(answers):
@@ -53,7 +55,7 @@ def learned(length: Length = overnight_traffic.length, answers: int = 2_000) -> 
     return lengths
 
 
-def held(budget: Budget, need: UsageBounds, seen: CounterView) -> int | None:
+def amount_held(budget: Budget, need: UsageBounds, seen: CounterView) -> int | None:
     """Return what is held for the call; None where it is refused."""
     found = size_reservation(budget, need, seen)
     is_admitted = not budget.hard or seen.spent + seen.held + found.amount <= found.limit

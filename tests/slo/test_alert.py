@@ -31,16 +31,16 @@ MONTH = Budget(
 )
 
 
-def told(budget=MONTH, whose="acme", percent=95, spent=480_000_000_000):
+def alert_of(budget=MONTH, whose="acme", percent=95, spent=480_000_000_000):
     return budget_alert(budget, whose, percent, spent, NOW, ENDS)
 
 
-def changed(**fields):
+def budget_with(**fields):
     return msgspec.structs.replace(MONTH, **fields)
 
 
 def test_a_budget_alert_says_what_whose_and_what_happens_next():
-    alert = told()
+    alert = alert_of()
 
     assert alert.title == "95 % of the budget assistants-month of team acme is spent"
     assert alert.facts == (
@@ -65,7 +65,7 @@ def test_a_budget_alert_says_what_whose_and_what_happens_next():
     ],
 )
 def test_a_budget_alert_names_whose_it_is(fields, whose, subject):
-    assert told(changed(**fields), whose).subject == subject
+    assert alert_of(budget_with(**fields), whose).subject == subject
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_a_budget_alert_names_whose_it_is(fields, whose, subject):
     ],
 )
 def test_only_a_budget_that_refuses_wakes_people(hard, percent, severity):
-    assert told(changed(hard=hard), percent=percent).severity is severity
+    assert alert_of(budget_with(hard=hard), percent=percent).severity is severity
 
 
 def test_the_action_of_a_budget_alert_is_the_budgets():
-    assert "are refused" in told(spent=MONTH.limit).action
-    assert "only counts" in told(changed(hard=False), spent=MONTH.limit).action
+    assert "are refused" in alert_of(spent=MONTH.limit).action
+    assert "only counts" in alert_of(budget_with(hard=False), spent=MONTH.limit).action
 
 
 def test_an_alert_has_one_id_in_every_process_and_after_a_restart():
-    one = told()
+    one = alert_of()
     again = budget_alert(MONTH, "acme", 95, 499_000_000_000, NOW + 3600, ENDS)
 
     assert one.id == again.id
@@ -96,18 +96,25 @@ def test_an_alert_has_one_id_in_every_process_and_after_a_restart():
 
 def test_another_threshold_window_limit_or_owner_is_another_alert():
     later = budget_alert(MONTH, "acme", 95, 1, NOW, window.window_end(Window.MONTH, ENDS))
-    raised = told(changed(limit=MONTH.limit * 2))
-    ids = {each.id for each in (told(), told(percent=80), later, raised, told(whose="other"))}
+    raised = alert_of(budget_with(limit=MONTH.limit * 2))
+    ids = {
+        each.id
+        for each in (alert_of(), alert_of(percent=80), later, raised, alert_of(whose="other"))
+    }
 
     assert len(ids) == 5
 
 
 def test_an_alert_about_a_budget_that_is_promised_no_more_is_outdated():
-    soft = changed(hard=False, alerts=(10,))
-    alerts = [told(), an_alert(), resolve_alert(told(percent=80), NOW)]
+    soft = budget_with(hard=False, alerts=(10,))
+    alerts = [alert_of(), an_alert(), resolve_alert(alert_of(percent=80), NOW)]
 
     assert outdated_alerts(alerts, [soft]) == []
-    assert outdated_alerts(alerts, [changed(limit=1)]) == outdated_alerts(alerts, []) == [told()]
+    assert (
+        outdated_alerts(alerts, [budget_with(limit=1)])
+        == outdated_alerts(alerts, [])
+        == [alert_of()]
+    )
 
 
 def test_two_names_that_look_alike_are_two_alerts():
@@ -131,7 +138,7 @@ def test_two_names_that_look_alike_are_two_alerts():
     ],
 )
 def test_the_highest_percent_that_was_reached_counts(before, after, percent):
-    budget = changed(unit=BudgetUnit.REQUESTS, limit=100)
+    budget = budget_with(unit=BudgetUnit.REQUESTS, limit=100)
 
     assert reached_threshold(budget, before, after) == percent
 

@@ -19,7 +19,7 @@ from tests.fakes.alerts import NOW, an_alert
 DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
-def watched(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
+def alert_id(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
     """The id of the alert that a counter's level leads to; None for none."""
     ends = window.window_end(budget.window, at)
     level = CounterLevel(spent, 10**9)
@@ -32,38 +32,38 @@ def watched(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str 
 def test_each_threshold_is_told_once_in_a_window():
     watch = ThresholdWatch()
 
-    assert [watched(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
+    assert [alert_id(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
         None, None, "50 %", None, None, "80 %", "95 %", None,
     ]  # fmt: skip
-    assert watched(watch, 500, at=NOW + 86_400) == "50 %"
+    assert alert_id(watch, 500, at=NOW + 86_400) == "50 %"
 
 
 def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
-    assert watched(ThresholdWatch(), 990) == "95 %"
+    assert alert_id(ThresholdWatch(), 990) == "95 %"
 
 
 def test_held_amounts_are_not_spent():
-    assert watched(ThresholdWatch(), 0) is None
+    assert alert_id(ThresholdWatch(), 0) is None
 
 
 def test_each_team_has_thresholds_of_its_own():
     watch = ThresholdWatch()
 
-    assert watched(watch, 500) == watched(watch, 500, whose="other") == "50 %"
+    assert alert_id(watch, 500) == alert_id(watch, 500, whose="other") == "50 %"
 
 
 def test_a_limit_that_is_raised_is_told_about_anew():
     watch = ThresholdWatch()
     raised = msgspec.structs.replace(DAY, limit=2_000)
 
-    assert watched(watch, 960) == "95 %"
-    assert watched(watch, 960, raised) is None
-    assert watched(watch, 1_000, raised) == "50 %"
+    assert alert_id(watch, 960) == "95 %"
+    assert alert_id(watch, 960, raised) is None
+    assert alert_id(watch, 1_000, raised) == "50 %"
 
 
 def test_rates_and_budgets_without_thresholds_are_not_told_about():
     for fields in ({"window": Window.MINUTE}, {"alerts": ()}):
-        assert watched(ThresholdWatch(), 999, msgspec.structs.replace(DAY, **fields)) is None
+        assert alert_id(ThresholdWatch(), 999, msgspec.structs.replace(DAY, **fields)) is None
 
 
 def test_a_watch_that_forgot_tells_the_same_alert_again():
@@ -72,7 +72,7 @@ def test_a_watch_that_forgot_tells_the_same_alert_again():
     level = CounterLevel(500, 0)
     first = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
     for whose in "abc":
-        watched(watch, 1, whose=whose)
+        alert_id(watch, 1, whose=whose)
     again = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
 
     assert first is not None
@@ -86,7 +86,7 @@ def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
     budget, watch, spent, found = msgspec.structs.replace(DAY, limit=limit), ThresholdWatch(), 0, []
     for step in steps:
         spent += step
-        found.append(watched(watch, spent, budget))
+        found.append(alert_id(watch, spent, budget))
     told = [each for each in found if each]
     reached = [percent for percent in budget.alerts if percent * limit <= spent * 100]
 

@@ -24,7 +24,9 @@ NOW = 10_000.0
 CENT = 10_000_000
 
 
-def called(budget: HedgeBudget, calls: int, nanos: int | None = CENT, now: float = NOW) -> None:
+def record_calls(
+    budget: HedgeBudget, calls: int, nanos: int | None = CENT, now: float = NOW
+) -> None:
     for _ in range(calls):
         budget.record_call(nanos, now)
 
@@ -32,23 +34,23 @@ def called(budget: HedgeBudget, calls: int, nanos: int | None = CENT, now: float
 def test_the_first_hedge_needs_twenty_calls_before_it():
     budget = HedgeBudget()
 
-    called(budget, 19, None)
+    record_calls(budget, 19, None)
     assert not budget.try_acquire(None, NOW)
-    called(budget, 1, None)
+    record_calls(budget, 1, None)
     assert budget.try_acquire(None, NOW)
     assert not budget.try_acquire(None, NOW)
 
 
 def test_hedges_are_at_most_a_twentieth_of_the_calls():
     budget = HedgeBudget()
-    called(budget, 199)
+    record_calls(budget, 199)
 
     assert sum(budget.try_acquire(0, NOW) for _ in range(200)) == 9
 
 
 def test_hedges_cost_at_most_three_hundredths_of_what_the_calls_did():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
 
     assert not budget.try_acquire(3 * CENT + 1, NOW)
     assert budget.try_acquire(2 * CENT, NOW)
@@ -60,7 +62,7 @@ def test_hedges_cost_at_most_three_hundredths_of_what_the_calls_did():
 
 def test_a_hedge_of_unknown_price_is_held_to_the_share_of_calls_alone():
     budget = HedgeBudget()
-    called(budget, 40)
+    record_calls(budget, 40)
 
     assert budget.try_acquire(None, NOW)
     assert budget.try_acquire(None, NOW)
@@ -69,7 +71,7 @@ def test_a_hedge_of_unknown_price_is_held_to_the_share_of_calls_alone():
 
 def test_calls_of_unknown_price_allow_no_hedge_that_costs():
     budget = HedgeBudget()
-    called(budget, 100, None)
+    record_calls(budget, 100, None)
 
     assert not budget.try_acquire(1, NOW)
     assert budget.try_acquire(None, NOW)
@@ -77,7 +79,7 @@ def test_calls_of_unknown_price_allow_no_hedge_that_costs():
 
 def test_the_unused_part_of_a_hedges_prediction_may_be_spent_on_another():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert budget.try_acquire(3 * CENT, NOW)
     assert not budget.try_acquire(2 * CENT, NOW)
 
@@ -88,7 +90,7 @@ def test_the_unused_part_of_a_hedges_prediction_may_be_spent_on_another():
 
 def test_the_excess_over_a_hedges_prediction_is_taken_from_the_next():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert budget.try_acquire(None, NOW)
 
     budget.settle_hedge(3 * CENT, None, NOW)
@@ -98,7 +100,7 @@ def test_the_excess_over_a_hedges_prediction_is_taken_from_the_next():
 
 def test_a_hedge_whose_cost_stays_unknown_counts_as_predicted():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert budget.try_acquire(3 * CENT, NOW)
 
     budget.settle_hedge(None, 3 * CENT, NOW)
@@ -108,10 +110,10 @@ def test_a_hedge_whose_cost_stays_unknown_counts_as_predicted():
 
 def test_a_correction_that_outlives_its_prediction_allows_no_more_than_the_share():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert budget.try_acquire(3 * CENT, NOW)
     later = NOW + HEDGE_WINDOW_S + 1
-    called(budget, 100, CENT, later)
+    record_calls(budget, 100, CENT, later)
 
     budget.settle_hedge(0, 3 * CENT, later)
 
@@ -121,25 +123,25 @@ def test_a_correction_that_outlives_its_prediction_allows_no_more_than_the_share
 
 def test_calls_and_hedges_are_forgotten_after_five_minutes():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert sum(budget.try_acquire(None, NOW) for _ in range(10)) == 5
 
-    called(budget, 20, CENT, NOW + HEDGE_WINDOW_S)
+    record_calls(budget, 20, CENT, NOW + HEDGE_WINDOW_S)
     assert budget.try_acquire(0, NOW + HEDGE_WINDOW_S)
 
 
 def test_calls_and_costs_that_are_forgotten_allow_no_hedge():
     budget = HedgeBudget()
-    called(budget, 100)
+    record_calls(budget, 100)
     assert not budget.try_acquire(None, NOW + HEDGE_WINDOW_S)
 
-    called(budget, 100, None, NOW + HEDGE_WINDOW_S)
+    record_calls(budget, 100, None, NOW + HEDGE_WINDOW_S)
     assert not budget.try_acquire(1, NOW + HEDGE_WINDOW_S)
 
 
 def test_the_shares_are_the_owners():
     budget = HedgeBudget(percent=50, percent_of_cost=10)
-    called(budget, 2)
+    record_calls(budget, 2)
 
     assert not budget.try_acquire(CENT, NOW)
     assert budget.try_acquire(CENT // 5, NOW)
@@ -147,7 +149,7 @@ def test_the_shares_are_the_owners():
 
 def test_a_clock_that_goes_back_allows_no_more():
     budget = HedgeBudget()
-    called(budget, 20)
+    record_calls(budget, 20)
     assert budget.try_acquire(0, NOW)
 
     assert not budget.try_acquire(0, NOW - 10)

@@ -12,7 +12,7 @@ from slo.breaker import (
     CircuitBreaker,
 )
 from slo.breaker import order_routes as order_of
-from tests.slo.breaker_steps import NOW, fail, opened
+from tests.slo.breaker_steps import NOW, fail, open_breaker
 
 
 def test_it_begins_closed_and_admits_every_call():
@@ -97,7 +97,7 @@ def test_failures_of_more_than_thirty_seconds_ago_are_in_no_share():
 
 
 def test_half_open_it_admits_one_probe_at_a_time():
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.state(NOW + BASE_EJECTION_S) is BreakerState.HALF_OPEN
     assert breaker.seconds_until_admission(NOW + BASE_EJECTION_S) == 0
 
@@ -107,7 +107,7 @@ def test_half_open_it_admits_one_probe_at_a_time():
 
 
 def test_a_probe_that_succeeds_closes_it_and_what_failed_before_is_forgotten():
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.admits(NOW + BASE_EJECTION_S)
 
     breaker.record_outcome(NOW + BASE_EJECTION_S + 1, ok=True, began=NOW + BASE_EJECTION_S)
@@ -118,7 +118,7 @@ def test_a_probe_that_succeeds_closes_it_and_what_failed_before_is_forgotten():
 
 
 def test_each_probe_that_fails_opens_it_for_longer_up_to_five_minutes():
-    breaker, now, waits = opened(), NOW, []
+    breaker, now, waits = open_breaker(), NOW, []
     for _ in range(12):
         now += breaker.seconds_until_admission(now)
         assert breaker.admits(now)
@@ -143,7 +143,7 @@ def test_each_probe_that_fails_opens_it_for_longer_up_to_five_minutes():
 
 @pytest.mark.parametrize("began", [None, NOW + BASE_EJECTION_S])
 def test_a_probe_that_says_nothing_lets_the_next_one_go(began: float | None):
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.admits(NOW + BASE_EJECTION_S)
 
     breaker.record_outcome(NOW + BASE_EJECTION_S + 1, ok=None, began=began)
@@ -154,7 +154,7 @@ def test_a_probe_that_says_nothing_lets_the_next_one_go(began: float | None):
 
 
 def test_a_probe_that_does_not_end_gives_its_place_up_and_may_still_close_it():
-    breaker = opened()
+    breaker = open_breaker()
     probe = NOW + BASE_EJECTION_S
     assert breaker.admits(probe)
     assert not breaker.admits(probe + PROBE_TIMEOUT_S - 1)
@@ -167,7 +167,7 @@ def test_a_probe_that_does_not_end_gives_its_place_up_and_may_still_close_it():
 
 
 def test_a_call_begun_before_a_breaker_opened_does_not_count_when_it_ends():
-    breaker = opened()
+    breaker = open_breaker()
     breaker.record_outcome(NOW + 1, ok=True, began=NOW - 1)
     breaker.record_outcome(NOW + 1, ok=True, began=NOW)
     breaker.record_outcome(NOW + 1, ok=True)
@@ -187,7 +187,7 @@ def test_a_call_begun_before_a_breaker_opened_does_not_count_when_it_ends():
 
 
 def test_a_call_that_was_sent_to_an_open_route_regardless_may_close_it_but_opens_it_no_longer():
-    breaker = opened()
+    breaker = open_breaker()
     breaker.record_outcome(NOW + 2, ok=False, began=NOW + 1)
     breaker.record_outcome(NOW + 2, ok=None, began=NOW + 1)
     assert breaker.seconds_until_admission(NOW + 2) == BASE_EJECTION_S - 2
@@ -197,9 +197,9 @@ def test_a_call_that_was_sent_to_an_open_route_regardless_may_close_it_but_opens
     assert breaker.state(NOW + 4) is BreakerState.CLOSED
 
 
-def reopened(after: float) -> float:
+def second_ejection_s(after: float) -> float:
     """For how long it opens when it has been closed for so long after two ejections."""
-    breaker = opened()
+    breaker = open_breaker()
     now = NOW + BASE_EJECTION_S
     assert breaker.admits(now)
     breaker.record_outcome(now, ok=False)
@@ -211,14 +211,14 @@ def reopened(after: float) -> float:
 
 
 def test_each_minute_closed_forgives_an_ejection():
-    assert reopened(FORGIVE_EJECTION_AFTER_S - 1) == 3 * BASE_EJECTION_S
-    assert reopened(FORGIVE_EJECTION_AFTER_S) == 2 * BASE_EJECTION_S
-    assert reopened(2 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
-    assert reopened(200 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
+    assert second_ejection_s(FORGIVE_EJECTION_AFTER_S - 1) == 3 * BASE_EJECTION_S
+    assert second_ejection_s(FORGIVE_EJECTION_AFTER_S) == 2 * BASE_EJECTION_S
+    assert second_ejection_s(2 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
+    assert second_ejection_s(200 * FORGIVE_EJECTION_AFTER_S) == BASE_EJECTION_S
 
 
 def test_where_the_clock_goes_back_an_open_one_waits_no_longer_than_it_would_have():
-    breaker = opened()
+    breaker = open_breaker()
 
     assert breaker.seconds_until_admission(10.0) == BASE_EJECTION_S
     assert not breaker.admits(10.0)
@@ -227,7 +227,7 @@ def test_where_the_clock_goes_back_an_open_one_waits_no_longer_than_it_would_hav
 
 
 def test_where_the_clock_goes_back_an_open_one_still_closes():
-    breaker = opened()
+    breaker = open_breaker()
     assert not breaker.admits(10.0)
 
     breaker.record_outcome(12.0, ok=True, began=11.0)
@@ -236,7 +236,7 @@ def test_where_the_clock_goes_back_an_open_one_still_closes():
 
 
 def test_where_the_clock_goes_back_a_probe_keeps_its_place_no_longer_than_it_would_have():
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.admits(NOW + 500)
 
     assert breaker.seconds_until_admission(NOW + BASE_EJECTION_S) == PROBE_TIMEOUT_S
@@ -245,7 +245,7 @@ def test_where_the_clock_goes_back_a_probe_keeps_its_place_no_longer_than_it_wou
 
 
 def test_where_the_clock_goes_back_nothing_is_forgiven_and_nothing_added():
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.admits(NOW + BASE_EJECTION_S)
     breaker.record_outcome(NOW + BASE_EJECTION_S, ok=True)
 
@@ -257,7 +257,7 @@ def test_where_the_clock_goes_back_nothing_is_forgiven_and_nothing_added():
 
 
 def test_where_the_clock_goes_back_a_closed_one_still_opens():
-    breaker = opened()
+    breaker = open_breaker()
     assert breaker.admits(NOW + BASE_EJECTION_S)
     breaker.record_outcome(NOW + BASE_EJECTION_S, ok=True)
 
@@ -268,14 +268,14 @@ def test_where_the_clock_goes_back_a_closed_one_still_opens():
 
 
 def test_the_routes_that_admit_are_tried_in_their_order():
-    routes = [("a", CircuitBreaker()), ("b", opened()), ("c", CircuitBreaker())]
+    routes = [("a", CircuitBreaker()), ("b", open_breaker()), ("c", CircuitBreaker())]
 
     assert order_of(routes, NOW) == ["a", "c"]
     assert order_of(routes, NOW + BASE_EJECTION_S) == ["a", "b", "c"]
 
 
 def test_where_every_route_is_open_the_one_that_reopens_soonest_is_tried():
-    routes = [("a", opened(NOW + 2)), ("b", opened(NOW)), ("c", opened(NOW + 1))]
+    routes = [("a", open_breaker(NOW + 2)), ("b", open_breaker(NOW)), ("c", open_breaker(NOW + 1))]
 
     assert order_of(routes, NOW + 3) == ["b"]
     assert order_of([], NOW) == []

@@ -7,7 +7,7 @@ from slo.breaker import (
     BreakerState,
     CircuitBreaker,
 )
-from tests.slo.breaker_steps import NOW, opened
+from tests.slo.breaker_steps import NOW, open_breaker
 
 
 def answer(breaker: CircuitBreaker, endings: str, now: float = NOW) -> None:
@@ -59,7 +59,7 @@ def test_a_probe_whose_answer_breaks_opens_it_again_for_longer():
 
 
 def test_answers_of_before_it_opened_or_closed_are_no_news():
-    breaker = opened()
+    breaker = open_breaker()
     for _ in range(CONSECUTIVE_FAILURES):
         breaker.record_end(NOW + 1, ok=False, began=NOW - 1)
     assert breaker.ejections == 1

@@ -13,14 +13,14 @@ from slo.breaker import (
 )
 from slo.breaker import order_routes as order_of
 from tests.examples import examples
-from tests.slo.breaker_steps import NOW, opened
+from tests.slo.breaker_steps import NOW, open_breaker
 
 OKS = st.sampled_from([True, False, None])
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), min_size=1, max_size=8))
 def test_never_all_routes_are_closed_off_and_no_probe_is_used_up_by_asking(routes):
-    breakers = [opened(NOW + at) if is_open else CircuitBreaker() for at, is_open in routes]
+    breakers = [open_breaker(NOW + at) if is_open else CircuitBreaker() for at, is_open in routes]
     numbered = list(enumerate(breakers))
 
     tried = order_of(numbered, NOW + 100)

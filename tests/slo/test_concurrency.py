@@ -121,7 +121,7 @@ def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
         limit.release(1.0, 1000, ok=True, now=float(number))
     known = limit.fit.fixed, limit.fit.per_thousand
 
-    failed(limit, 5000)
+    fail_calls(limit, 5000)
 
     assert (limit.fit.fixed, limit.fit.per_thousand) == known
 
@@ -140,7 +140,7 @@ def fill(limit: ConcurrencyLimit, now: float = 0.0) -> None:
         pass
 
 
-def failed(limit: ConcurrencyLimit, calls: int, *, full: bool = True) -> None:
+def fail_calls(limit: ConcurrencyLimit, calls: int, *, full: bool = True) -> None:
     for _ in range(calls):
         if full:
             fill(limit)
@@ -152,7 +152,7 @@ def failed(limit: ConcurrencyLimit, calls: int, *, full: bool = True) -> None:
 def test_failures_shrink_the_limit_to_the_least_also_where_the_clock_stands_still():
     limit = ConcurrencyLimit()
 
-    failed(limit, 5000)
+    fail_calls(limit, 5000)
 
     assert limit.limit <= MIN_LIMIT
     assert limit.in_flight <= MIN_LIMIT
@@ -161,14 +161,14 @@ def test_failures_shrink_the_limit_to_the_least_also_where_the_clock_stands_stil
 def test_failures_shrink_it_where_there_is_room_as_well():
     limit = ConcurrencyLimit()
 
-    failed(limit, MIN_AVERAGED_CALLS, full=False)
+    fail_calls(limit, MIN_AVERAGED_CALLS, full=False)
 
     assert limit.limit < INITIAL_LIMIT
 
 
 def test_an_idle_route_gets_its_first_limit_back_and_keeps_a_higher_one():
     limit = ConcurrencyLimit()
-    failed(limit, 5000)
+    fail_calls(limit, 5000)
     while limit.in_flight:
         limit.release(None, 0, ok=True, now=1.0)
 
@@ -184,7 +184,7 @@ def test_after_an_outage_the_limit_is_soon_what_it_was():
     for number in range(40):
         limit.try_acquire(0.0)
         limit.release(1.0, 1000, ok=True, now=float(number))
-    failed(limit, 5000)
+    fail_calls(limit, 5000)
     assert limit.limit <= MIN_LIMIT
 
     for number in range(20 * MIN_AVERAGED_CALLS):
@@ -199,7 +199,7 @@ def test_after_an_outage_a_limit_that_calls_wait_at_grows_no_faster_than_any():
     for number in range(40):
         limit.try_acquire(0.0)
         limit.release(1.0, 1000, ok=True, now=float(number))
-    failed(limit, 5000)
+    fail_calls(limit, 5000)
 
     for number in range(10 * MIN_AVERAGED_CALLS):
         fill(limit)
@@ -253,7 +253,7 @@ def test_the_limits_are_the_owners():
     assert limit.in_flight <= 5
 
 
-def learned(samples: list[tuple[float, int]]) -> TtftModel:
+def model_of(samples: list[tuple[float, int]]) -> TtftModel:
     fit = TtftModel()
     for ttft, tokens in samples:
         fit.learn(ttft, tokens)
@@ -263,7 +263,7 @@ def learned(samples: list[tuple[float, int]]) -> TtftModel:
 def test_it_finds_what_a_call_takes_and_what_a_token_takes():
     random = Random(1)  # noqa: S311
     tokens = [mixed_size(random) for _ in range(1000)]
-    fit = learned([(alone(each) * random.lognormvariate(0, 0.3), each) for each in tokens])
+    fit = model_of([(alone(each) * random.lognormvariate(0, 0.3), each) for each in tokens])
 
     assert fit.fixed == pytest.approx(FIXED, rel=0.15)
     assert fit.per_thousand == pytest.approx(PER_THOUSAND, rel=0.15)
@@ -274,7 +274,7 @@ def test_it_finds_what_a_call_takes_and_what_a_token_takes():
 def test_it_follows_a_route_that_changes():
     random = Random(1)  # noqa: S311
     tokens = [mixed_size(random) for _ in range(4000)]
-    fit = learned([(alone(each), each) for each in tokens[:2000]])
+    fit = model_of([(alone(each), each) for each in tokens[:2000]])
     for each in tokens[2000:]:
         fit.learn(3 * alone(each), each)
 
@@ -283,7 +283,7 @@ def test_it_follows_a_route_that_changes():
 
 
 def test_while_too_little_is_known_nothing_is_slow():
-    fit = learned([(1.0, 1000)] * 19)
+    fit = model_of([(1.0, 1000)] * 19)
 
     assert fit.is_unlearned
     assert fit.slowness(100.0, 1000) == 1.0
@@ -294,20 +294,20 @@ def test_while_too_little_is_known_nothing_is_slow():
 
 
 def test_prompts_that_were_all_as_long_are_told_apart_from_none():
-    fit = learned([(1.0, 1000)] * 5000)
+    fit = model_of([(1.0, 1000)] * 5000)
 
     assert fit.slowness(1.0, 1000) == pytest.approx(1.0)
     assert fit._aa + fit._bb < 300
 
 
 def test_stragglers_hardly_change_what_is_known():
-    fit = learned([(1.0 if number % 50 else 1000.0, 1000) for number in range(1, 1000)])
+    fit = model_of([(1.0 if number % 50 else 1000.0, 1000) for number in range(1, 1000)])
 
     assert fit.slowness(1.0, 1000) == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_route_that_takes_no_time_at_all_is_never_slow():
-    fit = learned([(0.0, 0)] * 40)
+    fit = model_of([(0.0, 0)] * 40)
     fit.scale(0.0)
 
     assert fit.slowness(1.0, 0) == 1.0
@@ -323,7 +323,7 @@ def test_a_route_that_takes_no_time_at_all_is_never_slow():
     st.integers(0, 10**7),
 )
 def test_whatever_it_is_told_both_parts_stay_bounded(samples, tokens):
-    fit = learned(samples * 3)
+    fit = model_of(samples * 3)
 
     assert 0 <= fit.fixed <= 3600
     assert 0 <= fit.per_thousand <= 3600

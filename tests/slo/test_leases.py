@@ -27,7 +27,7 @@ def claim(amount: int = 10, limit: int = LIMIT, *, hard: bool = True) -> Counter
     return CounterClaim("team", amount, limit, hard, SECOND + 3600.0)
 
 
-def renewed(
+def renew(
     lease: Lease, amount: int | None = None, now: float = NOW, **changes: object
 ) -> LeaseReport:
     """The report that the lease makes, once it was answered."""
@@ -42,7 +42,7 @@ def renewed(
 def lease() -> Lease:
     """One that holds a hundred."""
     made = Lease(claim(), CounterLevel(0, 0), NOW)
-    renewed(made, 100)
+    renew(made, 100)
     return made
 
 
@@ -62,14 +62,14 @@ def test_a_lease_covers_calls_up_to_what_it_holds(lease):
 def test_a_lease_lets_no_call_pass_before_it_is_answered_nor_long_after():
     made = Lease(claim(), CounterLevel(0, 0), NOW)
     assert not made.fits(claim(), NOW)
-    renewed(made, 100)
+    renew(made, 100)
     assert made.fits(claim(), NOW + VALID_S - 0.01)
     assert not made.fits(claim(), NOW + VALID_S)
 
 
 def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lease):
     lease.add_hold(10)
-    report = renewed(lease, 10, is_valid=False)
+    report = renew(lease, 10, is_valid=False)
     assert report.floor == 10
     assert not lease.fits(claim(), NOW)
     assert lease.report("team", 9, NOW).is_new
@@ -157,22 +157,22 @@ def test_a_lease_is_left_where_a_claim_would_leave_others_less_than_half_of_what
 
 def test_a_soft_lease_covers_all_and_holds_what_calls_hold():
     made = Lease(claim(hard=False), CounterLevel(0, 0), NOW)
-    renewed(made, 0)
+    renew(made, 0)
     assert made.fits(claim(10**9, hard=False), NOW)
     made.add_hold(10**9)
-    report = renewed(made, 10**9)
+    report = renew(made, 10**9)
     assert (report.limit, report.want, report.floor) == (None, 0, 10**9)
 
 
 def test_a_lease_without_calls_is_released_and_then_over(lease):
     assert lease.fits(claim(), NOW)
     lease.add_hold(10)
-    released = renewed(lease, 10, NOW + IDLE_S)
+    released = renew(lease, 10, NOW + IDLE_S)
     assert (released.want, released.keep) == (0, 10)
     assert not lease.is_over(NOW + IDLE_S)
 
     lease.settle(10, 3, NOW, SECOND)
-    renewed(lease, 0, NOW + IDLE_S + 1)
+    renew(lease, 0, NOW + IDLE_S + 1)
     assert lease.is_over(NOW + IDLE_S + 1)
 
 

@@ -7,7 +7,7 @@ from slo.usage import Usage
 USAGE = Usage(input=1_000, cache_read=3_000, output=500)
 
 
-def measured(calls: int = MIN_MEASURED_CALLS, nanos: int = 4_000_000) -> MeasuredRates:
+def rates_after(calls: int = MIN_MEASURED_CALLS, nanos: int = 4_000_000) -> MeasuredRates:
     rates = MeasuredRates(0.0)
     for n in range(calls):
         rates.learn(nanos, USAGE, prefill_s=0.25, decode_s=0.75, now=float(n))
@@ -15,14 +15,14 @@ def measured(calls: int = MIN_MEASURED_CALLS, nanos: int = 4_000_000) -> Measure
 
 
 def test_prefill_pays_for_uncached_prompt_tokens_and_decode_for_output() -> None:
-    rates = measured().rates()
+    rates = rates_after().rates()
 
     assert rates is not None
     assert (rates.input, rates.cache_read, rates.output) == (1_000_000_000, 0, 6_000_000_000)
 
 
 def test_the_measured_price_of_a_usual_call_is_what_it_cost() -> None:
-    tariff = measured().tariff()
+    tariff = rates_after().tariff()
 
     assert tariff is not None
     paid = call_cost(USAGE, tariff, at=0.0)
@@ -31,11 +31,11 @@ def test_the_measured_price_of_a_usual_call_is_what_it_cost() -> None:
 
 
 def test_a_price_is_unknown_until_some_calls_were_measured() -> None:
-    assert measured(MIN_MEASURED_CALLS - 1).tariff() is None
+    assert rates_after(MIN_MEASURED_CALLS - 1).tariff() is None
 
 
 def test_the_price_follows_the_load() -> None:
-    rates = measured()
+    rates = rates_after()
     for n in range(50):
         rates.learn(400_000, USAGE, prefill_s=0.25, decode_s=0.75, now=6_000.0 + n)
     found = rates.rates()
@@ -46,14 +46,14 @@ def test_the_price_follows_the_load() -> None:
 
 
 def test_a_long_pause_leaves_an_unknown_price_rather_than_an_old_one() -> None:
-    rates = measured()
+    rates = rates_after()
     rates.learn(4_000_000, Usage(), prefill_s=0.0, decode_s=0.0, now=10.0**9)
 
     assert rates.rates() is None
 
 
 def test_a_price_is_rounded_up_so_that_it_is_no_less_than_the_cost() -> None:
-    rates = measured(nanos=4_000_001).rates()
+    rates = rates_after(nanos=4_000_001).rates()
 
     assert rates is not None
     assert rates.output is not None

@@ -9,7 +9,7 @@ from slo.stages import Stage, StageBudget
 from tests.fakes.objectives import objective, objectives
 
 
-def told(**fields: Any) -> list[tuple[str, str]]:
+def keys_and_problems(**fields: Any) -> list[tuple[str, str]]:
     return [(flaw.key, flaw.what) for flaw in validate_objective(objective(**fields))]
 
 
@@ -78,7 +78,7 @@ def test_a_target_that_cannot_be_missed_or_kept_is_told(
     ],
 )
 def test_a_limit_that_is_none_is_told(fields: dict[str, Any], what: str) -> None:
-    assert told(**fields) == [("under", what)]
+    assert keys_and_problems(**fields) == [("under", what)]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_limit_that_is_none_is_told(fields: dict[str, Any], what: str) -> None
 def test_an_invalid_cache_objective_is_reported(
     fields: dict[str, Any], key: str, what: str
 ) -> None:
-    ((found, said),) = told(**{"metric": Metric.CACHE, "target": 0.7, **fields})
+    ((found, said),) = keys_and_problems(**{"metric": Metric.CACHE, "target": 0.7, **fields})
     assert found == key
     assert what in said
 

@@ -251,7 +251,7 @@ def tariffs(draw: st.DrawFn) -> Tariff:
     return Tariff(periods=(period,), discount=draw(fractions))
 
 
-def known(found: CallCost | None) -> CallCost:
+def expect_cost(found: CallCost | None) -> CallCost:
     assert found is not None
     return found
 
@@ -260,7 +260,7 @@ def known(found: CallCost | None) -> CallCost:
 def test_a_cost_is_whole_and_never_above_its_list_price(
     usage: Usage, tariff: Tariff, terms: BillingTerms
 ) -> None:
-    found = known(call_cost(usage, tariff, 0.0, terms))
+    found = expect_cost(call_cost(usage, tariff, 0.0, terms))
     assert type(found.list_nanos) is int
     assert type(found.effective_nanos) is int
     assert 0 <= found.effective_nanos <= found.list_nanos
@@ -272,9 +272,9 @@ def test_a_cost_is_the_sum_over_its_buckets_but_for_one_rounding_each(
     usage: Usage, tariff: Tariff, terms: BillingTerms
 ) -> None:
     names = (*BUCKETS, "reasoning")
-    whole = known(call_cost(usage, tariff, 0.0, terms)).list_nanos
+    whole = expect_cost(call_cost(usage, tariff, 0.0, terms)).list_nanos
     parts = [
-        known(call_cost(Usage(**{name: getattr(usage, name)}), tariff, 0.0, terms)).list_nanos
+        expect_cost(call_cost(Usage(**{name: getattr(usage, name)}), tariff, 0.0, terms)).list_nanos
         for name in names
     ]
     assert abs(whole - sum(parts)) <= ceil((len(names) + 1) / 2)
@@ -287,8 +287,8 @@ def test_more_tokens_never_cost_less(
 ) -> None:
     grown = {name: getattr(usage, name) for name in (*BUCKETS, "reasoning")}
     grown[bucket] += more
-    dearer = known(call_cost(Usage(**grown), tariff, 0.0, terms))
-    cheaper = known(call_cost(usage, tariff, 0.0, terms))
+    dearer = expect_cost(call_cost(Usage(**grown), tariff, 0.0, terms))
+    cheaper = expect_cost(call_cost(usage, tariff, 0.0, terms))
     assert dearer.list_nanos >= cheaper.list_nanos
     assert dearer.effective_nanos >= cheaper.effective_nanos
 
@@ -301,7 +301,7 @@ def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     exact += sum(getattr(usage, name) * getattr(sheet, name) for name in BUCKETS)
     off_peak = tariff.periods[0].off_peak
     exact *= Fraction(1, 1_000_000) * (off_peak.factor if off_peak else 1)
-    found = known(call_cost(usage, tariff, 0.0))
+    found = expect_cost(call_cost(usage, tariff, 0.0))
     assert found.list_nanos == (exact + Fraction(1, 2)) // 1
     assert found.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
 
@@ -315,7 +315,7 @@ def test_a_prompt_is_priced_with_many_outputs_as_with_each(
     prices = call_pricing(prompt, tariff, 0.0, terms)
     assert prices is not None
     assert prices.effective_nanos(prompt, outputs) == [
-        known(call_cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
+        expect_cost(call_cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
         for each in outputs
     ]
 
@@ -344,7 +344,7 @@ def test_without_its_cache_a_call_would_cost_what_plain_input_does(
 
     assert effect is not None
     assert effect.read_saved_nanos >= 0
-    with_cache, without = (known(call_cost(u, tariff, 0.0, terms)) for u in (usage, uncached))
+    with_cache, without = (expect_cost(call_cost(u, tariff, 0.0, terms)) for u in (usage, uncached))
     difference = without.list_nanos - with_cache.list_nanos
     assert abs(effect.read_saved_nanos - effect.write_extra_nanos - difference) <= 2
 

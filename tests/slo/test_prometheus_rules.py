@@ -27,7 +27,7 @@ P95 = objective(name="chat")
 FLOOR = objective(name="floor", metric=Metric.CACHE, target=0.7)
 
 
-def ruled(*every: Objective) -> list[dict[str, Any]]:
+def rules_of(*every: Objective) -> list[dict[str, Any]]:
     (group,) = rule_groups(every)["groups"]
     found: list[dict[str, Any]] = group["rules"]
     return found
@@ -38,7 +38,7 @@ def test_without_objectives_there_are_no_groups() -> None:
 
 
 def test_alert_rules_use_only_series_recorded_before() -> None:
-    made = ruled(P95, FLOOR)
+    made = rules_of(P95, FLOOR)
     recorded = [rule["record"] for rule in made if "record" in rule]
     kinds = ["alert" if "alert" in rule else "record" for rule in made]
     assert kinds == sorted(kinds, reverse=True)
@@ -49,7 +49,7 @@ def test_alert_rules_use_only_series_recorded_before() -> None:
 
 
 def test_a_p95_burns_where_its_whole_window_and_the_last_twelfth_do() -> None:
-    page = next(rule for rule in ruled(P95) if rule.get("alert") == BURN_ALERT_NAME)
+    page = next(rule for rule in rules_of(P95) if rule.get("alert") == BURN_ALERT_NAME)
     labelled = '{objective="chat"}'
     conditions = page["expr"].split("\nand ")
     assert conditions == [
@@ -68,7 +68,7 @@ def test_a_p95_burns_where_its_whole_window_and_the_last_twelfth_do() -> None:
 
 
 def test_a_share_is_of_all_events_of_all_processes() -> None:
-    expressions = {rule["record"]: rule["expr"] for rule in ruled(P95) if "record" in rule}
+    expressions = {rule["record"]: rule["expr"] for rule in rules_of(P95) if "record" in rule}
     good = "sum by (objective) (increase(thriftgate_objective_good_total[30m]))"
     bad = "sum by (objective) (increase(thriftgate_objective_bad_total[30m]))"
     assert expressions["thriftgate:objective_bad:increase30m"] == bad
@@ -80,12 +80,14 @@ def test_a_share_is_of_all_events_of_all_processes() -> None:
 
 def test_no_window_is_too_short_for_prometheus() -> None:
     brief = objective(alerts=(BurnAlert(burn=6.0, over=120.0),))
-    windows = {window for rule in ruled(brief) for window in re.findall(r"\[(\w+)\]", rule["expr"])}
+    windows = {
+        window for rule in rules_of(brief) for window in re.findall(r"\[(\w+)\]", rule["expr"])
+    }
     assert windows == {"2m"}
 
 
 def test_a_floor_is_told_until_it_is_cleared() -> None:
-    (told,) = [rule for rule in ruled(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
+    (told,) = [rule for rule in rules_of(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
     missed, still = told["expr"].split("\nor\n")
     assert "increase1h" in missed
     assert " > 0.3\nand " in missed
@@ -100,13 +102,13 @@ def test_a_floor_is_told_until_it_is_cleared() -> None:
 
 
 def test_an_observed_objective_has_recording_rules_and_no_alert_rule() -> None:
-    made = ruled(objective(enforce=Enforce.OBSERVE))
+    made = rules_of(objective(enforce=Enforce.OBSERVE))
     assert made
     assert not any("alert" in rule for rule in made)
 
 
 def test_a_name_is_text_in_an_expression() -> None:
-    made = ruled(objective(name='a"\\\nb'))
+    made = rules_of(objective(name='a"\\\nb'))
     assert '{objective="a\\"\\\\\\nb"}' in made[-1]["expr"]
 
 
@@ -121,7 +123,7 @@ def test_prometheus_reckons_the_same_bound(counts: tuple[int, int]) -> None:
 @given(EVERY)
 @examples(21)
 def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
-    made = ruled(*every)
+    made = rules_of(*every)
     for rule in made:
         assert ("record" in rule) != ("alert" in rule)
         assert rule["expr"].count("(") == rule["expr"].count(")")
@@ -161,7 +163,7 @@ def test_promtool_has_no_warning_for_exported_rules(
 
 
 def test_a_name_is_text_in_an_annotation() -> None:
-    (told, *_) = [rule for rule in ruled(BRACES) if "alert" in rule]
+    (told, *_) = [rule for rule in rules_of(BRACES) if "alert" in rule]
 
     assert told["annotations"]["summary"].startswith('a "{{ "{{" }} $x }}" \\ b: its error')
 

@@ -22,7 +22,9 @@ DAY = Budget(
 )
 
 
-def evaluated(folder: Path, series: dict[str, str], expected: dict[str, tuple[str, int]]) -> None:
+def expect_evaluation(
+    folder: Path, series: dict[str, str], expected: dict[str, tuple[str, int]]
+) -> None:
     """Prometheus' evaluation of alerts firing: each expression's time and value."""
     (folder / "rules.yml").write_text(yaml.safe_dump({"groups": spend_groups((DAY,))}))
     checks: list[dict[str, Any]] = [
@@ -68,7 +70,7 @@ def test_promtool_has_no_warning(tmp_path, budgets):
 def test_a_budget_alerts_at_the_highest_percent_that_it_has_reached(tmp_path):
     name = 'thriftgate_budget_fullest_ratio{budget="day",unit="usd",instance="%s"}'
 
-    evaluated(
+    expect_evaluation(
         tmp_path,
         {
             name % "a": "0.1x10 0.83x10 0.97x10 0.02x10",
@@ -87,7 +89,7 @@ def test_a_budget_alerts_at_the_highest_percent_that_it_has_reached(tmp_path):
 def test_counters_that_lack_a_twentieth_for_a_quarter_of_an_hour_are_an_alert(tmp_path):
     of = '{budget="day",unit="usd"}'
 
-    evaluated(
+    expect_evaluation(
         tmp_path,
         {f"thriftgate_budget_limit{of}": "100x60", f"thriftgate_budget_drift{of}": "0x9 6x50"},
         {
@@ -103,7 +105,7 @@ def test_a_hit_rate_that_falls_to_under_half_of_the_day_before_is_an_alert(tmp_p
     of = 'thriftgate_tokens_total{team="a",feature="chat",bucket="%s"}'
     day, later = 24 * 60, 120
 
-    evaluated(
+    expect_evaluation(
         tmp_path,
         {
             of % "cache_read": f"0+8000x{day} {8000 * day}+{read * 10}x{later}",
@@ -120,7 +122,7 @@ def test_a_hit_rate_that_falls_to_under_half_of_the_day_before_is_an_alert(tmp_p
 def test_writes_that_are_hardly_read_are_an_alert(tmp_path, read, alerts):
     of = 'thriftgate_tokens_total{team="a",feature="chat",bucket="%s"}'
 
-    evaluated(
+    expect_evaluation(
         tmp_path,
         {of % "cache_read": f"0+{read}x500", of % "cache_write": "0+1000x500"},
         {firing(WRITES_ALERT_NAME, feature="chat"): ("450m", alerts)},

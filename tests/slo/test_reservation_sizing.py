@@ -20,7 +20,7 @@ from slo.reservation_sizing import (
     usage_bounds,
 )
 from slo.usage import Usage
-from tests.slo.sized_calls import QUOTE, TARIFF, budget, held, learned
+from tests.slo.sized_calls import QUOTE, TARIFF, amount_held, budget, learn_lengths
 
 OUTPUT = OutputBounds(typical=300, likely=900, worst=4_000)
 
@@ -76,7 +76,7 @@ class TestWhatACallMayUse:
 
 
 class TestLearnedLengths:
-    @pytest.mark.parametrize("lengths", [None, QuantileSketch(), learned(answers=19)])
+    @pytest.mark.parametrize("lengths", [None, QuantileSketch(), learn_lengths(answers=19)])
     def test_with_little_learned_the_worst_case_is_likely(
         self, lengths: QuantileSketch | None
     ) -> None:
@@ -85,13 +85,15 @@ class TestLearnedLengths:
         )
 
     def test_with_enough_learned_the_mean_and_the_twentieth_longest_are_known(self) -> None:
-        found = output_bounds(learned(), 4_096)
+        found = output_bounds(learn_lengths(), 4_096)
         assert found.typical == pytest.approx(346, rel=0.1)
         assert found.likely == pytest.approx(941, rel=0.1)
         assert found.worst == 4_096
 
     def test_nothing_longer_than_the_limit_is_expected(self) -> None:
-        assert output_bounds(learned(), 200) == OutputBounds(typical=200, likely=200, worst=200)
+        assert output_bounds(learn_lengths(), 200) == OutputBounds(
+            typical=200, likely=200, worst=200
+        )
 
 
 USES = st.tuples(*[st.integers(0, 1_000)] * 4).map(sorted)
@@ -109,29 +111,29 @@ class TestHowMuchIsHeld:
     RARELY_LONG = UsageBounds(sure=0, typical=5, likely=4, worst=100)
 
     def test_while_there_is_room_what_is_likely(self) -> None:
-        assert held(budget(), self.NEED, CounterView()) == 11
+        assert amount_held(budget(), self.NEED, CounterView()) == 11
 
     def test_near_a_hard_limit_there_is_room_for_the_worst(self) -> None:
-        assert held(budget(limit=1_000), self.NEED, CounterView(spent=958)) == 11
-        assert held(budget(limit=1_000), self.NEED, CounterView(spent=959)) is None
+        assert amount_held(budget(limit=1_000), self.NEED, CounterView(spent=958)) == 11
+        assert amount_held(budget(limit=1_000), self.NEED, CounterView(spent=959)) is None
         assert size_reservation(budget(limit=1_000), self.NEED, CounterView(spent=959)).amount == 42
 
     def test_a_soft_limit_has_no_near(self) -> None:
         soft = budget(limit=1_000, hard=False)
-        assert held(soft, self.NEED, CounterView(spent=959)) == 11
-        assert held(soft, self.NEED, CounterView(spent=2_000)) == 11
+        assert amount_held(soft, self.NEED, CounterView(spent=959)) == 11
+        assert amount_held(soft, self.NEED, CounterView(spent=2_000)) == 11
 
     def test_a_budget_that_holds_the_worst_always_does(self) -> None:
         worst = budget(hold=HoldPolicy.WORST)
         bound = UsageBounds(sure=1, typical=2, likely=3, worst=4, upper_bound=9)
         assert size_reservation(worst, bound, CounterView()).amount == 9
-        assert held(worst, self.NEED, CounterView()) == 42
+        assert amount_held(worst, self.NEED, CounterView()) == 42
 
     def test_many_calls_cover_each_other_s_surprises(self) -> None:
         limit = 10_000
         many = CounterView(spent=limit - 20 - 2_200, held=2_200, running=200)
-        assert held(budget(limit=limit), self.NEED, CounterView(spent=limit - 20)) is None
-        assert held(budget(limit=limit), self.NEED, many) == 11
+        assert amount_held(budget(limit=limit), self.NEED, CounterView(spent=limit - 20)) is None
+        assert amount_held(budget(limit=limit), self.NEED, many) == 11
 
     def test_room_is_left_for_three_deviations_of_all_calls_together(self) -> None:
         need = UsageBounds(sure=0, typical=100, likely=150, worst=1_000)
@@ -143,14 +145,18 @@ class TestHowMuchIsHeld:
 
     def test_a_reservation_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
         many = CounterView(held=4_000, running=1_000)
-        assert held(budget(limit=5_000), self.RARELY_LONG, many) is None
-        assert held(budget(limit=8_000), self.RARELY_LONG, many) == 4
+        assert amount_held(budget(limit=5_000), self.RARELY_LONG, many) is None
+        assert amount_held(budget(limit=8_000), self.RARELY_LONG, many) == 4
 
     def test_one_call_of_which_much_is_held_is_one_call(self) -> None:
         limit = 1_000
-        assert held(budget(limit=limit), self.RARELY_LONG, CounterView(held=400, running=4)) == 4
         assert (
-            held(budget(limit=limit), self.RARELY_LONG, CounterView(held=400, running=100)) is None
+            amount_held(budget(limit=limit), self.RARELY_LONG, CounterView(held=400, running=4))
+            == 4
+        )
+        assert (
+            amount_held(budget(limit=limit), self.RARELY_LONG, CounterView(held=400, running=100))
+            is None
         )
 
     def test_calls_that_hold_less_than_this_one_would_are_fewer_like_it(self) -> None:
@@ -169,14 +175,14 @@ class TestHowMuchIsHeld:
 
     def test_a_call_that_is_likely_free_is_held_nothing_for_while_its_worst_fits(self) -> None:
         free = UsageBounds(sure=0, typical=0, likely=0, worst=5)
-        assert held(budget(limit=10), free, CounterView(spent=5)) == 0
-        assert held(budget(limit=10), free, CounterView(spent=6)) is None
+        assert amount_held(budget(limit=10), free, CounterView(spent=5)) == 0
+        assert amount_held(budget(limit=10), free, CounterView(spent=6)) is None
 
     @given(SURE | GUESSED, st.integers(0, 10_000), st.integers(0, 10_000))
     def test_a_call_alone_never_passes_a_hard_limit(
         self, wanted: UsageBounds, limit: int, spent: int
     ) -> None:
-        is_admitted = held(budget(limit=limit), wanted, CounterView(spent=spent)) is not None
+        is_admitted = amount_held(budget(limit=limit), wanted, CounterView(spent=spent)) is not None
         assert is_admitted == (spent + wanted.worst <= limit)
 
     @given(SURE | GUESSED, st.integers(0, 9_999), LEVELS)
@@ -201,7 +207,7 @@ class TestHowMuchIsHeld:
     def test_a_guess_is_held_in_the_first_half_alone(
         self, guess: UsageBounds, limit: int, seen: CounterView
     ) -> None:
-        kept = held(budget(limit=limit), guess, seen)
+        kept = amount_held(budget(limit=limit), guess, seen)
         is_roomy = seen.spent + seen.held + guess.likely <= limit // 2
         assert kept in ({None, guess.likely, guess.worst} if is_roomy else {None, guess.worst})
 
@@ -209,4 +215,4 @@ class TestHowMuchIsHeld:
         one = UsageBounds(sure=1, typical=1, likely=1, worst=1)
         requests = budget(unit=BudgetUnit.REQUESTS, limit=100)
         seen = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
-        assert [held(requests, one, each) for each in seen] == [1, 1, 1]
+        assert [amount_held(requests, one, each) for each in seen] == [1, 1, 1]

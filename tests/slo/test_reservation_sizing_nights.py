@@ -23,13 +23,16 @@ from slo.reservations import CounterClaim, ReservationGranted, Reservations
 from slo.usage import Usage
 from tests.fakes import overnight_traffic
 from tests.fakes.overnight_traffic import OvernightResult
-from tests.slo.sized_calls import QUOTE, TARIFF, Length, budget, held, learned
+from tests.slo.sized_calls import QUOTE, TARIFF, Length, amount_held, budget, learn_lengths
 
 
-def needed(length: Length = overnight_traffic.length) -> UsageBounds:
+def bounds_of_call(length: Length = overnight_traffic.length) -> UsageBounds:
     usage = Usage(input=overnight_traffic.PROMPT)
     found = usage_bounds(
-        BudgetUnit.USD, usage, output_bounds(learned(length), overnight_traffic.OUTPUT_LIMIT), QUOTE
+        BudgetUnit.USD,
+        usage,
+        output_bounds(learn_lengths(length), overnight_traffic.OUTPUT_LIMIT),
+        QUOTE,
     )
     assert found is not None
     return found
@@ -42,7 +45,7 @@ POLICIES: dict[str, Callable[[UsageBounds, CounterView], int | None]] = {
     "p95": lambda need, _seen: need.likely,
     "p99": lambda _need, _seen: overnight_traffic.cost(1_575),
     "worst": lambda need, _seen: need.worst,
-    "rule": lambda need, seen: held(budget(), need, seen),
+    "rule": lambda need, seen: amount_held(budget(), need, seen),
 }
 NIGHTS = 8
 
@@ -51,7 +54,7 @@ NIGHTS = 8
 def nights(
     policy: str, callers: int, length: Length = overnight_traffic.length
 ) -> list[OvernightResult]:
-    wanted = needed(length)
+    wanted = bounds_of_call(length)
 
     def hold(spent: int, held: int, running: int) -> int | None:
         return POLICIES[policy](wanted, CounterView(spent=spent, held=held, running=running))

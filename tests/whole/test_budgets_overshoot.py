@@ -171,7 +171,7 @@ def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypat
     assert LIMIT / 2 < spent <= LIMIT
 
 
-async def answered(fixture: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
+async def count_answers(fixture: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
     """Number of short answers the callers got that name no limit, so often each."""
     said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
     asks = {"model": "long-lab", "messages": said}
@@ -194,13 +194,15 @@ def test_calls_that_name_no_limit_all_pass_while_half_of_it_is_unspent(monkeypat
             await asyncio.sleep(0.12)
 
         fixture.lab.sleep = slow
-        assert asyncio.run(answered(fixture, 21, callers=1)) == 21  # of which lengths are learned
-        assert asyncio.run(answered(fixture, 6)) == 6 * _CALLERS
+        assert (
+            asyncio.run(count_answers(fixture, 21, callers=1)) == 21
+        )  # of which lengths are learned
+        assert asyncio.run(count_answers(fixture, 6)) == 6 * _CALLERS
         of_short = fixture.costs()
         dear = [{"role": "user", "content": "[[fault:words=600]] Tell me."}]
         while (spent := fixture.costs()) < 0.45 * LIMIT:
             assert fixture.call(messages=dear).status_code == 200
-        assert asyncio.run(answered(fixture, 3)) == 3 * _CALLERS
+        assert asyncio.run(count_answers(fixture, 3)) == 3 * _CALLERS
         assert spent < fixture.costs() < LIMIT / 2
 
     worst = 128_000 * 4_500

@@ -71,11 +71,11 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
     gateways, lab = four
     opened = asyncio.Event()
 
-    async def gated(seconds: float) -> None:
+    async def sleep_once_opened(seconds: float) -> None:
         while not opened.is_set():  # noqa: ASYNC110 - another thread sets it
             await asyncio.sleep(0.01)
 
-    lab.sleep = gated
+    lab.sleep = sleep_once_opened
 
     found = asyncio.run(rush(gateways, lab, 1000, opened))
 

@@ -45,13 +45,13 @@ class GatewaysUnderLoad:
             if phase in {"", met.phase}
         }
 
-    def answered(self) -> int:
+    def answer_count(self) -> int:
         return sum(met.status == 200 for callers in self.caller_groups for met in list(callers.met))
 
     def until_leased(self) -> None:
         """Wait until calls go on without Redis, which two hundred answers take at most."""
         end = time.monotonic() + 60
-        while self.answered() < 200 and time.monotonic() < end:
+        while self.answer_count() < 200 and time.monotonic() < end:
             time.sleep(0.1)
 
     def until_refused(self, seconds: float) -> None:
@@ -98,9 +98,9 @@ def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
         with found.caller_groups[0].calling(), found.caller_groups[1].calling():
             found.until_leased()
             for _ in range(STALLS):
-                before = found.answered()
+                before = found.answer_count()
                 found.stall()
-                assert found.answered() > before + 5
+                assert found.answer_count() > before + 5
                 time.sleep(3.0)
         for each in found.gateways:
             each.stop()

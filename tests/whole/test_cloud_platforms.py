@@ -45,7 +45,7 @@ def start_clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     return lambda **settings: running_cloud_gateway(tmp_path, monkeypatch, **settings)
 
 
-def streamed(clouds: CloudGateway, model: str, words: str) -> list[tuple[str, dict[str, Any]]]:
+def stream_events(clouds: CloudGateway, model: str, words: str) -> list[tuple[str, dict[str, Any]]]:
     """The events of a streamed Messages call."""
     answer = clouds.message(model, words, stream=True)
     assert answer.status_code == 200, answer.text
@@ -92,7 +92,7 @@ def test_a_message_reaches_a_cloud_in_its_form_and_is_metered_and_priced(
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_streamed_message_comes_in_anthropics_events(clouds: CloudGateway, model: str) -> None:
-    events = streamed(clouds, model, "Tell me.")
+    events = stream_events(clouds, model, "Tell me.")
     names = [name for name, _ in events if name != "ping"]
     (receipt,) = clouds.all_receipts()[-1:]
     assert names[0] == "message_start"
@@ -182,7 +182,7 @@ def test_throttling_is_worth_another_attempt_and_says_when(
 def test_an_error_in_the_middle_of_a_stream_ends_it_as_an_event(
     clouds: CloudGateway, model: str
 ) -> None:
-    events = streamed(clouds, model, "Tell me. [[fault:error-event=3]]")
+    events = stream_events(clouds, model, "Tell me. [[fault:error-event=3]]")
     (receipt,) = clouds.all_receipts()[-1:]
 
     assert events[-1][0] == "error"
@@ -195,7 +195,7 @@ def test_an_error_in_the_middle_of_a_stream_ends_it_as_an_event(
 def test_a_connection_that_breaks_in_a_stream_ends_it_as_an_event(
     clouds: CloudGateway, model: str
 ) -> None:
-    events = streamed(clouds, model, "Tell me. [[fault:death=3]]")
+    events = stream_events(clouds, model, "Tell me. [[fault:death=3]]")
 
     assert events[-1][0] == "error"
     assert events[-1][1]["error"]["type"] == "api_error"

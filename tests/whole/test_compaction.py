@@ -29,12 +29,12 @@ def ask(compaction: GatewayFixture) -> Iterator[Callable[..., Any]]:
         openai.OpenAI(base_url=compaction.url, api_key=compaction.key, max_retries=0)
     ) as sdk_client:
 
-        def asked(messages: list[Any], model: str = "gpt-lab", header: str = "") -> Any:
+        def ask_model(messages: list[Any], model: str = "gpt-lab", header: str = "") -> Any:
             return sdk_client.chat.completions.with_raw_response.create(
                 model=model, messages=messages, extra_headers={ASKED: header} if header else {}
             )
 
-        yield asked
+        yield ask_model
 
 
 def chatty(number: int) -> str:

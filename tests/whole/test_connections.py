@@ -60,7 +60,7 @@ async def half_open(gateway: ServeProcess, count: int) -> AsyncIterator[list[Hal
             writer.transport.abort()
 
 
-async def called(gateway: ServeProcess, calls: int) -> Counter[int]:
+async def statuses_of_calls(gateway: ServeProcess, calls: int) -> Counter[int]:
     """Number of good calls had which status; each on a connection of its own."""
     body = {"model": "gpt-lab", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"authorization": f"Bearer {gateway.key}"}
@@ -90,7 +90,7 @@ def test_three_thousand_half_open_connections_disturb_no_call_and_are_closed(gat
 
     async def work() -> None:
         async with half_open(gateway, _HALF_OPEN) as opened:
-            assert await called(gateway, _CALLS) == {200: _CALLS}
+            assert await statuses_of_calls(gateway, _CALLS) == {200: _CALLS}
             found = await ends(opened)
         third = _HALF_OPEN // 3
         assert found == {b"": third, b"HTTP/1.1 408 Request Timeout": 2 * third}
@@ -107,7 +107,7 @@ def test_a_gateway_out_of_descriptors_goes_on_once_it_has_some_and_books_its_cal
         async with half_open(gateway, 300) as opened:
             found = await ends(opened)
             assert found[b"HTTP/1.1 408 Request Timeout"] > 0
-        assert await called(gateway, 3) == {200: 3}
+        assert await statuses_of_calls(gateway, 3) == {200: 3}
 
     asyncio.run(work())
     assert gateway.stop() == 0
@@ -125,7 +125,7 @@ def test_connections_over_the_limit_of_an_address_are_refused_and_logged(gateway
         async with half_open(gateway, 60) as opened:
             found = await ends(opened)
         assert found[b"HTTP/1.1 503 Service Unavailable"] + found[b"reset"] >= 40
-        assert await called(gateway, 1) == {200: 1}
+        assert await statuses_of_calls(gateway, 1) == {200: 1}
 
     asyncio.run(work())
     log = (gateway.folder / "serve.log").read_text()

@@ -68,7 +68,7 @@ async def ask(
     return StreamReport(text, usage["prompt_tokens"], cached, timings["prompt_ms"], ttft_ms)
 
 
-async def warmed(fleet: EngineFleet, kind: str, result: str = "warmed") -> float:
+async def warmed_prompts(fleet: EngineFleet, kind: str, result: str = "warmed") -> float:
     """Prompts of this kind so far."""
     return await figure(fleet, f'{_METRIC}_prompts_total{{engine="house",kind="{kind}"', result)
 
@@ -119,7 +119,7 @@ def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
             messages = [{"role": "user", "content": "Which plans are there?"}]
             answer = (await ask(fleet, messages, max_tokens=900)).text
             if table:
-                await wait_for(lambda: _is_above(warmed(fleet, "next_turn"), 0))
+                await wait_for(lambda: _is_above(warmed_prompts(fleet, "next_turn"), 0))
             messages.append({"role": "assistant", "content": answer})
             told = await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
             if table:
@@ -162,7 +162,7 @@ def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
             await asyncio.sleep(1.1)
             await wait_for(lambda: _is_healthy(fleet))
             if table:
-                await wait_for(lambda: _is_above(warmed(fleet, "system_prompt"), 0))
+                await wait_for(lambda: _is_above(warmed_prompts(fleet, "system_prompt"), 0))
             told = await ask(fleet, [system, {"role": "user", "content": "Once more"}])
             return told, (await fleet.metrics()).splitlines()
 
@@ -214,11 +214,11 @@ def test_a_call_that_comes_while_a_prompt_is_warmed_does_not_wait_for_it(tmp_pat
         long: list[dict[str, Any]] = [{"role": "user", "content": long_system("a") * 2}]
         await ask(fleet, long)
         for _number in range(400):
-            if (await warmed(fleet, "next_turn", "cancelled")) > 0:
+            if (await warmed_prompts(fleet, "next_turn", "cancelled")) > 0:
                 break
             await ask(fleet, [{"role": "user", "content": "Hello"}], max_tokens=1)
             await asyncio.sleep(0.06)
-        return (await warmed(fleet, "next_turn", "cancelled")), await warmed(
+        return (await warmed_prompts(fleet, "next_turn", "cancelled")), await warmed_prompts(
             fleet, "next_turn", "failed"
         )
 
@@ -268,7 +268,7 @@ def test_the_next_turn_of_a_conversation_by_another_api_is_warm_when_it_comes(
             turns: list[Any] = [{"role": "user", "content": "Which plans are there?"}]
             answer = (await ask_by_api(fleet, endpoint, turns, "Be kind.", 600)).answer
             if table:
-                await wait_for(lambda: _is_above(warmed(fleet, "next_turn"), 0))
+                await wait_for(lambda: _is_above(warmed_prompts(fleet, "next_turn"), 0))
             turns += [*answer, {"role": "user", "content": "And now?"}]
             return await ask_by_api(fleet, endpoint, turns, "Be kind.")
 
@@ -294,7 +294,7 @@ def test_system_prompts_of_other_apis_are_warm_again_after_an_engine_was_restart
         await replicas.restart(0)
         await asyncio.sleep(1.1)
         await wait_for(lambda: _is_healthy(fleet))
-        await wait_for(lambda: _is_above(warmed(fleet, "system_prompt"), 0))
+        await wait_for(lambda: _is_above(warmed_prompts(fleet, "system_prompt"), 0))
         return await ask_by_api(fleet, endpoint, [_question(9)], system)
 
     again = with_fleet(tmp_path / "warm", story, "warming = { next_turn = false }")

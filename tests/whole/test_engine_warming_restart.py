@@ -56,7 +56,9 @@ class Caller:
 
 
 @asynccontextmanager
-async def started(settings: Settings, key: str = "", *, keeps: bool) -> AsyncIterator[Caller]:
+async def gateway_and_caller(
+    settings: Settings, key: str = "", *, keeps: bool
+) -> AsyncIterator[Caller]:
     """A gateway and a caller of it; a team is made where there is no key yet."""
     async with httpx2.AsyncClient(timeout=60) as client, gateway(settings) as running:
         if not key:
@@ -86,12 +88,12 @@ def test_prompts_of_a_team_that_keeps_them_are_warm_after_gateway_and_engine_wer
         replicas = RealReplicas()
         async with replicas.start() as url:
             settings = write_engines(tmp_path, url)
-            async with started(settings, keeps=keeps) as caller:
+            async with gateway_and_caller(settings, keeps=keeps) as caller:
                 await asyncio.sleep(1.2)  # the page of the engine is read each second
                 for number in range(3):
                     await caller.cached_share(f"Question {number}")
             await replicas.restart(0)
-            async with started(settings, caller.key, keeps=keeps) as later:
+            async with gateway_and_caller(settings, caller.key, keeps=keeps) as later:
                 await later.wait_until_warmed(_PATIENCE_S if keeps else 2.5)
                 return await later.cached_share("Once more")
 

@@ -108,7 +108,7 @@ def in_log(gateway: ServeProcess) -> int:
     return len(set(re.findall(r'"call_id":"(call_\w+)"', said)))
 
 
-def imported(gateway: ServeProcess) -> str:
+def import_receipts(gateway: ServeProcess) -> str:
     """Return what ``thriftgate receipts import`` says of the gateway's log."""
     command = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
     done = subprocess.run(  # noqa: S603 - our own command
@@ -143,7 +143,7 @@ def test_receipts_that_a_full_disk_and_a_full_database_lose_are_logged_whole_and
     gateway.start()
     kept = in_ledger(gateway, found[200] - logged)
     assert gateway.stop() == 0
-    first, second = imported(gateway), imported(gateway)
+    first, second = import_receipts(gateway), import_receipts(gateway)
 
     assert set(found) == {200, 503}
     assert found[200] >= CALLS

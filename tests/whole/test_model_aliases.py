@@ -66,7 +66,7 @@ class Team:
 
 
 @pytest.fixture(scope="module")
-def aliased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
+def gateway_with_aliases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
         folder = tmp_path_factory.mktemp("aliases")
@@ -75,13 +75,13 @@ def aliased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture
 
 
 @pytest.fixture(scope="module")
-def acme(aliased: GatewayFixture) -> Team:
-    return Team(aliased, "acme")
+def acme(gateway_with_aliases: GatewayFixture) -> Team:
+    return Team(gateway_with_aliases, "acme")
 
 
 @pytest.fixture(scope="module")
-def other(aliased: GatewayFixture) -> Team:
-    return Team(aliased, "other")
+def other(gateway_with_aliases: GatewayFixture) -> Team:
+    return Team(gateway_with_aliases, "other")
 
 
 def receipt_of(gateway: GatewayFixture, answer: httpx.Response) -> Receipt:
@@ -103,7 +103,7 @@ def receipt_of(gateway: GatewayFixture, answer: httpx.Response) -> Receipt:
     ids=["messages", "streamed messages", "chat", "responses"],
 )
 def test_a_name_means_another_model_for_one_team_and_itself_for_another(
-    aliased: GatewayFixture,
+    gateway_with_aliases: GatewayFixture,
     acme: Team,
     other: Team,
     name: str,
@@ -112,10 +112,13 @@ def test_a_name_means_another_model_for_one_team_and_itself_for_another(
     upstream_path: str,
 ) -> None:
     ours = acme.post(path, {"model": name, **body})
-    sent = aliased.lab.exchanges[-1]
+    sent = gateway_with_aliases.lab.exchanges[-1]
     theirs = other.post(path, {"model": name, **body})
-    others = aliased.lab.exchanges[-1]
-    receipt, unmapped = receipt_of(aliased, ours), receipt_of(aliased, theirs)
+    others = gateway_with_aliases.lab.exchanges[-1]
+    receipt, unmapped = (
+        receipt_of(gateway_with_aliases, ours),
+        receipt_of(gateway_with_aliases, theirs),
+    )
 
     assert (sent.path, json.loads(sent.body)["model"]) == (upstream_path, "gpt-lab")
     assert (others.path, json.loads(others.body)["model"]) == ("/v1/messages", "claude-lab")
@@ -128,13 +131,13 @@ def test_a_name_means_another_model_for_one_team_and_itself_for_another(
 
 
 def test_tokens_are_counted_for_the_model_that_is_meant(
-    aliased: GatewayFixture, acme: Team, other: Team
+    gateway_with_aliases: GatewayFixture, acme: Team, other: Team
 ) -> None:
-    counted = len(aliased.lab.exchanges)
+    counted = len(gateway_with_aliases.lab.exchanges)
     ours = acme.post("messages/count_tokens", {"model": OPUS, "messages": HELLO})
-    assert len(aliased.lab.exchanges) == counted  # by the vocabulary, here
+    assert len(gateway_with_aliases.lab.exchanges) == counted  # by the vocabulary, here
     theirs = other.post("messages/count_tokens", {"model": OPUS, "messages": HELLO})
-    asked = aliased.lab.exchanges[-1]
+    asked = gateway_with_aliases.lab.exchanges[-1]
 
     assert ours.headers["x-thriftgate-model"] == "gpt-lab"
     assert ours.json()["input_tokens"] > 0
@@ -146,11 +149,11 @@ def test_tokens_are_counted_for_the_model_that_is_meant(
 
 
 def test_an_alias_of_a_claude_model_is_counted_by_its_provider(
-    aliased: GatewayFixture, acme: Team
+    gateway_with_aliases: GatewayFixture, acme: Team
 ) -> None:
     acme.post("messages/count_tokens", {"model": "house", "messages": HELLO})
 
-    assert json.loads(aliased.lab.exchanges[-1].body)["model"] == "claude-lab"
+    assert json.loads(gateway_with_aliases.lab.exchanges[-1].body)["model"] == "claude-lab"
 
 
 def test_models_are_listed_as_the_team_may_ask_for_them(acme: Team, other: Team) -> None:
@@ -171,9 +174,12 @@ def test_models_are_listed_as_the_team_may_ask_for_them(acme: Team, other: Team)
 
 
 def test_a_key_may_ask_for_an_alias_if_it_may_ask_for_the_model_that_is_meant(
-    aliased: GatewayFixture,
+    gateway_with_aliases: GatewayFixture,
 ) -> None:
-    by_name, by_target = Team(aliased, "acme", OPUS), Team(aliased, "acme", "gpt-lab")
+    by_name, by_target = (
+        Team(gateway_with_aliases, "acme", OPUS),
+        Team(gateway_with_aliases, "acme", "gpt-lab"),
+    )
     refused = by_name.ask("POST", "messages", {"model": OPUS, **MESSAGE})
 
     assert refused.status_code == 403
@@ -183,8 +189,10 @@ def test_a_key_may_ask_for_an_alias_if_it_may_ask_for_the_model_that_is_meant(
     assert OPUS in [each["id"] for each in by_target.ask("GET", "models").json()["data"]]
 
 
-def test_aliases_are_reloaded_with_the_catalog(aliased: GatewayFixture, acme: Team) -> None:
-    file = aliased.folder / "catalog.toml"
+def test_aliases_are_reloaded_with_the_catalog(
+    gateway_with_aliases: GatewayFixture, acme: Team
+) -> None:
+    file = gateway_with_aliases.folder / "catalog.toml"
     before = file.read_text()
     try:
         file.write_text(before.replace('"house" = "claude-lab"', '"house" = "gpt-lab"'))
@@ -202,8 +210,8 @@ def test_aliases_are_reloaded_with_the_catalog(aliased: GatewayFixture, acme: Te
 
 
 def test_a_chat_call_by_an_alias_is_said_as_the_model_that_is_meant_takes_it(
-    aliased: GatewayFixture, acme: Team
+    gateway_with_aliases: GatewayFixture, acme: Team
 ) -> None:
     acme.post("chat/completions", {"model": OPUS, "messages": HELLO, "verbosity": "low"})
 
-    assert "verbosity" not in json.loads(aliased.lab.exchanges[-1].body)
+    assert "verbosity" not in json.loads(gateway_with_aliases.lab.exchanges[-1].body)

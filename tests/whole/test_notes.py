@@ -36,7 +36,7 @@ ANSWER = answer(note(1), usage=USAGE)
 STEPS = [head(200, "content-type: application/json", f"content-length: {len(ANSWER)}") + ANSWER]
 
 
-async def called(running: Gateway, key: str, turns: int) -> Connection:
+async def call_gateway(running: Gateway, key: str, turns: int) -> Connection:
     body = orjson.dumps({"model": "large", "messages": visit(turns)})
     headers = {
         "authorization": f"Bearer {key}",
@@ -54,14 +54,14 @@ def rows(folder: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM notes").fetchone()[0])
 
 
-async def noted(folder: Path, parts: int) -> None:
+async def wait_for_notes(folder: Path, parts: int) -> None:
     """Wait until there are notes on so many parts; all but the last were taken by a compaction."""
     async with asyncio.timeout(10):
         while rows(folder) < 2 * parts - 1:  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.01)
 
 
-async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
+async def models_asked(folder: Path, server: Server, calls: list[int]) -> list[str]:
     """Return which models were asked, once these calls were made one after the other."""
     mine = folder / "mine.toml"
     mine.write_text(CATALOG.format(url=server.base_url))
@@ -78,10 +78,10 @@ async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
         _, key = running.store.teams.create_key(team.id, "first", now=NOW)
         parts = 0
         for turns in calls:
-            told = (await called(running, key, turns)).headers["x-thriftgate-compaction"]
+            told = (await call_gateway(running, key, turns)).headers["x-thriftgate-compaction"]
             if "reset=yes" in told:
                 parts += 1
-                await noted(settings.folder, parts)
+                await wait_for_notes(settings.folder, parts)
         assert running.store.drain.flush(10)
         (journeys,) = running.store.compaction_receipts.totals(0.0)
         assert sorted(running.store.reports.features(team.id)) == [
@@ -97,7 +97,7 @@ async def worked(folder: Path, server: Server, calls: list[int]) -> list[str]:
 def test_notes_are_asked_for_behind_the_answer_paid_by_their_team_and_join_the_next_part(tmp_path):
     async def work() -> Server:
         async with serving(STEPS) as server:
-            models = await worked(tmp_path, server, [10, 11, 12, 20, 21])
+            models = await models_asked(tmp_path, server, [10, 11, 12, 20, 21])
             assert models == ["large", "large", "small", "large", "large", "small", "large"]
             return server
 

@@ -184,12 +184,12 @@ def test_streamed_tool_calls_come_together(
         lambda c: c.chat.completions.stream(model=model, messages=messages, tools=CHAT_TOOLS)
     )
 
-    def told(answer: Any) -> list[tuple[str, Any]]:
+    def names_and_arguments(answer: Any) -> list[tuple[str, Any]]:
         calls = answer.choices[0].message.tool_calls
         return [(call.function.name, orjson.loads(call.function.arguments)) for call in calls]
 
-    assert told(final) == told(whole)
-    assert len(told(final)) == 2
+    assert names_and_arguments(final) == names_and_arguments(whole)
+    assert len(names_and_arguments(final)) == 2
     assert final.choices[0].finish_reason == "tool_calls"
 
 

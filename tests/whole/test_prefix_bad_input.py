@@ -32,12 +32,12 @@ def chat(*said: Json, **fields: object) -> bytes:
     return orjson.dumps({"model": MODEL, "messages": said, **fields})
 
 
-def ruled(words: object, **fields: object) -> bytes:
+def body_with_rules(words: object, **fields: object) -> bytes:
     user = {"role": "user", "content": "What now?"}
     return chat({"role": "system", "content": words}, user, **fields)
 
 
-def spelled(messages: bytes = b"", more: bytes = b"", tools: bytes = b"") -> bytes:
+def raw_body(messages: bytes = b"", more: bytes = b"", tools: bytes = b"") -> bytes:
     """A body as bytes say, where no JSON writer would."""
     usual = orjson.dumps([{"role": "system", "content": RULES}, {"role": "user", "content": "Hi"}])
     pieces = [b'"model":"' + MODEL.encode() + b'"', b'"messages":' + (messages or usual), more]
@@ -58,70 +58,78 @@ TURN: list[Json] = [{"role": "user", "content": "a"}, {"role": "assistant", "con
 MARK = {"type": "text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}
 #: Bodies that go unmodified.
 LEFT = {
-    "two fields of messages": spelled(more=b'"messages":[{"role":"user","content":"lost?"}]'),
-    "two models": spelled(more=b'"model":"other"'),
-    "an escaped field": spelled(more=b'"\\u0075ser":"me"'),
-    "two contents": spelled(message(b'"content":"lost?","content":"kept"')),
-    "two texts in a part": spelled(message(b'"content":[{"type":"text","text":"a","text":"b"}]')),
-    "10,000 tools": ruled(RULES, tools=[tool(f"t{number}") for number in range(10_000)]),
+    "two fields of messages": raw_body(more=b'"messages":[{"role":"user","content":"lost?"}]'),
+    "two models": raw_body(more=b'"model":"other"'),
+    "an escaped field": raw_body(more=b'"\\u0075ser":"me"'),
+    "two contents": raw_body(message(b'"content":"lost?","content":"kept"')),
+    "two texts in a part": raw_body(message(b'"content":[{"type":"text","text":"a","text":"b"}]')),
+    "10,000 tools": body_with_rules(RULES, tools=[tool(f"t{number}") for number in range(10_000)]),
     "100,000 messages": chat(*TURN * 50_000),
-    "100,000 parts": ruled([{"type": "text", "text": "x"}] * 100_000),
+    "100,000 parts": body_with_rules([{"type": "text", "text": "x"}] * 100_000),
     "30 times 4,000 parts": chat(*[{"role": "system", "content": ["x"] * 4_000}] * 30, *TURN),
-    "8 MB and more": ruled(RULES * 1_500),
-    "nested fields": spelled(more=b'"x":' + DEEP),
-    "a nested content": spelled(message(b'"content":' + DEEP)),
-    "a lone surrogate": spelled(message(b'"content":"\\ud800"')),
-    "a lone surrogate as a key": spelled(more=b'"\\udfff":1'),
-    "no UTF-8 in a message": spelled(message(b'"content":"\xff"')),
-    "no UTF-8 in a key": spelled(more=b'"\xff":1'),
-    "not a number": spelled(more=b'"temperature":NaN'),
-    "a number too large for a float": spelled(message(b'"content":"a","n":1e999')),
-    "a number of many digits": spelled(message(b'"content":"a","n":' + b"9" * 9_999)),
-    "a content that is a number": ruled(5, x=RULES),
-    "a content that is an object": ruled({"text": RULES}),
+    "8 MB and more": body_with_rules(RULES * 1_500),
+    "nested fields": raw_body(more=b'"x":' + DEEP),
+    "a nested content": raw_body(message(b'"content":' + DEEP)),
+    "a lone surrogate": raw_body(message(b'"content":"\\ud800"')),
+    "a lone surrogate as a key": raw_body(more=b'"\\udfff":1'),
+    "no UTF-8 in a message": raw_body(message(b'"content":"\xff"')),
+    "no UTF-8 in a key": raw_body(more=b'"\xff":1'),
+    "not a number": raw_body(more=b'"temperature":NaN'),
+    "a number too large for a float": raw_body(message(b'"content":"a","n":1e999')),
+    "a number of many digits": raw_body(message(b'"content":"a","n":' + b"9" * 9_999)),
+    "a content that is a number": body_with_rules(5, x=RULES),
+    "a content that is an object": body_with_rules({"text": RULES}),
     "a role that is a number": chat({"role": 5, "content": RULES}),
-    "messages that are no objects": spelled(b'[1,null,"' + b"x" * 3_000 + b'"]'),
-    "tools that are an object": ruled(RULES, tools={"a": 1}),
-    "a body that ends early": ruled(RULES)[:-9],
-    "a body with a mark of its order": b"\xef\xbb\xbf" + ruled(RULES),
+    "messages that are no objects": raw_body(b'[1,null,"' + b"x" * 3_000 + b'"]'),
+    "tools that are an object": body_with_rules(RULES, tools={"a": 1}),
+    "a body that ends early": body_with_rules(RULES)[:-9],
+    "a body with a mark of its order": b"\xef\xbb\xbf" + body_with_rules(RULES),
 }
 #: Bodies that may be planned, and then lose nothing.
 PLANNED = {
-    "a tag never closed": ruled("<tg:variable>" + RULES),
-    "crossing tags": ruled(f"<tg:stable>a<tg:variable>b</tg:stable>c</tg:variable>{RULES}"),
-    "nested tags": ruled("<tg:variable>" * 500 + "x" + "</tg:variable>" * 500 + RULES),
-    "unknown tags": ruled("<tg:nobody>x</tg:nobody>" + RULES),
-    "many tags": ruled("<tg:variable>x</tg:variable>y" * 20_000),
+    "a tag never closed": body_with_rules("<tg:variable>" + RULES),
+    "crossing tags": body_with_rules(
+        f"<tg:stable>a<tg:variable>b</tg:stable>c</tg:variable>{RULES}"
+    ),
+    "nested tags": body_with_rules("<tg:variable>" * 500 + "x" + "</tg:variable>" * 500 + RULES),
+    "unknown tags": body_with_rules("<tg:nobody>x</tg:nobody>" + RULES),
+    "many tags": body_with_rules("<tg:variable>x</tg:variable>y" * 20_000),
     "many texts with tags": chat(
         *[{"role": "system", "content": "<tg:variable>x</tg:variable>y" * 300}] * 60, *TURN
     ),
     "many messages with tags": chat(*[TAGGED, TURN[1]] * 2_000),
-    "openings of tags": ruled("<tg:" * 200_000),
-    "tools that are no objects": ruled(RULES, tools=[1, "a", None, [], tool(3), tool("")]),
-    "one tool three times": ruled(RULES, tools=[tool("a")] * 3),
-    "1,000 tools": ruled(RULES, tools=[tool(f"t{number}") for number in range(1_000)]),
-    "a tool with a key twice": spelled(
+    "openings of tags": body_with_rules("<tg:" * 200_000),
+    "tools that are no objects": body_with_rules(
+        RULES, tools=[1, "a", None, [], tool(3), tool("")]
+    ),
+    "one tool three times": body_with_rules(RULES, tools=[tool("a")] * 3),
+    "1,000 tools": body_with_rules(RULES, tools=[tool(f"t{number}") for number in range(1_000)]),
+    "a tool with a key twice": raw_body(
         tools=b'"tools":[{"type":"function","function":{"name":"b","name":"a"}}]'
     ),
-    "5 MB of rules": ruled("This is a line of rules.\n" * 200_000),
-    "5 MB of different lines": ruled(
+    "5 MB of rules": body_with_rules("This is a line of rules.\n" * 200_000),
+    "5 MB of different lines": body_with_rules(
         "\n".join(f"Rule {number}: wait." for number in range(270_000))
     ),
-    "5 MB in one line": ruled("word " * 1_000_000),
+    "5 MB in one line": body_with_rules("word " * 1_000_000),
     "4,000 messages": chat({"role": "system", "content": RULES}, *TURN * 2_000),
     "4,000 leading messages": chat(*[{"role": "system", "content": "x"}] * 4_000, TURN[0]),
-    "4,000 parts": ruled([{"type": "text", "text": f"Part {number}"} for number in range(4_000)]),
-    "4,000 marks": ruled([MARK] * 4_000),
+    "4,000 parts": body_with_rules(
+        [{"type": "text", "text": f"Part {number}"} for number in range(4_000)]
+    ),
+    "4,000 marks": body_with_rules([MARK] * 4_000),
     "9,000 calls of tools": chat(
         TURN[0], {"role": "assistant", "tool_calls": [{"id": "a", "function": {}}] * 9_000}
     ),
     "no content": chat({"role": "system", "content": None}, TURN[0], x=RULES),
-    "parts of all kinds": ruled([1, None, [], RULES, {"type": 5}, {"text": []}]),
+    "parts of all kinds": body_with_rules([1, None, [], RULES, {"type": 5}, {"text": []}]),
     "marks of all kinds": chat({"role": "user", "content": [MARK | {"cache_control": 5}]}, x=RULES),
-    "fields of other kinds": ruled(RULES, metadata=5, user={"a": 1}, prompt_cache_key=[1]),
-    "null bytes": ruled("\0" + RULES, user="\0"),
-    "a number too large in a field": spelled(more=b'"temperature":1e999'),
-    "no UTF-8 in a field": spelled(more=b'"x":"\xff"'),
+    "fields of other kinds": body_with_rules(
+        RULES, metadata=5, user={"a": 1}, prompt_cache_key=[1]
+    ),
+    "null bytes": body_with_rules("\0" + RULES, user="\0"),
+    "a number too large in a field": raw_body(more=b'"temperature":1e999'),
+    "no UTF-8 in a field": raw_body(more=b'"x":"\xff"'),
 }
 GONE = Layout(
     version=1,
@@ -139,7 +147,7 @@ GONE = Layout(
 LONG = {"100,000 messages", "100,000 parts", "30 times 4,000 parts"}
 
 
-def planned(
+def plan_and_settle(
     planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None = None
 ) -> Planned:
     """The call, planned and settled as its conversation's first."""
@@ -158,7 +166,7 @@ def test_a_body_that_cannot_be_planned_says_why_soon(name: str) -> None:
 
     if name != "8 MB and more":  # those never get here
         with pytest.raises(Unplannable) as refused:
-            planned(planner, LEFT[name], way("openai-breakpoint"))
+            plan_and_settle(planner, LEFT[name], way("openai-breakpoint"))
         assert str(refused.value)
     assert thread_time() - started < PATIENCE
 
@@ -168,7 +176,7 @@ def test_a_planned_body_is_kept_whole_and_planned_soon(name: str) -> None:
     for regime, layout in (("anthropic-breakpoint", None), ("openai-breakpoint", GONE)):
         planner, lessons = Planner(b"secret", share=0.0), LayoutLearner()
         started = thread_time()
-        found = planned(planner, PLANNED[name], way(regime), layout)
+        found = plan_and_settle(planner, PLANNED[name], way(regime), layout)
         lessons.observe(found)
         lessons.proposal(found)
 
@@ -200,7 +208,9 @@ def lossless(before: bytes, after: bytes) -> None:
 
 
 def test_a_layout_whose_lines_are_gone_says_so() -> None:
-    found = planned(Planner(b"secret", share=0.0), ruled(RULES), way("openai-interval"), GONE)
+    found = plan_and_settle(
+        Planner(b"secret", share=0.0), body_with_rules(RULES), way("openai-interval"), GONE
+    )
 
     assert found.notes[0] == "Detail 1 stays: the line before it is gone"
 
@@ -211,7 +221,7 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
     started = thread_time()
     for number in range(600):
         said = "\n".join(f"Rule {number}, line {line} says so." for line in range(60))
-        found = planned(planner, ruled(said, user=str(number)), to)
+        found = plan_and_settle(planner, body_with_rules(said, user=str(number)), to)
         lessons.observe(found)
         assert number % 25 or lessons.proposal(found) is None
 
@@ -225,7 +235,9 @@ def test_features_without_number_are_forgotten() -> None:
     planner, lessons = Planner(b"secret", share=0.0, conversations=64), LayoutLearner(most=2)
     to = way("openai-interval")
     for number in range(300):
-        asked = PlanningRequest(team="team", feature=str(number), key="key", body=ruled(RULES))
+        asked = PlanningRequest(
+            team="team", feature=str(number), key="key", body=body_with_rules(RULES)
+        )
         draft = planner.read_call(asked)
         found = planner.plan_call(draft, to, planner.begin_plan(draft, 0), None, float(number))
         planner.adopt_plan(draft, found.plan)
@@ -243,7 +255,9 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]
         yield made
 
 
-def asked(harness: PrefixHarness, body: bytes, feature: str) -> tuple[httpx.Response, bytes | None]:
+def answer_and_upstream_body(
+    harness: PrefixHarness, body: bytes, feature: str
+) -> tuple[httpx.Response, bytes | None]:
     """The answer, and what arrived upstream; None where nothing did."""
     harness.lab.exchanges.clear()
     answer = harness.client.post(
@@ -262,8 +276,8 @@ def asked(harness: PrefixHarness, body: bytes, feature: str) -> tuple[httpx.Resp
 def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
     harness: PrefixHarness, name: str
 ) -> None:
-    plain, came = asked(harness, LEFT[name], "plain")
-    answer, sent = asked(harness, LEFT[name], "planned")
+    plain, came = answer_and_upstream_body(harness, LEFT[name], "plain")
+    answer, sent = answer_and_upstream_body(harness, LEFT[name], "planned")
 
     assert answer.status_code == plain.status_code
     assert sent == came
@@ -273,8 +287,8 @@ def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if "MB" not in name])
 def test_the_gateway_loses_nothing_of_what_is_planned(harness: PrefixHarness, name: str) -> None:
-    plain, came = asked(harness, PLANNED[name], "plain")
-    answer, sent = asked(harness, PLANNED[name], "planned")
+    plain, came = answer_and_upstream_body(harness, PLANNED[name], "plain")
+    answer, sent = answer_and_upstream_body(harness, PLANNED[name], "planned")
 
     assert answer.status_code == plain.status_code
     assert (sent is None) == (came is None)

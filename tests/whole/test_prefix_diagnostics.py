@@ -42,7 +42,7 @@ def talk(turns: int, rules: str = RULES) -> list[dict[str, Any]]:
     return spoken
 
 
-def asked(
+def ask(
     harness: PrefixHarness, path: str, sent: dict[str, Any], headers: dict[str, str] | None = None
 ) -> httpx.Response:
     """The answer to a call of the next minute."""
@@ -64,10 +64,10 @@ def asked(
 
 def chat(harness: PrefixHarness, turns: int, **fields: Any) -> httpx.Response:
     body = {"model": CLAUDE, "messages": talk(turns), **fields}
-    return asked(harness, "chat/completions", body)
+    return ask(harness, "chat/completions", body)
 
 
-def received(harness: PrefixHarness) -> Any:
+def last_body(harness: PrefixHarness) -> Any:
     return orjson.loads(harness.lab.exchanges[-1].body)
 
 
@@ -104,7 +104,7 @@ def test_each_call_names_the_answer_before_it(harness: PrefixHarness):
 
 def test_a_callers_own_beta_features_are_kept(harness: PrefixHarness):
     sent = {"model": CLAUDE, "messages": talk(0)}
-    asked(harness, "chat/completions", sent, {"anthropic-beta": "files-api-2025-04-14"})
+    ask(harness, "chat/completions", sent, {"anthropic-beta": "files-api-2025-04-14"})
 
     betas = harness.lab.exchanges[-1].headers["anthropic-beta"]
     assert betas == "files-api-2025-04-14,cache-diagnosis-2026-04-07"
@@ -123,7 +123,7 @@ def test_a_question_that_is_refused_is_asked_no_more(harness: PrefixHarness, cap
     harness.lab.queue_directives(["400", "ok", "ok"])
     answers = [chat(harness, 1), chat(harness, 2)]
 
-    assert "diagnostics" not in received(harness)
+    assert "diagnostics" not in last_body(harness)
     assert receipt(harness, answers[-1]).arm == "treated"
     assert "is not asked for them again" in caplog.text
 
@@ -133,14 +133,14 @@ def test_where_nothing_is_planned_nothing_is_asked(harness: PrefixHarness):
     chat(harness, 0)
     chat(harness, 1)
 
-    assert "diagnostics" not in received(harness)
+    assert "diagnostics" not in last_body(harness)
 
 
 def respond(
     harness: PrefixHarness, turns: int, rules: str = RULES, **fields: Any
 ) -> httpx.Response:
     items = talk(turns)[1:]
-    return asked(
+    return ask(
         harness, "responses", {"model": GPT, "instructions": rules, "input": items, **fields}
     )
 
@@ -155,7 +155,7 @@ def test_openais_diagnosis_is_read_and_kept_from_the_caller(
     answer = respond(harness, 1, input=items, tools=[function("seek")], stream=stream)
 
     found = receipt(harness, answer)
-    assert received(harness)["prompt_cache_options"]["comparison_response_id"]
+    assert last_body(harness)["prompt_cache_options"]["comparison_response_id"]
     assert b"prompt_cache_diagnostics" in harness.lab.exchanges[-1].sent
     assert found.miss_detail.endswith("the provider says the tools changed")
     assert "diagnostics" not in answer.text

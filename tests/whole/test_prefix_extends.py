@@ -24,7 +24,7 @@ EVERY = {"tau": 40, "agentdojo": 80, "lmcache": 20}
 LEARNT = 8
 
 
-def recorded(kind: str) -> list[Recorded]:
+def recordings_of(kind: str) -> list[Recorded]:
     if not PATHS[kind].exists():
         pytest.skip(f"no recordings at {PATHS[kind]}")
     return list(islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]))
@@ -55,7 +55,7 @@ def test_a_conversation_extends_its_own_prefix(
 def test_a_recorded_conversation_extends_its_own_prefix(
     kind: str, regime: str, mode: str, onlooker: WireReader
 ) -> None:
-    assert list(moves(recorded(kind), MODES[mode](regime), regime, onlooker)) == []
+    assert list(moves(recordings_of(kind), MODES[mode](regime), regime, onlooker)) == []
 
 
 @pytest.mark.parametrize("built", BUILT)
@@ -81,7 +81,7 @@ def test_once_it_is_known_what_varies_a_conversation_built_badly_extends_its_own
 def test_once_it_is_known_what_varies_a_recorded_conversation_extends_its_own_prefix(
     regime: str, mode: str, onlooker: WireReader
 ) -> None:
-    them = recorded("tau")
+    them = recordings_of("tau")
     plans = learned(LEARNING[mode](regime), them, raw_bodies)
 
     assert list(moves(them, plans, regime, onlooker, raw_bodies)) == []
@@ -119,21 +119,21 @@ def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
 def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
     regime: str, onlooker: WireReader
 ) -> None:
-    def judged(*, declared: bool) -> int:
-        def tailed(_one: Recorded, body: bytes) -> Sent:
+    def count_moves(*, declared: bool) -> int:
+        def add_tail(_one: Recorded, body: bytes) -> Sent:
             return with_a_tail(body, declared=declared)
 
-        return len(list(moves(CONVERSATIONS, tailed, regime, onlooker)))
+        return len(list(moves(CONVERSATIONS, add_tail, regime, onlooker)))
 
-    assert judged(declared=True) == 0
-    assert judged(declared=False) > 0
+    assert count_moves(declared=True) == 0
+    assert count_moves(declared=False) > 0
 
 
 @pytest.mark.parametrize("regime", ROUTES)
 def test_marks_move_nothing(regime: str, onlooker: WireReader) -> None:
     """They stand on other blocks with every call."""
 
-    def marked(_one: Recorded, body: bytes) -> Sent:
+    def mark_every_other(_one: Recorded, body: bytes) -> Sent:
         read = orjson.loads(body)
         mark = {"cache_control": {"type": "ephemeral"}}
         part = {"type": "text", "text": read["messages"][0]["content"], **mark}
@@ -141,7 +141,7 @@ def test_marks_move_nothing(regime: str, onlooker: WireReader) -> None:
             read["messages"][0]["content"] = [part]
         return Sent(orjson.dumps(read))
 
-    assert list(moves(CONVERSATIONS, marked, regime, onlooker)) == []
+    assert list(moves(CONVERSATIONS, mark_every_other, regime, onlooker)) == []
 
 
 def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: WireReader) -> None:

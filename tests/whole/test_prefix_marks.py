@@ -39,7 +39,7 @@ def key_of(harness: PrefixHarness, team: str) -> str:
     return harness.gateway.store.teams.create_key(made.id, "first", now=START)[1]
 
 
-def asked(
+def usage_and_answer(
     harness: PrefixHarness, sent: dict[str, Any], key: str = ""
 ) -> tuple[Usage, httpx.Response]:
     """Return what the simulator charged for a call, and its answer."""
@@ -59,7 +59,7 @@ def asked(
     return charged, answer
 
 
-def received(harness: PrefixHarness) -> Any:
+def last_body(harness: PrefixHarness) -> Any:
     """The body that the simulator got last."""
     return orjson.loads(harness.lab.exchanges[-1].body)
 
@@ -70,9 +70,9 @@ def test_a_prefix_that_the_caller_marked_is_read_by_the_next_call(
     harness: PrefixHarness, regime: str, mark: dict[str, str]
 ):
     marked = {"cache_control": mark}
-    first, _ = asked(harness, body(regime, mark=marked))
-    same, _ = asked(harness, body(regime, mark=marked))
-    other, _ = asked(harness, body(regime, question("two"), mark=marked))
+    first, _ = usage_and_answer(harness, body(regime, mark=marked))
+    same, _ = usage_and_answer(harness, body(regime, mark=marked))
+    other, _ = usage_and_answer(harness, body(regime, question("two"), mark=marked))
 
     assert first.cache_read == 0
     assert same.cache_read > 0.9 * same.prompt_tokens
@@ -84,15 +84,17 @@ def test_a_prefix_marked_in_openais_form_is_read_on_every_route(
     harness: PrefixHarness, regime: str
 ):
     marked = {"prompt_cache_breakpoint": {"mode": "explicit"}}
-    asked(harness, body(regime, mark=marked))
-    other, _ = asked(harness, body(regime, question("two"), mark=marked))
+    usage_and_answer(harness, body(regime, mark=marked))
+    other, _ = usage_and_answer(harness, body(regime, question("two"), mark=marked))
 
     assert other.cache_read > 0.9 * (other.prompt_tokens - 60)
 
 
 def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(harness: PrefixHarness):
-    hour, _ = asked(harness, body("anthropic-breakpoint", mark={"cache_control": HOUR}))
-    half, answer = asked(harness, body("openai-breakpoint", mark={"cache_control": HOUR}))
+    hour, _ = usage_and_answer(harness, body("anthropic-breakpoint", mark={"cache_control": HOUR}))
+    half, answer = usage_and_answer(
+        harness, body("openai-breakpoint", mark={"cache_control": HOUR})
+    )
 
     assert hour.write_1h > 1_000
     assert (half.write_12h, half.write_30m > 1_000) == (0, True)
@@ -102,10 +104,10 @@ def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(harnes
 def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(harness: PrefixHarness):
     mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     sent = body("openai-interval", mark=mark, prompt_cache_options={"mode": "explicit"})
-    _, answer = asked(harness, sent)
+    _, answer = usage_and_answer(harness, sent)
 
     assert "dropped 1 cache markers" in answer.headers["x-thriftgate-notes"]
-    assert received(harness) == body("openai-interval")
+    assert last_body(harness) == body("openai-interval")
 
 
 @pytest.mark.parametrize("mode", [PlanningMode.OFF, PlanningMode.OBSERVE])
@@ -124,9 +126,9 @@ def test_no_team_reads_or_warms_another_teams_cache(
     harness.plan("here", mode)
     other = key_of(harness, "rival")
     sent = body(regime, mark={"cache_control": MARK}, **fields)
-    mine = [asked(harness, sent)[0].cache_read for _ in range(2)]
-    theirs = [asked(harness, sent, other)[0].cache_read for _ in range(2)]
-    again = asked(harness, sent)[0].cache_read
+    mine = [usage_and_answer(harness, sent)[0].cache_read for _ in range(2)]
+    theirs = [usage_and_answer(harness, sent, other)[0].cache_read for _ in range(2)]
+    again = usage_and_answer(harness, sent)[0].cache_read
 
     assert mine[0] == theirs[0] == 0
     assert mine[1] == theirs[1] == again > 1_000
@@ -135,8 +137,8 @@ def test_no_team_reads_or_warms_another_teams_cache(
 def test_a_prompt_too_short_to_plan_is_kept_apart_too(harness: PrefixHarness):
     other = key_of(harness, "rival")
     sent = body("block-chain", rules=SHORT)
-    asked(harness, sent)
-    mine, theirs = asked(harness, sent)[0], asked(harness, sent, other)[0]
+    usage_and_answer(harness, sent)
+    mine, theirs = usage_and_answer(harness, sent)[0], usage_and_answer(harness, sent, other)[0]
 
     assert (mine.cache_read > 0, theirs.cache_read) == (True, 0)
 
@@ -144,7 +146,7 @@ def test_a_prompt_too_short_to_plan_is_kept_apart_too(harness: PrefixHarness):
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_team_alone_sends_what_it_sent(harness: PrefixHarness, regime: str):
     sent = body(regime, prompt_cache_key="mine", cache_salt="mine")
-    asked(harness, sent)
+    usage_and_answer(harness, sent)
 
     if regime != "anthropic-breakpoint":
-        assert received(harness) == sent
+        assert last_body(harness) == sent

@@ -60,7 +60,7 @@ def cluster(
         yield made
 
 
-def named(body: bytes, model: str) -> bytes:
+def name_model(body: bytes, model: str) -> bytes:
     assert body.startswith(b'{"model":"any"')
     return body.replace(b'"any"', f'"{model}"'.encode(), 1)
 
@@ -80,7 +80,7 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
     feature = f"{mode}/{built}/{regime}"
     for number, one in enumerate(CONVERSATIONS):
         for step, raw in enumerate(BUILT[built](one)):
-            body = named(raw, MODELS[regime])
+            body = name_model(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
             came = [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in turns]
 
@@ -120,7 +120,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     roll = dice("midway", regime)
     *usual, sends, finds = sorted(TOOLS, key=lambda tool: -len(str(tool)))
     offers = [usual, usual, [*usual, sends], [*usual, sends, finds], [*usual, finds], TOOLS]
-    brought = [shuffled(offered, roll) for offered in offers]
+    brought = [shuffle(offered, roll) for offered in offers]
     lists = []
     for step, (which, tools) in enumerate(zip((0, 1, 0, 1, 0, 1), brought, strict=True)):
         body = said(regime, step, MODELS[regime], tools=tools)
@@ -131,7 +131,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     assert lists == [[tool for tool in order if tool in set(map(name, each))] for each in offers]
 
 
-def shuffled(tools: Any, roll: Random) -> list[Json]:
+def shuffle(tools: Any, roll: Random) -> list[Json]:
     return roll.sample(list(tools), len(tools))
 
 
@@ -141,7 +141,9 @@ def name(tool: Json) -> str:
 
 def test_a_layout_that_is_approved_applies_to_new_conversations_alone(cluster: Replicas) -> None:
     users = count()
-    found = {regime: until(partial(proposed, cluster, regime, users)) for regime in MODELS}
+    found = {
+        regime: until(partial(proposal_after_call, cluster, regime, users)) for regime in MODELS
+    }
     old = begun(cluster, users, arranged=False)
     for regime, proposal in found.items():
         cluster.store.layouts.approve(where(cluster, regime), proposal.version, "ana", 0.0)
@@ -154,14 +156,14 @@ def test_a_layout_that_is_approved_applies_to_new_conversations_alone(cluster: R
             body = asks(user, turn, regime)
             turns = (which, 1 - which)
             came = [
-                cluster.upstream_request(each, body, feature=learnt(regime), at=0.0)
+                cluster.upstream_request(each, body, feature=learning_feature(regime), at=0.0)
                 for each in turns
             ]
             assert bare(came[0]) == bare(came[1])
             assert (ARRIVED in came[0][1]) == (user in new[regime])
 
 
-def proposed(cluster: Replicas, regime: str, users: Iterator[int]) -> Proposal | None:
+def proposal_after_call(cluster: Replicas, regime: str, users: Iterator[int]) -> Proposal | None:
     """The layout that is proposed once another user was heard; None if there is none yet."""
     user = next(users)
     assert not any(is_arranged(cluster, 0, regime, user, turn) for turn in range(3))
@@ -183,18 +185,18 @@ def heard(cluster: Replicas, which: int, regime: str, users: Iterator[int]) -> b
 
 def is_arranged(cluster: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
     _, came = cluster.upstream_request(
-        which, asks(user, turn, regime), feature=learnt(regime), at=0.0
+        which, asks(user, turn, regime), feature=learning_feature(regime), at=0.0
     )
     return ARRIVED in came
 
 
-def learnt(regime: str) -> str:
+def learning_feature(regime: str) -> str:
     return f"learnt/{regime}"
 
 
 def where(cluster: Replicas, regime: str) -> LayoutScope:
     """Return where the layouts of the feature that learns are."""
-    feature = cluster.place(learnt(regime))
+    feature = cluster.place(learning_feature(regime))
     asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
     return layout_place(asked, MODELS[regime])
 

@@ -26,7 +26,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
         yield made
 
 
-def asked(
+def usage_and_answer(
     harness: PrefixHarness, feature: str = "desk", **sent: Any
 ) -> tuple[Usage, httpx.Response]:
     """Return what the simulator charged for a call, and its answer."""
@@ -48,7 +48,7 @@ def asked(
     return charged, answer
 
 
-def received(harness: PrefixHarness) -> Any:
+def last_body(harness: PrefixHarness) -> Any:
     return orjson.loads(harness.lab.exchanges[-1].body)
 
 
@@ -70,7 +70,7 @@ def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
     charged = []
     for number in range(CALLS):
         items = [*fields["input"], said("user", question(f"one {number}"))]
-        charged.append(asked(harness, **{**fields, "input": items})[0])
+        charged.append(usage_and_answer(harness, **{**fields, "input": items})[0])
 
     rules = len(harness.lab.vocabulary.ids(RULES))
     assert charged[0].cache_read == 0
@@ -83,7 +83,7 @@ def test_as_sent_none_of_them_is(harness: PrefixHarness):
     charged = []
     for number in range(3):
         items = [said("developer", RULES), said("user", question(f"one {number}"))]
-        charged.append(asked(harness, "plain", input=items)[0])
+        charged.append(usage_and_answer(harness, "plain", input=items)[0])
 
     assert {each.cache_read for each in charged} == {0}
 
@@ -99,7 +99,7 @@ def test_a_conversation_with_tools_reads_what_it_sent(
     for turn in range(4):
         tools = [{"type": "function", "name": name, "parameters": {}} for name in names]
         fields: dict[str, Any] = {"tools": tools, "instructions": "Be kind.", "store": stored}
-        charged, answer = asked(harness, model=model, input=items, **fields)
+        charged, answer = usage_and_answer(harness, model=model, input=items, **fields)
         reads.append(charged.cache_read / charged.prompt_tokens)
         items += answer.json()["output"]
         call = {"type": "function_call", "call_id": f"call_{turn}", "name": "a", "arguments": "{}"}
@@ -118,31 +118,31 @@ def test_a_conversation_with_tools_reads_what_it_sent(
 def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(
     harness: PrefixHarness,
 ):
-    _, first = asked(harness, input=RULES)
+    _, first = usage_and_answer(harness, input=RULES)
     sent = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
-    _, answer = asked(harness, **sent)
+    _, answer = usage_and_answer(harness, **sent)
 
     assert "what its provider keeps" in answer.headers["x-thriftgate-notes"]
-    assert received(harness) == {"model": NEWEST, **sent}
+    assert last_body(harness) == {"model": NEWEST, **sent}
 
 
 def test_tags_reach_no_model_planned_or_not(harness: PrefixHarness):
     harness.plan("plain", PlanningMode.OFF)
     tagged = "<tg:stable>Be kind.</tg:stable> It is noon."
     for feature in ("plain", "desk"):
-        asked(harness, feature, instructions=tagged, input=RULES)
+        usage_and_answer(harness, feature, instructions=tagged, input=RULES)
 
-        assert received(harness)["instructions"] == "Be kind. It is noon."
-        _, first = asked(harness, feature, input=RULES)
+        assert last_body(harness)["instructions"] == "Be kind. It is noon."
+        _, first = usage_and_answer(harness, feature, input=RULES)
         kept = {"previous_response_id": first.json()["id"]}
-        asked(harness, feature, instructions=tagged, input="So? " * 600, **kept)
+        usage_and_answer(harness, feature, instructions=tagged, input="So? " * 600, **kept)
 
-        assert received(harness)["instructions"] == "Be kind. It is noon."
+        assert last_body(harness)["instructions"] == "Be kind. It is noon."
 
 
 def test_where_nothing_is_planned_it_goes_as_it_came(harness: PrefixHarness):
     sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
     harness.plan("plain", PlanningMode.OFF)
-    asked(harness, "plain", **sent)
+    usage_and_answer(harness, "plain", **sent)
 
-    assert received(harness) == {"model": NEWEST, **sent}
+    assert last_body(harness) == {"model": NEWEST, **sent}

@@ -23,7 +23,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
         yield made
 
 
-def served(
+def serve_calls(
     harness: PrefixHarness, regime: str, feature: str, departments: Iterable[int] = DEPARTMENTS
 ) -> list[Usage]:
     """Return what the simulator charged for each call of a feature."""
@@ -58,8 +58,8 @@ def cost(charged: list[Usage]) -> float:
 
 @pytest.mark.parametrize("regime", sorted(MODELS))
 def test_a_repeated_prompt_is_read_however_it_began(harness: PrefixHarness, regime: str):
-    alone = served(harness, regime, "unplanned")
-    planned = served(harness, regime, "planned")
+    alone = serve_calls(harness, regime, "unplanned")
+    planned = serve_calls(harness, regime, "planned")
 
     assert planned[-1].cache_read >= 0.9 * alone[-1].cache_read
     assert cost(planned) <= 1.02 * cost(alone)
@@ -69,8 +69,8 @@ def test_a_repeated_prompt_is_read_however_it_began(harness: PrefixHarness, regi
 def test_a_prompt_that_never_repeats_is_soon_written_without_a_fee(
     harness: PrefixHarness, regime: str
 ):
-    alone = served(harness, regime, "unplanned", range(24))
-    planned = served(harness, regime, "planned", range(24))
+    alone = serve_calls(harness, regime, "unplanned", range(24))
+    planned = serve_calls(harness, regime, "planned", range(24))
 
     assert cost(planned) <= 1.02 * cost(alone)
     if regime == "openai-breakpoint":

@@ -21,7 +21,9 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
         yield made
 
 
-def sent(harness: PrefixHarness, header: str = "", **fields: Any) -> tuple[list[str], str]:
+def texts_and_notes(
+    harness: PrefixHarness, header: str = "", **fields: Any
+) -> tuple[list[str], str]:
     """The texts that the simulator got, in order, and what the gateway says it left as it was."""
     body = {
         "model": MODELS["openai-interval"],
@@ -54,7 +56,7 @@ def _words(content: Any) -> str:
 
 
 def test_text_that_a_header_names_variable_comes_last(harness: PrefixHarness):
-    texts, notes = sent(harness, "0=variable")
+    texts, notes = texts_and_notes(harness, "0=variable")
 
     assert texts[:2] == [RULES, "So?"]
     assert texts[2].endswith("It is noon on the first day.")
@@ -62,13 +64,13 @@ def test_text_that_a_header_names_variable_comes_last(harness: PrefixHarness):
 
 
 def test_metadata_says_the_same(harness: PrefixHarness):
-    texts, _ = sent(harness, metadata={"thriftgate_slots": "0=variable"})
+    texts, _ = texts_and_notes(harness, metadata={"thriftgate_slots": "0=variable"})
 
     assert texts[:2] == [RULES, "So?"]
 
 
 def test_a_slot_that_is_none_leaves_the_prompt_as_it_came_and_says_so(harness: PrefixHarness):
-    texts, notes = sent(harness, "0=fickle")
+    texts, notes = texts_and_notes(harness, "0=fickle")
 
     assert texts == ["It is noon on the first day.", RULES, "So?"]
     assert "'0=fickle' is passed over" in notes

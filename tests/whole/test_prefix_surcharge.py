@@ -29,7 +29,7 @@ def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
         yield made
 
 
-def asked(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
+def ask_repeatedly(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
     """Return what the simulator charged for each of some calls, half a minute apart."""
     harness.turn()
     harness.plan(mode.value, mode)
@@ -49,7 +49,7 @@ def stable(harness: PrefixHarness) -> int:
 def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
     harness: PrefixHarness,
 ) -> None:
-    charged = asked(harness, PlanningMode.OFF)
+    charged = ask_repeatedly(harness, PlanningMode.OFF)
 
     assert [used.cache_read for used in charged] == [0] * CALLS
     assert all(used.write_30m > 0.99 * used.prompt_tokens for used in charged)
@@ -59,7 +59,7 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
 def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
     harness: PrefixHarness, mode: PlanningMode
 ) -> None:
-    first, *others = asked(harness, mode)
+    first, *others = ask_repeatedly(harness, mode)
 
     assert first.cache_read == 0
     assert first.write_30m >= stable(harness)
@@ -71,7 +71,7 @@ def test_planned_the_stable_part_is_written_once(
     harness: PrefixHarness, mode: PlanningMode
 ) -> None:
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
-    first, *others = asked(harness, mode)
+    first, *others = ask_repeatedly(harness, mode)
 
     assert first.cache_write_tokens <= first.prompt_tokens
     assert all(used.cache_write_tokens <= used.prompt_tokens - stable(harness) for used in others)
@@ -82,8 +82,8 @@ def test_planned_the_stable_part_is_written_once(
 def test_planned_it_costs_less_from_the_second_call_on(
     harness: PrefixHarness, mode: PlanningMode
 ) -> None:
-    asked(harness, PlanningMode.OFF)
-    asked(harness, mode)
+    ask_repeatedly(harness, PlanningMode.OFF)
+    ask_repeatedly(harness, mode)
     spent = harness.spend_by_feature()
     before, after = spent[PlanningMode.OFF.value].cost_nanos, spent[mode.value].cost_nanos
 

@@ -85,7 +85,7 @@ async def _play(
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> list[ReplayedRecording]:
+def replayed_recordings(tmp_path_factory: pytest.TempPathFactory) -> list[ReplayedRecording]:
     recorded = {str(number): recording for number, recording in enumerate(recorded_calls())}
     folder = tmp_path_factory.mktemp("recordings")
     with running_in_thread(lambda: replay_gateway(folder, recorded)) as gateway:
@@ -98,29 +98,31 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[ReplayedRecording]:
 
 
 @needs_tapes
-def test_all_recordings_are_played(played: list[ReplayedRecording]) -> None:
-    assert len(played) == len(recorded_calls()) == 904
+def test_all_recordings_are_played(replayed_recordings: list[ReplayedRecording]) -> None:
+    assert len(replayed_recordings) == len(recorded_calls()) == 904
 
 
 @needs_tapes
-def test_a_recorded_answer_arrives_byte_for_byte(played: list[ReplayedRecording]) -> None:
+def test_a_recorded_answer_arrives_byte_for_byte(
+    replayed_recordings: list[ReplayedRecording],
+) -> None:
     changed = [
         one.recording.name
-        for one in played
+        for one in replayed_recordings
         if one.recording.status == 200 and one.answer.content != one.recording.answer
     ]
 
     assert changed == []
-    assert [one.answer.status_code for one in played] == [
-        STATUSES[one.recording.status] for one in played
+    assert [one.answer.status_code for one in replayed_recordings] == [
+        STATUSES[one.recording.status] for one in replayed_recordings
     ]
 
 
 @needs_tapes
 def test_the_body_arrives_byte_for_byte_except_for_the_request_for_usage(
-    played: list[ReplayedRecording],
+    replayed_recordings: list[ReplayedRecording],
 ) -> None:
-    changed = [one for one in played if one.heard != one.recording.asked]
+    changed = [one for one in replayed_recordings if one.heard != one.recording.asked]
 
     for one in changed:
         body = one.recording.body
@@ -131,9 +133,11 @@ def test_the_body_arrives_byte_for_byte_except_for_the_request_for_usage(
 
 
 @needs_tapes
-def test_the_ledger_holds_the_usage_that_was_recorded(played: list[ReplayedRecording]) -> None:
+def test_the_ledger_holds_the_usage_that_was_recorded(
+    replayed_recordings: list[ReplayedRecording],
+) -> None:
     wrong = []
-    for one in played:
+    for one in replayed_recordings:
         if one.recording.status != 200:
             assert (one.receipt.outcome, one.receipt.usage) == (Outcome.FAILED, None)
             continue
@@ -149,9 +153,13 @@ def test_the_ledger_holds_the_usage_that_was_recorded(played: list[ReplayedRecor
 
 @needs_tapes
 def test_usage_that_the_provider_did_not_report_is_estimated(
-    played: list[ReplayedRecording],
+    replayed_recordings: list[ReplayedRecording],
 ) -> None:
-    unsaid = [one for one in played if one.recording.status == 200 and usage(one.recording) is None]
+    unsaid = [
+        one
+        for one in replayed_recordings
+        if one.recording.status == 200 and usage(one.recording) is None
+    ]
 
     for one in unsaid:
         assert one.receipt.usage is not None
@@ -183,11 +191,11 @@ class Streamed:
     endpoint: str
     dies: bool = False
 
-    def delivered(self, pieces: list[bytes]) -> StreamResult:
+    def deliver(self, pieces: list[bytes]) -> StreamResult:
         """Return what comes of it in these pieces."""
-        return asyncio.run(self._delivered(pieces))
+        return asyncio.run(self._deliver(pieces))
 
-    async def _delivered(self, pieces: list[bytes]) -> StreamResult:
+    async def _deliver(self, pieces: list[bytes]) -> StreamResult:
         script = Scripted([*pieces, broken_connection()] if self.dies else pieces, headers=EVENTS)
         set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
         caller, told = FakeCaller(), b""
@@ -228,7 +236,7 @@ _OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message":
 
 
 @st.composite
-def spoiled(draw: st.DrawFn, stream: Streamed) -> Streamed:
+def corrupt_stream(draw: st.DrawFn, stream: Streamed) -> Streamed:
     """The stream cut off anywhere, cleanly or not, or failing in its own words before its end."""
     if draw(st.booleans()):
         at = draw(st.integers(1, len(stream.sent)))
@@ -247,7 +255,7 @@ def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise(sorted({0, len(stream), *cuts}))]
 
 
-def asked(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") -> bytes:
+def streaming_body(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") -> bytes:
     said = (
         '"input":"%s"' if endpoint == "responses" else '"messages":[{"role":"user","content":"%s"}]'
     )
@@ -260,9 +268,11 @@ def of_the_lab(gateway: GatewayFixture) -> Iterator[Streamed]:
     for (model, kind), endpoint, fault in product(
         wires, ("chat/completions", "responses"), ("ok", "crlf", "words=90", "early-usage")
     ):
-        body = asked(endpoint, model, f"Hé, [[fault:{fault}]]")
+        body = streaming_body(endpoint, model, f"Hé, [[fault:{fault}]]")
         httpx.post(f"{gateway.url}/{endpoint}", content=body, headers=headers, verify=PLAIN)
-        yield Streamed(bytes(gateway.lab.exchanges[-1].sent), asked(endpoint), kind, endpoint)
+        yield Streamed(
+            bytes(gateway.lab.exchanges[-1].sent), streaming_body(endpoint), kind, endpoint
+        )
 
 
 def of_the_tapes() -> Iterator[Streamed]:
@@ -270,7 +280,7 @@ def of_the_tapes() -> Iterator[Streamed]:
         if recording.is_stream and recording.status == 200:
             wants = bool(recording.body.get("stream_options"))
             options = ',"stream_options":{"include_usage":true}' if wants else ""
-            body = asked(recording.endpoint, options=options)
+            body = streaming_body(recording.endpoint, options=options)
             yield Streamed(recording.answer, body, "openai", recording.endpoint)
 
 
@@ -286,10 +296,10 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
 ) -> None:
     stream = data.draw(st.sampled_from(streams))
     if data.draw(st.booleans()):
-        stream = data.draw(spoiled(stream))
+        stream = data.draw(corrupt_stream(stream))
     cuts = data.draw(st.lists(st.integers(0, len(stream.sent)), max_size=60))
 
-    assert stream.delivered(pieces(stream.sent, cuts)) == stream.delivered([stream.sent])
+    assert stream.deliver(pieces(stream.sent, cuts)) == stream.deliver([stream.sent])
 
 
 def shape(stream: Streamed) -> tuple[str, str, bytes, bool, frozenset[bytes]]:
@@ -303,7 +313,7 @@ def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(streams: list[
     assert len(shortest) >= 16
     for stream in shortest.values():
         single = [stream.sent[at : at + 1] for at in range(len(stream.sent))]
-        came = stream.delivered(single)
+        came = stream.deliver(single)
 
-        assert came == stream.delivered([stream.sent])
+        assert came == stream.deliver([stream.sent])
         assert came.outcome is Outcome.ANSWERED

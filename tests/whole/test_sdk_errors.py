@@ -161,13 +161,18 @@ def test_a_key_sees_its_own_calls_and_no_others(
         create = client.chat.completions.with_raw_response.create
         call_id = create(model="gpt-lab", messages=user("Hello.")).headers["x-request-id"]
 
-    def asked(key: str) -> httpx.Response:
+    def explain_call(key: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         return httpx.get(f"{gateway.url}/thriftgate/calls/{call_id}", headers=headers, verify=PLAIN)
 
-    (attempt,) = asked(gateway.key).json()["attempts"]
+    (attempt,) = explain_call(gateway.key).json()["attempts"]
     (receipt,) = gateway.receipts(call_id)
     assert receipt.cost_nanos is not None
     assert float(attempt["cost_usd"]) == pytest.approx(receipt.cost_nanos / 1e9)
     assert attempt["outcome"] == "answered"
-    assert [asked(key).status_code for key in (sibling, other, "", "tg-x")] == [404, 404, 401, 401]
+    assert [explain_call(key).status_code for key in (sibling, other, "", "tg-x")] == [
+        404,
+        404,
+        401,
+        401,
+    ]

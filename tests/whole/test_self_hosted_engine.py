@@ -79,11 +79,11 @@ def kill(running, name):
     pid = engine(running, name).pid
     os.kill(pid, signal.SIGKILL)
 
-    def restarted():
+    def has_restarted():
         report = engine(running, name)
         return report.state is ProcessState.READY and report.pid not in {0, pid}
 
-    return lambda: wait_until(restarted)
+    return lambda: wait_until(has_restarted)
 
 
 def test_the_receipt_of_an_engine_with_a_draft_model_has_its_acceptance_and_phases(ask):

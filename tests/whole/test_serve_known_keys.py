@@ -63,11 +63,11 @@ class Installation:
         with self.teams() as teams:
             teams.revoke(key, now=now())
         self.start(**settings)
-        self.wait_until(lambda: self.written() == {False: 1, True: 1})
+        self.wait_until(lambda: self.keys_by_revocation() == {False: 1, True: 1})
         self.gateway.kill()
         self.wire.close_connections()
 
-    def written(self) -> dict[bool, int]:
+    def keys_by_revocation(self) -> dict[bool, int]:
         """Number of keys were written down, by whether they are revoked."""
         try:
             known = read_known_keys(self.file, self.gateway.database_url, now(), _DAY_S)

@@ -57,7 +57,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedEngine]:
 
 
 @contextmanager
-def streamed(engine: ServedEngine, prompt: str, tokens: int) -> Iterator[httpx2.Response]:
+def stream_tokens(engine: ServedEngine, prompt: str, tokens: int) -> Iterator[httpx2.Response]:
     """A stream of so many tokens through the gateway."""
     body = {
         "model": "tiny",
@@ -107,7 +107,7 @@ def figures_text(path: str, cold: dict[str, Any], warm: dict[str, Any]) -> str:
 
 
 def test_vllm_started_by_a_profile_becomes_ready_and_answers_through_the_gateway(engine):
-    with streamed(engine, "Hello", 8) as answer:
+    with stream_tokens(engine, "Hello", 8) as answer:
         text = text_of(answer)
 
     assert answer.status_code == 200
@@ -163,7 +163,7 @@ def test_the_receipt_of_a_call_has_cached_tokens_and_accepted_draft_tokens(engin
     prompt = "The same words again and again. " * 40
     receipts = []
     for _ in range(2):
-        with streamed(engine, prompt, 32) as answer:
+        with stream_tokens(engine, prompt, 32) as answer:
             text_of(answer)
         receipts.append(engine.gateway.receipts(answer.headers["x-request-id"])[-1])
     first, second = receipts
@@ -235,7 +235,7 @@ def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_lik
 def test_a_killed_worker_breaks_the_call_which_is_priced_for_what_was_delivered(engine):
     before = engine.replica()
     worker = next(each for each in engine.processes() if "VLLM::Worker" in " ".join(each.cmdline()))
-    with streamed(engine, "Count", 6000) as answer:
+    with stream_tokens(engine, "Count", 6000) as answer:
         text = text_of(answer, on_first=worker.kill)
     receipt = engine.gateway.receipts(answer.headers["x-request-id"])[-1]
 
@@ -251,7 +251,7 @@ def test_a_killed_worker_breaks_the_call_which_is_priced_for_what_was_delivered(
 def test_sigterm_lets_a_running_stream_end_and_leaves_no_process(engine):
     engine.wait_until_ready()
     processes = engine.processes()
-    with streamed(engine, "Count", 600) as answer:
+    with stream_tokens(engine, "Count", 600) as answer:
         text = text_of(answer, on_first=lambda: engine.command.send_signal(signal.SIGTERM))
 
     assert '"error"' not in text

@@ -29,7 +29,7 @@ def calls(bad: int, n: int) -> GoodBadCounts:
 NONE = GoodBadCounts()
 
 
-def counted(
+def counts(
     minute: GoodBadCounts = NONE,
     two: GoodBadCounts | None = None,
     five: GoodBadCounts | None = None,
@@ -41,7 +41,7 @@ def counted(
 
 def steady(bad: int, n: int) -> LevelCounts:
     """So many in a minute, and as many in every other."""
-    return counted(calls(bad, n), calls(2 * bad, 2 * n), calls(5 * bad, 5 * n))
+    return counts(calls(bad, n), calls(2 * bad, 2 * n), calls(5 * bad, 5 * n))
 
 
 #: Traffic of ten calls a second, so that canaries stay one in ten.
@@ -64,9 +64,9 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
     [
         pytest.param(steady(5, 50), id="it may be chance"),
         pytest.param(steady(13, 49), id="few calls are not grossly over it"),
-        pytest.param(counted(calls(19, 19)), id="the calls are too few"),
-        pytest.param(counted(calls(20, 100), five=calls(20, 500)), id="five minutes were good"),
-        pytest.param(counted(calls(20, 100), five=calls(25, 500)), id="five minutes just were"),
+        pytest.param(counts(calls(19, 19)), id="the calls are too few"),
+        pytest.param(counts(calls(20, 100), five=calls(20, 500)), id="five minutes were good"),
+        pytest.param(counts(calls(20, 100), five=calls(25, 500)), id="five minutes just were"),
         pytest.param(LevelCounts((NONE, calls(20, 30))), id="there are none in this minute"),
         pytest.param(LevelCounts(), id="there are none"),
     ],
@@ -77,7 +77,7 @@ def test_nothing_degrades_while(primary):
 
 @pytest.mark.parametrize(("bad", "n"), [(8, 20), (16, 49)])
 def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
-    after = evaluate(HEALTHY, {0: counted(calls(bad, n))}, RULES, NOW)
+    after = evaluate(HEALTHY, {0: counts(calls(bad, n))}, RULES, NOW)
 
     assert (after.state, after.level) == (ControllerState.DEGRADED, 1)
     assert after.reason.startswith(f"Of {n} calls on fallback level 0 in 60 s {bad} were bad (")
@@ -88,18 +88,17 @@ def test_of_twenty_calls_so_many_are_grossly_over_budget(target, bad):
     rules = ControllerRules(target=target, fallback_levels=1)
 
     assert (
-        evaluate(HEALTHY, {0: counted(calls(bad, 20))}, rules, NOW).state
-        is ControllerState.DEGRADED
+        evaluate(HEALTHY, {0: counts(calls(bad, 20))}, rules, NOW).state is ControllerState.DEGRADED
     )
-    assert evaluate(HEALTHY, {0: counted(calls(bad - 1, 20))}, rules, NOW) is HEALTHY
+    assert evaluate(HEALTHY, {0: counts(calls(bad - 1, 20))}, rules, NOW) is HEALTHY
 
 
 def test_where_few_good_calls_are_promised_anyway_no_twenty_are_too_bad_but_fifty_can_be():
     rules = ControllerRules(target=0.2, fallback_levels=1)
 
-    assert evaluate(HEALTHY, {0: counted(calls(20, 20))}, rules, NOW) is HEALTHY
+    assert evaluate(HEALTHY, {0: counts(calls(20, 20))}, rules, NOW) is HEALTHY
     assert (
-        evaluate(HEALTHY, {0: counted(calls(50, 50))}, rules, NOW).state is ControllerState.DEGRADED
+        evaluate(HEALTHY, {0: counts(calls(50, 50))}, rules, NOW).state is ControllerState.DEGRADED
     )
 
 
@@ -138,7 +137,7 @@ def test_degrading_again_is_a_relapse_until_an_hour_of_health_has_passed():
 
 
 def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
-    arms = {0: counted(calls(1, 20), calls(2, 40)), 1: BUSY}
+    arms = {0: counts(calls(1, 20), calls(2, 40)), 1: BUSY}
     before_that = replace(DEGRADED, until=NOW + 0.1)
 
     assert evaluate(before_that, arms, RULES, NOW) is before_that
@@ -151,11 +150,11 @@ def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
 @pytest.mark.parametrize(
     "primary",
     [
-        pytest.param(counted(NONE, calls(3, 40), calls(3, 80)), id="they are over budget"),
-        pytest.param(counted(NONE, calls(0, 39), calls(0, 39)), id="they are few"),
-        pytest.param(counted(NONE, calls(0, 39), calls(4, 60)), id="so many were not lately"),
+        pytest.param(counts(NONE, calls(3, 40), calls(3, 80)), id="they are over budget"),
+        pytest.param(counts(NONE, calls(0, 39), calls(0, 39)), id="they are few"),
+        pytest.param(counts(NONE, calls(0, 39), calls(4, 60)), id="so many were not lately"),
         pytest.param(
-            counted(calls(8, 20), calls(8, 200)), id="the last of them are surely over budget"
+            counts(calls(8, 20), calls(8, 200)), id="the last of them are surely over budget"
         ),
     ],
 )
@@ -166,7 +165,7 @@ def test_nothing_recovers_while_canaries_say_no(primary):
 
 
 def test_where_canaries_are_rare_those_of_longer_count():
-    arms = {0: counted(NONE, calls(0, 20), calls(2, 50)), 1: BUSY}
+    arms = {0: counts(NONE, calls(0, 20), calls(2, 50)), 1: BUSY}
 
     after = evaluate(DEGRADED, arms, RULES, NOW)
 
@@ -192,7 +191,7 @@ def test_where_all_calls_are_canaries_and_still_few_twenty_of_ten_minutes_are_en
 
 
 def test_the_last_canaries_stop_no_recovery_while_they_are_few():
-    arms = {0: counted(calls(5, 19), calls(5, 100)), 1: BUSY}
+    arms = {0: counts(calls(5, 19), calls(5, 100)), 1: BUSY}
 
     assert evaluate(DEGRADED, arms, RULES, NOW).state is ControllerState.RECOVERING
 
@@ -214,7 +213,7 @@ ENTERED = replace(DEGRADED, since=NOW - 10, until=NOW + 110)
 
 @pytest.mark.parametrize(("bad", "n"), [(5, 10), (10, 10), (40, 120)])
 def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
-    after = evaluate(ENTERED, {1: counted(calls(bad, n))}, RULES, NOW)
+    after = evaluate(ENTERED, {1: counts(calls(bad, n))}, RULES, NOW)
 
     assert (after.state, after.level, after.until) == (ControllerState.DEGRADED, 2, NOW + 120)
     assert after.reason.startswith(f"Of {n} calls on fallback level 1 in 60 s {bad} were bad (")
@@ -231,14 +230,14 @@ def test_a_level_that_is_grossly_bad_is_passed_over_within_its_dwell(bad, n):
     ],
 )
 def test_a_level_is_not_passed_over_within_its_dwell_while(standing, own):
-    arms = {standing.level: counted(own)}
+    arms = {standing.level: counts(own)}
 
     assert evaluate(standing, arms, RULES, NOW).level == standing.level
 
 
 def test_a_level_that_is_known_to_be_bad_is_not_tried_unless_it_is_the_last():
     rules = ControllerRules(target=0.95, fallback_levels=3)
-    bad, old = counted(calls(30, 60)), LevelCounts((*31 * [NONE], *29 * [calls(60, 60)]))
+    bad, old = counts(calls(30, 60)), LevelCounts((*31 * [NONE], *29 * [calls(60, 60)]))
 
     assert evaluate(HEALTHY, {0: bad, 1: bad}, rules, NOW).level == 2
     assert evaluate(HEALTHY, {0: bad, 1: bad, 2: bad, 3: bad}, rules, NOW).level == 3
@@ -253,7 +252,7 @@ def test_good_canaries_matter_more_than_a_bad_level():
 
 
 def test_a_share_that_canaries_had_for_long_counts_as_a_step_of_the_recovery():
-    arms = {0: counted(calls(1, 20), calls(2, 40)), 1: BUSY}
+    arms = {0: counts(calls(1, 20), calls(2, 40)), 1: BUSY}
 
     after = evaluate(replace(DEGRADED, step_since=NOW - 58), arms, RULES, NOW)
     assert (after.share, after.step_since) == (0.1, NOW - 58)
@@ -286,8 +285,8 @@ def test_after_two_relapses_evidence_and_steps_take_twice_as_long():
 
 
 def test_with_little_traffic_more_conversations_try_level_0_unless_the_last_were_bad():
-    fine = {0: counted(calls(0, 3), five=calls(1, 12)), 1: steady(0, 27)}
-    bad = {0: counted(calls(1, 3), five=calls(2, 12)), 1: steady(0, 27)}
+    fine = {0: counts(calls(0, 3), five=calls(1, 12)), 1: steady(0, 27)}
+    bad = {0: counts(calls(1, 3), five=calls(2, 12)), 1: steady(0, 27)}
 
     after = evaluate(DEGRADED, fine, RULES, NOW)
     assert after == replace(DEGRADED, share=1.0, step_since=NOW)
@@ -327,9 +326,9 @@ def test_a_recovery_that_is_surely_over_budget_is_a_relapse_at_once():
 
 def test_a_recovery_takes_no_step_on_few_calls_and_looks_further_back_for_more():
     few = calls(0, 19)
-    assert evaluate(RECOVERING, {0: counted(few), 1: BUSY}, RULES, NOW) is RECOVERING
+    assert evaluate(RECOVERING, {0: counts(few), 1: BUSY}, RULES, NOW) is RECOVERING
 
-    for further in (counted(few, calls(0, 20)), counted(few, few, calls(0, 20))):
+    for further in (counts(few, calls(0, 20)), counts(few, few, calls(0, 20))):
         assert evaluate(RECOVERING, {0: further, 1: BUSY}, RULES, NOW).share == 0.22
 
 

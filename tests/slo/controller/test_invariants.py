@@ -89,9 +89,9 @@ class ControllerMachine(RuleBasedStateMachine):
             assert after.state is ControllerState.FROZEN
         if state_change(before, after) is None or before.state not in AUTOMATIC:
             return
-        self._moved(before, after, levels)
+        self._check_move(before, after, levels)
 
-    def _moved(
+    def _check_move(
         self, before: ControllerSnapshot, after: ControllerSnapshot, levels: dict[int, LevelCounts]
     ) -> None:
         """By itself, which takes evidence."""

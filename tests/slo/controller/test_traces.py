@@ -25,7 +25,7 @@ def during(begin: int, end: int, bad: float = AWFUL) -> Callable[[int], float]:
     return lambda second: bad if begin <= second < end else FINE
 
 
-def ten(second: int) -> float:
+def ten_per_second(second: int) -> float:
     return 10.0
 
 
@@ -35,14 +35,14 @@ def ten(second: int) -> float:
     [
         pytest.param(
             primary(during(600, 10**9)),
-            ten,
+            ten_per_second,
             3600,
             ["620: healthy 0 > degraded 1"],
             id="a step degrades once",
         ),
         pytest.param(
             primary(during(600, 1200)),
-            ten,
+            ten_per_second,
             3600,
             [
                 "620: healthy 0 > degraded 1",
@@ -53,17 +53,21 @@ def ten(second: int) -> float:
         ),
         pytest.param(
             primary(lambda second: min(max(second - 600, 0) / 6000, AWFUL)),
-            ten,
+            ten_per_second,
             1800,
             ["1050: healthy 0 > degraded 1"],
             id="a ramp degrades when five minutes are over budget",
         ),
         pytest.param(
-            primary(during(600, 610, 1.0)), ten, 1800, [], id="a spike of ten seconds is nothing"
+            primary(during(600, 610, 1.0)),
+            ten_per_second,
+            1800,
+            [],
+            id="a spike of ten seconds is nothing",
         ),
         pytest.param(
             primary(during(600, 620, 1.0)),
-            ten,
+            ten_per_second,
             1800,
             [
                 "612: healthy 0 > degraded 1",
@@ -74,14 +78,14 @@ def ten(second: int) -> float:
         ),
         pytest.param(
             primary(lambda second: 0.06 if second // 30 % 2 else 0.04),
-            ten,
+            ten_per_second,
             7200,
             [],
             id="a swing about the budget is nothing",
         ),
         pytest.param(
             primary(lambda second: AWFUL if second // 400 % 2 else FINE),
-            ten,
+            ten_per_second,
             7200,
             [
                 "420: healthy 0 > degraded 1",
@@ -148,7 +152,7 @@ def ten(second: int) -> float:
         ),
         pytest.param(
             lambda level, second: AWFUL if level < 2 and 600 <= second < 1200 else FINE,
-            ten,
+            ten_per_second,
             3600,
             [
                 "620: healthy 0 > degraded 1",
@@ -160,7 +164,7 @@ def ten(second: int) -> float:
         ),
         pytest.param(
             lambda level, second: AWFUL if second >= 600 else FINE,
-            ten,
+            ten_per_second,
             3600,
             ["620: healthy 0 > degraded 1", "630: degraded 1 > degraded 2"],
             id="above the last level there is none",

@@ -14,13 +14,13 @@ from slo.window import Window
 SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
 
 
-def promised(text: str) -> Policies:
+def read_policies(text: str) -> Policies:
     return read(parse_toml(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
     with pytest.raises(InvalidFile) as bad:
-        promised(text)
+        read_policies(text)
     return str(bad.value).split("\n")
 
 
@@ -48,7 +48,7 @@ def test_a_whole_budget_is_read_as_it_is_written() -> None:
     on_loss = "local_quota"
     alerts = [10, 100]
     """
-    assert promised(text).budgets == (
+    assert read_policies(text).budgets == (
         Budget(
             name="assistants-month",
             scope="label:project",
@@ -65,21 +65,21 @@ def test_a_whole_budget_is_read_as_it_is_written() -> None:
 
 
 def test_a_short_budget_is_everyone_s_hard_and_closed_on_loss() -> None:
-    (budget,) = promised(SHORT).budgets
+    (budget,) = read_policies(SHORT).budgets
     assert (budget.of, budget.hard, budget.hold) == ("*", True, HoldPolicy.P95)
     assert (budget.on_loss, budget.alerts) == (OnStoreLoss.CLOSED, (50, 80, 95))
     assert budget.limit == 500_000_000_000
 
 
 def test_a_soft_budget_lets_calls_pass_on_loss() -> None:
-    (budget,) = promised(with_(hard="false")).budgets
+    (budget,) = read_policies(with_(hard="false")).budgets
     assert (budget.hard, budget.on_loss) == (False, OnStoreLoss.OPEN)
 
 
 def test_budgets_keep_their_order_and_no_file_is_no_promise() -> None:
-    names = [budget.name for budget in promised(SHORT + with_(name='"a"')).budgets]
+    names = [budget.name for budget in read_policies(SHORT + with_(name='"a"')).budgets]
     assert names == ["b", "a"]
-    assert promised("") == Policies()
+    assert read_policies("") == Policies()
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_budgets_keep_their_order_and_no_file_is_no_promise() -> None:
     ],
 )
 def test_a_limit_is_exact(unit: str, written: str, limit: int) -> None:
-    (budget,) = promised(with_(unit=f'"{unit}"', limit=written)).budgets
+    (budget,) = read_policies(with_(unit=f'"{unit}"', limit=written)).budgets
     assert budget.limit == limit
 
 
 def test_calls_that_name_no_feature_can_have_a_budget_of_their_own() -> None:
-    (budget,) = promised(with_(scope='"feature"', of='""')).budgets
+    (budget,) = read_policies(with_(scope='"feature"', of='""')).budgets
     assert budget.of == ""
 
 
@@ -199,8 +199,8 @@ def test_budget_keys_that_contradict_each_other_are_a_mistake() -> None:
 
 
 def test_unpriced_is_allowed_only_in_hard_dollar_budgets() -> None:
-    assert promised(SHORT).budgets[0].unpriced is UnpricedPolicy.OWN
-    assert promised(with_(unpriced='"refuse"')).budgets[0].unpriced is UnpricedPolicy.REFUSE
+    assert read_policies(SHORT).budgets[0].unpriced is UnpricedPolicy.OWN
+    assert read_policies(with_(unpriced='"refuse"')).budgets[0].unpriced is UnpricedPolicy.REFUSE
     for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
         (told,) = mistakes(with_(unpriced='"allow"', **others))
         assert "unpriced: says nothing but of hard dollars; leave it out" in told
@@ -229,7 +229,7 @@ def test_a_value_that_is_no_list_of_tables_is_reported(text: str) -> None:
 
 def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
     with pytest.raises(InvalidFile, match=r"policies.toml:2: is not TOML"):
-        promised("[[budgets]]\nname = \n")
+        read_policies("[[budgets]]\nname = \n")
 
 
 def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
@@ -266,7 +266,7 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables: list[dict[str, str
     found: tuple[Budget, ...] = ()
     told: tuple[Problem, ...] = ()
     try:
-        found = promised(text).budgets
+        found = read_policies(text).budgets
     except InvalidFile as bad:
         told = bad.problems
     assert len(found) == (0 if told else len(tables))

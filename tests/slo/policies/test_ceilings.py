@@ -13,13 +13,13 @@ from slo.toml.problems import InvalidFile
 SHORT = '[[ceilings]]\nname = "c"\nlimit = "0.05"\n'
 
 
-def promised(text: str) -> Policies:
+def read_policies(text: str) -> Policies:
     return read(parse_toml(text, "policies.toml"))
 
 
 def mistakes(text: str) -> list[str]:
     with pytest.raises(InvalidFile) as bad:
-        promised(text)
+        read_policies(text)
     return str(bad.value).split("\n")
 
 
@@ -44,7 +44,7 @@ def test_a_whole_ceiling_is_read_as_it_is_written():
     cheaper = ["a", "b"]
     unpriced = "allow"
     """
-    assert promised(text).ceilings == (
+    assert read_policies(text).ceilings == (
         Ceiling(
             name="suggestions",
             team="acme",
@@ -58,7 +58,7 @@ def test_a_whole_ceiling_is_read_as_it_is_written():
 
 
 def test_a_short_ceiling_is_over_every_call_and_takes_every_step():
-    (found,) = promised(SHORT).ceilings
+    (found,) = read_policies(SHORT).ceilings
 
     assert (found.team, found.feature, found.cheaper) == ("*", "*", ())
     assert found.on_exceed == (CeilingStep.CLAMP, CeilingStep.CHEAPER, CeilingStep.REFUSE)
@@ -66,7 +66,7 @@ def test_a_short_ceiling_is_over_every_call_and_takes_every_step():
 
 
 def test_a_ceiling_may_only_measure_and_be_over_calls_that_name_no_feature():
-    (found,) = promised(with_(on_exceed="[]", feature='""')).ceilings
+    (found,) = read_policies(with_(on_exceed="[]", feature='""')).ceilings
 
     assert (found.on_exceed, found.feature) == ((), "")
 
@@ -166,7 +166,7 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables):
     found: tuple[Ceiling, ...] = ()
     is_told = False
     try:
-        found = promised(text).ceilings
+        found = read_policies(text).ceilings
     except InvalidFile as bad:
         is_told = all(each.where and each.fix for each in bad.problems)
     assert len(found) == (0 if is_told else len(tables))

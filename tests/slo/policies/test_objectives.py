@@ -18,19 +18,19 @@ ERRORS = 'name = "o"\nmetric = "errors"\nat_most = "1%"\n'
 CACHE = 'name = "o"\nmetric = "cache"\nfloor = 0.7\n'
 
 
-def promised(*tables: str) -> tuple[Objective, ...]:
+def read_objectives(*tables: str) -> tuple[Objective, ...]:
     text = "".join(f"[[objectives]]\n{table}" for table in tables)
     return read(parse_toml(text, "policies.toml")).objectives
 
 
 def one(table: str) -> Objective:
-    (found,) = promised(table)
+    (found,) = read_objectives(table)
     return found
 
 
 def mistakes(table: str) -> list[str]:
     with pytest.raises(InvalidFile) as bad:
-        promised(table)
+        read_objectives(table)
     return [each.removeprefix("policies.toml:") for each in str(bad.value).split("\n")]
 
 
@@ -67,7 +67,7 @@ def test_a_whole_objective_is_read_as_it_is_written() -> None:
 def test_short_ones_are_about_every_call_and_only_alert() -> None:
     common = {"team": "*", "feature": "*", "enforce": Enforce.ALERT, "ladder": (), "alerts": ()}
     tables = (TTFT, COST.replace('"o"', '"p"'), ERRORS.replace('"o"', '"q"'))
-    ttft, cost, errors = promised(*tables)
+    ttft, cost, errors = read_objectives(*tables)
     for each in (ttft, cost, errors):
         assert {key: getattr(each, key) for key in common} == common
     assert (ttft.calls, ttft.target, ttft.under) == (RequestKind.STREAMS, 0.95, 0.5)
@@ -230,7 +230,7 @@ VALUES = st.sampled_from(
 @given(st.dictionaries(st.sampled_from(reader.KEYS), VALUES))
 def test_whatever_is_written_is_read_or_told(said: dict[str, str]) -> None:
     with suppress(InvalidFile):
-        promised("".join(f"{key} = {value}\n" for key, value in said.items()))
+        read_objectives("".join(f"{key} = {value}\n" for key, value in said.items()))
 
 
 def test_a_latency_objective_may_give_its_stages_parts_of_its_time() -> None:

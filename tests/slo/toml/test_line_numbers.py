@@ -104,22 +104,22 @@ values = st.recursive(
 )
 
 
-def written(value: object, newline: str) -> str:
+def write_toml(value: object, newline: str) -> str:
     """The value as TOML; arrays spread over lines where ``newline`` is one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, list):
-        inside = ",".join(newline + written(each, newline) for each in value)
+        inside = ",".join(newline + write_toml(each, newline) for each in value)
         return f"[{inside}{newline}]"
     if isinstance(value, dict):
-        inside = ", ".join(f"{quoted(key)} = {written(each, '')}" for key, each in value.items())
+        inside = ", ".join(f"{quote(key)} = {write_toml(each, '')}" for key, each in value.items())
         return f"{{{inside}}}"
     return str(value)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -127,6 +127,6 @@ def quoted(text: str) -> str:
 @pytest.mark.slow
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), values), st.sampled_from(["", "\n"]))
 def test_any_document_is_found_whole(document: dict[str, object], newline: str) -> None:
-    text = "".join(f"{key} = {written(each, newline)} # [x\n" for key, each in document.items())
+    text = "".join(f"{key} = {write_toml(each, newline)} # [x\n" for key, each in document.items())
     assert tomllib.loads(text, parse_float=Decimal) == document
     assert set(line_numbers(text)) == set(places(document)) - {()}
