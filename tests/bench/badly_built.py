@@ -40,11 +40,11 @@ def main() -> None:
     options = parser.parse_args()
     them = islice(KINDS[options.kind](options.path), options.most)
     for line in lines(them, gap=options.gap, seed=options.seed):
-        found = mended(line) if options.mended else line
+        found = with_good_order(line) if options.mended else line
         sys.stdout.buffer.write(orjson.dumps(found) + b"\n")
 
 
-def mended(line: Line) -> Line:
+def with_good_order(line: Line) -> Line:
     """A line with its words in a good order: what changes with every call comes last."""
     body = line["body"]
     first, *said = body["messages"]

@@ -37,7 +37,7 @@ Target = tuple[str, int, int, str, str]
 """Its name, port, process id, key, and the model's name there."""
 
 
-def started(stack: ExitStack, folder: Path, peer: str) -> list[Target]:
+def start_targets(stack: ExitStack, folder: Path, peer: str) -> list[Target]:
     """The upstream itself, the peer, and the gateway with planning on and off, each on core 0."""
     behind, port = free_port(), free_port()
     me = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
@@ -63,7 +63,7 @@ def started(stack: ExitStack, folder: Path, peer: str) -> list[Target]:
     return found
 
 
-def measured(target: Target, load: tuple[int, int, bool], seconds: float) -> list[float]:
+def measure(target: Target, load: tuple[int, int, bool], seconds: float) -> list[float]:
     """Calls a second, microseconds of processor time of one, and of waiting (median)."""
     _, port, pid, key, model = target
     size, connections, is_stream = load
@@ -85,12 +85,12 @@ def main() -> None:
     found: dict[str, dict[str, list[list[float]]]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        targets = started(stack, folder, chosen.program)
+        targets = start_targets(stack, folder, chosen.program)
         time.sleep(3)
         for _ in range(chosen.rounds):
             for name, load in LOADS.items():
                 for target in targets:
-                    taken = measured(target, load, chosen.seconds)
+                    taken = measure(target, load, chosen.seconds)
                     found.setdefault(name, {}).setdefault(target[0], []).append(taken)
     for name, by_target in found.items():
         for target_name, rounds in by_target.items():

@@ -30,16 +30,16 @@ class Ledger:
         self.store = Store.open(gateway.database_url, gateway.folder / "beside")
         self._settings = Settings(redis_url=redis_url)
 
-    def spent(self) -> dict[str, int]:
+    def spend_by_team(self) -> dict[str, int]:
         """Nano-dollars of each team."""
         found = self.store.spendings.from_rollups("team", 0, 2e10)
         return {team: each.nanos for team, each in found.items()}
 
     def levels(self, names: Sequence[str]) -> list[CounterLevel]:
         """Return what the counters of these names' first parts say, wherever their windows are."""
-        return asyncio.run(self.counted(names))
+        return asyncio.run(self.counter_levels(names))
 
-    async def counted(self, names: Sequence[str]) -> list[CounterLevel]:
+    async def counter_levels(self, names: Sequence[str]) -> list[CounterLevel]:
         """The same, on a loop that runs."""
         asked = open_budget_store(self._settings, self.store)
         assert isinstance(asked, RedisBudgetStore)

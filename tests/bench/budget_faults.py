@@ -23,7 +23,7 @@ from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
 from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
-from tests.bench.gateway_deaths import killed
+from tests.bench.gateway_deaths import kill_one
 from tests.fakes.budget_gateway import DIME
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.plain_http import PLAIN
@@ -119,7 +119,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
         callers = ConcurrentCallers(gateway.url, keys(ledger.store), body)
         with callers.calling():
             time.sleep(lead)
-            before = ledger.spent()
+            before = ledger.spend_by_team()
             callers.phase = "silent"
             redis.hold_up()
             time.sleep(away)
@@ -135,14 +135,14 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
             }
             end = began + 6 * SETTLED_AFTER_S
             while time.monotonic() < end and (not drift or min(gaps(ledger)) < -NEARLY):
-                drift = drift or published(gateway) > 0
+                drift = drift or exported_drift(gateway) > 0
                 time.sleep(0.1)
             repaired = time.monotonic() - began
         while min(gaps(ledger)) < 0 and time.monotonic() < end:
             time.sleep(0.5)
         exact = time.monotonic() - began
         gateway.stop()  # leases are given back then, and the journal is in the ledger
-        said, spent = ledger.levels(TEAMS), ledger.spent()
+        said, spent = ledger.levels(TEAMS), ledger.spend_by_team()
     return Loss(
         rows=[row(callers, phase, team) for phase in PHASES for team in TEAMS],
         lacked=lacked,
@@ -172,7 +172,7 @@ class Restarted:
     rows: Sequence[Row]
 
 
-def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Restarted:
+def restart_redis(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Restarted:
     """Kill Redis under the load of two gateways and start it again at once, empty.
 
     Args:
@@ -191,7 +191,7 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         caller_groups = [ConcurrentCallers(each.url, key, long_body) for each in made]
         with caller_groups[0].calling(), caller_groups[1].calling():
             end = time.monotonic() + 60
-            while (before := ledger.spent().get(team, 0)) < near and time.monotonic() < end:
+            while (before := ledger.spend_by_team().get(team, 0)) < near and time.monotonic() < end:
                 time.sleep(0.05)
             for callers in caller_groups:
                 callers.phase = "back"
@@ -206,7 +206,7 @@ def restarted(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Rest
         (level,) = ledger.levels([team])
         for each in made:
             each.stop()
-        spent = ledger.spent()[team]
+        spent = ledger.spend_by_team()[team]
     everyone = ConcurrentCallers(
         "", key, long_body, met=[one for each in caller_groups for one in each.met]
     )
@@ -222,12 +222,12 @@ def long_body(number: int) -> bytes:
 
 def gaps(ledger: Ledger) -> list[int]:
     """Excess of each counter over the ledger, which is a moment behind; below 0 a lack."""
-    known = ledger.spent()
+    known = ledger.spend_by_team()
     levels = ledger.levels(TEAMS)
     return [level.spent - known[team] for team, level in zip(TEAMS, levels, strict=True)]
 
 
-def published(gateway: ServeProcess) -> float:
+def exported_drift(gateway: ServeProcess) -> float:
     """The largest drift that the gateway's metrics tell."""
     page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=10, verify=PLAIN).text
     return max(
@@ -303,8 +303,8 @@ def main() -> None:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
         redis = stack.enter_context(own_redis(folders[0]))
         tell(lost(folders[0], redis, lead=options.lead, away=options.away))
-        tell_restarted(restarted(folders[2], redis, near=NEAR, after=SETTLED_AFTER_S + 8))
-        came = killed(folders[1], redis, waits=True)
+        tell_restarted(restart_redis(folders[2], redis, near=NEAR, after=SETTLED_AFTER_S + 8))
+        came = kill_one(folders[1], redis, waits=True)
     print(
         f"\nKill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held"
         f" before, ${came.held[1]} after; told to come back in {came.frees:.1f} s; free after"

@@ -40,12 +40,12 @@ def users_only(cut: CompactedRange) -> Sequence[str]:
     return [words(message) for at, message in enumerate(cut.part, start=cut.start) if at in turns]
 
 
-def masked(cut: CompactedRange) -> Sequence[str]:
+def mask_results(cut: CompactedRange) -> Sequence[str]:
     """All but tool results."""
     return _results(cut, lambda text: _MASK)
 
 
-def cropped(cut: CompactedRange) -> Sequence[str]:
+def crop_results(cut: CompactedRange) -> Sequence[str]:
     """Everything, tool results up to 300 characters."""
     return _results(cut, lambda text: text[:_HEAD])
 
@@ -53,22 +53,22 @@ def cropped(cut: CompactedRange) -> Sequence[str]:
 def at_random(count: Callable[[str], int]) -> Method:
     """Sentences drawn by lot; the same ones in every run."""
 
-    def drawn(cut: CompactedRange) -> Sequence[str]:
+    def draw_sentences(cut: CompactedRange) -> Sequence[str]:
         them = sentences(cut.part)
         lot = random.Random(f"{cut.dialogue.name} {cut.end}")  # noqa: S311 - a lot, no secret
         return _quarter(them, [lot.random() for _ in them], count)
 
-    return drawn
+    return draw_sentences
 
 
 def text_rank(count: Callable[[str], int]) -> Method:
     """The sentences that share most words with sentences that do."""
 
-    def ranked(cut: CompactedRange) -> Sequence[str]:
+    def rank_sentences(cut: CompactedRange) -> Sequence[str]:
         them = sentences(cut.part)
         return _quarter(them, ranks([set(_WORD.findall(each.lower())) for each in them]), count)
 
-    return ranked
+    return rank_sentences
 
 
 def sentences(part: Sequence[Message]) -> list[str]:
@@ -107,8 +107,8 @@ def baselines(count: Callable[[str], int]) -> Mapping[str, Method]:
         "users' words": users_only,
         "TextRank 25 %": text_rank(count),
         "random 25 %": at_random(count),
-        "mask results": masked,
-        "crop results to 300": cropped,
+        "mask results": mask_results,
+        "crop results to 300": crop_results,
     }
 
 

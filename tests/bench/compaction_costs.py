@@ -39,7 +39,7 @@ from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.compaction_policies import PricedRoute, Row, SessionResult, priced, priced_route
+from tests.bench.compaction_policies import PricedRoute, Row, SessionResult, list_cost, priced_route
 from tests.bench.compaction_recordings import RECORDINGS, RecordedConversation
 from tests.fakes.dialogue import words
 
@@ -115,7 +115,7 @@ def by(policy: CompactionPolicy, talk: RecordedConversation) -> Iterator[Sent]:
     for ask in talk.asks:
         raws = talk.raws[: ask.end]
         made = _made(raws, policy, memory, fixed)
-        yield Sent(messages=raws) if made is None else _sent(made)
+        yield Sent(messages=raws) if made is None else _as_sent(made)
 
 
 def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]:
@@ -130,7 +130,7 @@ def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]
         if made is None or ids.count(made.messages) > most:
             yield Sent(messages=messages, segments=segments)
             continue
-        base, known, segments = list(made.messages), ask.end, _sent(made).segments
+        base, known, segments = list(made.messages), ask.end, _as_sent(made).segments
         wrote = ids.count([each.text.encode() for each in made.segments])
         yield Sent(messages=base, segments=segments, reset=True, asked=(came, wrote))
 
@@ -147,7 +147,7 @@ def _made(
     return None if not made.changed or longer or chat_faults(made.messages, raws) else made
 
 
-def _sent(made: CompactedChat) -> Sent:
+def _as_sent(made: CompactedChat) -> Sent:
     told = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
     last = max((at + 1 for at, raw in enumerate(made.messages) if raw in told), default=0)
     return Sent(messages=made.messages, segments=last, reset=made.reset)
@@ -167,12 +167,12 @@ def play(
         answer = talk.raws[ask.end : ask.end + 1]
         held.begin_answer(prompt, ask.at + ask.took / 2)
         held.finish_answer(prompt, ids.of(answer[0]) if answer else (), ask.at + ask.took)
-        total += priced(served, ids.count(answer), here)
+        total += list_cost(served, ids.count(answer), here)
         before = ask.end
     return SessionResult(nanos=total, compactions=sum(sent.reset for sent in sends))
 
 
-def asked(sends: Sequence[Sent], small: PricedRoute) -> int:
+def price_of_notes(sends: Sequence[Sent], small: PricedRoute) -> int:
     """The price of a small model's notes for these compactions, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
     found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
@@ -219,12 +219,12 @@ class Bench:
         found = Row()
         for talk in talks:
             found.sessions += 1
-            played = self._played(talk, here, names)
+            played = self._play(talk, here, names)
             for name, each in played.items():
                 found.add(name, each, played["never"])
         return found
 
-    def _played(
+    def _play(
         self, talk: RecordedConversation, here: PricedRoute, names: Sequence[str]
     ) -> Mapping[str, SessionResult]:
         """Every policy; what is sent alike is played once."""
@@ -236,7 +236,7 @@ class Bench:
             if made is None:
                 made = play(talk, sends, here, self.ids)
                 known.append((sends, made))
-            more = asked(sends, self.small) if name.endswith(_ASKED) else 0
+            more = price_of_notes(sends, self.small) if name.endswith(_ASKED) else 0
             played[name] = SessionResult(nanos=made.nanos + more, compactions=made.compactions)
         return played
 

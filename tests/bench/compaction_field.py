@@ -38,7 +38,7 @@ from compaction.memory import CompactionMemory
 from compaction.policy import CompactionPolicy
 from tests.bench.compaction_methods import ends, raws
 from tests.bench.compaction_metrics import CompactedRange, Tokens, at_risk, holds, plain
-from tests.bench.compaction_sets import dialogues, joined
+from tests.bench.compaction_sets import dialogues, join_dialogues
 from tests.fakes.dialogue import Dialogue, Message, words
 
 _TURNS: Final = 20
@@ -92,7 +92,7 @@ def desk(count: Count) -> Iterator[Case]:
         queue: list[Dialogue] = []
         while sum(len(one.turns) for one in queue) < _TURNS and first + len(queue) < len(them):
             queue.append(them[first + len(queue)])
-        yield from _weighing([_case(joined(queue))], count)
+        yield from _weighing([_case(join_dialogues(queue))], count)
 
 
 def clerk(count: Count) -> Iterator[Case]:
@@ -102,7 +102,7 @@ def clerk(count: Count) -> Iterator[Case]:
         if one.name.endswith("none/none") and "/banking/" in one.name:
             by.setdefault(one.name.split("/user_task")[0], []).append(one)
     for them in by.values():
-        yield _case(joined(them))
+        yield _case(join_dialogues(them))
 
 
 def coder(count: Count) -> Iterator[Case]:
@@ -147,7 +147,7 @@ def outcome(case: Case, target: int, count: Count) -> Outcome:
     return Outcome(
         made=made,
         before=_weight(said[: case.now], count),
-        floor=_weight([*said[:first], *said[_kept(case) : case.now]], count),
+        floor=_weight([*said[:first], *said[_start_of_last_turns(case) : case.now]], count),
         after=sum(map(count, whole)),
         values=(len(values), len(values) - len(lost)),
         later=(len(needed), sum(holds(text, value) for _, value in needed)),
@@ -181,7 +181,7 @@ def _weight(messages: Sequence[Message], count: Count) -> int:
     return sum(count(words(message)) for message in messages)
 
 
-def _kept(case: Case) -> int:
+def _start_of_last_turns(case: Case) -> int:
     """Return where the last three turns begin."""
     return [turn for turn in case.dialogue.turns if turn < case.now][-3]
 

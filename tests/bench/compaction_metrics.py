@@ -160,7 +160,7 @@ class Scale:
         self.count = count
         self._risks: dict[int, tuple[CompactedRange, Risk, int]] = {}
 
-    def weighed(self, cuts: Iterable[CompactedRange], method: Method) -> Score:
+    def score(self, cuts: Iterable[CompactedRange], method: Method) -> Score:
         """The values that the method keeps, and its size."""
         score = Score()
         for cut in cuts:

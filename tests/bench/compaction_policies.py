@@ -156,7 +156,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
     """Each policy: True if it compacts now; the gate knows no window: want of room has no price."""
     policy = CompactionPolicy(prices=prices)
 
-    def gated(state: State, call: Call) -> bool:
+    def decide(state: State, call: Call) -> bool:
         at = state.standing(call)
         is_due = cost_model.decide_compaction(policy, at).is_due
         state.bank -= cost_model.rewrite_cost(prices, at) if is_due else 0.0
@@ -171,7 +171,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
         "window": lambda state, call: (
             call.prompt - state.shorter > _WINDOW and state.standing(call).gain > 0
         ),
-        "gate": gated,
+        "gate": decide,
     }
 
 
@@ -232,7 +232,7 @@ def play(session: Session, here: PricedRoute, rule: CompactionRule) -> SessionRe
         served = held.serve(prompt, call.at)
         held.begin_answer(prompt, call.at + call.took / 2)
         held.finish_answer(prompt, (), call.at + call.took)
-        nanos += priced(served, call.output, here, unit)
+        nanos += list_cost(served, call.output, here, unit)
     return SessionResult(nanos=nanos, compactions=made)
 
 
@@ -252,7 +252,7 @@ def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) ->
     )
 
 
-def priced(served: Served, output: int, here: PricedRoute, unit: int = 1) -> int:
+def list_cost(served: Served, output: int, here: PricedRoute, unit: int = 1) -> int:
     """The cost of a call at list prices."""
     written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
     fresh, read = served.fresh * unit, served.read * unit
@@ -304,7 +304,7 @@ def row(sessions: Iterable[Session], here: PricedRoute, trim: float = 0.0) -> Ro
         never = play(session, here, told["never"])
         found.add("never", never, never)
         for name in POLICIES[1:]:
-            came = session.trimmed(trim) if name == "gate" else session
+            came = session.trim(trim) if name == "gate" else session
             found.add(name, play(came, here, told[name]), never)
     return found
 
@@ -312,7 +312,7 @@ def row(sessions: Iterable[Session], here: PricedRoute, trim: float = 0.0) -> Ro
 def ended_early(sessions: Iterable[Session]) -> Iterator[Session]:
     """Each session as if it had ended after each eighth of its calls."""
     for session in sessions:
-        calls = len(session.calls) - session.unseen
+        calls = len(session.calls) - session.calls_before_recording
         yield from (session.until(at) for at in sorted({-(-calls * n // 8) for n in range(1, 9)}))
 
 
@@ -368,10 +368,10 @@ def _safeties(
         }
         for half, keep in {"all": {0, 1}, "even": {0}, "odd": {1}}.items():
             keys = [key for key in told if halves[key[1].name] in keep]
-            print(f"| {value:g} | {half} | {_saved(keys, told, never)} |", flush=True)
+            print(f"| {value:g} | {half} | {_savings(keys, told, never)} |", flush=True)
 
 
-def _saved(
+def _savings(
     keys: Sequence[tuple[str, Session]],
     told: Mapping[tuple[str, Session], SessionResult],
     never: Mapping[tuple[str, Session], int],

@@ -40,7 +40,7 @@ from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.turns import split_units
 from tests.bench.compaction_methods import raws
 from tests.bench.compaction_metrics import CompactedRange, Tokens, at_risk, holds, plain
-from tests.bench.compaction_sets import SETS, chained, dialogues
+from tests.bench.compaction_sets import SETS, dialogues, dialogues_in_chains
 from tests.fakes.dialogue import Dialogue, words
 
 Count = Callable[[str], int]
@@ -113,7 +113,7 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
         sent = [orjson.loads(raw) for raw in call.sent]
         came = dialogue.messages[: call.now]
         found["orphans"] += max(0, orphans(sent) - orphans(came))
-        found["providers"] += refused(sent) > refused(came)
+        found["providers"] += count_faults(sent) > count_faults(came)
         moved = before is not None and call.sent[: len(before.sent)] != before.sent
         found["prefix"] += moved and not (made is not None and made.reset)
         before = call
@@ -159,7 +159,7 @@ def orphans(sent: Sequence[Mapping[str, Any]]) -> int:
     return found
 
 
-def refused(sent: Sequence[Mapping[str, Any]]) -> int:
+def count_faults(sent: Sequence[Mapping[str, Any]]) -> int:
     """Faults that a provider would refuse: nothing said, an answer first, an answer last."""
     spoken = [said for said in sent if said["role"] not in {"system", "developer"}]
     empty = sum(not said.get("content") and not said.get("tool_calls") for said in spoken)
@@ -232,7 +232,7 @@ def main() -> None:
     columns += ["prefix", "words"]
     print(f"| set | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}")
     for name in options.sets:
-        them = chained(name, CHAINS.get(name, 1), options.every)
+        them = dialogues_in_chains(name, CHAINS.get(name, 1), options.every)
         for policy, held in POLICIES.items():
             found = sum((breaches(each, held, count) for each in them), Counter[str]())
             cells = " | ".join(str(found[column]) for column in columns)

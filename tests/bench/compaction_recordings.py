@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from tests.bench.compaction_sets import SETS, chained, dialogues
+from tests.bench.compaction_sets import SETS, dialogues, dialogues_in_chains
 from tests.bench.recorded import pi_mono as pi_calls
 from tests.fakes.dialogue import Dialogue, Message
 from tests.fakes.recorded import KINDS as RECORDED
@@ -47,14 +47,14 @@ class RecordedConversation:
     tools: bytes = b""
 
 
-def recorded(name: str) -> Iterator[RecordedConversation]:
+def recordings(name: str) -> Iterator[RecordedConversation]:
     """A set's dialogues, each one by itself."""
     return map(_talk, dialogues(name))
 
 
 def in_a_row(name: str, length: int) -> Iterator[RecordedConversation]:
     """A set's dialogues, so many one after the other."""
-    return map(_talk, chained(name, length))
+    return map(_talk, dialogues_in_chains(name, length))
 
 
 def pi_mono() -> Iterator[RecordedConversation]:
@@ -101,11 +101,11 @@ RECORDINGS: Final[Mapping[str, Callable[[], Iterator[RecordedConversation]]]] = 
     "pi-mono": pi_mono,
     "goodai": goodai,
     "mini-swe": mini_swe,
-    "swe-agent": partial(recorded, "swe-agent"),
-    "tau": partial(recorded, "tau"),
+    "swe-agent": partial(recordings, "swe-agent"),
+    "tau": partial(recordings, "tau"),
     "tau x20": partial(in_a_row, "tau", 20),
     "sgd x16": partial(in_a_row, "sgd", 16),
-    "agentdojo": partial(recorded, "agentdojo"),
+    "agentdojo": partial(recordings, "agentdojo"),
     "agentdojo x16": partial(in_a_row, "agentdojo", 16),
 }
 

@@ -44,7 +44,7 @@ def scores(
 ) -> Iterator[tuple[str, Score]]:
     """The values that each way keeps of the same cuts."""
     for name, way in ways.items():
-        yield name, scale.weighed(them, way)
+        yield name, scale.score(them, way)
 
 
 def head(score: Score) -> str:
@@ -62,7 +62,7 @@ def row(name: str, score: Score) -> str:
     return f"| {name} | {' | '.join(f'{each:.1f}' for each in figures)} |"
 
 
-def taken(table: str, every: int, least: int, count: Tokens) -> list[CompactedRange]:
+def sample_of_cuts(table: str, every: int, least: int, count: Tokens) -> list[CompactedRange]:
     """The cuts of a table that are looked at."""
     them = cuts(table, every)[:: _SPARSE.get(table, 1)]
     return [cut for cut in them if sum(count(words(said)) for said in cut.part) >= least]
@@ -87,7 +87,7 @@ def main() -> None:
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(TABLES)}")
     count = Tokens()
     for table in options.tables:
-        them = taken(table, options.every, options.least, count)
+        them = sample_of_cuts(table, options.every, options.least, count)
         them = [further(cut) for cut in them] if options.later else them
         keep = TABLES[table][2]
         ways = our_methods(count, keep) if options.ours else methods(count, keep)

@@ -69,15 +69,15 @@ class Session:
     calls: tuple[Call, ...]
 
     @property
-    def unseen(self) -> int:
+    def calls_before_recording(self) -> int:
         """Calls before the recording began."""
         return sum(call.unseen for call in self.calls)
 
     def until(self, calls: int) -> "Session":
         """The session as if it had ended after so many calls of the recording."""
-        return replace(self, calls=self.calls[: self.unseen + calls])
+        return replace(self, calls=self.calls[: self.calls_before_recording + calls])
 
-    def trimmed(self, share: float) -> "Session":
+    def trim(self, share: float) -> "Session":
         """The session with this share of what each call adds left out when it is first sent."""
         out = [int((call.prompt - self.fixed) * share) for call in self.calls]
         calls = (
@@ -102,8 +102,8 @@ def claude_code(data: Path) -> Iterator[Session]:
             name = f"{trace['id']}{each.get('agent_id', '')}"
             fixed = int(each.get("tool_tokens") or 0) + int(each.get("system_tokens") or 0)
             for number, chain in enumerate(_chains(said)):
-                calls = [*map(_traced, chain)]
-                before = [] if number else _unseen(fixed, calls[0].prompt)
+                calls = [*map(_call_from_trace, chain)]
+                before = [] if number else _calls_before(fixed, calls[0].prompt)
                 yield _session(f"{name}.{number}", fixed, REREADABLE, [*before, *calls])
 
 
@@ -112,7 +112,7 @@ def pi_mono(data: Path) -> Iterator[Session]:
     for file in sorted((data / "A/badlogic+pi-mono").rglob("*.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
         said = [row["message"] for row in rows if row["type"] == "message"]
-        calls = [_counted(each) for each in said if each["role"] == "assistant"]
+        calls = [_call_from_usage(each) for each in said if each["role"] == "assistant"]
         made = [call for call in calls if call.prompt]  # others broke off before they were counted
         yield _session(file.stem, made[0].prompt, REREADABLE, _rising(made))
 
@@ -136,7 +136,7 @@ def mini_swe(data: Path) -> Iterator[Session]:
 def swe_agent(data: Path) -> Iterator[Session]:
     """SWE-agent's trajectories; up to the task's end of the first message nothing is compacted."""
     for file in sorted((data / "A/SWE-agent+SWE-agent").rglob("*.traj")):
-        calls = _asked(orjson.loads(file.read_bytes())["history"])
+        calls = _calls_from_messages(orjson.loads(file.read_bytes())["history"])
         if calls:
             name = file.relative_to(data).as_posix()
             yield _session(name, calls[0].prompt, REREADABLE, calls)
@@ -147,7 +147,7 @@ def tau(data: Path) -> Iterator[Session]:
     path = data / "A/sierra-research+tau-bench/historical_trajectories/gpt-4o-airline.json"
     for number, run in enumerate(orjson.loads(path.read_bytes())):
         fixed = _tokens(run["traj"][0]["content"])
-        yield _session(f"airline-{number}", fixed, RECORDS, _asked(run["traj"]))
+        yield _session(f"airline-{number}", fixed, RECORDS, _calls_from_messages(run["traj"]))
 
 
 def goodai(data: Path) -> Iterator[Session]:
@@ -202,24 +202,24 @@ def _common(one: dict[str, Any], other: dict[str, Any]) -> int:
     return next((at for at, (left, right) in pairs if left != right), shorter)
 
 
-def _traced(call: dict[str, Any]) -> Call:
+def _call_from_trace(call: dict[str, Any]) -> Call:
     took = float(call.get("api_time") or _TOOK)
     return Call(at=call["t"], prompt=call["in"], output=call["out"], took=took)
 
 
-def _unseen(fixed: int, first: int) -> list[Call]:
+def _calls_before(fixed: int, first: int) -> list[Call]:
     """Calls that led up to a first prompt."""
     prompts = range(fixed + _GROWTH, first - _GROWTH, _GROWTH)
     return [Call(at=0.0, prompt=prompt, output=0, unseen=True) for prompt in prompts]
 
 
-def _counted(said: dict[str, Any]) -> Call:
+def _call_from_usage(said: dict[str, Any]) -> Call:
     usage = said["usage"]
     prompt = usage["input"] + usage["cacheRead"] + usage["cacheWrite"]
     return Call(at=said["timestamp"] / 1e3, prompt=prompt, output=usage["output"])
 
 
-def _asked(messages: Sequence[dict[str, Any]]) -> list[Call]:
+def _calls_from_messages(messages: Sequence[dict[str, Any]]) -> list[Call]:
     """A call for each answer among the messages; what precedes the first message asks nothing."""
     length, calls = 0, list[Call]()
     for message in messages:

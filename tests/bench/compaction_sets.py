@@ -44,12 +44,12 @@ _ANSWER: Final = re.compile(r"[A-Za-z]{4,}|\d{2,}")
 
 def tau(path: Path) -> Iterator[Dialogue]:
     """τ-bench's airline conversations."""
-    return map(_called, RECORDED["tau"](path))
+    return map(_dialogue_with_calls, RECORDED["tau"](path))
 
 
 def agentdojo(path: Path) -> Iterator[Dialogue]:
     """AgentDojo's runs."""
-    return map(_called, RECORDED["agentdojo"](path))
+    return map(_dialogue_with_calls, RECORDED["agentdojo"](path))
 
 
 def sgd(path: Path, least: int = 16) -> Iterator[Dialogue]:
@@ -69,7 +69,7 @@ def sgd(path: Path, least: int = 16) -> Iterator[Dialogue]:
 def sgd_in_fours(path: Path) -> Iterator[Dialogue]:
     """The same, four one after the other: as long as a chat must be to be worth compacting."""
     them = list(sgd(path))
-    return (joined(them[at : at + 4]) for at in range(0, len(them), 4))
+    return (join_dialogues(them[at : at + 4]) for at in range(0, len(them), 4))
 
 
 def swe_agent(path: Path) -> Iterator[Dialogue]:
@@ -77,14 +77,14 @@ def swe_agent(path: Path) -> Iterator[Dialogue]:
     longest: dict[str, list[Message]] = {}
     for call in swe_calls(path):
         longest[call.conversation] = [*call.body["messages"], call.reply or {}]
-    return (_worked(name, messages) for name, messages in longest.items())
+    return (_dialogue_of_work(name, messages) for name, messages in longest.items())
 
 
 def mini_swe(path: Path) -> Iterator[Dialogue]:
     """mini-swe-agent's sessions."""
     for one in RECORDED["lmcache"](path):
         system = [{"role": "system", "content": one.rules}] if one.rules else []
-        yield _worked(one.name, [*system, *one.messages])
+        yield _dialogue_of_work(one.name, [*system, *one.messages])
 
 
 def pi_mono(path: Path) -> Iterator[Dialogue]:
@@ -157,7 +157,7 @@ def cuts(table: str, every: int = 1) -> list[CompactedRange]:
     return [each for dialogue in dialogues(name, every) for each in cut(dialogue, keep)]
 
 
-def joined(them: Sequence[Dialogue]) -> Dialogue:
+def join_dialogues(them: Sequence[Dialogue]) -> Dialogue:
     """Dialogues one after the other, under the first one's system text."""
     first, *others = them
     for other in others:
@@ -172,13 +172,13 @@ def joined(them: Sequence[Dialogue]) -> Dialogue:
     return first
 
 
-def chained(name: str, length: int, every: int = 1) -> list[Dialogue]:
+def dialogues_in_chains(name: str, length: int, every: int = 1) -> list[Dialogue]:
     """A set's dialogues one after the other, so many each; none that ends with an open call."""
     them = [one for one in dialogues(name, every) if not one.messages[-1].get("tool_calls")]
-    return [joined(them[at : at + length]) for at in range(0, len(them), length)]
+    return [join_dialogues(them[at : at + length]) for at in range(0, len(them), length)]
 
 
-def _called(one: Recorded) -> Dialogue:
+def _dialogue_with_calls(one: Recorded) -> Dialogue:
     messages = [{"role": "system", "content": one.rules}, *one.messages]
     return Dialogue(
         name=one.name,
@@ -189,7 +189,7 @@ def _called(one: Recorded) -> Dialogue:
     )
 
 
-def _worked(name: str, messages: Sequence[Message]) -> Dialogue:
+def _dialogue_of_work(name: str, messages: Sequence[Message]) -> Dialogue:
     """An agent's work on one task: the first user message is the task, later ones are results."""
     task = next(at for at, message in enumerate(messages) if message["role"] == "user")
     back = {

@@ -21,7 +21,7 @@ from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from tests.bench.compaction_methods import raws
-from tests.bench.compaction_sets import dialogues, joined
+from tests.bench.compaction_sets import dialogues, join_dialogues
 
 _SIZE: Final = 300_000
 #: Calls at the end of a history that are timed one after the other.
@@ -35,13 +35,13 @@ POLICIES: Final = {
 
 def histories() -> Iterator[tuple[str, list[bytes]]]:
     """Histories of 300 KB that end with what asks for an answer."""
-    yield "code", _cut(raws(dialogues("pi-mono")[0].messages))
-    yield "orders", _cut(raws(joined(dialogues("tau")[:120]).messages))
+    yield "code", _first_messages(raws(dialogues("pi-mono")[0].messages))
+    yield "orders", _first_messages(raws(join_dialogues(dialogues("tau")[:120]).messages))
 
 
 def first_sight(them: Sequence[bytes], policy: CompactionPolicy) -> float:
     """Seconds to compact a history that nothing is known of."""
-    return _timed(lambda: compact(them, policy, memory=CompactionMemory()))
+    return _seconds_of(lambda: compact(them, policy, memory=CompactionMemory()))
 
 
 def last_new(them: Sequence[bytes], policy: CompactionPolicy) -> list[float]:
@@ -51,7 +51,7 @@ def last_new(them: Sequence[bytes], policy: CompactionPolicy) -> list[float]:
     first, *newest = asking[-_NEWEST - 1 :]
     compact(them[:first], policy, memory=memory)
     return [
-        _timed(lambda at=at: compact(them[:at], policy, memory=memory))  # type: ignore[misc]
+        _seconds_of(lambda at=at: compact(them[:at], policy, memory=memory))  # type: ignore[misc]
         for at in newest
     ]
 
@@ -59,7 +59,7 @@ def last_new(them: Sequence[bytes], policy: CompactionPolicy) -> list[float]:
 def decoding(them: Sequence[bytes]) -> float:
     """Seconds to decode the same bytes."""
     whole = b"[" + b",".join(them) + b"]"
-    return _timed(lambda: orjson.loads(whole))
+    return _seconds_of(lambda: orjson.loads(whole))
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def main() -> None:
             print(f"| {name} | {policy} | {cells} | {first / told:.0f} |", flush=True)
 
 
-def _cut(them: Sequence[bytes]) -> list[bytes]:
+def _first_messages(them: Sequence[bytes]) -> list[bytes]:
     sizes = accumulate(len(raw) for raw in them)
     most = next((at for at, size in enumerate(sizes) if size > _SIZE), len(them))
     while _answers(them[most - 1]):
@@ -91,7 +91,7 @@ def _answers(raw: bytes) -> bool:
     return bool(orjson.loads(raw)["role"] == "assistant")
 
 
-def _timed(run: Callable[[], object]) -> float:
+def _seconds_of(run: Callable[[], object]) -> float:
     began = process_time()
     run()
     return process_time() - began

@@ -226,7 +226,7 @@ async def _stream(client: httpx.AsyncClient, to: ServeProcess, model: str, numbe
     return Answered(began, first, status, by)
 
 
-async def _paced(both: Replicas, models: Sequence[str], over: float) -> list[Answered]:
+async def _stream_steadily(both: Replicas, models: Sequence[str], over: float) -> list[Answered]:
     """Streams at a steady rate, in turn to both gateways and to each model."""
     async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT, verify=PLAIN) as client:
         tasks = []
@@ -295,7 +295,7 @@ def deadlines(both: Replicas) -> bool:
     for name, (one, two) in _ROUTES.items():
         both.lab.inject_fault("one", one)
         both.lab.inject_fault("two", two)
-        found = asyncio.run(_paced(both, ("plain", "promised"), _CALLS / _RATE))
+        found = asyncio.run(_stream_steadily(both, ("plain", "promised"), _CALLS / _RATE))
         sides = found[::2], found[1::2]
         (plain50, plain95), (with50, with95) = map(_percentiles, sides)
         failed = [sum(each.status != 200 for each in side) for side in sides]
@@ -323,7 +323,7 @@ def moves(both: Replicas) -> bool:
         both.lab.inject_fault("one", one)
         both.lab.inject_fault("two", two)
         began = time.monotonic()
-        found = asyncio.run(_paced(both, ("plain", "promised"), _PHASE_S))
+        found = asyncio.run(_stream_steadily(both, ("plain", "promised"), _PHASE_S))
         for start, end in ((0.0, _LEARNING_S), (_LEARNING_S, _PHASE_S)):
             sides = (
                 [each for each in side if start <= each.began - began < end]
@@ -345,7 +345,7 @@ def ladder(both: Replicas) -> bool:
     both.lab.inject_fault("three", "slow=30")
     both.lab.inject_fault("four", "slow=30")
     began = time.monotonic()
-    found = asyncio.run(_paced(both, ("laddered",), _LADDER_S))
+    found = asyncio.run(_stream_steadily(both, ("laddered",), _LADDER_S))
     print("\nladder elsewhere, small; level 0 and 1 at 1.5 s, objective 0.3 s:")
     print("\n| seconds | calls | TTFT p50, p95 | not sent to levels 0 and 1 |\n|---|--:|--:|--:|")
     sound = True

@@ -174,7 +174,7 @@ async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -
         },
     )
     try:
-        answer = await _sent(client, request, partial(_may_leave, gateway, case))
+        answer = await _send(client, request, partial(_may_leave, gateway, case))
     except httpx.HTTPError as error:
         return f"no answer: {type(error).__name__}", b""
     if answer is None:
@@ -190,10 +190,10 @@ async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -
         ends = "cut"
     await answer.aclose()
     body = bytes(got)
-    return _told(case, answer, body, ends), body
+    return _summary(case, answer, body, ends), body
 
 
-async def _sent(
+async def _send(
     client: httpx.AsyncClient, request: httpx.Request, may_leave: Callable[[], bool]
 ) -> httpx.Response | None:
     """The answer with its head; None if the caller left before, as soon as it may."""
@@ -213,7 +213,7 @@ def _may_leave(gateway: GatewayFixture, case: Case) -> bool:
     return bool(heard) and (case.cue == "leaves before head" or bool(heard[0].sent))
 
 
-def _told(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
+def _summary(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
     kind = answer.headers["content-type"].partition(";")[0]
     if answer.status_code != 200:
         errors, _ = _read([body])

@@ -143,7 +143,7 @@ def _end(errors: IO[bytes] | None) -> str:
     return "." if errors is None else f":\n{Path(errors.name).read_text()[-2000:]}"
 
 
-def measured(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
+def measure(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
     """All figures of one target, the process of which has this id."""
     figures: dict[str, float] = {}
 
@@ -208,13 +208,13 @@ def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
         behind = free_port()
         me = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
         origin = stack.enter_context(process(me, 1, behind))
-        found["direct"] = measured(behind, "none", seconds, origin)
+        found["direct"] = measure(behind, "none", seconds, origin)
         if nginx := shutil.which("nginx"):
             port = free_port()
             config = folder / "nginx.conf"
             config.write_text(NGINX.format(folder=folder, upstream=behind, port=port))
             with process([nginx, "-c", str(config), "-p", str(folder)], 0, port) as pid:
-                found["nginx"] = measured(port, "none", seconds, pid) | {"memory MB": memory(pid)}
+                found["nginx"] = measure(port, "none", seconds, pid) | {"memory MB": memory(pid)}
         catalog = folder / "catalog.toml"
         catalog.write_text(CATALOG.format(port=behind))
         port = free_port()
@@ -225,11 +225,11 @@ def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
         }
         key = gateway_key(environment)
         with process([command(), "serve"], 0, port, **environment) as pid:
-            found["thriftgate"] = measured(port, key, seconds, pid) | {"memory MB": memory(pid)}
+            found["thriftgate"] = measure(port, key, seconds, pid) | {"memory MB": memory(pid)}
     return found
 
 
-def shown(found: dict[str, dict[str, float]]) -> str:
+def format_table(found: dict[str, dict[str, float]]) -> str:
     """The figures as a table, with what was added over direct."""
     names = list(found["thriftgate"])
     width = max(map(len, names))
@@ -252,7 +252,7 @@ def main() -> None:
     os.sched_setaffinity(0, {1})
     with tempfile.TemporaryDirectory() as folder:
         found = targets(Path(folder), 1.0 if chosen.quick else 5.0)
-    print(shown(found))  # noqa: T201 - a script's result
+    print(format_table(found))  # noqa: T201 - a script's result
     print(json.dumps(found))  # noqa: T201 - the same for machines
 
 

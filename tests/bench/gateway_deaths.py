@@ -42,7 +42,7 @@ class Killed:
     spent: int
 
 
-def killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+def kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
     """Kill one of two gateways that share a budget of fifty calls, each with half of them.
 
     Args:
@@ -50,10 +50,10 @@ def killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
         redis: Where they count.
         waits: Whether to wait until what the dead one held is free, which takes a minute.
     """
-    return asyncio.run(_killed(folder, redis, waits=waits))
+    return asyncio.run(_kill_one(folder, redis, waits=waits))
 
 
-async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+async def _kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
     async with AsyncExitStack() as stack:
         first, second = stack.enter_context(gateways(folder, FIVE, redis.url, count=2))
         ledger = Ledger(second, redis.url)
@@ -68,10 +68,10 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
             for _ in range(HALF)
         ]
         await until(ledger, lambda level: level.held == 2 * HALF * _DIME)
-        before, _ = await refused(client, second)
+        before, _ = await wait_for_refusal(client, second)
         await asyncio.to_thread(first.kill)
         began = time.monotonic()
-        after, frees = await refused(client, second)
+        after, frees = await wait_for_refusal(client, second)
         waited = None
         if waits:
             await until(ledger, lambda level: level.held <= HALF * _DIME)
@@ -84,7 +84,7 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
         left = 0 if waits else HALF * _DIME
         level = await until(ledger, lambda level: level.held <= left)
         await asyncio.to_thread(second.stop)
-        spent = sum(ledger.spent().values())
+        spent = sum(ledger.spend_by_team().values())
     admitted = sum(isinstance(each, httpx.TimeoutException) for each in answers)
     return Killed((before, after), frees, waited, admitted, level, spent)
 
@@ -92,14 +92,14 @@ async def _killed(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
 async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> CounterLevel:
     """The counter once this is so of it, or as it stands after a while."""
     end = time.monotonic() + 1.5 * TTL_S
-    (level,) = await ledger.counted(["day"])
+    (level,) = await ledger.counter_levels(["day"])
     while not is_so(level) and time.monotonic() < end:
         await asyncio.sleep(0.25)
-        (level,) = await ledger.counted(["day"])
+        (level,) = await ledger.counter_levels(["day"])
     return level
 
 
-async def refused(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
+async def wait_for_refusal(client: httpx.AsyncClient, gateway: ServeProcess) -> tuple[str, float]:
     """Dollars held and seconds to wait, as a caller is told once nothing is free."""
     for _ in range(400):
         answer = await call(client, gateway, "[[fault:words=1]] Me too?")

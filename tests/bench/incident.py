@@ -130,7 +130,7 @@ class Controller:
         return [move.at for move in self.moves if move.after is ControllerState.DEGRADED]
 
     @property
-    def settled(self) -> float:
+    def settled_at(self) -> float:
         """The time when it last became healthy; never, if it is not."""
         if self.standing.state is not ControllerState.HEALTHY:
             return inf
@@ -166,7 +166,7 @@ class Switch:
             (self.downs if down else self.whole).append(now)
 
     @property
-    def settled(self) -> float:
+    def settled_at(self) -> float:
         return inf if self.down else max(self.moves, default=EPOCH)
 
 
@@ -201,7 +201,7 @@ class SimulatedHour:
         self.at(now + self._arrivals.expovariate(self.weather.rate / CALLS), self._begins)
         self._begun += 1
         luck = Random(f"{self._seed} conversation {self._begun}")
-        level = self.policy.level(drawn(f"{self._seed} {self._begun}"))
+        level = self.policy.level(draw_of(f"{self._seed} {self._begun}"))
         self._asks(now, luck, level)
 
     def _asks(self, now: float, luck: Random, level: int) -> None:
@@ -223,7 +223,7 @@ class SimulatedHour:
             self.at(now + pause, lambda then: self._asks(then, luck, level))
 
 
-def drawn(name: str) -> float:
+def draw_of(name: str) -> float:
     """The conversation's draw, from its name: 0.0 to below 1.0."""
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest()) / 2**48
 
@@ -263,7 +263,7 @@ def outcome(seed: int, policy: Controller | Switch, weather: Incident = INCIDENT
         lower=hour.lower / hour.calls,
         noticed=next((at for at in policy.downs if at >= begin), nan) - begin,
         whole=max(policy.whole, default=end) - end,
-        settled=policy.settled - end,
+        settled=policy.settled_at - end,
     )
 
 
@@ -307,14 +307,14 @@ def print_all(seeds: Sequence[int]) -> None:
             f"{worse} of {len(seeds)}",
             f"{fmean(each.lower for each in ours):.1%}",
             f"{fmean(each.lower for each in usual):.1%}",
-            _told(noticed),
-            _told(settled),
+            _mean_and_most(noticed),
+            _mean_and_most(settled),
             f"{sum(each > _SIX_MINUTES for each in settled)} of {len(settled)}" if settled else "",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _told(seconds: Sequence[float]) -> str:
+def _mean_and_most(seconds: Sequence[float]) -> str:
     """Mean and most of them; nothing of none."""
     known = [each for each in seconds if not isnan(each)]
     return f"{fmean(known):.0f} s ({max(known):.0f} s)" if known else ""

@@ -96,7 +96,7 @@ class Outcome:
         return [each for each in self.heard if each.first is None or each.first > SLOW]
 
     @property
-    def noticed(self) -> float:
+    def first_move_s(self) -> float:
         """Seconds from the beginning until the first move."""
         return self.moves[0][0] - self.hour.begins
 
@@ -107,7 +107,7 @@ class Outcome:
         return max(begun) - self.hour.ends
 
     @property
-    def settled(self) -> float:
+    def last_move_s(self) -> float:
         """Seconds from the end until the last move."""
         return self.moves[-1][0] - self.hour.ends
 
@@ -175,7 +175,7 @@ async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> Out
         )
 
 
-def told(came: Outcome) -> str:
+def summary(came: Outcome) -> str:
     """The outcome as lines to read."""
     reasons, calls = came.reasons, len(came.heard)
     slow = came.slow
@@ -184,8 +184,8 @@ def told(came: Outcome) -> str:
     agree = {each.call: each.fallback_reason for each in came.heard} == came.receipts
     met = Counter(each.status for each in came.heard)
     when = (
-        f"noticed after {came.noticed:.0f} s, all up again {came.whole:.0f} s after its end,"
-        f" last move {came.settled:.0f} s after it"
+        f"noticed after {came.first_move_s:.0f} s, all up again {came.whole:.0f} s after its end,"
+        f" last move {came.last_move_s:.0f} s after it"
     )
     counted = f"the metric counted {came.counted:.0f} of {calls - reasons['']} moved calls"
     late = f"{reasons[PLACE] / calls:.2%} once it was late or left alone"
@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10.0)
     options = parser.parse_args()
     for seed in options.seeds:
-        print(told(outcome(IncidentPlan(seed=seed, rate=options.rate))))
+        print(summary(outcome(IncidentPlan(seed=seed, rate=options.rate))))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from tests.fakes.postgres import schema
 from tests.fakes.serve_process import serve_process
 
 
-def killed(
+def kill_under_load(
     folder: Path,
     database_url: str = "",
     *,
@@ -67,7 +67,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(schema()) if options.postgres else ""
         began = time.monotonic()
-        load, found = killed(folder, url, kills=options.kills, between=3.0)
+        load, found = kill_under_load(folder, url, kills=options.kills, between=3.0)
         print(
             f"{options.kills} kills in {time.monotonic() - began:.0f} s"
             f" ({'PostgreSQL' if url else 'SQLite'}): {found.delivered} delivered,"

@@ -177,9 +177,9 @@ def call_id(n: int, rows: int) -> str:
 def ask(engine: Engine, rows: int, folder: Path) -> None:
     """Time what pages ask of the ledger: the best of three, and the first."""
     reports, ledger = LedgerReports(engine), ReceiptLedger(engine, folder)
-    timed("a month's cost by team", lambda: reports.spend(MONTH))
-    timed("the same by day", lambda: [reports.spend(day) for day in MONTH.days])
-    timed("the same by team, feature, model", lambda: reports.spend(MONTH, SPLIT))
+    print_times("a month's cost by team", lambda: reports.spend(MONTH))
+    print_times("the same by day", lambda: [reports.spend(day) for day in MONTH.days])
+    print_times("the same by team, feature, model", lambda: reports.spend(MONTH, SPLIT))
     (total,) = reports.spend(MONTH, ())
     if total.calls != rows:
         raise SystemExit(f"{total.calls:,} calls in the rollups, {rows:,} in the ledger")
@@ -191,7 +191,7 @@ def ask(engine: Engine, rows: int, folder: Path) -> None:
     print(f"a receipt by its id: {took:.2f} ms")
 
 
-def timed(what: str, question: Callable[[], object]) -> None:
+def print_times(what: str, question: Callable[[], object]) -> None:
     """Ask three times and print how long the first and the fastest took."""
     took = [seconds(question) for _ in range(3)]
     print(f"{what}: {took[0]:.3f} s at first, {min(took):.3f} s at best")

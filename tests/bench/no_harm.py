@@ -29,8 +29,8 @@ from proxy.catalog.catalog import Catalog
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Cell, Replayer
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
-from tests.bench.no_harm_sets import WORDLESS, folder, recorded, sets, shapes
-from tests.bench.no_harm_table import dear, exported, markdown, summary
+from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
+from tests.bench.no_harm_table import cells_as_json, dear, markdown, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import TimedCall, Workload, timed_calls
 
@@ -66,10 +66,10 @@ def run(job: Job) -> list[Cell]:
     """The cells of a job."""
     logging.disable(logging.WARNING)
     held = workload(job.workload)
-    return _replayed(job, held) if job.part == "replay" else _sent(job, held)
+    return _replay(job, held) if job.part == "replay" else _send(job, held)
 
 
-def _failed(job: Job, error: BaseException) -> list[Cell]:
+def _failed_cells(job: Job, error: BaseException) -> list[Cell]:
     """Cells that say why they could not be had."""
     why = f"{type(error).__name__}: {error}"[:200]
     return [
@@ -93,7 +93,7 @@ def workload(name: str) -> Workload:
     shape = _shapes().get(name)
     if shape is not None or data is None:
         return _shapes()[name]
-    return recorded(data, name, _CONVERSATIONS)
+    return recorded_workload(data, name, _CONVERSATIONS)
 
 
 @cache
@@ -120,7 +120,7 @@ def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
     )
 
 
-def _replayed(job: Job, held: Workload) -> list[Cell]:
+def _replay(job: Job, held: Workload) -> list[Cell]:
     known = _catalog()
     laid_out = {rate: _laid_out(job, held, rate) for rate in job.rates}
     return [
@@ -130,7 +130,7 @@ def _replayed(job: Job, held: Workload) -> list[Cell]:
     ]
 
 
-def _sent(job: Job, held: Workload) -> list[Cell]:
+def _send(job: Job, held: Workload) -> list[Cell]:
     async def story() -> list[Cell]:
         found: list[Cell] = []
         with tempfile.TemporaryDirectory() as there:
@@ -171,7 +171,7 @@ def _all(todo: Sequence[Job]) -> list[Cell]:
         for done in as_completed(waiting):
             job = waiting[done]
             error = done.exception()
-            found[job] = done.result() if error is None else _failed(job, error)
+            found[job] = done.result() if error is None else _failed_cells(job, error)
             at = f"{len(found)}/{len(todo)} {time.monotonic() - began:.0f} s"
             print(f"{at} {job.part} {job.workload}", file=sys.stderr)
             for cell in dear(found[job]):
@@ -221,7 +221,7 @@ def main() -> None:
     for line in summary(cells):
         print(line)
     if options.json:
-        options.json.write_bytes(orjson.dumps(exported(cells)))
+        options.json.write_bytes(orjson.dumps(cells_as_json(cells)))
     sys.exit(1 if dear(cells) else 0)
 
 

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import orjson
 import yaml
 
-from tests.bench.badly_built import mended
+from tests.bench.badly_built import with_good_order
 from tests.bench.compaction_sets import goodai
 from tests.bench.recorded import KINDS as RECORDED
 from tests.fakes import badly_built as bad
@@ -56,12 +56,12 @@ def badly_built(kind: str, *, mend: bool = False) -> Callable[[Path], Iterator[S
 
     def read(path: Path) -> Iterator[Session]:
         rows = bad.lines(islice(CONVERSATIONS[kind](path), 60), seed="1")
-        return sessions(mended(row) if mend else row for row in rows)
+        return sessions(with_good_order(row) if mend else row for row in rows)
 
     return read
 
 
-def recorded(kind: str) -> Callable[[Path], Iterator[Session]]:
+def session_reader(kind: str) -> Callable[[Path], Iterator[Session]]:
     def read(path: Path) -> Iterator[Session]:
         rows = RECORDED[kind](path)
         return sessions(
@@ -124,7 +124,9 @@ def dialogues(path: Path) -> Iterator[Session]:
             texts = [each["utterance"] for each in dialogue["turns"]]
             users = [each["speaker"] == "USER" for each in dialogue["turns"]]
             roles = ["user" if user else "assistant" for user in users]
-            yield _spoken(dialogue["dialogue_id"], system, list(zip(roles, texts, strict=True)))
+            yield _session_of_pairs(
+                dialogue["dialogue_id"], system, list(zip(roles, texts, strict=True))
+            )
 
 
 def multiwoz(path: Path) -> Iterator[Session]:
@@ -135,10 +137,10 @@ def multiwoz(path: Path) -> Iterator[Session]:
     for name, dialogue in held.items():
         log = [each["text"] for each in dialogue["log"]]
         pairs = [("assistant" if at % 2 else "user", text) for at, text in enumerate(log)]
-        yield _spoken(name, system, pairs)
+        yield _session_of_pairs(name, system, pairs)
 
 
-def _spoken(name: str, system: Json, pairs: list[tuple[str, str]]) -> Session:
+def _session_of_pairs(name: str, system: Json, pairs: list[tuple[str, str]]) -> Session:
     history, turns = [system], []
     for role, text in pairs:
         if role == "assistant":
@@ -203,4 +205,4 @@ def memory(path: Path) -> Iterator[Session]:
     """GoodAI's long dialogues."""
     for one in goodai(path):
         pairs = [(message["role"], words(message)) for message in one.messages]
-        yield _spoken(one.name, said("system", "You are a helpful assistant."), pairs)
+        yield _session_of_pairs(one.name, said("system", "You are a helpful assistant."), pairs)

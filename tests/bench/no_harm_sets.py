@@ -55,14 +55,14 @@ def sets(data: Path) -> Iterator[tuple[str, bool]]:
     yield from ((name, (data / path).exists()) for name, (path, _, _) in _SETS.items())
 
 
-def recorded(data: Path, name: str, conversations: int) -> Workload:
+def recorded_workload(data: Path, name: str, conversations: int) -> Workload:
     """The first conversations of a recorded set."""
     path, read, pace = _SETS[name]
-    held = tuple(islice(_bounded(read(data / path)), conversations))
+    held = tuple(islice(_short_enough(read(data / path)), conversations))
     return Workload(name=name, sessions=held, pace=pace)
 
 
-def _bounded(found: Iterable[Session]) -> Iterator[Session]:
+def _short_enough(found: Iterable[Session]) -> Iterator[Session]:
     """Sessions whose calls are short enough, each as far as they are."""
     for session in found:
         turns = tuple(turn for turn in session.turns if len(orjson.dumps(turn.body)) <= _LONGEST)
@@ -80,15 +80,15 @@ _SETS: Final[Mapping[str, _Set]] = {
     "mini-swe-agent": (f"{_LMCACHE}/miniswe", readers.conversations("lmcache"), OVERLAPPING),
     "mini-swe-agent, flat": (f"{_LMCACHE}/miniswe", readers.flat, OVERLAPPING),
     "tau-bench, flat": (f"{_LMCACHE}/taubench", readers.flat, OVERLAPPING),
-    "SWE-agent": ("A/SWE-agent+SWE-agent", readers.recorded("swe-agent"), OVERLAPPING),
-    "OpenHands": ("A/All-Hands-AI+OpenHands", readers.recorded("openhands"), OVERLAPPING),
+    "SWE-agent": ("A/SWE-agent+SWE-agent", readers.session_reader("swe-agent"), OVERLAPPING),
+    "OpenHands": ("A/All-Hands-AI+OpenHands", readers.session_reader("openhands"), OVERLAPPING),
     "OpenHands SDK": (
         "A/OpenHands+software-agent-sdk",
-        readers.recorded("openhands-sdk"),
+        readers.session_reader("openhands-sdk"),
         OVERLAPPING,
     ),
-    "BFCL multi-turn": ("A/ShishirPatil+gorilla", readers.recorded("gorilla"), OVERLAPPING),
-    "pi": ("A/badlogic+pi-mono", readers.recorded("pi-mono"), OVERLAPPING),
+    "BFCL multi-turn": ("A/ShishirPatil+gorilla", readers.session_reader("gorilla"), OVERLAPPING),
+    "pi": ("A/badlogic+pi-mono", readers.session_reader("pi-mono"), OVERLAPPING),
     "crewAI": ("A/crewAIInc+crewAI", readers.cassettes, OVERLAPPING),
     "Claude Code": ("B/callanjfox+kv-cache-tester/traces", readers.traces, OVERLAPPING),
     "Mooncake": ("B/kvcache-ai+Mooncake", readers.blocks, OVERLAPPING),

@@ -60,7 +60,7 @@ def summary(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
-def exported(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+def cells_as_json(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     """Each cell with its ratio, as JSON."""
     return [{"ratio": cell.ratio, **_fields(cell)} for cell in cells]
 

@@ -118,7 +118,7 @@ class FaultResult:
         return sum(each.cost_nanos or 0 for each in self.receipts if not each.estimated)
 
     @property
-    def estimated(self) -> int:
+    def estimated_nanos(self) -> int:
         """Nano-dollars of what they may bill for attempts that were given up."""
         return sum(each.cost_nanos or 0 for each in self.receipts if each.estimated)
 
@@ -159,7 +159,7 @@ async def _met(folder: Path, fault: Fault) -> FaultResult:
         if fault.name in JUMPS:
             at = (fault.begins + fault.ends) / 2
             loop.call_at(at, setattr, world.clock, "ahead", JUMPS[fault.name])
-        heard = await _called(world, fault)
+        heard = await _make_calls(world, fault)
         breakers.append(world.breaker("big"))
         await asyncio.sleep(5)
         return FaultResult(
@@ -174,7 +174,7 @@ async def _met(folder: Path, fault: Fault) -> FaultResult:
         )
 
 
-async def _called(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
+async def _make_calls(world: VirtualGateway, fault: Fault) -> list[HttpAnswer]:
     calls: list[asyncio.Task[HttpAnswer]] = []
     async with asyncio.TaskGroup() as group:
         for number in range(round(fault.over * fault.rate)):
@@ -197,7 +197,7 @@ def row(met: FaultResult) -> tuple[str, ...]:
         middle,
         f"{slowest:.1f} s",
         f"${met.exact / _NANOS:.6f}" + ("" if met.exact == met.charged else " WRONG"),
-        f"${met.estimated / _NANOS:.6f}",
+        f"${met.estimated_nanos / _NANOS:.6f}",
         f"{len(met.receipts)} of {len(met.heard)} calls, {len(lost)} lost",
         "; ".join(f"{at:.0f} s {line.partition(':')[0]}" for at, line in met.moves) or "-",
         " → ".join(met.breaker),

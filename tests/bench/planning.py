@@ -185,7 +185,7 @@ def way(regime: str) -> PlanningTarget:
     return PlanningTarget(upstream="up", model="bench", regime=at, late=True, rates=rates)
 
 
-def played(
+def play(
     planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None, now: float
 ) -> Step:
     """One call, planned and settled."""
@@ -234,7 +234,7 @@ def row(
         now = 1_000_000.0
         calls = bodies(seed, size, 2 + rounds // 4, ticks=layout is not None)
         for at, body in enumerate(map(said, calls)):
-            step = played(planner, body, to, layout, now + 20 * at)
+            step = play(planner, body, to, layout, now + 20 * at)
             if at == 0:
                 firsts.append(step.whole)
             else:
@@ -244,12 +244,12 @@ def row(
         first=median(firsts),
         before=median(step.before for step in others),
         after=median(step.after for step in others),
-        reading=taken(lambda: orjson.dumps(orjson.loads(body))),
-        hashing=taken(lambda: blake2b(body, digest_size=16, key=b"key").digest()),
+        reading=median_time(lambda: orjson.dumps(orjson.loads(body))),
+        hashing=median_time(lambda: blake2b(body, digest_size=16, key=b"key").digest()),
     )
 
 
-def taken(work: Callable[[], object]) -> float:
+def median_time(work: Callable[[], object]) -> float:
     """The median time of some work, in microseconds."""
     times = []
     for _ in range(30):

@@ -56,21 +56,23 @@ def rows(
     for regime in regimes:
         for way in chosen:
             if way in ways(regime):
-                yield played(harness, calls, regime, way)
+                yield play_calls(harness, calls, regime, way)
             elif way == PLANNED:
                 harness.plan(f"{regime}/{way}", PlanningMode.AUTO)
-                learned(harness, len(calls), regime)
-                yield played(harness, calls, regime, way)
+                learn_from_others(harness, len(calls), regime)
+                yield play_calls(harness, calls, regime, way)
 
 
-def learned(harness: PrefixHarness, calls: int, regime: str) -> None:
+def learn_from_others(harness: PrefixHarness, calls: int, regime: str) -> None:
     """Let the gateway see so many calls of other users, the day before."""
     harness.turn()
     before = traffic(calls, seed="0", first=_OTHERS)
     play(harness, before, regime, f"{regime}/{PLANNED}", variable_first)
 
 
-def played(harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str) -> Row:
+def play_calls(
+    harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str
+) -> Row:
     """The totals of the calls built in this way."""
     feature = f"{regime}/{way}"
     before = harness.spend_by_feature().get(feature)

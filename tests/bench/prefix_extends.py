@@ -19,9 +19,9 @@ from tests.bench import recorded
 from tests.bench.prefix_planners import (
     Planning,
     Plans,
-    arranged,
     arranged_early,
-    marked,
+    plans_that_arrange,
+    plans_with_marks,
     sent_as_it_came,
 )
 from tests.fakes.badly_built import raw_bodies
@@ -29,10 +29,13 @@ from tests.fakes.recorded import KINDS, PATHS, Recorded
 from tests.fakes.wire_prefix import ROUTES, Moved, WireReader
 
 #: Makes the plans of one regime; they are given every call of the conversations, in order.
-MODES: Mapping[str, Callable[[str], Plans]] = {"as sent": sent_as_it_came, "marked": marked}
+MODES: Mapping[str, Callable[[str], Plans]] = {
+    "as sent": sent_as_it_came,
+    "marked": plans_with_marks,
+}
 #: The same for modes that learn on the day before.
 LEARNING: Mapping[str, Callable[[str], Planning]] = {
-    "arranged": arranged,
+    "arranged": plans_that_arrange,
     "arranged early": arranged_early,
 }
 Built = Callable[[Recorded], Iterable[bytes]]
@@ -52,7 +55,7 @@ def moves(
             yield one.name, moved
 
 
-def learned(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning:
+def learn(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning:
     """The next day's plans, once these have seen the conversations."""
     for one in them:
         for body in built(one):
@@ -67,7 +70,7 @@ def figures(
     for mode, make in MODES.items():
         yield mode, sum(1 for _ in moves(them, make(regime), regime, onlooker, built))
     for mode, learns in LEARNING.items():
-        plans = learned(learns(regime), them, built)
+        plans = learn(learns(regime), them, built)
         yield mode, sum(1 for _ in moves(them, plans, regime, onlooker, built))
 
 

@@ -54,7 +54,7 @@ class Fan:
         return sum(2 * used.cache_write_tokens > used.prompt_tokens for used in self.charged)
 
     @property
-    def held(self) -> int:
+    def calls_held_back(self) -> int:
         """Calls that were held back."""
         return sum("held back" in note for note in self.notes)
 
@@ -64,17 +64,17 @@ def pace(harness: PrefixHarness, seconds: float) -> None:
     harness.lab.settings = replace(harness.lab.settings, time_scale=seconds)
 
 
-def fanned(harness: PrefixHarness, regime: str, way: str, calls: int, sections: int) -> Fan:
+def fan_out(harness: PrefixHarness, regime: str, way: str, calls: int, sections: int) -> Fan:
     """One conversation goes on in so many ways at once, after a call that shows the pace."""
     feature = f"{regime}/{way}/{calls}/{sections}"
     harness.turn()
     harness.plan(feature, WAYS[way])
     harness.lab.queue_directives(["words=5"] * (calls + 1))
     bodies = [_body(regime, handbook(sections, feature), str(at)) for at in range(calls)]
-    _asked(harness, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
+    _ask(harness, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
     before, alone = len(harness.lab.exchanges), harness.spend_by_feature()[feature].cost_nanos or 0
     with ThreadPoolExecutor(calls) as pool:
-        answers = list(pool.map(lambda body: _asked(harness, body, feature), bodies))
+        answers = list(pool.map(lambda body: _ask(harness, body, feature), bodies))
     charged = [each.usage for each in harness.lab.exchanges][before:]
     return Fan(
         charged=[used for used in charged if used is not None],
@@ -98,7 +98,7 @@ def _body(regime: str, rules: str, said: str) -> Json:
     }
 
 
-def _asked(harness: PrefixHarness, body: Json, feature: str) -> tuple[float, str]:
+def _ask(harness: PrefixHarness, body: Json, feature: str) -> tuple[float, str]:
     """Seconds to the first content byte of an answer, and the gateway's notes."""
     headers = {
         "authorization": f"Bearer {harness.key}",
@@ -129,12 +129,12 @@ def main() -> None:
         pace(harness, 1.0)
         for regime in MARKS:
             for way in WAYS:
-                fan = fanned(harness, regime, way, options.calls, options.sections)
+                fan = fan_out(harness, regime, way, options.calls, options.sections)
                 read = sum(used.cache_read for used in fan.charged)
                 written = sum(used.cache_write_tokens for used in fan.charged)
                 print(
                     f"| {regime} | {way} | {fan.charged[0].prompt_tokens:,} | {fan.writers} "
-                    f"| {fan.held} | {read:,} | {written:,} | {fan.dollars:.4f} "
+                    f"| {fan.calls_held_back} | {read:,} | {written:,} | {fan.dollars:.4f} "
                     f"| {median(fan.firsts):.2f} |",
                     flush=True,
                 )

@@ -47,7 +47,7 @@ class Planning:
     def __call__(self, one: Recorded, body: bytes) -> Sent:
         """Return what is sent of it; each call is answered before the next, ten seconds later."""
         self._now += 10.0
-        planned = self._planned(PlanningRequest(team="t", feature=one.feature, key="k", body=body))
+        planned = self._plan(PlanningRequest(team="t", feature=one.feature, key="k", body=body))
         self._planner.adopt_plan(planned.draft, planned.plan)
         self._planner.settle_call(planned, None)
         if self._arranges:
@@ -59,7 +59,7 @@ class Planning:
         """Another one that knows the layouts of this one and none of its conversations."""
         return Planning(self._way, arranges=True, layouts=self.layouts)
 
-    def _planned(self, asked: PlanningRequest) -> Planned:
+    def _plan(self, asked: PlanningRequest) -> Planned:
         draft = self._planner.read_call(asked)
         place = LayoutScope(asked.team, asked.feature, "any")
         versions = self.layouts.setdefault(place, [])
@@ -86,12 +86,12 @@ def sent_as_it_came(_regime: str) -> Plans:
     return lambda _one, body: as_sent(body)
 
 
-def marked(regime: str) -> Plans:
+def plans_with_marks(regime: str) -> Plans:
     """Return what costs no word its place: tools in order, marks and keys."""
     return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=False)
 
 
-def arranged(regime: str) -> Planning:
+def plans_that_arrange(regime: str) -> Planning:
     """Text moves too; the upstream takes system messages at the end."""
     return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=True)
 

@@ -30,7 +30,7 @@ def variable_first(call: TimedQuestion, history: Sequence[Json], regime: str) ->
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
 
 
-def unmarked(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
+def without_marks(call: TimedQuestion, history: Sequence[Json], regime: str) -> Json:
     """Text that never changes comes first."""
     system = [_part(handbook()), _part(f"{call.user.facts}\n\n{call.context}")]
     return {"messages": [_said("system", system), *history, _said("user", call.question)]}
@@ -51,14 +51,14 @@ def prefix_sharing(call: TimedQuestion, history: Sequence[Json], regime: str) ->
     mark = _MARKS.get(regime, {})
     messages = [
         _said("system", [_part(handbook(), mark), _part(call.user.facts)]),
-        *_marked(history, regime),
+        *_with_marks(history, regime),
         _said("user", [_part(call.question, _OPENAI if regime == "openai-breakpoint" else {})]),
         _said("user", call.context),
     ]
     return {"messages": messages} | _explicit(regime)
 
 
-def _marked(history: Sequence[Json], regime: str) -> list[Json]:
+def _with_marks(history: Sequence[Json], regime: str) -> list[Json]:
     """OpenAI reads only where the call itself has marks, so each question keeps its own.
 
     Anthropic looks back from the last one; it stands on the last answer, because the question
@@ -96,7 +96,7 @@ def ways(regime: str) -> Mapping[str, Way]:
 #: Every one there is.
 WAYS: Mapping[str, Way] = {
     "variable-first": variable_first,
-    "unmarked": unmarked,
+    "unmarked": without_marks,
     "stable-first": stable_first,
     "prefix sharing": prefix_sharing,
 }

@@ -55,7 +55,7 @@ def swe_agent(path: Path) -> Iterator[Call]:
     """SWE-agent's trajectories; ``tool_call_ids`` and the like are put into the API's form."""
     for file in sorted(path.rglob("*.traj")):
         run = orjson.loads(file.read_bytes())
-        kept = _kept(run.get("replay_config"))
+        kept = _observations_to_keep(run.get("replay_config"))
         for at, said in enumerate(run["history"]):
             if said["role"] == "assistant":
                 before = _forgetful(run["history"][:at], kept)
@@ -77,7 +77,7 @@ def openhands(path: Path) -> Iterator[Call]:
             yield Call(
                 conversation=folder.relative_to(path).as_posix(),
                 feature=folder.parent.name,
-                body=_body(_unflattened(file.read_text(encoding="utf8"), answers[:-1])),
+                body=_body(_messages_of(file.read_text(encoding="utf8"), answers[:-1])),
                 reply={"role": "assistant", "content": answers[-1]},
             )
 
@@ -128,7 +128,7 @@ def pi_mono(path: Path) -> Iterator[Call]:
         before: list[Message] = []
         for each in said:
             message = _pi(each, answered)
-            if each["role"] == "assistant" and _asked(each["usage"]):
+            if each["role"] == "assistant" and _prompt_tokens(each["usage"]):
                 yield Call(
                     conversation=rows[0]["id"],
                     feature="pi",
@@ -184,13 +184,13 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
 
 
-def _kept(config: object) -> int | None:
+def _observations_to_keep(config: object) -> int | None:
     """Number of observations a SWE-agent configuration keeps; None for all."""
     if isinstance(config, dict):
         if config.get("type") == "last_n_observations":
             return int(config["n"])
         config = list(config.values())
-    within = (_kept(each) for each in config) if isinstance(config, list) else ()
+    within = (_observations_to_keep(each) for each in config) if isinstance(config, list) else ()
     return next((found for found in within if found is not None), None)
 
 
@@ -200,10 +200,10 @@ def _forgetful(history: Sequence[Message], kept: int | None) -> Sequence[Message
         return history
     seen = [at for at, said in enumerate(history) if said["role"] in {"user", "tool"}]
     old = seen[1 : max(0, len(seen) - kept)]
-    return [_omitted(said) if at in old else said for at, said in enumerate(history)]
+    return [_omit(said) if at in old else said for at, said in enumerate(history)]
 
 
-def _omitted(said: Message) -> Message:
+def _omit(said: Message) -> Message:
     count = len(said["content"].splitlines())
     return {**said, "content": f"Old environment output: ({count} lines omitted)"}
 
@@ -217,7 +217,7 @@ def _swe(said: Message) -> Message:
     return message
 
 
-def _unflattened(text: str, answers: Sequence[str]) -> list[Message]:
+def _messages_of(text: str, answers: Sequence[str]) -> list[Message]:
     """The messages of a prompt: of several the first is the system's, of one it is the user's."""
     first, *rest = (part for part in text.split("\n\n----------\n\n") if part.strip())
     if not rest:
@@ -272,7 +272,7 @@ def _schema(doc: Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _asked(usage: Mapping[str, int]) -> int:
+def _prompt_tokens(usage: Mapping[str, int]) -> int:
     """Tokens of the prompt, as the provider counted them."""
     return usage["input"] + usage["cacheRead"] + usage["cacheWrite"]
 

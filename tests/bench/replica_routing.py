@@ -76,7 +76,7 @@ class Cell:
             prepare(simulation)
         return simulation.play(work.sessions)
 
-    def routed(self, work: traces.Workload, policy: RoutingPolicy | None = None) -> Routed:
+    def router(self, work: traces.Workload, policy: RoutingPolicy | None = None) -> Routed:
         """The gateway's router for it."""
         rules = policy or RoutingPolicy()
         return Routed(rules, cache_tokens=self.cache_tokens, block=work.block)
@@ -117,7 +117,7 @@ def outcomes(
     if program is not None:
         with RouterProgram(program, cell.replicas, work.block) as policy:
             yield "sglang-router", cell.play(work, policy)
-    yield "**thriftgate**", cell.play(work, cell.routed(work))
+    yield "**thriftgate**", cell.play(work, cell.router(work))
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
 
 
@@ -137,9 +137,9 @@ def rules(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
         "without exploration": replace(every, explore_share=0.0),
     }
     yield "longest match, else least loaded", cell.play(work, LongestMatch())
-    yield "all rules", cell.play(work, cell.routed(work))
+    yield "all rules", cell.play(work, cell.router(work))
     for name, policy in without.items():
-        yield name, cell.play(work, cell.routed(work, policy))
+        yield name, cell.play(work, cell.router(work, policy))
 
 
 def faults(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
@@ -189,12 +189,18 @@ def decision_times() -> Iterator[tuple[str, float]]:
         router.send(request, cost).end(0)
     request = RoutingRequest(chain=prompt_chain(root, prompts[0], 100_000))
     cost = router.decide(request, names, 0.0).order[0]
-    yield "hash 400 KB once (BLAKE2b): the reference", _timed(lambda: blake2b(prompts[0]).digest())
-    yield "decision, given the chain", _timed(lambda: router.decide(request, names, 0.0))
-    yield "noting that it was sent", _timed(lambda: router.send(request, cost).end(None))
-    yield "chain of a prompt", _timed(lambda: prompt_chain(root, prompts[0], 100_000))
+    yield (
+        "hash 400 KB once (BLAKE2b): the reference",
+        _median_time(lambda: blake2b(prompts[0]).digest()),
+    )
+    yield "decision, given the chain", _median_time(lambda: router.decide(request, names, 0.0))
+    yield "noting that it was sent", _median_time(lambda: router.send(request, cost).end(None))
+    yield "chain of a prompt", _median_time(lambda: prompt_chain(root, prompts[0], 100_000))
     body = _chat_body(prompts[0])
-    yield "its prompt, read from the body of a chat call", _timed(lambda: call_prompt(body, _CHAT))
+    yield (
+        "its prompt, read from the body of a chat call",
+        _median_time(lambda: call_prompt(body, _CHAT)),
+    )
 
 
 def _chat_body(content: bytes) -> bytes:
@@ -204,7 +210,7 @@ def _chat_body(content: bytes) -> bytes:
     return json.dumps({"messages": [{"role": "user", "content": part} for part in parts]}).encode()
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _median_time(work: Callable[[], object]) -> float:
     taken = []
     for _ in range(_ROUNDS):
         begun = thread_time_ns()

@@ -108,12 +108,12 @@ class RouterProgram:
             await done.wait()
             return web.json_response({"text": "ok", "meta_info": {}})
 
-        async def about(_: web.Request) -> web.Response:
+        async def model_info(_: web.Request) -> web.Response:
             return web.json_response({"model_path": "m", "model_id": "m", "status": "ok"})
 
         app = web.Application(client_max_size=2**28)
         app.router.add_post("/generate", generate)
-        app.router.add_get("/{any:.*}", about)
+        app.router.add_get("/{any:.*}", model_info)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await runner.setup()
         self._runners.append(runner)

@@ -34,7 +34,7 @@ NOW: Final = 1000.0
 _LIMIT: Final = 10**15
 
 
-async def timed(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
+async def time_rounds(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
     """Microseconds of one round, p50 and p99."""
     taken = []
     for number in range(rounds):
@@ -60,8 +60,8 @@ async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> Non
     async def settle(number: int) -> None:
         await store.settle(f"{counters}-{number}", amounts, NOW)
 
-    print(f"{label}, {counters} counters: reserve {await timed(reserve, rounds)}", end="; ")
-    print(f"settle {await timed(settle, rounds)}")
+    print(f"{label}, {counters} counters: reserve {await time_rounds(reserve, rounds)}", end="; ")
+    print(f"settle {await time_rounds(settle, rounds)}")
 
 
 async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None:
@@ -81,7 +81,7 @@ async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None
 
     taken = []
     for _ in range(rounds // 100):
-        taken.append(await timed(work, 100))
+        taken.append(await time_rounds(work, 100))
         await leased.renew()
     print(f"leased, {counters} counters: reserve and settle {sorted(taken)[len(taken) // 2]}")
 
@@ -138,7 +138,7 @@ async def main(*, quick: bool) -> None:
         shared = RedisBudgetStore(SERVER, "bench", prefix=name, deadline=10.0)
         for counters in (1, 4, 8):
             await row(shared, "Redis", counters, rounds)
-        print(f"Redis, PING: {await timed(lambda _: shared._redis.ping(), rounds)}")
+        print(f"Redis, PING: {await time_rounds(lambda _: shared._redis.ping(), rounds)}")
         await burst(shared, "Redis")
         leased = LeasedCounters(shared, lambda: NOW)
         for counters in (1, 4, 8):

@@ -20,7 +20,7 @@ from tests.fakes.redis_keys import SERVER, prefix
 _BEGUN: Final = 30
 
 
-async def timed(work: Callable[[], Awaitable[Any]], rounds: int) -> str:
+async def time_rounds(work: Callable[[], Awaitable[Any]], rounds: int) -> str:
     """Microseconds of one round, p50 and p99, and the processor's."""
     taken = []
     worked = process_time_ns()
@@ -48,13 +48,13 @@ async def row(store: RedisCounters, keys: int, rounds: int) -> None:
         await store.read(names[:1], here, here)
 
     if keys == 1:
-        print(f"one add and one read: {await timed(both, rounds)}")
+        print(f"one add and one read: {await time_rounds(both, rounds)}")
     for label, work in (
         ("add", lambda: store.add(increments)),
         ("read 2 slots", lambda: store.read(names, here - 1, here)),
         (f"read {_BEGUN} slots", lambda: store.read(names, here - _BEGUN + 1, here)),
     ):
-        print(f"{keys:4} keys, {label}: {await timed(work, rounds)}")
+        print(f"{keys:4} keys, {label}: {await time_rounds(work, rounds)}")
 
 
 async def main(*, quick: bool) -> None:
@@ -62,15 +62,15 @@ async def main(*, quick: bool) -> None:
     rounds = 50 if quick else 300
     with prefix() as name:
         store = RedisCounters(SERVER, "bench", prefix=name, deadline=10.0)
-        print(f"PING: {await timed(store._redis.ping, rounds)}")
+        print(f"PING: {await time_rounds(store._redis.ping, rounds)}")
         for keys in (1, 20, 200):
             await row(store, keys, rounds)
         epoch = await store.lead("bench", 5.0)
         assert epoch is not None
         said = {f"chat-ttft|route-{each}": b"x" * 100 for each in range(200)}
-        print(f"lead: {await timed(lambda: store.lead('bench', 5.0), rounds)}")
-        print(f"publish 200: {await timed(lambda: store.publish(epoch, said), rounds)}")
-        print(f"standings of 200: {await timed(store.standings, rounds)}")
+        print(f"lead: {await time_rounds(lambda: store.lead('bench', 5.0), rounds)}")
+        print(f"publish 200: {await time_rounds(lambda: store.publish(epoch, said), rounds)}")
+        print(f"standings of 200: {await time_rounds(store.standings, rounds)}")
         await store.aclose()
 
 

@@ -10,7 +10,7 @@ from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Cell, Replayer, Side, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
-from tests.bench.no_harm_table import LIMIT, dear, exported, markdown, summary
+from tests.bench.no_harm_table import LIMIT, cells_as_json, dear, markdown, summary
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed_calls
@@ -50,7 +50,7 @@ def test_the_table_names_each_cell_and_the_dearest_one():
     assert "| v | - / 1.000 |" in table
     assert "3 cells, 1 above" in told
     assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in told
-    assert exported(cells)[1]["ratio"] == pytest.approx(1.2)
+    assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
 
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
@@ -101,7 +101,7 @@ def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
 def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):
     calls = timed_calls(SMALL, 30, 12)
 
-    def told(place: Path) -> list[Cell]:
+    def run_cells(place: Path) -> list[Cell]:
         async def story() -> list[Cell]:
             async with beside(place) as both:
                 return await both.cells(SMALL, calls, ["gpt-6.1-sol", "mistral-large-4"], 30)
@@ -109,7 +109,7 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
         place.mkdir()
         return run_in_virtual_time(story)
 
-    first, second = told(tmp_path / "1"), told(tmp_path / "2")
+    first, second = run_cells(tmp_path / "1"), run_cells(tmp_path / "2")
 
     assert first == second
     for cell in first:

@@ -22,7 +22,7 @@ def work(cell: Cell) -> traces.Workload:
 
 
 def test_routing_by_warm_prefix_comes_near_one_cache_of_all_replicas(cell, work):
-    ours = cell.play(work, cell.routed(work))
+    ours = cell.play(work, cell.router(work))
     ceiling = cell.play(work, LeastLoaded(), is_shared=True)
     simple = cell.play(work, LongestMatch())
 
@@ -32,14 +32,14 @@ def test_routing_by_warm_prefix_comes_near_one_cache_of_all_replicas(cell, work)
 
 
 def test_routing_by_warm_prefix_has_far_more_hits_than_round_robin(cell, work):
-    ours, turns = (cell.play(work, each) for each in (cell.routed(work), RoundRobin()))
+    ours, turns = (cell.play(work, each) for each in (cell.router(work), RoundRobin()))
 
     assert ours.hit_rate > turns.hit_rate + 0.2
     assert ours.p90 < turns.p90
 
 
 def test_routers_report_what_the_simulated_engines_delivered(cell, work):
-    policy = cell.routed(work)
+    policy = cell.router(work)
     outcome = cell.play(work, policy)
     reuse = policy.routers[0].reuse
 

@@ -27,7 +27,7 @@ def page(admin: BrowserContext, gateway: DemoGateway) -> Iterator[Page]:
     assert watch.problems == []
 
 
-def audited(page: Page, action: str, subject: str) -> str:
+def audit_row(page: Page, action: str, subject: str) -> str:
     """The text of the audit log's row, which says who did it."""
     page.goto("/admin/audit?who=admin")
     row = page.locator("#changes tbody tr").filter(has_text=action).filter(has_text=subject).first
@@ -79,8 +79,8 @@ def test_a_team_is_made_and_its_prompts_are_stored_and_no_more(
     expect(row.get_by_role("button", name=f"Store prompts of {name}")).to_be_visible()
     kept = {each.name: each.keeps_prompts for each in gateway.store.teams.all()}
     assert kept[name] is False
-    assert "keeps_prompts" in audited(page, "create team", name)
-    audited(page, "drop prompts", name)
+    assert "keeps_prompts" in audit_row(page, "create team", name)
+    audit_row(page, "drop prompts", name)
 
 
 def test_a_key_opens_its_models_within_its_budget_until_it_is_revoked(
@@ -107,9 +107,9 @@ def test_a_key_opens_its_models_within_its_budget_until_it_is_revoked(
     expect(row.locator("[data-name=State]")).to_contain_text("revoked")
     wait_until_refused(page, gateway, secret)
     key = row.locator(".id").first.inner_text()
-    assert "gpt-5.6-terra" in audited(page, "create key", key)
+    assert "gpt-5.6-terra" in audit_row(page, "create key", key)
     for action in ("create budget", "change budget", "remove budget", "revoke key"):
-        audited(page, action, key)
+        audit_row(page, action, key)
 
 
 def test_a_mistake_in_a_keys_form_is_explained_and_leads_back(
@@ -159,7 +159,7 @@ def test_a_person_signs_in_by_a_link_sees_own_teams_and_is_let_in_no_more(
     own.goto("/admin/teams")
     expect(own.get_by_role("heading", level=1)).to_have_text("Sign in")
     for action in ("add person", "change role", "disable person"):
-        audited(page, action, name)
+        audit_row(page, action, name)
     own.context.close()
 
 

@@ -20,7 +20,7 @@ def _remove_what_was_set(gateway: DemoGateway) -> Iterator[None]:
     gateway.store.budgets.remove(NAME, "test", 1.0)
 
 
-def stored(gateway: DemoGateway) -> Budget | None:
+def stored_budget(gateway: DemoGateway) -> Budget | None:
     found = {each.budget.name: each.budget for each in gateway.store.budgets.all()}
     return found.get(NAME)
 
@@ -53,7 +53,7 @@ def test_a_budget_is_set_with_all_that_the_policies_file_can_say(
     row.get_by_text(f"Change {NAME}").click()
     row.get_by_text("Alerts, and what else it does").click()
     expect(row.get_by_label("While the counters are unreachable")).to_have_value("local_quota")
-    found = stored(gateway)
+    found = stored_budget(gateway)
     assert found is not None
     assert (found.hold, found.on_loss, found.unpriced, found.alerts) == (
         HoldPolicy.WORST,
@@ -78,13 +78,13 @@ def test_a_budget_is_changed_and_removed_and_the_audit_log_says_by_whom(
     row.get_by_role("button", name="Change", exact=True).click()
 
     expect(row).to_contain_text("20 usd")
-    found = stored(gateway)
+    found = stored_budget(gateway)
     assert found is not None
     assert found.alerts == ()
     row.get_by_text(f"Change {NAME}").click()
     page.get_by_role("button", name=f"Remove the budget {NAME}").click()
     expect(row).to_have_count(0)
-    assert stored(gateway) is None
+    assert stored_budget(gateway) is None
     page.goto("/admin/audit?who=admin")
     for action in ("create budget", "change budget", "remove budget"):
         done = page.locator("#changes tbody tr").filter(has_text=action).first
@@ -103,7 +103,7 @@ def test_a_budget_that_cannot_be_is_explained_and_leads_back(
     expect(page.get_by_role("alert")).to_contain_text("There is no team acme-suport")
     page.get_by_role("link", name="Back").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Budgets and alerts")
-    assert stored(gateway) is None
+    assert stored_budget(gateway) is None
 
 
 def test_the_page_with_a_budget_and_its_open_form_reads_well(

@@ -25,7 +25,7 @@ mail_to = ["ann@example.com", "bob@example.com"]
 
 
 @pytest.fixture
-def scheduled(gateway: DemoGateway) -> Iterator[None]:
+def weekly_report(gateway: DemoGateway) -> Iterator[None]:
     """A weekly report in the policies file, whose last weeks were sent to one of two people."""
     file = gateway.folder / "policies.toml"
     before = file.read_text(encoding="utf8")
@@ -45,7 +45,7 @@ def scheduled(gateway: DemoGateway) -> Iterator[None]:
     file.write_text(before, encoding="utf8")
 
 
-@pytest.mark.usefixtures("scheduled")
+@pytest.mark.usefixtures("weekly_report")
 def test_scheduled_reports_say_when_the_next_is_due_and_what_failed(
     view: tuple[str, BrowserContext], take_picture: Callable[[Page, str], None]
 ) -> None:

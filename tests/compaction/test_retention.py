@@ -22,9 +22,9 @@ from tests.bench.compaction_probes import (
     POLICIES,
     breaches,
     calls,
+    count_faults,
     orphans,
     put_in_mouths,
-    refused,
     ten_in_a_row,
 )
 from tests.fakes.dialogue import SPELT, Dialogue, names_in, words
@@ -49,7 +49,7 @@ BOTH = pytest.mark.parametrize("dialogue", [DESK, SHELL], ids=["desk", "shell"])
 
 
 def score_of(cuts, method):
-    return Scale(COUNT).weighed(cuts, method)
+    return Scale(COUNT).score(cuts, method)
 
 
 def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
@@ -210,9 +210,9 @@ def test_orphans_and_what_providers_refuse_are_found():
     assert orphans([user("a"), call, result]) == 0
     assert orphans([user("a"), result]) == 1
     assert orphans([user("a"), call, user("b")]) == 1
-    assert refused([user("a"), call, gives("x", "gone")]) == 0
-    assert refused([says("a"), says("b")]) == 2
-    assert refused([user(""), user("b")]) == 1
+    assert count_faults([user("a"), call, gives("x", "gone")]) == 0
+    assert count_faults([says("a"), says("b")]) == 2
+    assert count_faults([user(""), user("b")]) == 1
 
 
 def test_all_that_a_message_says_is_its_words():

@@ -141,7 +141,7 @@ def _operations_of(function: ast.FunctionDef, module: ModuleType, sdk: Sdk) -> I
         given = {each.arg: each.value for each in call.keywords}
         answer = _value(given.get("page") or given.get("cast_to"), module)
         if answer is None:  # computed from the call's arguments
-            answer = _returned(function, module)
+            answer = _return_type(function, module)
         events = _value(given.get("stream_cls"), module)
         named = given.get("method")
         path, _, query = _path(call.args[0], dict(sdk.known_paths)).partition("?")
@@ -175,7 +175,7 @@ def _path(node: ast.expr, known: dict[str, str]) -> str:
     return str(node.value)
 
 
-def _returned(function: ast.FunctionDef, module: ModuleType) -> Any:
+def _return_type(function: ast.FunctionDef, module: ModuleType) -> Any:
     """The first type that a method says it returns."""
     found = _value(function.returns, module)
     return get_args(found)[0] if get_origin(found) in {Union, UnionType} else found

@@ -54,10 +54,10 @@ class Comparison:
             lines.append(f"{name:16}{len(tests):8}{direct:8}{through:8}{lost:6}")
         failed = {t: o for t, o in self.direct.items() if o not in {PASSED, SKIPPED}}
         lines += ["", f"{self.share:.2f} % of what passes direct passes through the gateway."]
-        lines += _listed("Fails only through the gateway:", self.lost)
-        lines += _listed("Fails direct, so it counts for neither:", failed)
+        lines += _list_items("Fails only through the gateway:", self.lost)
+        lines += _list_items("Fails direct, so it counts for neither:", failed)
         changes = {name: f"{count} requests" for name, count in self.changed.most_common()}
-        lines += _listed("Reached the upstream otherwise than it was sent:", changes)
+        lines += _list_items("Reached the upstream otherwise than it was sent:", changes)
         return "\n".join(lines)
 
 
@@ -94,7 +94,7 @@ def _group(test: str) -> str:
     return steps[2].removeprefix("test_") if len(steps) > 2 else test
 
 
-def _listed(title: str, items: dict[str, str]) -> list[str]:
+def _list_items(title: str, items: dict[str, str]) -> list[str]:
     if not items:
         return []
     shown = [f"  {name}: {text}" for name, text in list(items.items())[:SHOWN]]

@@ -54,7 +54,7 @@ def share(sdk: Sdk, rest: list[str]) -> float | None:
         print(f"SKIPPED: the source distribution of {sdk.name} cannot be downloaded: {last}")  # noqa: T201
         return None
     with tempfile.TemporaryDirectory() as scratch:
-        found = compared(sdk, suite, Path(scratch), rest)
+        found = compare(sdk, suite, Path(scratch), rest)
     print(f"{sdk.name} {importlib.metadata.version(sdk.name)}\n{found.table()}\n", flush=True)  # noqa: T201
     return found.share
 
@@ -85,12 +85,12 @@ def site_of(sdk: Sdk) -> Path:
     return CACHE / f"site-{sdk.name}"
 
 
-def compared(sdk: Sdk, suite: Path, scratch: Path, rest: list[str]) -> Comparison:
+def compare(sdk: Sdk, suite: Path, scratch: Path, rest: list[str]) -> Comparison:
     """The outcomes of an SDK's tests without the gateway and through it."""
     with upstream(sdk, scratch / "direct.log") as url:
-        direct = tested(sdk, suite, scratch / "direct.xml", (url, KEY), rest)
+        direct = run_suite(sdk, suite, scratch / "direct.xml", (url, KEY), rest)
     with upstream(sdk, scratch / "through.log") as url, gateway(sdk, scratch, url) as own:
-        through = tested(sdk, suite, scratch / "through.xml", own, rest)
+        through = run_suite(sdk, suite, scratch / "through.xml", own, rest)
     changed = changed_requests(scratch / "direct.log", scratch / "through.log")
     return Comparison(direct, through, changed)
 
@@ -125,7 +125,7 @@ def gateway(sdk: Sdk, folder: Path, url: str) -> Iterator[tuple[str, str]]:
         yield f"http://127.0.0.1:{port}{sdk.base_path}", key
 
 
-def tested(
+def run_suite(
     sdk: Sdk, suite: Path, report: Path, place: tuple[str, str], rest: list[str]
 ) -> dict[str, str]:
     """The outcome of each test of the suite against this address, with this key."""

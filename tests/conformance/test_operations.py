@@ -14,7 +14,7 @@ from tests.conformance.sdks import ANTHROPIC
 
 
 @pytest.fixture(scope="module")
-def known() -> list[Operation]:
+def every_operation() -> list[Operation]:
     return operations()
 
 
@@ -23,48 +23,48 @@ def claudes() -> list[Operation]:
     return operations(ANTHROPIC)
 
 
-def one(known: list[Operation], method: str, path: str, query: str = "") -> Operation:
-    return next(each for each in known if each.matches(method, path, query))
+def one(every_operation: list[Operation], method: str, path: str, query: str = "") -> Operation:
+    return next(each for each in every_operation if each.matches(method, path, query))
 
 
-def test_every_operation_of_the_sdk_has_an_answer(known):
-    assert len(known) > 300
-    assert [each.path for each in known if each.answer is None] == []
+def test_every_operation_of_the_sdk_has_an_answer(every_operation):
+    assert len(every_operation) > 300
+    assert [each.path for each in every_operation if each.answer is None] == []
 
 
-def test_a_path_and_a_method_name_an_operation(known):
-    assert one(known, "GET", "/files/file-1").answer is FileObject
-    assert one(known, "GET", "/files/file-1/content").is_binary
-    assert one(known, "POST", "/chat/completions").answer is ChatCompletion
-    assert one(known, "POST", "/chat/completions").events is ChatCompletionChunk
-    assert one(known, "POST", "/realtime/calls/1/hangup").answer is NoneType
-    assert not any(each.matches("GET", "/no/such/path", "") for each in known)
+def test_a_path_and_a_method_name_an_operation(every_operation):
+    assert one(every_operation, "GET", "/files/file-1").answer is FileObject
+    assert one(every_operation, "GET", "/files/file-1/content").is_binary
+    assert one(every_operation, "POST", "/chat/completions").answer is ChatCompletion
+    assert one(every_operation, "POST", "/chat/completions").events is ChatCompletionChunk
+    assert one(every_operation, "POST", "/realtime/calls/1/hangup").answer is NoneType
+    assert not any(each.matches("GET", "/no/such/path", "") for each in every_operation)
 
 
-def test_an_operation_with_a_query_of_its_own_comes_first(known):
-    beta = one(known, "POST", "/responses", "beta=true")
+def test_an_operation_with_a_query_of_its_own_comes_first(every_operation):
+    beta = one(every_operation, "POST", "/responses", "beta=true")
 
     assert beta.query == "beta=true"
-    assert one(known, "POST", "/responses").query == ""
-    assert beta.answer is not one(known, "POST", "/responses").answer
+    assert one(every_operation, "POST", "/responses").query == ""
+    assert beta.answer is not one(every_operation, "POST", "/responses").answer
 
 
-def test_a_body_without_a_required_field_is_a_problem(known):
-    chat = one(known, "POST", "/chat/completions")
+def test_a_body_without_a_required_field_is_a_problem(every_operation):
+    chat = one(every_operation, "POST", "/chat/completions")
 
     assert chat.problem(frozenset({"messages", "model"})) == ""
     assert "requires messages" in chat.problem(frozenset({"model"}))
     assert "has no field mesages" in chat.problem(frozenset({"model", "messages", "mesages"}))
 
 
-def test_a_required_field_that_stands_in_the_path_need_not_be_in_the_body(known):
-    update = one(known, "POST", "/vector_stores/vs_1/files/file_1")
+def test_a_required_field_that_stands_in_the_path_need_not_be_in_the_body(every_operation):
+    update = one(every_operation, "POST", "/vector_stores/vs_1/files/file_1")
 
     assert update.problem(frozenset({"attributes"})) == ""
 
 
-def test_every_type_of_a_body_can_be_read(known):
-    params = [kind for each in known for kind in each.params]
+def test_every_type_of_a_body_can_be_read(every_operation):
+    params = [kind for each in every_operation for kind in each.params]
 
     assert len(params) > 100
     assert all(fields(kind) for kind in params)

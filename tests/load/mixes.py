@@ -86,7 +86,11 @@ def coding_agent(random: Random) -> Scene:
         answer = yield Step("coding agent", body | {"tools": [_FILE]})
         call, path = f"call_{turn}", f"shop/step_{turn}.py"
         messages += [
-            {"role": "assistant", "content": answer or None, "tool_calls": [_called(call, path)]},
+            {
+                "role": "assistant",
+                "content": answer or None,
+                "tool_calls": [_tool_call(call, path)],
+            },
             {"role": "tool", "tool_call_id": call, "content": f"{path}\n{texts.LISTING}"},
         ]
 
@@ -109,7 +113,7 @@ def tool_loop(random: Random) -> Scene:
         ]
 
 
-def abandoned(random: Random) -> Scene:
+def abandoned_stream(random: Random) -> Scene:
     """A long stream whose caller leaves after its first events."""
     messages = [{"role": "user", "content": f"{texts.STORY} Number {random.randint(1, 9)}."}]
     body = _chat(SMALL, messages, streams=True, limit=2000)
@@ -138,7 +142,7 @@ MIXES: Final = {
     retrieval: 4,
     coding_agent: 2,
     tool_loop: 2,
-    abandoned: 1,
+    abandoned_stream: 1,
     bad_input: 1,
 }
 _FILE: Final = {
@@ -176,7 +180,7 @@ def _chat(
     return body | {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def _called(call: str, path: str) -> dict[str, Any]:
+def _tool_call(call: str, path: str) -> dict[str, Any]:
     arguments = json.dumps({"path": path})
     return {
         "id": call,

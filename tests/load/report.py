@@ -48,7 +48,7 @@ def table(rows: Sequence[Row], ledger: Mapping[str, float]) -> str:
     sums = (f"{tokens:,.0f}", _dollars(cost), _dollars(sum(ledger.values())))
     lines.append(("all", str(count), str(failed), *none, *sums))
     widths = [max(len(line[at]) for line in lines) for at in range(len(_HEAD))]
-    return "\n".join(_aligned(line, widths) for line in lines)
+    return "\n".join(_align(line, widths) for line in lines)
 
 
 def failures(rows: Sequence[Row]) -> int:
@@ -75,7 +75,7 @@ def _dollars(amount: float) -> str:
     return f"{amount:.4f}"
 
 
-def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
+def _align(line: tuple[str, ...], widths: list[int]) -> str:
     first, *rest = (
         cell.ljust(width) if at == 0 else cell.rjust(width)
         for at, (cell, width) in enumerate(zip(line, widths, strict=True))

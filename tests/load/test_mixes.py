@@ -18,7 +18,7 @@ from tests.load.mixes import AGENT_TURNS, LOOP_STEPS, MIXES, Step, bad_input, co
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def played(scene, seed: int = 1) -> list[Step]:
+def play_scene(scene, seed: int = 1) -> list[Step]:
     """The steps of a scene, with answers that say little."""
     running = scene(Random(seed))  # noqa: S311 - variety, no secret
     steps = [next(running)]
@@ -32,7 +32,7 @@ def played(scene, seed: int = 1) -> list[Step]:
 @pytest.mark.parametrize("scene", [each for each in MIXES if each is not bad_input])
 def test_bodies_are_ones_that_the_gateway_reads(scene):
     for seed in range(5):
-        for step in played(scene, seed):
+        for step in play_scene(scene, seed):
             read = parse_request_fields(step.data)
             assert read.model
             assert bool(read.stream) == step.is_stream
@@ -41,7 +41,7 @@ def test_bodies_are_ones_that_the_gateway_reads(scene):
 
 @pytest.mark.parametrize("scene", [each for each in MIXES if each is not bad_input])
 def test_every_result_of_a_tool_answers_a_call_before_it(scene):
-    for step in played(scene):
+    for step in play_scene(scene):
         body = json.loads(step.data)
         called: set[str] = set()
         for item in body.get("messages", body.get("input")):
@@ -55,7 +55,7 @@ def test_every_result_of_a_tool_answers_a_call_before_it(scene):
 
 
 def test_an_agents_history_grows_and_keeps_what_was_sent():
-    bodies = [json.loads(step.data)["messages"] for step in played(coding_agent)]
+    bodies = [json.loads(step.data)["messages"] for step in play_scene(coding_agent)]
 
     assert len(bodies) == AGENT_TURNS
     assert all(after[: len(before)] == before for before, after in pairwise(bodies))
@@ -65,13 +65,13 @@ def test_an_agents_history_grows_and_keeps_what_was_sent():
 def test_a_loop_over_a_tool_takes_several_calls():
     loop = next(scene for scene in MIXES if scene.__name__ == "tool_loop")
 
-    assert [len(json.loads(step.data)["input"]) for step in played(loop)] == [
+    assert [len(json.loads(step.data)["input"]) for step in play_scene(loop)] == [
         1 + 2 * number for number in range(LOOP_STEPS)
     ]
 
 
 def test_every_mistake_is_expected_to_be_refused():
-    steps = [step for seed in range(50) for step in played(bad_input, seed)]
+    steps = [step for seed in range(50) for step in play_scene(bad_input, seed)]
 
     assert {step.expects for step in steps} == {400, 404}
     assert any(isinstance(step.body, str) for step in steps)
@@ -80,7 +80,7 @@ def test_every_mistake_is_expected_to_be_refused():
 
 
 def test_streams_and_whole_answers_are_both_asked_for():
-    chosen = [step.is_stream for seed in range(9) for s in MIXES for step in played(s, seed)]
+    chosen = [step.is_stream for seed in range(9) for s in MIXES for step in play_scene(s, seed)]
 
     assert {True, False} == set(chosen)
 

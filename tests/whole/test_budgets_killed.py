@@ -9,14 +9,14 @@ import pytest
 
 from proxy.services.budgets.counter_loss import TTL_S
 from tests.bench.budget_fault_gateways import HALF
-from tests.bench.gateway_deaths import killed
+from tests.bench.gateway_deaths import kill_one
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
 
 @pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 def test_holds_of_a_killed_gateway_count_for_the_others_until_they_expire(tmp_path):
     with own_redis(tmp_path) as redis:
-        came = killed(tmp_path, redis, waits=False)
+        came = kill_one(tmp_path, redis, waits=False)
 
     assert came.held == ("5", "5")
     assert 0 < came.frees <= TTL_S + 0.1

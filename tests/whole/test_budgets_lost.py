@@ -19,7 +19,7 @@ from tests.bench.budget_faults import (
     Loss,
     Row,
     lost,
-    restarted,
+    restart_redis,
 )
 from tests.fakes.redis_server import ABSENT, PROGRAM, own_redis
 
@@ -83,7 +83,7 @@ def test_a_closed_budget_is_not_passed_where_redis_is_back_at_once_and_empty(tmp
     if PROGRAM is None:
         pytest.skip(ABSENT)
     with own_redis(tmp_path) as redis:
-        came = restarted(tmp_path, redis, near=NEAR, after=SETTLED_AFTER_S + 6)
+        came = restart_redis(tmp_path, redis, near=NEAR, after=SETTLED_AFTER_S + 6)
 
     limit = LIMITS["closed"] * 1_000_000_000
     (_, back) = came.rows

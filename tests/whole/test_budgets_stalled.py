@@ -105,7 +105,7 @@ def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
         for each in found.gateways:
             each.stop()
         (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spent()["closed"]
+        spent = found.ledger.spend_by_team()["closed"]
 
     assert found.statuses("stalled") == {200}
     assert level.spent == spent
@@ -129,7 +129,7 @@ def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_pa
             each.stop()
         found.until_released("closed")
         (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spent()["closed"]
+        spent = found.ledger.spend_by_team()["closed"]
 
     assert (
         len([met for callers in found.caller_groups for met in callers.of("stalled", "closed")]) > 4
@@ -152,7 +152,7 @@ def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_pat
         for each in found.gateways:
             each.stop()
         (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spent()["closed"]
+        spent = found.ledger.spend_by_team()["closed"]
 
     assert 429 in found.statuses()
     assert 0.9 * limit * _NANOS < spent <= limit * _NANOS
@@ -170,7 +170,7 @@ def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a
             each.stop()
         assert time.monotonic() < emptied + 60
         levels = dict(zip(("closed", "open"), found.ledger.levels(["closed", "open"]), strict=True))
-        spent = found.ledger.spent()
+        spent = found.ledger.spend_by_team()
 
     assert {name: level.spent for name, level in levels.items()} == spent
     assert {level.held for level in levels.values()} == {0}

@@ -11,8 +11,8 @@ from tests.bench.compaction_field import KINDS, outcome
 from tests.bench.compaction_methods import at_detail_level
 from tests.bench.compaction_metrics import Scale, Score, Tokens
 from tests.bench.compaction_probes import CHAINS, POLICIES, breaches, ten_in_a_row
-from tests.bench.compaction_retention import taken
-from tests.bench.compaction_sets import SETS, TABLES, chained, dialogues
+from tests.bench.compaction_retention import sample_of_cuts
+from tests.bench.compaction_sets import SETS, TABLES, dialogues, dialogues_in_chains
 
 #: Every so manieth dialogue is probed, so that all of it takes half a minute.
 EVERY = {"tau": 16, "sgd x4": 8, "swe-agent": 4, "mini-swe": 4, "agentdojo": 240}
@@ -39,8 +39,9 @@ def score(table: str, level: DetailLevel, count: Tokens) -> Score:
     name = TABLES[table][0]
     require_set(name)
     least = LEAST if name in {"tau", "sgd x4"} else 0
-    return Scale(count).weighed(
-        taken(table, SCORED_EVERY.get(name, 1), least, count), at_detail_level(level, count)
+    return Scale(count).score(
+        sample_of_cuts(table, SCORED_EVERY.get(name, 1), least, count),
+        at_detail_level(level, count),
     )
 
 
@@ -116,7 +117,7 @@ def test_no_probe_fails(name, policy, count):
     found = sum(
         (
             breaches(each, POLICIES[policy], count)
-            for each in chained(name, CHAINS.get(name, 1), EVERY[name])
+            for each in dialogues_in_chains(name, CHAINS.get(name, 1), EVERY[name])
         ),
         Counter(),
     )

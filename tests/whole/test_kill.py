@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.bench.kill import killed
+from tests.bench.kill import kill_under_load
 from tests.bench.outage import outage, took
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
@@ -42,7 +42,7 @@ PAUSE = 0.1
 def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
     tmp_path: Path, url: str
 ) -> None:
-    load, found = killed(tmp_path, url, kills=2, pause=PAUSE)
+    load, found = kill_under_load(tmp_path, url, kills=2, pause=PAUSE)
 
     assert found.delivered > 100
     assert load.broken > 0

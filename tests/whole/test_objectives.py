@@ -101,14 +101,14 @@ def test_every_caller_of_an_incident_is_answered_in_full(came):
 
 def test_an_incident_moves_calls_down_once_and_back_once(came):
     assert len(came.moves) <= 4
-    assert 0 < came.noticed <= 30
+    assert 0 < came.first_move_s <= 30
     assert "is degraded" in came.moves[0][1]
     assert "is healthy" in came.moves[-1][1]
 
 
 def test_all_is_as_before_six_minutes_after_the_end(came):
     assert came.whole <= 360
-    assert came.settled <= 420
+    assert came.last_move_s <= 420
 
 
 def test_few_calls_are_slow_while_the_model_is(came):

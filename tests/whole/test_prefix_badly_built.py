@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bench.badly_built import mended
+from tests.bench.badly_built import with_good_order
 from tests.fakes.badly_built import lines, raw_bodies
 from tests.fakes.conversations import CONVERSATIONS, TOOLS
 from tests.fakes.recorded import KINDS, PATHS, Recorded
@@ -41,7 +41,7 @@ def test_the_rules_and_the_conversation_are_as_they_were() -> None:
 def test_mended_the_same_words_stand_in_order_the_time_last() -> None:
     for line in made():
         one = next(one for one in CONVERSATIONS if one.name == line["conversation"])
-        found = mended(line)
+        found = with_good_order(line)
         system, *said, last = found["body"]["messages"]
 
         assert (
@@ -54,7 +54,7 @@ def test_mended_the_same_words_stand_in_order_the_time_last() -> None:
 
 
 def test_mended_the_tools_of_every_call_come_in_one_order() -> None:
-    offered = [mended(line)["body"].get("tools") for line in made()]
+    offered = [with_good_order(line)["body"].get("tools") for line in made()]
 
     assert {str(each) for each in offered} == {
         str(None),

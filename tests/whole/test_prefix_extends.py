@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from proxy.providers.kinds import WIRES
-from tests.bench.prefix_extends import BUILT, LEARNING, MODES, learned, moves
+from tests.bench.prefix_extends import BUILT, LEARNING, MODES, learn, moves
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.handbook import handbook
@@ -64,7 +64,7 @@ def test_a_recorded_conversation_extends_its_own_prefix(
 def test_once_it_is_known_what_varies_a_conversation_built_badly_extends_its_own_prefix_too(
     regime: str, mode: str, built: str, onlooker: WireReader
 ) -> None:
-    plans = learned(LEARNING[mode](regime), many(), BUILT[built])
+    plans = learn(LEARNING[mode](regime), many(), BUILT[built])
 
     assert any(plans.layouts.values()) == (built == "badly")
     assert list(moves(many(), plans, regime, onlooker, BUILT[built])) == []
@@ -82,7 +82,7 @@ def test_once_it_is_known_what_varies_a_recorded_conversation_extends_its_own_pr
     regime: str, mode: str, onlooker: WireReader
 ) -> None:
     them = recordings_of("tau")
-    plans = learned(LEARNING[mode](regime), them, raw_bodies)
+    plans = learn(LEARNING[mode](regime), them, raw_bodies)
 
     assert list(moves(them, plans, regime, onlooker, raw_bodies)) == []
 

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from tests.bench.prefix_fanout import MARKS, Fan, fanned, pace
+from tests.bench.prefix_fanout import MARKS, Fan, fan_out, pace
 from tests.fakes.prefix_harness import PrefixHarness, prefix_harness
 
 CALLS = 20
@@ -29,14 +29,14 @@ def ways(request: pytest.FixtureRequest, harness: PrefixHarness) -> tuple[Fan, F
     """As sent, and held back."""
     regime = request.param
     pace(harness, PACE)
-    sent = fanned(harness, regime, "as sent", CALLS, LONG)
-    return sent, fanned(harness, regime, "held back", CALLS, LONG)
+    sent = fan_out(harness, regime, "as sent", CALLS, LONG)
+    return sent, fan_out(harness, regime, "held back", CALLS, LONG)
 
 
 def test_as_sent_every_call_writes_the_prefix(ways: tuple[Fan, Fan]) -> None:
     sent, _ = ways
 
-    assert (sent.writers, sent.held) == (CALLS, 0)
+    assert (sent.writers, sent.calls_held_back) == (CALLS, 0)
     assert {used.cache_read for used in sent.charged} == {0}
 
 
@@ -44,7 +44,7 @@ def test_held_back_it_is_written_once_and_read_by_all_others(ways: tuple[Fan, Fa
     _, held = ways
     first, *others = held.charged
 
-    assert (held.writers, held.held) == (1, CALLS - 1)
+    assert (held.writers, held.calls_held_back) == (1, CALLS - 1)
     assert first.cache_read == 0
     assert all(used.cache_read > 0.97 * used.prompt_tokens for used in others)
 
@@ -58,6 +58,6 @@ def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]
 
 def test_a_pair_of_short_prompts_does_not_wait(harness: PrefixHarness) -> None:
     pace(harness, 2.0)
-    pair = fanned(harness, "anthropic-breakpoint", "held back", 2, SHORT)
+    pair = fan_out(harness, "anthropic-breakpoint", "held back", 2, SHORT)
 
-    assert (pair.writers, pair.held) == (2, 0)
+    assert (pair.writers, pair.calls_held_back) == (2, 0)
