@@ -15,7 +15,7 @@ from slo.reservations import CounterLevel
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.budget_gateway import DEAR
 from tests.fakes.gateway_fixture import running_simulator
-from tests.fakes.replicas import Sibling
+from tests.fakes.replicas import SiblingProcess
 from tests.fakes.serve_process import ServeProcess, serve_process
 
 #: Calls of ten cents in half of five dollars.
@@ -71,7 +71,7 @@ def gateways(
         made = [stack.enter_context(serve_process(folder, catalog))]
         for number in range(1, count):
             (folder / f"{number}").mkdir()
-            made.append(Sibling(made[0], folder / f"{number}"))
+            made.append(SiblingProcess(made[0], folder / f"{number}"))
             stack.callback(made[-1].kill)
         for each in made:
             each.start(

@@ -55,7 +55,7 @@ NEAR = 18 * NANOS
 
 
 @dataclass(frozen=True)
-class Row:
+class TeamAnswers:
     """Answers that a team's callers got in a phase.
 
     Attributes:
@@ -88,7 +88,7 @@ class Loss:
         spent: In the end, in nano-dollars, by team: of the ledger, and of its counter.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[TeamAnswers]
     lacked: dict[str, float]
     repaired: float
     exact: float
@@ -154,7 +154,7 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
 
 
 @dataclass(frozen=True)
-class Restarted:
+class RestartResult:
     """Results after Redis was back at once, and empty, when a closed budget was nearly spent.
 
     Attributes:
@@ -169,10 +169,10 @@ class Restarted:
     spent: int
     counter: int
     refused: float
-    rows: Sequence[Row]
+    rows: Sequence[TeamAnswers]
 
 
-def restart_redis(folder: Path, redis: OwnRedis, *, near: int, after: float) -> Restarted:
+def restart_redis(folder: Path, redis: OwnRedis, *, near: int, after: float) -> RestartResult:
     """Kill Redis under the load of two gateways and start it again at once, empty.
 
     Args:
@@ -211,7 +211,7 @@ def restart_redis(folder: Path, redis: OwnRedis, *, near: int, after: float) -> 
         "", key, long_body, met=[one for each in caller_groups for one in each.met]
     )
     rows = [row(everyone, phase, team) for phase in ("here", "back")]
-    return Restarted(before, spent, level.spent, refused, rows)
+    return RestartResult(before, spent, level.spent, refused, rows)
 
 
 def long_body(number: int) -> bytes:
@@ -237,11 +237,11 @@ def exported_drift(gateway: ServeProcess) -> float:
     )
 
 
-def row(callers: ConcurrentCallers, phase: str, team: str) -> Row:
+def row(callers: ConcurrentCallers, phase: str, team: str) -> TeamAnswers:
     """Return what a team met in a phase."""
     met = callers.of(phase, team)
     refused = sorted(each.seconds for each in met if each.status != 200)
-    return Row(
+    return TeamAnswers(
         phase=phase,
         team=team,
         statuses=Counter(each.status for each in met),
@@ -261,7 +261,7 @@ def keys(store: Store) -> dict[str, str]:
     return found
 
 
-def tell_restarted(came: Restarted) -> None:
+def tell_restarted(came: RestartResult) -> None:
     """Print what came of a Redis that was back at once."""
     before, back = came.rows
     print(

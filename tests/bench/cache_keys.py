@@ -58,7 +58,7 @@ PACES: Final[dict[str, Callable[[random.Random, int], float]]] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class KeyPlan:
     """The traffic of a row: sessions, calls of each, and how often both are drawn."""
 
     sessions: int
@@ -67,7 +67,7 @@ class Plan:
 
 
 @dataclass
-class Session:
+class KeyedSession:
     """A session: when it calls, its key, and the tokens and time of its latest call."""
 
     number: int
@@ -114,18 +114,18 @@ class Machines:
 class Keys:
     """Gives each session its key at its first call."""
 
-    def choose(self, session: Session, now: float) -> str:
+    def choose(self, session: KeyedSession, now: float) -> str:
         """The key of a session that begins: its own."""
         return f"session-{session.number}"
 
-    def note(self, session: Session, call: int, served: Served, now: float) -> None:
+    def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
         """A call of a session was served."""
 
 
 class OneKey(Keys):
     """One key for all sessions."""
 
-    def choose(self, session: Session, now: float) -> str:
+    def choose(self, session: KeyedSession, now: float) -> str:
         """The key of all."""
         return "team"
 
@@ -140,14 +140,14 @@ class BuiltKeys(Keys):
     def __init__(self, *, on_credit: bool) -> None:
         self._keys = SharedCacheKeys(on_credit=on_credit)
 
-    def choose(self, session: Session, now: float) -> str:
+    def choose(self, session: KeyedSession, now: float) -> str:
         """The key that it shares, else its own."""
         name = b"%d" % session.number
         return self._keys.choose_key(name, "team", now, WRITE - READ) or super().choose(
             session, now
         )
 
-    def note(self, session: Session, call: int, served: Served, now: float) -> None:
+    def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
         """Count a call, and what it saved or lost beside what its cache should have read."""
         name = b"%d" % session.number
         total = served.read + served.fresh + sum(served.written.values())
@@ -165,7 +165,7 @@ RULES: Final[dict[str, Callable[[], Keys]]] = {
 }
 
 
-def sessions(rate: float, pace: str, plan: Plan, dice: random.Random) -> Iterator[Session]:
+def sessions(rate: float, pace: str, plan: KeyPlan, dice: random.Random) -> Iterator[KeyedSession]:
     """Sessions that come at random, so that their calls come at this rate a minute in all."""
     now = 0.0
     for number in range(plan.sessions):
@@ -173,10 +173,12 @@ def sessions(rate: float, pace: str, plan: Plan, dice: random.Random) -> Iterato
         times = [now]
         for call in range(1, plan.calls):
             times.append(times[-1] + PACES[pace](dice, call))
-        yield Session(number, times)
+        yield KeyedSession(number, times)
 
 
-def session_costs(found: Sequence[Session], keys: Keys, *, has_machines: bool) -> dict[int, float]:
+def session_costs(
+    found: Sequence[KeyedSession], keys: Keys, *, has_machines: bool
+) -> dict[int, float]:
     """The cost of each session's input by its number, where keys are given so."""
     count = IN_MEMORY.machines if has_machines else 1
     cache = Machines([OpenAIBreakpoints() for _ in range(count)])
@@ -193,7 +195,7 @@ def session_costs(found: Sequence[Session], keys: Keys, *, has_machines: bool) -
     return costs
 
 
-def compare(rate: float, pace: str, plan: Plan, *, has_machines: bool) -> str:
+def compare(rate: float, pace: str, plan: KeyPlan, *, has_machines: bool) -> str:
     """A row: each rule's cost beside a key of each session's own, and its worst session's."""
     totals: dict[str, float] = defaultdict(float)
     worst: dict[str, float] = defaultdict(float)
@@ -219,7 +221,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=20)
     given = parser.parse_args()
-    plan = Plan(given.sessions, given.calls, given.seeds)
+    plan = KeyPlan(given.sessions, given.calls, given.seeds)
     print(f"| cache | pace | calls a minute | {' | '.join(RULES)} |")
     print(f"|---|---|--:|{'--:|' * len(RULES)}")
     for has_machines in (False, True):

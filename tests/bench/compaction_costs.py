@@ -39,7 +39,13 @@ from proxy.caches.regimes import build_cache
 from proxy.tokens.vocabulary import Tokenizer
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.compaction_policies import PricedRoute, Row, SessionResult, list_cost, priced_route
+from tests.bench.compaction_policies import (
+    PricedRoute,
+    SessionResult,
+    SetResult,
+    list_cost,
+    priced_route,
+)
 from tests.bench.compaction_recordings import RECORDINGS, RecordedConversation
 from tests.fakes.dialogue import words
 
@@ -63,7 +69,7 @@ _FRAME: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
+class SentRequest:
     """The request of one call.
 
     Attributes:
@@ -101,24 +107,24 @@ class Ids:
         return sum(len(self.of(raw)) for raw in raws)
 
 
-Sends = Callable[[RecordedConversation], Iterator[Sent]]
+Sends = Callable[[RecordedConversation], Iterator[SentRequest]]
 
 
-def never(talk: RecordedConversation) -> Iterator[Sent]:
+def never(talk: RecordedConversation) -> Iterator[SentRequest]:
     """Each call unmodified."""
-    return (Sent(messages=talk.raws[: ask.end]) for ask in talk.asks)
+    return (SentRequest(messages=talk.raws[: ask.end]) for ask in talk.asks)
 
 
-def by(policy: CompactionPolicy, talk: RecordedConversation) -> Iterator[Sent]:
+def by(policy: CompactionPolicy, talk: RecordedConversation) -> Iterator[SentRequest]:
     """Each call as the gateway sends it under a policy."""
     memory, fixed = CompactionMemory(), len(talk.tools) // 4
     for ask in talk.asks:
         raws = talk.raws[: ask.end]
         made = _made(raws, policy, memory, fixed)
-        yield Sent(messages=raws) if made is None else _as_sent(made)
+        yield SentRequest(messages=raws) if made is None else _as_sent(made)
 
 
-def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]:
+def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[SentRequest]:
     """Each call, compacted whenever what would be sent passes so many tokens."""
     policy, fixed = CompactionPolicy(force=True, once=True), ids.count([talk.tools])
     base, known, segments = list[bytes](), 0, 0
@@ -128,11 +134,11 @@ def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[Sent]
         came = fixed + ids.count(messages)
         made = _made(raws, policy, CompactionMemory(), fixed) if came > most else None
         if made is None or ids.count(made.messages) > most:
-            yield Sent(messages=messages, segments=segments)
+            yield SentRequest(messages=messages, segments=segments)
             continue
         base, known, segments = list(made.messages), ask.end, _as_sent(made).segments
         wrote = ids.count([each.text.encode() for each in made.segments])
-        yield Sent(messages=base, segments=segments, reset=True, asked=(came, wrote))
+        yield SentRequest(messages=base, segments=segments, reset=True, asked=(came, wrote))
 
 
 def _made(
@@ -147,14 +153,14 @@ def _made(
     return None if not made.changed or longer or chat_faults(made.messages, raws) else made
 
 
-def _as_sent(made: CompactedChat) -> Sent:
+def _as_sent(made: CompactedChat) -> SentRequest:
     told = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
     last = max((at + 1 for at, raw in enumerate(made.messages) if raw in told), default=0)
-    return Sent(messages=made.messages, segments=last, reset=made.reset)
+    return SentRequest(messages=made.messages, segments=last, reset=made.reset)
 
 
 def play(
-    talk: RecordedConversation, sends: Sequence[Sent], here: PricedRoute, ids: Ids
+    talk: RecordedConversation, sends: Sequence[SentRequest], here: PricedRoute, ids: Ids
 ) -> SessionResult:
     """The cost of a conversation on a route, sent so."""
     route = here.route
@@ -172,7 +178,7 @@ def play(
     return SessionResult(nanos=total, compactions=sum(sent.reset for sent in sends))
 
 
-def price_of_notes(sends: Sequence[Sent], small: PricedRoute) -> int:
+def price_of_notes(sends: Sequence[SentRequest], small: PricedRoute) -> int:
     """The price of a small model's notes for these compactions, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
     found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
@@ -181,7 +187,7 @@ def price_of_notes(sends: Sequence[Sent], small: PricedRoute) -> int:
 
 
 def _prompt(
-    talk: RecordedConversation, sent: Sent, new: int, here: PricedRoute, ids: Ids
+    talk: RecordedConversation, sent: SentRequest, new: int, here: PricedRoute, ids: Ids
 ) -> CachedPrompt:
     """The prompt as the cache sees it, marked."""
     raws = [talk.tools, *sent.messages] if talk.tools else sent.messages
@@ -210,13 +216,13 @@ class Bench:
 
     ids: Ids = field(default_factory=Ids)
     small: PricedRoute = field(default_factory=lambda: priced_route(SMALL, NOW))
-    _kept: dict[tuple[str, str], list[Sent]] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], list[SentRequest]] = field(default_factory=dict)
 
     def row(
         self, talks: Sequence[RecordedConversation], here: PricedRoute, names: Sequence[str]
-    ) -> Row:
+    ) -> SetResult:
         """A set on a route."""
-        found = Row()
+        found = SetResult()
         for talk in talks:
             found.sessions += 1
             played = self._play(talk, here, names)
@@ -229,7 +235,7 @@ class Bench:
     ) -> Mapping[str, SessionResult]:
         """Every policy; what is sent alike is played once."""
         played: dict[str, SessionResult] = {}
-        known: list[tuple[list[Sent], SessionResult]] = []
+        known: list[tuple[list[SentRequest], SessionResult]] = []
         for name in names:
             sends = self._sends(name.removesuffix(_ASKED), talk, here)
             made = next((made for them, made in known if _alike(them, sends)), None)
@@ -240,7 +246,7 @@ class Bench:
             played[name] = SessionResult(nanos=made.nanos + more, compactions=made.compactions)
         return played
 
-    def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[Sent]:
+    def _sends(self, name: str, talk: RecordedConversation, here: PricedRoute) -> list[SentRequest]:
         """The messages that each call sends under a policy."""
         if name in _PRICED:
             return list(by(ours(here, _PRICED[name]), talk))
@@ -259,7 +265,7 @@ class Bench:
         }
 
 
-def _alike(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
+def _alike(one: Sequence[SentRequest], other: Sequence[SentRequest]) -> bool:
     """True if the same is sent; where one had compacted, so has the other."""
     return all(
         a.reset == b.reset and a.messages == b.messages for a, b in zip(one, other, strict=True)
@@ -295,7 +301,7 @@ def main() -> None:
             print(f"| {name} | {route} | {safety:g} | {_line(found, given.only)} |", flush=True)
 
 
-def _line(found: Row, names: Sequence[str]) -> str:
+def _line(found: SetResult, names: Sequence[str]) -> str:
     worst = found.worst.get("ours", 0.0)
     cells = [
         str(found.sessions),

@@ -50,7 +50,7 @@ Count = Callable[[str], int]
 
 
 @dataclass(frozen=True)
-class Case:
+class DialogueCase:
     """A dialogue and how much of it is sent.
 
     Attributes:
@@ -63,7 +63,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DialogueResult:
     """The result of a case.
 
     Attributes:
@@ -85,7 +85,7 @@ class Outcome:
     lost: tuple[str, ...]
 
 
-def desk(count: Count) -> Iterator[Case]:
+def desk(count: Count) -> Iterator[DialogueCase]:
     """Customers one after the other, beginning with each of those recorded."""
     them = dialogues("tau")
     for first in range(len(them)):
@@ -95,7 +95,7 @@ def desk(count: Count) -> Iterator[Case]:
         yield from _weighing([_case(join_dialogues(queue))], count)
 
 
-def clerk(count: Count) -> Iterator[Case]:
+def clerk(count: Count) -> Iterator[DialogueCase]:
     """Orders one after the other."""
     by: dict[str, list[Dialogue]] = {}
     for one in dialogues("agentdojo"):
@@ -105,12 +105,12 @@ def clerk(count: Count) -> Iterator[Case]:
         yield _case(join_dialogues(them))
 
 
-def coder(count: Count) -> Iterator[Case]:
+def coder(count: Count) -> Iterator[DialogueCase]:
     """Runs of turns of a session about code."""
     return _runs("pi-mono", count)
 
 
-def reader(count: Count) -> Iterator[Case]:
+def reader(count: Count) -> Iterator[DialogueCase]:
     """Runs of turns of chats with chapters in them."""
     return _runs("goodai", count)
 
@@ -119,7 +119,7 @@ def reader(count: Count) -> Iterator[Case]:
 KINDS: Final = {"desk": desk, "clerk": clerk, "coder": coder, "reader": reader}
 
 
-def outcome(case: Case, target: int, count: Count) -> Outcome:
+def outcome(case: DialogueCase, target: int, count: Count) -> DialogueResult:
     """The result for a case that has to come under so many tokens."""
     said = case.dialogue.messages
     sent = raws(said[: case.now])
@@ -144,7 +144,7 @@ def outcome(case: Case, target: int, count: Count) -> Outcome:
     lost = tuple(value for value in values if not holds(text, value))
     calls = tuple(at for at in case.dialogue.needs if at >= case.now)
     needed = at_risk(CompactedRange(case.dialogue, first, end, calls)).values if end > first else ()
-    return Outcome(
+    return DialogueResult(
         made=made,
         before=_weight(said[: case.now], count),
         floor=_weight([*said[:first], *said[_start_of_last_turns(case) : case.now]], count),
@@ -181,12 +181,12 @@ def _weight(messages: Sequence[Message], count: Count) -> int:
     return sum(count(words(message)) for message in messages)
 
 
-def _start_of_last_turns(case: Case) -> int:
+def _start_of_last_turns(case: DialogueCase) -> int:
     """Return where the last three turns begin."""
     return [turn for turn in case.dialogue.turns if turn < case.now][-3]
 
 
-def _row(kind: str, them: Sequence[Outcome], target: int) -> str:
+def _row(kind: str, them: Sequence[DialogueResult], target: int) -> str:
     after = [each.after for each in them]
     cells = [
         str(len(them)),
@@ -207,11 +207,11 @@ def _percent(them: Sequence[tuple[int, int]]) -> str:
     return f"{100 * kept / needed:.1f} (n={needed})" if needed else "(n=0)"
 
 
-def _case(dialogue: Dialogue) -> Case:
-    return Case(dialogue, dialogue.turns[:_TURNS][-1] + 1)
+def _case(dialogue: Dialogue) -> DialogueCase:
+    return DialogueCase(dialogue, dialogue.turns[:_TURNS][-1] + 1)
 
 
-def _runs(name: str, count: Count) -> Iterator[Case]:
+def _runs(name: str, count: Count) -> Iterator[DialogueCase]:
     for dialogue in dialogues(name):
         turns, at = dialogue.turns, 0
         while at + _TURNS < len(turns):
@@ -223,12 +223,12 @@ def _runs(name: str, count: Count) -> Iterator[Case]:
                 needs={each - start: n for each, n in dialogue.needs.items() if each >= start},
                 results=frozenset(each - start for each in dialogue.results if each >= start),
             )
-            found = list(_weighing([Case(run, now - start)], count))
+            found = list(_weighing([DialogueCase(run, now - start)], count))
             at += _TURNS if found else 1
             yield from found
 
 
-def _weighing(them: Sequence[Case], count: Count) -> Iterator[Case]:
+def _weighing(them: Sequence[DialogueCase], count: Count) -> Iterator[DialogueCase]:
     """Those of the size that is asked for."""
     for case in them:
         said = case.dialogue.messages[: case.now]

@@ -37,7 +37,7 @@ from proxy.catalog.load import load
 from proxy.services.compaction.policies import relative_prices
 from slo.price import Tariff, call_cost
 from slo.usage import Usage
-from tests.bench.compaction_sessions import SETS, Call, Session
+from tests.bench.compaction_sessions import SETS, PromptSession, SessionCall
 
 ROUTES: Final = (
     "claude-sonnet-5-5",
@@ -68,7 +68,7 @@ _UNIT: Final = 8
 _LONG: Final = 50_000
 
 Span = tuple[int, int]
-CompactionRule = Callable[["State", Call], bool]
+CompactionRule = Callable[["State", SessionCall], bool]
 
 
 @dataclass
@@ -86,7 +86,7 @@ class State:
         bank: What that has saved, less what it cost, as the gate counts.
     """
 
-    session: Session
+    session: PromptSession
     spans: list[Span] = field(default_factory=list)
     cut: int = 0
     calls: int = 0
@@ -95,7 +95,7 @@ class State:
     shorter: int = 0
     bank: float = 0.0
 
-    def next_cut(self, call: Call) -> int:
+    def next_cut(self, call: SessionCall) -> int:
         """Up to where the next compaction reaches; never back."""
         before = self.session.calls[max(self.calls - 1 - _STEPS, 0)].prompt
         most = min(before, call.prompt - int(min(_TAIL, _TAIL_SHARE * call.prompt)))
@@ -106,7 +106,7 @@ class State:
             place = self.session.fixed + (most - self.session.fixed) // _MESSAGE * _MESSAGE
         return max(place, self.cut)
 
-    def standing(self, call: Call) -> cost_model.CostInputs:
+    def standing(self, call: SessionCall) -> cost_model.CostInputs:
         """The session's state, as the gate is told."""
         cut = self.next_cut(call)
         first = self.session.calls[0].prompt
@@ -133,7 +133,7 @@ class State:
         """Tokens of what stands for so many."""
         return int(self.session.share * region) + _FRAME
 
-    def compact(self, call: Call) -> None:
+    def compact(self, call: SessionCall) -> None:
         """Put a segment in the place of what lies before the next cut."""
         cut = self.next_cut(call)
         length = self.segment(cut - self.cut)
@@ -142,7 +142,7 @@ class State:
         self.spans.append((start, start + length))
         self.cut, self.last, self.last_prompt = cut, self.calls, call.prompt
 
-    def blocks(self, call: Call) -> Iterator[Span]:
+    def blocks(self, call: SessionCall) -> Iterator[Span]:
         """The prompt that is sent, a span of ids for each block: fixed, segments, tail."""
         fixed = self.session.fixed
         yield 0, fixed
@@ -156,7 +156,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
     """Each policy: True if it compacts now; the gate knows no window: want of room has no price."""
     policy = CompactionPolicy(prices=prices)
 
-    def decide(state: State, call: Call) -> bool:
+    def decide(state: State, call: SessionCall) -> bool:
         at = state.standing(call)
         is_due = cost_model.decide_compaction(policy, at).is_due
         state.bank -= cost_model.rewrite_cost(prices, at) if is_due else 0.0
@@ -213,7 +213,7 @@ def priced_route(route_id: str, now: datetime) -> PricedRoute:
     return PricedRoute(route, route.tariff, at, relative_prices(there), ttl)
 
 
-def play(session: Session, here: PricedRoute, rule: CompactionRule) -> SessionResult:
+def play(session: PromptSession, here: PricedRoute, rule: CompactionRule) -> SessionResult:
     """The cost of the session on the route if it is compacted so."""
     route = here.route
     unit = _UNIT if session.calls[-1].prompt > _LONG else 1
@@ -263,7 +263,7 @@ def list_cost(served: Served, output: int, here: PricedRoute, unit: int = 1) -> 
 
 
 @dataclass
-class Row:
+class SetResult:
     """The results of one set on one route.
 
     Attributes:
@@ -295,10 +295,10 @@ class Row:
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)
 
 
-def row(sessions: Iterable[Session], here: PricedRoute, trim: float = 0.0) -> Row:
+def row(sessions: Iterable[PromptSession], here: PricedRoute, trim: float = 0.0) -> SetResult:
     """All policies over the sessions; for the gate, results were shortened when they came."""
     told = policies(here.prices)
-    found = Row()
+    found = SetResult()
     for session in sessions:
         found.sessions += 1
         never = play(session, here, told["never"])
@@ -309,7 +309,7 @@ def row(sessions: Iterable[Session], here: PricedRoute, trim: float = 0.0) -> Ro
     return found
 
 
-def ended_early(sessions: Iterable[Session]) -> Iterator[Session]:
+def ended_early(sessions: Iterable[PromptSession]) -> Iterator[PromptSession]:
     """Each session as if it had ended after each eighth of its calls."""
     for session in sessions:
         calls = len(session.calls) - session.calls_before_recording
@@ -348,7 +348,7 @@ def main() -> None:
 
 
 def _safeties(
-    sessions: Sequence[Session], ways: Sequence[PricedRoute], values: Sequence[float]
+    sessions: Sequence[PromptSession], ways: Sequence[PricedRoute], values: Sequence[float]
 ) -> None:
     """Print a line for each value: mean saving of the routes; compacted, dearer, the dearest."""
     names = list(dict.fromkeys(each.name for each in sessions))
@@ -372,9 +372,9 @@ def _safeties(
 
 
 def _savings(
-    keys: Sequence[tuple[str, Session]],
-    told: Mapping[tuple[str, Session], SessionResult],
-    never: Mapping[tuple[str, Session], int],
+    keys: Sequence[tuple[str, PromptSession]],
+    told: Mapping[tuple[str, PromptSession], SessionResult],
+    never: Mapping[tuple[str, PromptSession], int],
 ) -> str:
     shares = []
     for route in dict.fromkeys(route for route, _ in keys):
@@ -387,7 +387,7 @@ def _savings(
     return f"{saved} | {len(ratios)} | {len(dearer)} | {dearest}"
 
 
-def _line(found: Row) -> str:
+def _line(found: SetResult) -> str:
     cells = " ".join(
         f"{found.nanos[name] / 1e9:9.3f} {found.compacted[name]:5d}/{found.dearer[name]:<4d}"
         f"{found.worst.get(name, 0.0):6.2f}"

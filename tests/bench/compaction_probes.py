@@ -64,7 +64,7 @@ _USERS: Final = frozenset({FactKind.RULE, FactKind.USER, FactKind.GOAL})
 
 
 @dataclass(frozen=True)
-class Call:
+class DialogueCall:
     """One call of a dialogue.
 
     Attributes:
@@ -78,14 +78,14 @@ class Call:
     sent: tuple[bytes, ...]
 
 
-def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterator[Call]:
+def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterator[DialogueCall]:
     """The dialogue's calls as they are sent, one after the other, with one memory."""
     memory = CompactionMemory()
     them = raws(dialogue.messages)
     for at, said in enumerate(dialogue.messages):
         if said["role"] == "assistant" and at and dialogue.messages[at - 1]["role"] != "assistant":
             made = compact_calls(them[:at], policy, memory, count)
-            yield Call(at, made, made.messages if made else tuple(them[:at]))
+            yield DialogueCall(at, made, made.messages if made else tuple(them[:at]))
 
 
 def compact_calls(
@@ -101,7 +101,7 @@ def compact_calls(
 def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Counter[str]:
     """Failures of each probe on a dialogue, and the number of calls."""
     found = Counter[str]()
-    before: Call | None = None
+    before: DialogueCall | None = None
     for call in calls(dialogue, policy, count):
         found["calls"] += 1
         made = call.made
@@ -122,7 +122,7 @@ def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Coun
     return found
 
 
-def unsaid(dialogue: Dialogue, call: Call) -> int:
+def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
     """Messages of the system or a user that are not sent word for word."""
     text = plain("\n".join(words(orjson.loads(raw)) for raw in call.sent))
     spoken = [
@@ -138,7 +138,7 @@ def unsaid(dialogue: Dialogue, call: Call) -> int:
     return cut + sum(plain(rule).strip() not in text for rule in _rules(dialogue, call))
 
 
-def _rules(dialogue: Dialogue, call: Call) -> Iterator[str]:
+def _rules(dialogue: Dialogue, call: DialogueCall) -> Iterator[str]:
     """Instructions of users for all that follows, a sentence each, from messages of any length."""
     for at, said in enumerate(dialogue.messages[: call.now]):
         if at in dialogue.turns:
@@ -183,7 +183,9 @@ def _is_said(text: str, said: str) -> bool:
     return all(piece.strip(' "') in said for piece in _CUT.sub("…", text).split("…"))
 
 
-def same_again(dialogue: Dialogue, call: Call, policy: CompactionPolicy, count: Count) -> bool:
+def same_again(
+    dialogue: Dialogue, call: DialogueCall, policy: CompactionPolicy, count: Count
+) -> bool:
     """True if a memory that knows nothing, and one that knows it all, give the same bytes."""
     them = raws(dialogue.messages[: call.now])
     memory = CompactionMemory()

@@ -31,7 +31,7 @@ RECORDS: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class SessionCall:
     """A call.
 
     Attributes:
@@ -53,7 +53,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class PromptSession:
     """Calls of one conversation, each prompt a beginning of the next.
 
     Attributes:
@@ -66,18 +66,18 @@ class Session:
     name: str
     fixed: int
     share: float
-    calls: tuple[Call, ...]
+    calls: tuple[SessionCall, ...]
 
     @property
     def calls_before_recording(self) -> int:
         """Calls before the recording began."""
         return sum(call.unseen for call in self.calls)
 
-    def until(self, calls: int) -> "Session":
+    def until(self, calls: int) -> "PromptSession":
         """The session as if it had ended after so many calls of the recording."""
         return replace(self, calls=self.calls[: self.calls_before_recording + calls])
 
-    def trim(self, share: float) -> "Session":
+    def trim(self, share: float) -> "PromptSession":
         """The session with this share of what each call adds left out when it is first sent."""
         out = [int((call.prompt - self.fixed) * share) for call in self.calls]
         calls = (
@@ -87,7 +87,7 @@ class Session:
         return replace(self, calls=tuple(calls))
 
 
-def claude_code(data: Path) -> Iterator[Session]:
+def claude_code(data: Path) -> Iterator[PromptSession]:
     """Traces of Claude Code, subagents apart; lengths and times are the trace's.
 
     A trace that begins with a long prompt was under way: the calls before are put in, each adding
@@ -107,7 +107,7 @@ def claude_code(data: Path) -> Iterator[Session]:
                 yield _session(f"{name}.{number}", fixed, REREADABLE, [*before, *calls])
 
 
-def pi_mono(data: Path) -> Iterator[Session]:
+def pi_mono(data: Path) -> Iterator[PromptSession]:
     """pi's large session; lengths are what the provider counted."""
     for file in sorted((data / "A/badlogic+pi-mono").rglob("*.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
@@ -117,13 +117,13 @@ def pi_mono(data: Path) -> Iterator[Session]:
         yield _session(file.stem, made[0].prompt, REREADABLE, _rising(made))
 
 
-def mini_swe(data: Path) -> Iterator[Session]:
+def mini_swe(data: Path) -> Iterator[PromptSession]:
     """mini-swe-agent's runs, each call with its recorded time."""
     for file in sorted((data / "A/LMCache+lmcache-agent-trace/miniswe").glob("*.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
         rows.sort(key=lambda row: row["timestamp"])
         calls = [
-            Call(
+            SessionCall(
                 at=row["timestamp"] / 1e6,
                 prompt=_tokens(row["input"]),
                 output=_tokens(row["output"]),
@@ -133,7 +133,7 @@ def mini_swe(data: Path) -> Iterator[Session]:
         yield _session(file.stem, calls[0].prompt, REREADABLE, _rising(calls))
 
 
-def swe_agent(data: Path) -> Iterator[Session]:
+def swe_agent(data: Path) -> Iterator[PromptSession]:
     """SWE-agent's trajectories; up to the task's end of the first message nothing is compacted."""
     for file in sorted((data / "A/SWE-agent+SWE-agent").rglob("*.traj")):
         calls = _calls_from_messages(orjson.loads(file.read_bytes())["history"])
@@ -142,7 +142,7 @@ def swe_agent(data: Path) -> Iterator[Session]:
             yield _session(name, calls[0].prompt, REREADABLE, calls)
 
 
-def tau(data: Path) -> Iterator[Session]:
+def tau(data: Path) -> Iterator[PromptSession]:
     """tau-bench's airline conversations; the policy stands in front."""
     path = data / "A/sierra-research+tau-bench/historical_trajectories/gpt-4o-airline.json"
     for number, run in enumerate(orjson.loads(path.read_bytes())):
@@ -150,24 +150,24 @@ def tau(data: Path) -> Iterator[Session]:
         yield _session(f"airline-{number}", fixed, RECORDS, _calls_from_messages(run["traj"]))
 
 
-def goodai(data: Path) -> Iterator[Session]:
+def goodai(data: Path) -> Iterator[PromptSession]:
     """GoodAI's long memory benchmark: each log one chat, at its recorded times."""
     for file in sorted((data / "C/GoodAI+goodai-ltm-benchmark").rglob("master_log.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
         said = [row for row in rows if "message" in row["data"]]
-        length, calls = 0, list[Call]()
+        length, calls = 0, list[SessionCall]()
         for before, row in pairwise(said):
             length += _tokens(before["data"]["message"])
             if row["type"] in {4, 5}:  # the agent's
                 at = before["timestamp"]
                 answer = _tokens(row["data"]["message"])
                 took = max(row["timestamp"] - at, 0.0)
-                calls.append(Call(at=at, prompt=length, output=answer, took=took))
+                calls.append(SessionCall(at=at, prompt=length, output=answer, took=took))
         yield _session(file.parent.name, 0, PROSE, calls)
 
 
 #: Reads a set; the path is the folder of all.
-SETS: Final[Mapping[str, Callable[[Path], Iterator[Session]]]] = {
+SETS: Final[Mapping[str, Callable[[Path], Iterator[PromptSession]]]] = {
     "Claude Code": claude_code,
     "pi-mono": pi_mono,
     "GoodAI": goodai,
@@ -177,9 +177,9 @@ SETS: Final[Mapping[str, Callable[[Path], Iterator[Session]]]] = {
 }
 
 
-def _session(name: str, fixed: int, share: float, calls: Iterable[Call]) -> Session:
+def _session(name: str, fixed: int, share: float, calls: Iterable[SessionCall]) -> PromptSession:
     made = tuple(calls)
-    return Session(name=name, fixed=min(fixed, made[0].prompt), share=share, calls=made)
+    return PromptSession(name=name, fixed=min(fixed, made[0].prompt), share=share, calls=made)
 
 
 def _chains(said: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -202,35 +202,35 @@ def _common(one: dict[str, Any], other: dict[str, Any]) -> int:
     return next((at for at, (left, right) in pairs if left != right), shorter)
 
 
-def _call_from_trace(call: dict[str, Any]) -> Call:
+def _call_from_trace(call: dict[str, Any]) -> SessionCall:
     took = float(call.get("api_time") or _TOOK)
-    return Call(at=call["t"], prompt=call["in"], output=call["out"], took=took)
+    return SessionCall(at=call["t"], prompt=call["in"], output=call["out"], took=took)
 
 
-def _calls_before(fixed: int, first: int) -> list[Call]:
+def _calls_before(fixed: int, first: int) -> list[SessionCall]:
     """Calls that led up to a first prompt."""
     prompts = range(fixed + _GROWTH, first - _GROWTH, _GROWTH)
-    return [Call(at=0.0, prompt=prompt, output=0, unseen=True) for prompt in prompts]
+    return [SessionCall(at=0.0, prompt=prompt, output=0, unseen=True) for prompt in prompts]
 
 
-def _call_from_usage(said: dict[str, Any]) -> Call:
+def _call_from_usage(said: dict[str, Any]) -> SessionCall:
     usage = said["usage"]
     prompt = usage["input"] + usage["cacheRead"] + usage["cacheWrite"]
-    return Call(at=said["timestamp"] / 1e3, prompt=prompt, output=usage["output"])
+    return SessionCall(at=said["timestamp"] / 1e3, prompt=prompt, output=usage["output"])
 
 
-def _calls_from_messages(messages: Sequence[dict[str, Any]]) -> list[Call]:
+def _calls_from_messages(messages: Sequence[dict[str, Any]]) -> list[SessionCall]:
     """A call for each answer among the messages; what precedes the first message asks nothing."""
-    length, calls = 0, list[Call]()
+    length, calls = 0, list[SessionCall]()
     for message in messages:
         said = _tokens(message.get("content")) + _tokens(message.get("tool_calls"))
         if message["role"] == "assistant" and length:
-            calls.append(Call(at=_STEP * len(calls), prompt=length, output=said))
+            calls.append(SessionCall(at=_STEP * len(calls), prompt=length, output=said))
         length += said
     return calls
 
 
-def _rising(calls: Iterable[Call]) -> Iterator[Call]:
+def _rising(calls: Iterable[SessionCall]) -> Iterator[SessionCall]:
     """The calls, none shorter than one before: providers do not always count alike."""
     longest = 0
     for call in calls:

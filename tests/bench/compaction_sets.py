@@ -34,7 +34,7 @@ from tests.fakes.dialogue import (
     leaves,
     names_in,
 )
-from tests.fakes.recorded import FOLDER, Recorded
+from tests.fakes.recorded import FOLDER, RecordedDialogue
 from tests.fakes.recorded import KINDS as RECORDED
 from tests.fakes.recorded import PATHS as RECORDED_PATHS
 
@@ -178,7 +178,7 @@ def dialogues_in_chains(name: str, length: int, every: int = 1) -> list[Dialogue
     return [join_dialogues(them[at : at + length]) for at in range(0, len(them), length)]
 
 
-def _dialogue_with_calls(one: Recorded) -> Dialogue:
+def _dialogue_with_calls(one: RecordedDialogue) -> Dialogue:
     messages = [{"role": "system", "content": one.rules}, *one.messages]
     return Dialogue(
         name=one.name,

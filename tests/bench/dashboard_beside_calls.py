@@ -36,7 +36,7 @@ PATHS: Final = (
 _CONNECTIONS: Final = 4
 
 
-class Reader:
+class PageReader:
     """A person who asks for one page's data after another, while asked to."""
 
     def __init__(self, port: int) -> None:
@@ -104,7 +104,7 @@ def main() -> None:
     print(f"{len(reader.taken)} answers, p95 {p95:.0f} ms; {reader.unanswered} without an answer")
 
 
-def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, Reader, bytes]:
+def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, PageReader, bytes]:
     """The gateway's port, a reader that is signed in, and a call."""
     behind, port = free_port(), free_port()
     upstream = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
@@ -120,7 +120,7 @@ def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, Reader, byt
     }
     key = gateway_key(environment)
     stack.enter_context(process([command(), "serve"], None, port, **environment))
-    reader = Reader(port)
+    reader = PageReader(port)
     reader.sign_in()
     return port, reader, request(200, key, is_stream=False)
 

@@ -35,7 +35,7 @@ from tests.fakes.background_loop import running_in_thread
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.postgres import schema
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.replicas import Sibling
+from tests.fakes.replicas import SiblingProcess
 from tests.fakes.serve_process import ServeProcess, serve_process
 
 _SWIFT: Mapping[str, Any] = {"regime": "", "ttft": 0.05, "per_1k": 0.0, "itl": 0.001, "words": 5}
@@ -163,7 +163,7 @@ _TIMEOUT = 20.0
 
 
 @dataclass(frozen=True)
-class Replicas:
+class FallbackReplicas:
     """Two gateways, and the simulator before which they stand."""
 
     gateways: Sequence[ServeProcess]
@@ -171,7 +171,7 @@ class Replicas:
 
 
 @dataclass(frozen=True)
-class Answered:
+class TimedAnswer:
     """The answer to a call; seconds, and when it was made."""
 
     began: float
@@ -190,22 +190,24 @@ async def _simulator(folder: Path) -> AsyncIterator[tuple[Simulator, Path]]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Replicas]:
+def running(folder: Path) -> Iterator[FallbackReplicas]:
     """Two gateway processes on one PostgreSQL schema and one Redis."""
     (folder / "policies.toml").write_text(_POLICIES)
     with ExitStack() as stack:
         lab, catalog = stack.enter_context(running_in_thread(lambda: _simulator(folder)))
         first = stack.enter_context(serve_process(folder, catalog, stack.enter_context(schema())))
-        second = Sibling(first, folder)
+        second = SiblingProcess(first, folder)
         stack.callback(second.kill)
         for each in (first, second):
             each.start(
                 THRIFTGATE_POLICIES=str(folder / "policies.toml"), THRIFTGATE_REDIS_URL=SERVER
             )
-        yield Replicas((first, second), lab)
+        yield FallbackReplicas((first, second), lab)
 
 
-async def _stream(client: httpx.AsyncClient, to: ServeProcess, model: str, number: int) -> Answered:
+async def _stream(
+    client: httpx.AsyncClient, to: ServeProcess, model: str, number: int
+) -> TimedAnswer:
     body = {
         "model": model,
         "stream": True,
@@ -223,10 +225,12 @@ async def _stream(client: httpx.AsyncClient, to: ServeProcess, model: str, numbe
                     first = min(first, time.monotonic() - began)
     except httpx.HTTPError:
         pass
-    return Answered(began, first, status, by)
+    return TimedAnswer(began, first, status, by)
 
 
-async def _stream_steadily(both: Replicas, models: Sequence[str], over: float) -> list[Answered]:
+async def _stream_steadily(
+    both: FallbackReplicas, models: Sequence[str], over: float
+) -> list[TimedAnswer]:
     """Streams at a steady rate, in turn to both gateways and to each model."""
     async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT, verify=PLAIN) as client:
         tasks = []
@@ -239,7 +243,7 @@ async def _stream_steadily(both: Replicas, models: Sequence[str], over: float) -
         return [each.result() for each in tasks]
 
 
-def fallbacks(both: Replicas) -> bool:
+def fallbacks(both: FallbackReplicas) -> bool:
     """Print who answers calls whose parameters the substitute does not take."""
     rows: Mapping[str, Mapping[str, Any]] = {
         "max_tokens, temperature": {"max_tokens": 40, "temperature": 0.3},
@@ -279,12 +283,12 @@ def fallbacks(both: Replicas) -> bool:
     return sound
 
 
-def _percentiles(found: Sequence[Answered]) -> tuple[float, float]:
+def _percentiles(found: Sequence[TimedAnswer]) -> tuple[float, float]:
     cuts = quantiles([each.ttft for each in found], n=20)
     return cuts[9], cuts[18]
 
 
-def deadlines(both: Replicas) -> bool:
+def deadlines(both: FallbackReplicas) -> bool:
     """Print TTFT with and without a deadline, both sent at the same moments."""
     print(
         "\n| routes | without p50, p95 | with p50, p95 | failed without, with"
@@ -312,7 +316,7 @@ def deadlines(both: Replicas) -> bool:
     return sound
 
 
-def moves(both: Replicas) -> bool:
+def moves(both: FallbackReplicas) -> bool:
     """Print TTFT with and without a deadline while an outage moves from one route to the other."""
     print(
         "\n| first route, second route | seconds since then | without p50, p95 | with p50, p95 |"
@@ -340,7 +344,7 @@ def moves(both: Replicas) -> bool:
     return sound
 
 
-def ladder(both: Replicas) -> bool:
+def ladder(both: FallbackReplicas) -> bool:
     """Print how long new conversations stay on a level as bad as the one before."""
     both.lab.inject_fault("three", "slow=30")
     both.lab.inject_fault("four", "slow=30")

@@ -51,7 +51,7 @@ TOOL = {"name": "look", "parameters": {"type": "object", "properties": {"at": {"
 
 
 @dataclass(frozen=True)
-class Case:
+class FaultCase:
     """One call and what its upstream is told to do."""
 
     cue: str
@@ -92,7 +92,7 @@ class CaseResult:
         exchanges: What the upstream saw of it.
     """
 
-    case: Case
+    case: FaultCase
     got: str
     said: str
     body: bytes
@@ -114,23 +114,23 @@ class CaseResult:
         return "exact" if self.final.usage == self.exchanges[-1].usage else "WRONG"
 
 
-def cases(endpoint: str = "chat/completions") -> list[Case]:
+def cases(endpoint: str = "chat/completions") -> list[FaultCase]:
     """All of them, in the order of the table."""
-    every = [Case(c, w, s, endpoint) for c, w, s in product(CUES, WIRES, (False, True))]
+    every = [FaultCase(c, w, s, endpoint) for c, w, s in product(CUES, WIRES, (False, True))]
     streams = {"leaves before words": True, "leaves mid-stream": True}
     return every + [
-        Case(cue, wire, streamed, endpoint)
+        FaultCase(cue, wire, streamed, endpoint)
         for cue, wire, streamed in product(LEAVES, WIRES, (False, True))
         if streams.get(cue, streamed) == streamed
     ]
 
 
-def meet(gateway: GatewayFixture, chosen: Iterable[Case]) -> list[CaseResult]:
+def meet(gateway: GatewayFixture, chosen: Iterable[FaultCase]) -> list[CaseResult]:
     """Play the cases against a gateway, all at once; the ledger is asked once all are over."""
     return asyncio.run(_meet(gateway, list(chosen)))
 
 
-async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]:
+async def _meet(gateway: GatewayFixture, chosen: list[FaultCase]) -> list[CaseResult]:
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         timeout=20, limits=limits, trust_env=False, verify=PLAIN
@@ -154,14 +154,16 @@ async def _meet(gateway: GatewayFixture, chosen: list[Case]) -> list[CaseResult]
 
 
 async def _play(
-    client: httpx.AsyncClient, turns: asyncio.Semaphore, gateway: GatewayFixture, case: Case
+    client: httpx.AsyncClient, turns: asyncio.Semaphore, gateway: GatewayFixture, case: FaultCase
 ) -> tuple[str, bytes]:
     """The caller's answer, in a few words and in bytes."""
     async with turns:
         return await _got(client, gateway, case)
 
 
-async def _got(client: httpx.AsyncClient, gateway: GatewayFixture, case: Case) -> tuple[str, bytes]:
+async def _got(
+    client: httpx.AsyncClient, gateway: GatewayFixture, case: FaultCase
+) -> tuple[str, bytes]:
     got = bytearray()
     request = client.build_request(
         "POST",
@@ -205,7 +207,7 @@ async def _send(
     return None if sending.cancelled() else sending.result()
 
 
-def _may_leave(gateway: GatewayFixture, case: Case) -> bool:
+def _may_leave(gateway: GatewayFixture, case: FaultCase) -> bool:
     """True for a caller who leaves early, once the upstream has the call, or has begun on it."""
     if not case.cue.startswith("leaves before"):
         return False
@@ -213,7 +215,7 @@ def _may_leave(gateway: GatewayFixture, case: Case) -> bool:
     return bool(heard) and (case.cue == "leaves before head" or bool(heard[0].sent))
 
 
-def _summary(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
+def _summary(case: FaultCase, answer: httpx.Response, body: bytes, ends: str) -> str:
     kind = answer.headers["content-type"].partition(";")[0]
     if answer.status_code != 200:
         errors, _ = _read([body])
@@ -227,7 +229,7 @@ def _summary(case: Case, answer: httpx.Response, body: bytes, ends: str) -> str:
     return _told_stream(case, body, ends)
 
 
-def _told_stream(case: Case, body: bytes, ends: str) -> str:
+def _told_stream(case: FaultCase, body: bytes, ends: str) -> str:
     payloads = [event.data for event in parse_events(body)]
     is_done = b"[DONE]" in payloads or case.endpoint == "responses"
     read, unread = _read(payloads)
@@ -273,7 +275,7 @@ def _finish(payload: dict[str, Any]) -> str:
     return ended if ended in {"completed", "incomplete", "failed"} else ""
 
 
-def _said(body: bytes, case: Case) -> str:
+def _said(body: bytes, case: FaultCase) -> str:
     """The text in what the caller got."""
     if not case.streamed:
         read, _ = _read([body])
@@ -328,7 +330,7 @@ def main() -> None:
 
 def rows(met: Iterable[CaseResult]) -> Iterator[tuple[str, ...]]:
     """The cells of the table; cases of one cue that came to the same share a row."""
-    same: dict[tuple[str, ...], list[Case]] = {}
+    same: dict[tuple[str, ...], list[FaultCase]] = {}
     for one in met:
         finals = [receipt for receipt in one.receipts if receipt.final]
         told = ("?", "", f"{len(finals)} FINAL")

@@ -21,7 +21,7 @@ _DIME = NANOS // 10
 
 
 @dataclass(frozen=True)
-class Killed:
+class KillResult:
     """Results after one of two gateways was killed, each with half of the budget under way.
 
     Attributes:
@@ -42,7 +42,7 @@ class Killed:
     spent: int
 
 
-def kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+def kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> KillResult:
     """Kill one of two gateways that share a budget of fifty calls, each with half of them.
 
     Args:
@@ -53,7 +53,7 @@ def kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
     return asyncio.run(_kill_one(folder, redis, waits=waits))
 
 
-async def _kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
+async def _kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> KillResult:
     async with AsyncExitStack() as stack:
         first, second = stack.enter_context(gateways(folder, FIVE, redis.url, count=2))
         ledger = Ledger(second, redis.url)
@@ -86,7 +86,7 @@ async def _kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> Killed:
         await asyncio.to_thread(second.stop)
         spent = sum(ledger.spend_by_team().values())
     admitted = sum(isinstance(each, httpx.TimeoutException) for each in answers)
-    return Killed((before, after), frees, waited, admitted, level, spent)
+    return KillResult((before, after), frees, waited, admitted, level, spent)
 
 
 async def until(ledger: Ledger, is_so: Callable[[CounterLevel], bool]) -> CounterLevel:

@@ -29,7 +29,7 @@ import httpx2
 
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.metrics_page import EngineMetrics, parse_metrics_page
-from tests.bench.gpu_engine_cases import CASES, Case, engines_text, write_models
+from tests.bench.gpu_engine_cases import CASES, ProfileCase, engines_text, write_models
 
 _THRIFTGATE: Final = (sys.executable, "-c", "from proxy.cli.main import main; main()")
 #: Says in the log of `engine serve` that a replica ended by itself.
@@ -47,7 +47,7 @@ _HEADER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class GpuSetup:
     """A folder, the ports of engine and gateway, and the options of the run."""
 
     folder: Path
@@ -108,7 +108,7 @@ def _wait_for(url: str, process: Any, seconds: float, log: Path) -> float:
     raise TimeoutError(url)
 
 
-def _metrics(machine: Machine) -> EngineMetrics:
+def _metrics(machine: GpuSetup) -> EngineMetrics:
     return parse_metrics_page(httpx2.get(f"{machine.engine_url}/metrics").text, VLLM)
 
 
@@ -121,7 +121,7 @@ def _acceptance(before: EngineMetrics, after: EngineMetrics) -> float | None:
     return accepted / drafted if drafted else None
 
 
-def _bench(machine: Machine, case: Case, run: int, key: str) -> None:
+def _bench(machine: GpuSetup, case: ProfileCase, run: int, key: str) -> None:
     """One run of ``bench latency``; a line for each combination, and its document in the folder."""
     by, words = case.runs[run]
     if not words:
@@ -148,7 +148,7 @@ def _bench(machine: Machine, case: Case, run: int, key: str) -> None:
         print(_line(case.name, by, cell, accepted), flush=True)
 
 
-def _ask_own_questions(machine: Machine, case: Case) -> None:
+def _ask_own_questions(machine: GpuSetup, case: ProfileCase) -> None:
     """Ask a trained model questions of its training, one after the other."""
     topics = tomllib.loads(_ANSWERS.read_text())["topic"]
     questions = [each for topic in topics for each in topic["asks"]]
@@ -187,7 +187,7 @@ def _line(case: str, by: str, cell: Mapping[str, Any], accepted: float | None) -
     )
 
 
-def _measure(machine: Machine, case: Case) -> None:
+def _measure(machine: GpuSetup, case: ProfileCase) -> None:
     """Start engine and gateway for a case, and measure it."""
     folder, environment = machine.folder / case.name, machine.environment(case.name)
     engine_log, gateway_log = folder / "engine.log", folder / "gateway.log"
@@ -206,7 +206,7 @@ def _measure(machine: Machine, case: Case) -> None:
                 _bench(machine, case, run, found[0] if found else "")
 
 
-def _show_failure(machine: Machine, case: Case) -> None:
+def _show_failure(machine: GpuSetup, case: ProfileCase) -> None:
     """Start an engine that cannot start, and print what the user sees."""
     folder, environment = machine.folder / case.name, machine.environment(case.name)
     log = folder / "engine.log"
@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--start-seconds", type=float, default=400.0, help="longest start of vLLM")
     options = parser.parse_args(arguments)
-    machine = Machine(options.folder, options)
+    machine = GpuSetup(options.folder, options)
     machine.folder.mkdir(parents=True, exist_ok=True)
     models = write_models(machine.folder, options.trained)
     print(_HEADER)

@@ -50,7 +50,7 @@ _SYNTHETIC_ACCEPTANCE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ProfileCase:
     """A profile and its runs.
 
     Attributes:
@@ -88,7 +88,7 @@ _NGRAM: Final = 'speculative = { method = "ngram", tokens = 4, ngram_min = 2, ng
 CASES: Final = {
     case.name: case
     for case in (
-        Case(
+        ProfileCase(
             name="plain",
             runs=(
                 ("direct", _PREFIX),
@@ -98,27 +98,27 @@ CASES: Final = {
                 ("direct", _LONG),
             ),
         ),
-        Case(
+        ProfileCase(
             name="fp8-kv",
             fields=('kv_dtype = "fp8"',),
             runs=(("direct", _PREFIX), ("direct", _LOAD), ("direct", _LONG)),
         ),
-        Case(name="ngram", fields=(_NGRAM,), runs=(("direct", _LOAD),)),
-        Case(name="draft", fields=(_DRAFTED,), runs=(("direct", _LOAD),)),
-        Case(
+        ProfileCase(name="ngram", fields=(_NGRAM,), runs=(("direct", _LOAD),)),
+        ProfileCase(name="draft", fields=(_DRAFTED,), runs=(("direct", _LOAD),)),
+        ProfileCase(
             name="draft-synthetic",
             extra_args=("--speculative-config", _synthetic(4)),
             runs=(("direct", _LOAD), ("gateway", _LOAD)),
         ),
-        Case(name="trained-plain", is_trained=True, runs=(("direct", _SHORT), _QUESTIONS)),
-        Case(
+        ProfileCase(name="trained-plain", is_trained=True, runs=(("direct", _SHORT), _QUESTIONS)),
+        ProfileCase(
             name="trained-draft",
             is_trained=True,
             fields=(_DRAFTED,),
             runs=(("direct", _SHORT), ("gateway", _SHORT), _QUESTIONS),
         ),
-        Case(name="no-kv-memory", extra_args=("--gpu-memory-utilization", "0.15")),
-        Case(
+        ProfileCase(name="no-kv-memory", extra_args=("--gpu-memory-utilization", "0.15")),
+        ProfileCase(
             name="context-too-long",
             fields=("max_model_len = 131072",),
             extra_args=("--gpu-memory-utilization", "0.3"),
@@ -146,7 +146,7 @@ def write_models(folder: Path, trained: Path | None) -> Models:
 
 
 def engines_text(
-    case: Case,
+    case: ProfileCase,
     models: Models,
     *,
     port: int,

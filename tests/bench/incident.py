@@ -229,7 +229,7 @@ def draw_of(name: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class IncidentResult:
     """The results of an hour under a policy.
 
     Attributes:
@@ -251,12 +251,12 @@ class Outcome:
     settled: float
 
 
-def outcome(seed: int, policy: Controller | Switch, weather: Incident = INCIDENT) -> Outcome:
+def outcome(seed: int, policy: Controller | Switch, weather: Incident = INCIDENT) -> IncidentResult:
     """Let the policy live through the hour."""
     hour = SimulatedHour(seed, policy, weather)
     begin = EPOCH + min((begin for begin, _, _ in weather.spells), default=0.0)
     end = EPOCH + max((end for _, end, _ in weather.spells), default=0.0)
-    return Outcome(
+    return IncidentResult(
         moves=len(policy.moves),
         slow=hour.slow / hour.calls,
         slow_meanwhile=hour.slow_meanwhile / hour.calls,

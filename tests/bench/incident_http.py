@@ -65,7 +65,7 @@ class IncidentPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class HttpIncidentResult:
     """Answers, moves and records of an incident.
 
     Attributes:
@@ -148,13 +148,13 @@ class _Traffic:
             await asyncio.sleep(luck.expovariate(1 / PAUSE))
 
 
-def outcome(hour: IncidentPlan) -> Outcome:
+def outcome(hour: IncidentPlan) -> HttpIncidentResult:
     """Let the hour pass."""
     with tempfile.TemporaryDirectory() as folder:
         return run_in_virtual_time(lambda: play(Path(folder), hour))
 
 
-async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> Outcome:
+async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> HttpIncidentResult:
     """The outcome of an hour whose gateway has these policies, too; runs in virtual time."""
     async with virtual_gateway(folder, PROMISE + more_policies) as world:
         loop = asyncio.get_running_loop()
@@ -164,7 +164,7 @@ async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> Out
         await traffic.run()
         metrics = await world.metrics()
         await asyncio.sleep(5)
-        return Outcome(
+        return HttpIncidentResult(
             hour=hour,
             heard=traffic.heard,
             first=traffic.first,
@@ -175,7 +175,7 @@ async def play(folder: Path, hour: IncidentPlan, more_policies: str = "") -> Out
         )
 
 
-def summary(came: Outcome) -> str:
+def summary(came: HttpIncidentResult) -> str:
     """The outcome as lines to read."""
     reasons, calls = came.reasons, len(came.heard)
     slow = came.slow

@@ -27,7 +27,7 @@ import orjson
 
 from proxy.catalog.catalog import Catalog
 from tests.bench.no_harm_live import beside
-from tests.bench.no_harm_replay import Cell, Replayer
+from tests.bench.no_harm_replay import Replayer, WorkloadCell
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
 from tests.bench.no_harm_table import cells_as_json, dear, markdown, summary
@@ -62,18 +62,18 @@ class Job:
     on_credit: bool = True
 
 
-def run(job: Job) -> list[Cell]:
+def run(job: Job) -> list[WorkloadCell]:
     """The cells of a job."""
     logging.disable(logging.WARNING)
     held = workload(job.workload)
     return _replay(job, held) if job.part == "replay" else _send(job, held)
 
 
-def _failed_cells(job: Job, error: BaseException) -> list[Cell]:
+def _failed_cells(job: Job, error: BaseException) -> list[WorkloadCell]:
     """Cells that say why they could not be had."""
     why = f"{type(error).__name__}: {error}"[:200]
     return [
-        Cell(how=job.part, workload=job.workload, model=name, rate=rate, why=why)
+        WorkloadCell(how=job.part, workload=job.workload, model=name, rate=rate, why=why)
         for name in job.models
         for rate in job.rates
     ]
@@ -120,7 +120,7 @@ def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
     )
 
 
-def _replay(job: Job, held: Workload) -> list[Cell]:
+def _replay(job: Job, held: Workload) -> list[WorkloadCell]:
     known = _catalog()
     laid_out = {rate: _laid_out(job, held, rate) for rate in job.rates}
     return [
@@ -130,9 +130,9 @@ def _replay(job: Job, held: Workload) -> list[Cell]:
     ]
 
 
-def _send(job: Job, held: Workload) -> list[Cell]:
-    async def story() -> list[Cell]:
-        found: list[Cell] = []
+def _send(job: Job, held: Workload) -> list[WorkloadCell]:
+    async def story() -> list[WorkloadCell]:
+        found: list[WorkloadCell] = []
         with tempfile.TemporaryDirectory() as there:
             async with beside(Path(there), cache_marks_on_credit=job.on_credit) as both:
                 for rate in job.rates:
@@ -162,9 +162,9 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
             )
 
 
-def _all(todo: Sequence[Job]) -> list[Cell]:
+def _all(todo: Sequence[Job]) -> list[WorkloadCell]:
     """The cells of all jobs, in their order, by two processes."""
-    found: dict[Job, list[Cell]] = {}
+    found: dict[Job, list[WorkloadCell]] = {}
     began = time.monotonic()
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(run, job): job for job in todo}

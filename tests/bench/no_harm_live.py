@@ -39,7 +39,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.no_harm_replay import START, Cell, Side, pace
+from tests.bench.no_harm_replay import START, Side, WorkloadCell, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
 from tests.fakes.call_dependencies import call
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
@@ -64,7 +64,7 @@ class _Answers:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PairedCall:
     """A call that is made both ways.
 
     Attributes:
@@ -105,7 +105,7 @@ class ComparedGateway:
         rate: float,
         *,
         is_native: bool = False,
-    ) -> list[Cell]:
+    ) -> list[WorkloadCell]:
         """The totals of a workload's calls on each model.
 
         Args:
@@ -125,12 +125,12 @@ class ComparedGateway:
                 await asyncio.sleep(max(0.0, began + each.at - asyncio.get_running_loop().time()))
                 for name in models:
                     body = each.body(workload, name, self.known.models[name].routes[0].regime)
-                    asked = _Asked(body, each.session.feature, name, keys[name], is_native)
+                    asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
                     group.create_task(self._both(asked, answers))
         await asyncio.sleep(_BETWEEN_S)
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
-            Cell(
+            WorkloadCell(
                 how="live",
                 workload=workload.name,
                 model=name,
@@ -145,7 +145,7 @@ class ComparedGateway:
             for name in models
         ]
 
-    async def _both(self, asked: "_Asked", answers: "_Answers") -> None:
+    async def _both(self, asked: "_PairedCall", answers: "_Answers") -> None:
         """Make one call both ways, at the same moment."""
         model, name = self.known.models[asked.model], asked.model
         headers = {"authorization": f"Bearer {asked.key}"}

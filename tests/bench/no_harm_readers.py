@@ -23,17 +23,17 @@ from tests.fakes.dialogue import words
 from tests.fakes.handbook import section
 from tests.fakes.messages import said
 from tests.fakes.recorded import KINDS as CONVERSATIONS
-from tests.fakes.workloads import Json, Session, Turn
+from tests.fakes.workloads import Json, Session, SessionTurn
 
 
 def sessions(rows: Iterable[Mapping[str, Any]]) -> Iterator[Session]:
     """Replay lines as sessions, in the order in which they begin."""
-    found: dict[str, list[Turn]] = {}
+    found: dict[str, list[SessionTurn]] = {}
     features: dict[str, str] = {}
     for row in rows:
         name = str(row["conversation"])
         body = {field: each for field, each in row["body"].items() if field != "stream"}
-        found.setdefault(name, []).append(Turn(body=body, reply=row.get("reply")))
+        found.setdefault(name, []).append(SessionTurn(body=body, reply=row.get("reply")))
         features.setdefault(name, row["feature"])
     for name, turns in found.items():
         yield Session(name=name, feature=features[name], turns=tuple(turns))
@@ -45,7 +45,9 @@ def conversations(kind: str) -> Callable[[Path], Iterator[Session]]:
     def read(path: Path) -> Iterator[Session]:
         for one in CONVERSATIONS[kind](path):
             pairs = zip(one.bodies(), one.calls(), strict=True)
-            turns = tuple(Turn(body=orjson.loads(body), reply=reply) for body, (_, reply) in pairs)
+            turns = tuple(
+                SessionTurn(body=orjson.loads(body), reply=reply) for body, (_, reply) in pairs
+            )
             yield Session(name=one.name, feature=one.feature, turns=turns)
 
     return read
@@ -96,7 +98,7 @@ def cassettes(path: Path) -> Iterator[Session]:
         except yaml.YAMLError:
             continue
         bodies = [_chat_body(each) for each in (document or {}).get("interactions") or ()]
-        turns = tuple(Turn(body=body) for body in bodies if body)
+        turns = tuple(SessionTurn(body=body) for body in bodies if body)
         if turns:
             yield Session(name=file.stem, feature="crewai", turns=turns)
 
@@ -144,7 +146,7 @@ def _session_of_pairs(name: str, system: Json, pairs: list[tuple[str, str]]) -> 
     history, turns = [system], []
     for role, text in pairs:
         if role == "assistant":
-            turns.append(Turn(body={"messages": history}, reply=said(role, text)))
+            turns.append(SessionTurn(body={"messages": history}, reply=said(role, text)))
         history = [*history, said(role, text)]
     return Session(name=name, feature="dialogues", turns=tuple(turns))
 
@@ -156,7 +158,7 @@ def blocks(path: Path) -> Iterator[Session]:
             row = orjson.loads(line)
             texts = [_block(f"mooncake/{each}", 4) for each in row["hash_ids"][:60]]
             body = {"messages": [said("user", "\n".join(texts))]}
-            yield Session(name=f"m{number}", feature="mooncake", turns=(Turn(body=body),))
+            yield Session(name=f"m{number}", feature="mooncake", turns=(SessionTurn(body=body),))
 
 
 def traces(path: Path) -> Iterator[Session]:
@@ -164,13 +166,13 @@ def traces(path: Path) -> Iterator[Session]:
     for file in sorted(path.glob("*.json")):
         trace = orjson.loads(file.read_bytes())
         scope = trace["id"]
-        turns: list[Turn] = []
+        turns: list[SessionTurn] = []
         for request in trace["requests"]:
             hashes = request.get("hash_ids") or []
             if not 0 < len(hashes) <= 900:
                 continue
             words = "\n".join(_block(f"{scope}/{each}", 1) for each in hashes)
-            turns.append(Turn(body={"messages": [said("user", words)]}))
+            turns.append(SessionTurn(body={"messages": [said("user", words)]}))
         if turns:
             yield Session(name=scope, feature="claude-code", turns=tuple(turns))
 
@@ -183,7 +185,7 @@ def questions(path: Path) -> Iterator[Session]:
     """GPTCache's pairs: a sentence and its paraphrase, each asked alone."""
     for number, row in enumerate(orjson.loads(path.read_bytes())):
         turns = tuple(
-            Turn(body={"messages": [said("user", str(words))]})
+            SessionTurn(body={"messages": [said("user", str(words))]})
             for words in (row["origin"], row["similar"])
         )
         yield Session(name=f"q{number}", feature="questions", turns=turns)
@@ -197,7 +199,7 @@ def subjects(path: Path) -> Iterator[Session]:
         with file.open(encoding="utf8", newline="") as opened:
             for number, row in enumerate(csv.DictReader(opened)):
                 body = {"messages": [system, said("user", row["prompt"])]}
-                turns = (Turn(body=body, reply=said("assistant", "B")),)
+                turns = (SessionTurn(body=body, reply=said("assistant", "B")),)
                 yield Session(name=f"{subject} {number}", feature="mmlu", turns=turns)
 
 

@@ -37,7 +37,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class WorkloadCell:
     """A workload on a model at a rate.
 
     Attributes:
@@ -86,7 +86,7 @@ class Replayer:
 
     def cells(
         self, workload: Workload, laid_out: Mapping[float, Sequence[TimedCall]], model: Model
-    ) -> list[Cell]:
+    ) -> list[WorkloadCell]:
         """Return what the calls of a workload come to on a model, laid out for each rate."""
         reading = _Remembering(model, model.routes[0], self._vocabulary)
         return [
@@ -114,13 +114,13 @@ def _cell(
     reading: PromptReader,
     rate: float,
     credit: float | None,
-) -> Cell:
+) -> WorkloadCell:
     day = START // _DAY_S * _DAY_S
     planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
     lines = _lines(workload, calls, reading.public, reading.route.regime)
     outcome = replay(lines, reading, (planning,), day=day, explains=False)
     sent, marked, _ = outcome.variants
-    return Cell(
+    return WorkloadCell(
         how="replay",
         workload=workload.name,
         model=reading.public,

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from tests.bench.no_harm_replay import Cell, Side
+from tests.bench.no_harm_replay import Side, WorkloadCell
 
 #: No workload may cost more through the gateway than so many times what it costs directly.
 LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
 
 
-def dear(cells: Iterable[Cell]) -> list[Cell]:
+def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
     """The cells above the limit, the dearest first, and those that failed."""
     found = [cell for cell in cells if cell.why or (cell.ratio or 0.0) > LIMIT]
     return sorted(found, key=lambda cell: -(cell.ratio or 0.0))
 
 
-def markdown(cells: Sequence[Cell], how: str) -> Iterator[str]:
+def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
     """The table of one part: a row a workload, a column a model, one ratio for each rate."""
     held = [cell for cell in cells if cell.how == how]
     if not held:
@@ -37,7 +37,7 @@ def markdown(cells: Sequence[Cell], how: str) -> Iterator[str]:
     yield ""
 
 
-def summary(cells: Sequence[Cell]) -> Iterator[str]:
+def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
     """Number of cells there are, the dear ones, the dearest first, and the dearest cell."""
     found = dear(cells)
     yield f"{len(cells)} cells, {len(found)} above {LIMIT} times direct."
@@ -60,13 +60,13 @@ def summary(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
-def cells_as_json(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+def cells_as_json(cells: Iterable[WorkloadCell]) -> list[dict[str, Any]]:
     """Each cell with its ratio, as JSON."""
     return [{"ratio": cell.ratio, **_fields(cell)} for cell in cells]
 
 
-def _fields(cell: Cell) -> dict[str, Any]:
-    found = {name: getattr(cell, name) for name in Cell.__dataclass_fields__}
+def _fields(cell: WorkloadCell) -> dict[str, Any]:
+    found = {name: getattr(cell, name) for name in WorkloadCell.__dataclass_fields__}
     for name in ("direct", "gateway"):
         side: Side | None = found[name]
         if side is not None:
@@ -74,14 +74,14 @@ def _fields(cell: Cell) -> dict[str, Any]:
     return found
 
 
-def _ratio(cell: Cell | None) -> str:
+def _ratio(cell: WorkloadCell | None) -> str:
     if cell is None or cell.ratio is None:
         return "failed" if cell is not None and cell.why else _NOTHING
     ratio = f"{cell.ratio:.3f}" if cell.ratio <= 1 or cell.ratio > 1.01 else f"{cell.ratio:.4f}"
     return f"**{ratio}**" if cell.ratio > LIMIT else ratio
 
 
-def _row(cell: Cell) -> str:
+def _row(cell: WorkloadCell) -> str:
     where = f"{cell.how} | {cell.workload} | {cell.model} | {cell.rate:g}"
     if cell.why or cell.direct is None or cell.gateway is None or cell.ratio is None:
         return f"| {cell.why or _NOTHING} | {where} | | | | |"

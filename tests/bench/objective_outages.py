@@ -36,7 +36,7 @@ from tests.fakes.load import Load
 from tests.fakes.plain_http import PLAIN
 from tests.fakes.postgres import schema
 from tests.fakes.redis_server import OwnRedis, own_redis
-from tests.fakes.replicas import Sibling
+from tests.fakes.replicas import SiblingProcess
 from tests.fakes.serve_process import ServeProcess, serve_process
 from tests.fakes.virtual_gateway import CATALOG, question
 from tests.fakes.wire_cut import WireCut
@@ -236,7 +236,7 @@ def gateways(
         made = [stack.enter_context(serve_process(folder, catalog, database_url))]
         for number in range(1, count):
             (folder / f"{number}").mkdir()
-            made.append(Sibling(made[0], folder / f"{number}"))
+            made.append(SiblingProcess(made[0], folder / f"{number}"))
             stack.callback(made[-1].kill)
         for each in made:
             each.start(**settings, **more)

@@ -52,7 +52,7 @@ unit until user value week which while who with within work
 _WORDS: Final = _TEXT.split()
 
 
-class Step(msgspec.Struct, frozen=True):
+class CallTimes(msgspec.Struct, frozen=True):
     """Microseconds of one call: read and planned before it is sent, settled once answered."""
 
     before: float
@@ -66,7 +66,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class MedianTimes:
     """Medians, in microseconds."""
 
     name: str
@@ -187,7 +187,7 @@ def way(regime: str) -> PlanningTarget:
 
 def play(
     planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None, now: float
-) -> Step:
+) -> CallTimes:
     """One call, planned and settled."""
     asked = PlanningRequest(team="team", feature="feature", key="key", body=body)
     start = thread_time_ns()
@@ -204,7 +204,7 @@ def play(
     usage = Usage(input=tokens // 10, cache_read=tokens - tokens // 10)
     planner.settle_call(found, usage)
     done = thread_time_ns()
-    return Step((sent - start) / 1000, (done - sent) / 1000, found.body)
+    return CallTimes((sent - start) / 1000, (done - sent) / 1000, found.body)
 
 
 def row(
@@ -214,7 +214,7 @@ def row(
     layout: Layout | None,
     rounds: int = _ROUNDS,
     said: Callable[[bytes], bytes] = bytes,
-) -> Row:
+) -> MedianTimes:
     """The medians of some conversations on one kind of cache.
 
     Args:
@@ -228,7 +228,7 @@ def row(
     planner = Planner(_SECRET, share=0.0)
     to = way(regime)
     firsts: list[float] = []
-    others: list[Step] = []
+    others: list[CallTimes] = []
     body = b""
     for seed in range(4):
         now = 1_000_000.0
@@ -239,7 +239,7 @@ def row(
                 firsts.append(step.whole)
             else:
                 others.append(step)
-    return Row(
+    return MedianTimes(
         name=name,
         first=median(firsts),
         before=median(step.before for step in others),
@@ -277,7 +277,7 @@ def main() -> None:
                     show(row(title, size, regime, layout, said=in_items), regime)
 
 
-def show(found: Row, regime: str) -> None:
+def show(found: MedianTimes, regime: str) -> None:
     """Print a row; times are in milliseconds."""
     times = (found.first, found.before, found.after, found.whole, found.reading, found.hashing)
     cells = (found.name, regime, *(f"{time / 1000:.2f}" for time in times))

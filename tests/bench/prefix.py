@@ -31,7 +31,7 @@ _OTHERS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class LedgerFigures:
     """The ledger's figures of one way on one regime; dollars are of 1,000 calls."""
 
     regime: str
@@ -51,7 +51,7 @@ def rows(
     calls: Sequence[TimedQuestion],
     regimes: Iterable[str] = MODELS,
     chosen: Iterable[str] = (*WAYS, PLANNED),
-) -> Iterator[Row]:
+) -> Iterator[LedgerFigures]:
     """One row for each chosen way on each regime, each from empty caches."""
     for regime in regimes:
         for way in chosen:
@@ -72,7 +72,7 @@ def learn_from_others(harness: PrefixHarness, calls: int, regime: str) -> None:
 
 def play_calls(
     harness: PrefixHarness, calls: Sequence[TimedQuestion], regime: str, way: str
-) -> Row:
+) -> LedgerFigures:
     """The totals of the calls built in this way."""
     feature = f"{regime}/{way}"
     before = harness.spend_by_feature().get(feature)
@@ -85,7 +85,7 @@ def play_calls(
     if before is not None:
         usage, nanos = _less(usage, before.usage), nanos - (before.cost_nanos or 0)
     dollars = nanos / 1e9 / len(calls) * 1000
-    return Row(regime=regime, way=way, calls=len(calls), usage=usage, dollars=dollars)
+    return LedgerFigures(regime=regime, way=way, calls=len(calls), usage=usage, dollars=dollars)
 
 
 def _less(usage: Usage, before: Usage) -> Usage:

@@ -17,7 +17,7 @@ import orjson
 
 from tests.bench import recorded
 from tests.bench.prefix_planners import (
-    Planning,
+    DayPlanning,
     Plans,
     arranged_early,
     plans_that_arrange,
@@ -25,8 +25,8 @@ from tests.bench.prefix_planners import (
     sent_as_it_came,
 )
 from tests.fakes.badly_built import raw_bodies
-from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.wire_prefix import ROUTES, Moved, WireReader
+from tests.fakes.recorded import KINDS, PATHS, RecordedDialogue
+from tests.fakes.wire_prefix import ROUTES, PrefixMove, WireReader
 
 #: Makes the plans of one regime; they are given every call of the conversations, in order.
 MODES: Mapping[str, Callable[[str], Plans]] = {
@@ -34,28 +34,28 @@ MODES: Mapping[str, Callable[[str], Plans]] = {
     "marked": plans_with_marks,
 }
 #: The same for modes that learn on the day before.
-LEARNING: Mapping[str, Callable[[str], Planning]] = {
+LEARNING: Mapping[str, Callable[[str], DayPlanning]] = {
     "arranged": plans_that_arrange,
     "arranged early": arranged_early,
 }
-Built = Callable[[Recorded], Iterable[bytes]]
-BUILT: Mapping[str, Built] = {"well": Recorded.bodies, "badly": raw_bodies}
+Built = Callable[[RecordedDialogue], Iterable[bytes]]
+BUILT: Mapping[str, Built] = {"well": RecordedDialogue.bodies, "badly": raw_bodies}
 
 
 def moves(
-    them: Iterable[Recorded],
+    them: Iterable[RecordedDialogue],
     plans: Plans,
     regime: str,
     onlooker: WireReader,
-    built: Built = Recorded.bodies,
-) -> Iterator[tuple[str, Moved]]:
+    built: Built = RecordedDialogue.bodies,
+) -> Iterator[tuple[str, PrefixMove]]:
     """Every step of the conversations at which a prefix moved."""
     for one in them:
         for moved in onlooker.moves(built(one), partial(plans, one), ROUTES[regime]):
             yield one.name, moved
 
 
-def learn(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning:
+def learn(plans: DayPlanning, them: Iterable[RecordedDialogue], built: Built) -> DayPlanning:
     """The next day's plans, once these have seen the conversations."""
     for one in them:
         for body in built(one):
@@ -64,7 +64,7 @@ def learn(plans: Planning, them: Iterable[Recorded], built: Built) -> Planning:
 
 
 def figures(
-    them: list[Recorded], regime: str, onlooker: WireReader, built: Built
+    them: list[RecordedDialogue], regime: str, onlooker: WireReader, built: Built
 ) -> Iterator[tuple[str, int]]:
     """At how many steps a prefix moved, by mode."""
     for mode, make in MODES.items():
@@ -74,7 +74,7 @@ def figures(
         yield mode, sum(1 for _ in moves(them, plans, regime, onlooker, built))
 
 
-def whole(kind: str, folder: Path) -> tuple[list[Recorded], Built]:
+def whole(kind: str, folder: Path) -> tuple[list[RecordedDialogue], Built]:
     """A set whose calls were recorded with their whole bodies, as they were sent."""
     bodies: dict[str, list[bytes]] = {}
     features: dict[str, str] = {}
@@ -82,7 +82,9 @@ def whole(kind: str, folder: Path) -> tuple[list[Recorded], Built]:
         bodies.setdefault(one.conversation, []).append(orjson.dumps(one.body))
         features[one.conversation] = one.feature
     them = [
-        Recorded(name=name, feature=features[name], user="", place="", rules="", messages=())
+        RecordedDialogue(
+            name=name, feature=features[name], user="", place="", rules="", messages=()
+        )
         for name in bodies
     ]
     return them, lambda one: bodies[one.name]

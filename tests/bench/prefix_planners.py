@@ -10,17 +10,17 @@ from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import LayoutScope
-from tests.fakes.recorded import Recorded
-from tests.fakes.wire_prefix import ROUTES, Sent, as_sent
+from tests.fakes.recorded import RecordedDialogue
+from tests.fakes.wire_prefix import ROUTES, PlannedBody, as_sent
 
 #: What is made of a body of this conversation.
-Plans = Callable[[Recorded, bytes], Sent]
+Plans = Callable[[RecordedDialogue, bytes], PlannedBody]
 #: Calls of a feature between two looks at what it shows.
 _EVERY = 25
 _SECRET = b"secret"
 
 
-class Planning:
+class DayPlanning:
     """A gateway's planning of one day; what it has learned can be handed to the next.
 
     Args:
@@ -44,7 +44,7 @@ class Planning:
         self._now = 0.0
         self._seen: dict[LayoutScope, int] = {}
 
-    def __call__(self, one: Recorded, body: bytes) -> Sent:
+    def __call__(self, one: RecordedDialogue, body: bytes) -> PlannedBody:
         """Return what is sent of it; each call is answered before the next, ten seconds later."""
         self._now += 10.0
         planned = self._plan(PlanningRequest(team="t", feature=one.feature, key="k", body=body))
@@ -53,11 +53,11 @@ class Planning:
         if self._arranges:
             self._lessons.observe(planned)
             self._look(planned)
-        return Sent(planned.body, planned.prompt.tail)
+        return PlannedBody(planned.body, planned.prompt.tail)
 
-    def next_day(self) -> "Planning":
+    def next_day(self) -> "DayPlanning":
         """Another one that knows the layouts of this one and none of its conversations."""
-        return Planning(self._way, arranges=True, layouts=self.layouts)
+        return DayPlanning(self._way, arranges=True, layouts=self.layouts)
 
     def _plan(self, asked: PlanningRequest) -> Planned:
         draft = self._planner.read_call(asked)
@@ -88,15 +88,15 @@ def sent_as_it_came(_regime: str) -> Plans:
 
 def plans_with_marks(regime: str) -> Plans:
     """Return what costs no word its place: tools in order, marks and keys."""
-    return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=False)
+    return DayPlanning(route_target(ROUTES[regime], "any", 0.0), arranges=False)
 
 
-def plans_that_arrange(regime: str) -> Planning:
+def plans_that_arrange(regime: str) -> DayPlanning:
     """Text moves too; the upstream takes system messages at the end."""
-    return Planning(route_target(ROUTES[regime], "any", 0.0), arranges=True)
+    return DayPlanning(route_target(ROUTES[regime], "any", 0.0), arranges=True)
 
 
-def arranged_early(regime: str) -> Planning:
+def arranged_early(regime: str) -> DayPlanning:
     """Text moves too; the upstream takes system messages at the start alone."""
     to = msgspec.structs.replace(route_target(ROUTES[regime], "any", 0.0), late=False)
-    return Planning(to, arranges=True)
+    return DayPlanning(to, arranges=True)

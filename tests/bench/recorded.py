@@ -33,7 +33,7 @@ _STEP: Final = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ConversationCall:
     """One recorded call.
 
     Attributes:
@@ -51,7 +51,7 @@ class Call:
     at: float | None = None
 
 
-def swe_agent(path: Path) -> Iterator[Call]:
+def swe_agent(path: Path) -> Iterator[ConversationCall]:
     """SWE-agent's trajectories; ``tool_call_ids`` and the like are put into the API's form."""
     for file in sorted(path.rglob("*.traj")):
         run = orjson.loads(file.read_bytes())
@@ -59,7 +59,7 @@ def swe_agent(path: Path) -> Iterator[Call]:
         for at, said in enumerate(run["history"]):
             if said["role"] == "assistant":
                 before = _forgetful(run["history"][:at], kept)
-                yield Call(
+                yield ConversationCall(
                     conversation=file.relative_to(path).as_posix(),
                     feature="swe-agent",
                     body=_body([_swe(message) for message in before]),
@@ -67,14 +67,14 @@ def swe_agent(path: Path) -> Iterator[Call]:
                 )
 
 
-def openhands(path: Path) -> Iterator[Call]:
+def openhands(path: Path) -> Iterator[ConversationCall]:
     """OpenHands' integration tests: prompts and answers of its agents, one folder a run."""
     for folder in sorted({file.parent for file in path.rglob("prompt_*.log")}):
         answers: list[str] = []
         for file in sorted(folder.glob("prompt_*.log")):
             answer = file.with_name(file.name.replace("prompt", "response"))
             answers.append(answer.read_text(encoding="utf8"))
-            yield Call(
+            yield ConversationCall(
                 conversation=folder.relative_to(path).as_posix(),
                 feature=folder.parent.name,
                 body=_body(_messages_of(file.read_text(encoding="utf8"), answers[:-1])),
@@ -82,7 +82,7 @@ def openhands(path: Path) -> Iterator[Call]:
             )
 
 
-def openhands_sdk(path: Path) -> Iterator[Call]:
+def openhands_sdk(path: Path) -> Iterator[ConversationCall]:
     """The OpenHands SDK's logs of completions; metadata for the proxy it spoke to is left out."""
     logs = [
         (file.parent.name, orjson.loads(file.read_bytes())) for file in path.rglob("*-*.*.json")
@@ -90,7 +90,7 @@ def openhands_sdk(path: Path) -> Iterator[Call]:
     for folder, log in sorted(logs, key=lambda each: each[1]["timestamp"]):
         options = {name: said for name, said in log["kwargs"].items() if name != "extra_body"}
         reply = log["response"]["choices"][0]["message"]
-        yield Call(
+        yield ConversationCall(
             conversation=folder,
             feature=folder,
             body=_body(log["messages"], **options),
@@ -99,7 +99,7 @@ def openhands_sdk(path: Path) -> Iterator[Call]:
         )
 
 
-def gorilla(path: Path) -> Iterator[Call]:
+def gorilla(path: Path) -> Iterator[ConversationCall]:
     """BFCL's multi-turn cases, tools written as its harness writes them for function calling."""
     docs = {file.stem: _rows(file) for file in path.rglob("multi_turn_func_doc/*.json")}
     for file in sorted(path.rglob("data/BFCL_*_multi_turn_*.json")):
@@ -111,7 +111,7 @@ def gorilla(path: Path) -> Iterator[Call]:
                 for doc in docs[_DOCS[group]]
                 if doc["name"] not in held
             ]
-            yield Call(
+            yield ConversationCall(
                 conversation=case["id"],
                 feature=case["id"].rpartition("_")[0],
                 body=_body(case["question"][0], tools=tools),
@@ -119,7 +119,7 @@ def gorilla(path: Path) -> Iterator[Call]:
             )
 
 
-def pi_mono(path: Path) -> Iterator[Call]:
+def pi_mono(path: Path) -> Iterator[ConversationCall]:
     """pi's sessions: what it sends on is all but thoughts and calls that were left unanswered."""
     for file in sorted(path.rglob("*.jsonl")):
         rows = _rows(file)
@@ -129,7 +129,7 @@ def pi_mono(path: Path) -> Iterator[Call]:
         for each in said:
             message = _pi(each, answered)
             if each["role"] == "assistant" and _prompt_tokens(each["usage"]):
-                yield Call(
+                yield ConversationCall(
                     conversation=rows[0]["id"],
                     feature="pi",
                     body=_body(before),
@@ -141,7 +141,7 @@ def pi_mono(path: Path) -> Iterator[Call]:
 
 
 #: Reads a set; the path is its folder.
-KINDS: Final[Mapping[str, Callable[[Path], Iterator[Call]]]] = {
+KINDS: Final[Mapping[str, Callable[[Path], Iterator[ConversationCall]]]] = {
     "swe-agent": swe_agent,
     "openhands": openhands,
     "openhands-sdk": openhands_sdk,
@@ -150,7 +150,7 @@ KINDS: Final[Mapping[str, Callable[[Path], Iterator[Call]]]] = {
 }
 
 
-def lines(calls: Iterable[Call]) -> Iterator[dict[str, Any]]:
+def lines(calls: Iterable[ConversationCall]) -> Iterator[dict[str, Any]]:
     """The calls as ``thriftgate replay`` reads them, times from the first."""
     began: float | None = None
     for number, call in enumerate(calls):

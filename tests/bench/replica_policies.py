@@ -10,7 +10,7 @@ from proxy.engines.routing.policy import DEFAULT_POLICY, RoutingPolicy
 from proxy.engines.routing.prompt_chain import LINK_BYTES, PromptChain
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter, RoutedCall
-from tests.bench.replica_simulation import SimulatedCall, SimulatedReplica
+from tests.bench.replica_simulation import ReplicaCall, SimulatedReplica
 
 #: Seconds between two readings of an engine's metrics.
 _POLL_S = 1.0
@@ -33,7 +33,7 @@ class RoundRobin(_Uninformed):
     def __init__(self) -> None:
         self._next = -1
 
-    def place(self, call: SimulatedCall, replicas: _Replicas, now: float) -> tuple[int, None]:
+    def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """The next replica."""
         self._next = (self._next + 1) % len(replicas)
         return self._next, None
@@ -45,7 +45,7 @@ class RandomReplica(_Uninformed):
     def __init__(self) -> None:
         self._random = Random(3)  # noqa: S311 - the same choices each time
 
-    def place(self, call: SimulatedCall, replicas: _Replicas, now: float) -> tuple[int, None]:
+    def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """Any replica."""
         return self._random.randrange(len(replicas)), None
 
@@ -53,7 +53,7 @@ class RandomReplica(_Uninformed):
 class LeastLoaded(RandomReplica):
     """The fewest calls under way; any of several."""
 
-    def place(self, call: SimulatedCall, replicas: _Replicas, now: float) -> tuple[int, None]:
+    def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """A replica with the fewest calls."""
         least = min(replica.calls for replica in replicas)
         return self._random.choice([n for n, r in enumerate(replicas) if r.calls == least]), None
@@ -65,7 +65,7 @@ class LongestMatch(_Uninformed):
     def __init__(self) -> None:
         self._sent: dict[bytes, int] = {}
 
-    def place(self, call: SimulatedCall, replicas: _Replicas, now: float) -> tuple[int, None]:
+    def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """The replica that last got the longest prefix of this; else the least loaded."""
         found = list(takewhile(lambda at: at is not None, map(self._sent.get, call.blocks)))
         chosen = min(range(len(replicas)), key=lambda at: replicas[at].calls)
@@ -75,7 +75,7 @@ class LongestMatch(_Uninformed):
         return chosen, None
 
 
-class Routed:
+class GatewayRouter:
     """The gateway's router, or several gateways by turns that know nothing of each other."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Routed:
         self._candidates: list[ReplicaCandidate] = []
 
     def place(
-        self, call: SimulatedCall, replicas: _Replicas, now: float
+        self, call: ReplicaCall, replicas: _Replicas, now: float
     ) -> tuple[int, tuple[RoutedCall, list[int]]]:
         """The first of the router's order."""
         self._turn += 1

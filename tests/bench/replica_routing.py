@@ -27,18 +27,18 @@ from proxy.engines.routing.replica import ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter
 from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import (
+    GatewayRouter,
     LeastLoaded,
     LongestMatch,
     RandomReplica,
     RoundRobin,
-    Routed,
 )
 from tests.bench.replica_simulation import (
     BlockCache,
-    Outcome,
     PlacementPolicy,
     ReplicaRules,
     Simulation,
+    SimulationResult,
 )
 from tests.bench.replica_smg import RouterProgram
 
@@ -47,26 +47,26 @@ _CHAT: Final = "chat/completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ReplicaCell:
     """Traffic on so many replicas with so large caches."""
 
-    work: Callable[[], traces.Workload]
+    work: Callable[[], traces.ReplicaWorkload]
     replicas: int
     cache_tokens: int
     rate: float
 
-    def workload(self) -> traces.Workload:
+    def workload(self) -> traces.ReplicaWorkload:
         """Its calls."""
         return self.work().faster(self.rate)
 
     def play(
         self,
-        work: traces.Workload,
+        work: traces.ReplicaWorkload,
         policy: PlacementPolicy,
         *,
         is_shared: bool = False,
         prepare: Callable[[Simulation], None] | None = None,
-    ) -> Outcome:
+    ) -> SimulationResult:
         """All of it under one policy."""
         rules = ReplicaRules(cache_tokens=self.cache_tokens)
         simulation = Simulation(policy, self.replicas, rules, work.block)
@@ -76,40 +76,42 @@ class Cell:
             prepare(simulation)
         return simulation.play(work.sessions)
 
-    def router(self, work: traces.Workload, policy: RoutingPolicy | None = None) -> Routed:
+    def router(
+        self, work: traces.ReplicaWorkload, policy: RoutingPolicy | None = None
+    ) -> GatewayRouter:
         """The gateway's router for it."""
         rules = policy or RoutingPolicy()
-        return Routed(rules, cache_tokens=self.cache_tokens, block=work.block)
+        return GatewayRouter(rules, cache_tokens=self.cache_tokens, block=work.block)
 
 
 _LATER: Final = partial(traces.mooncake, 6_000)
 #: The numbers of the policy were chosen on these.
 TUNED: Final = (
-    Cell(work=traces.mooncake, replicas=8, cache_tokens=1_000_000, rate=1.0),
-    Cell(work=traces.mooncake, replicas=8, cache_tokens=500_000, rate=1.8),
-    Cell(work=_LATER, replicas=16, cache_tokens=500_000, rate=1.0),
-    Cell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=500_000, rate=2.0),
-    Cell(work=traces.documents, replicas=8, cache_tokens=500_000, rate=1.0),
+    ReplicaCell(work=traces.mooncake, replicas=8, cache_tokens=1_000_000, rate=1.0),
+    ReplicaCell(work=traces.mooncake, replicas=8, cache_tokens=500_000, rate=1.8),
+    ReplicaCell(work=_LATER, replicas=16, cache_tokens=500_000, rate=1.0),
+    ReplicaCell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=500_000, rate=2.0),
+    ReplicaCell(work=traces.documents, replicas=8, cache_tokens=500_000, rate=1.0),
 )
 UNSEEN: Final = (
-    Cell(work=_LATER, replicas=4, cache_tokens=1_000_000, rate=0.4),
-    Cell(work=_LATER, replicas=4, cache_tokens=4_000_000, rate=0.7),
-    Cell(work=_LATER, replicas=8, cache_tokens=250_000, rate=1.2),
-    Cell(work=_LATER, replicas=16, cache_tokens=2_000_000, rate=4.0),
-    Cell(work=_LATER, replicas=16, cache_tokens=1_000_000, rate=0.5),
-    Cell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=1_000_000, rate=4.0),
-    Cell(work=partial(traces.claude_code, 1), replicas=8, cache_tokens=500_000, rate=4.0),
-    Cell(work=partial(traces.claude_code, 2), replicas=16, cache_tokens=500_000, rate=8.0),
-    Cell(work=partial(traces.claude_code, 2), replicas=8, cache_tokens=1_000_000, rate=8.0),
-    Cell(work=traces.documents, replicas=16, cache_tokens=250_000, rate=4.0),
-    Cell(work=traces.tenants, replicas=8, cache_tokens=250_000, rate=1.0),
-    Cell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=1.5),
+    ReplicaCell(work=_LATER, replicas=4, cache_tokens=1_000_000, rate=0.4),
+    ReplicaCell(work=_LATER, replicas=4, cache_tokens=4_000_000, rate=0.7),
+    ReplicaCell(work=_LATER, replicas=8, cache_tokens=250_000, rate=1.2),
+    ReplicaCell(work=_LATER, replicas=16, cache_tokens=2_000_000, rate=4.0),
+    ReplicaCell(work=_LATER, replicas=16, cache_tokens=1_000_000, rate=0.5),
+    ReplicaCell(work=partial(traces.claude_code, 1), replicas=4, cache_tokens=1_000_000, rate=4.0),
+    ReplicaCell(work=partial(traces.claude_code, 1), replicas=8, cache_tokens=500_000, rate=4.0),
+    ReplicaCell(work=partial(traces.claude_code, 2), replicas=16, cache_tokens=500_000, rate=8.0),
+    ReplicaCell(work=partial(traces.claude_code, 2), replicas=8, cache_tokens=1_000_000, rate=8.0),
+    ReplicaCell(work=traces.documents, replicas=16, cache_tokens=250_000, rate=4.0),
+    ReplicaCell(work=traces.tenants, replicas=8, cache_tokens=250_000, rate=1.0),
+    ReplicaCell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=1.5),
 )
 
 
 def outcomes(
-    cell: Cell, work: traces.Workload, program: Path | None
-) -> Iterator[tuple[str, Outcome]]:
+    cell: ReplicaCell, work: traces.ReplicaWorkload, program: Path | None
+) -> Iterator[tuple[str, SimulationResult]]:
     """Each policy's outcome."""
     yield "round robin", cell.play(work, RoundRobin())
     yield "random", cell.play(work, RandomReplica())
@@ -121,7 +123,9 @@ def outcomes(
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
 
 
-def rules(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
+def rules(
+    cell: ReplicaCell, work: traces.ReplicaWorkload
+) -> Iterator[tuple[str, SimulationResult]]:
     """The gain of each rule: from the simplest one up, and each left out of all."""
     every = RoutingPolicy()
     without = {
@@ -142,26 +146,30 @@ def rules(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
         yield name, cell.play(work, cell.router(work, policy))
 
 
-def faults(cell: Cell, work: traces.Workload) -> Iterator[tuple[str, Outcome]]:
+def faults(
+    cell: ReplicaCell, work: traces.ReplicaWorkload
+) -> Iterator[tuple[str, SimulationResult]]:
     """A wrong idea of the caches, silent restarts, and gateways that do not know of each other."""
     room = cell.cache_tokens
     for name, told in (("right", room), ("4 x too large", 4 * room), ("4 x too small", room // 4)):
         for learns in (True, False):
-            policy = Routed(cache_tokens=told, block=work.block, is_learning=learns)
+            policy = GatewayRouter(cache_tokens=told, block=work.block, is_learning=learns)
             label = f"cache config {name}, {'learning' if learns else 'not learning'}"
             yield label, cell.play(work, policy)
     for learns in (True, False):
-        policy = Routed(cache_tokens=room, block=work.block, is_learning=learns)
+        policy = GatewayRouter(cache_tokens=room, block=work.block, is_learning=learns)
         label = f"silent restarts, {'learning' if learns else 'not learning'}"
         yield label, cell.play(work, policy, prepare=partial(_restarts, work=work))
     homeless = RoutingPolicy(tie_s=0.0, home_credit=0.0)
     for gateways in (2, 4):
         for name, policy_of in (("", RoutingPolicy()), (", without home", homeless)):
-            policy = Routed(policy_of, cache_tokens=room, block=work.block, gateways=gateways)
+            policy = GatewayRouter(
+                policy_of, cache_tokens=room, block=work.block, gateways=gateways
+            )
             yield f"{gateways} gateways{name}", cell.play(work, policy)
 
 
-def _restarts(simulation: Simulation, work: traces.Workload) -> None:
+def _restarts(simulation: Simulation, work: traces.ReplicaWorkload) -> None:
     """Each replica loses its cache a few times."""
     last = max(session.start for session in work.sessions)
     random = Random(5)  # noqa: S311 - the same traffic each time
@@ -219,7 +227,9 @@ def _median_time(work: Callable[[], object]) -> float:
     return median(taken)
 
 
-def _print(cells: Iterator[Cell], play: Callable[..., Iterator[tuple[str, Outcome]]]) -> None:
+def _print(
+    cells: Iterator[ReplicaCell], play: Callable[..., Iterator[tuple[str, SimulationResult]]]
+) -> None:
     for cell in cells:
         try:
             work = cell.workload()

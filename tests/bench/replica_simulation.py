@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedCall:
+class ReplicaCall:
     """A prompt in blocks, each of which stands for itself and all before it."""
 
     blocks: tuple[bytes, ...]
@@ -28,7 +28,7 @@ class SimulatedSession:
     """Calls that follow each other, each so many seconds after the answer before."""
 
     start: float
-    calls: tuple[SimulatedCall, ...]
+    calls: tuple[ReplicaCall, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class PlacementPolicy(Protocol):
     """Chooses a replica for each call; what it returns with it comes back with the call."""
 
     def place(
-        self, call: SimulatedCall, replicas: list[SimulatedReplica], now: float
+        self, call: ReplicaCall, replicas: list[SimulatedReplica], now: float
     ) -> tuple[int, Any]: ...
 
     def begin_answer(self, token: Any, now: float, cached: int) -> None: ...
@@ -89,7 +89,7 @@ class PlacementPolicy(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SimulationResult:
     """Cache hits, delays and balance over all calls.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Flight:
     cached: int = 0
 
     @property
-    def call(self) -> SimulatedCall:
+    def call(self) -> ReplicaCall:
         return self.session.calls[self.number]
 
 
@@ -149,7 +149,7 @@ class Simulation:
         self._count += 1
         heappush(self._events, (when, self._count, happen))
 
-    def play(self, sessions: Sequence[SimulatedSession]) -> Outcome:
+    def play(self, sessions: Sequence[SimulatedSession]) -> SimulationResult:
         """Play all sessions to their end."""
         for session in sessions:
             self._arrive_at(session.start, session, 0)
@@ -158,7 +158,7 @@ class Simulation:
             happen(now)
         waits = sorted(self._waits)
         work = [replica.work_s for replica in self.replicas]
-        return Outcome(
+        return SimulationResult(
             hit_rate=self._cached / self._tokens,
             p50=waits[len(waits) // 2],
             p90=waits[len(waits) * 9 // 10],

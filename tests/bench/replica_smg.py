@@ -18,7 +18,7 @@ from typing import Final, Self
 import aiohttp
 from aiohttp import web
 
-from tests.bench.replica_simulation import SimulatedCall, SimulatedReplica
+from tests.bench.replica_simulation import ReplicaCall, SimulatedReplica
 from tests.fakes.free_port import free_port
 
 #: Characters that stand for one block of a trace, and characters of a token in its own default.
@@ -51,7 +51,7 @@ class RouterProgram:
         self._log.close()
 
     def place(
-        self, call: SimulatedCall, replicas: list[SimulatedReplica], now: float
+        self, call: ReplicaCall, replicas: list[SimulatedReplica], now: float
     ) -> tuple[int, object]:
         """Send it through the program; the worker that gets it is the choice."""
         return self._loop.run_until_complete(self._place(call))
@@ -122,7 +122,7 @@ class RouterProgram:
         await web.SockSite(runner, listening).start()
         return int(listening.getsockname()[1])
 
-    async def _place(self, call: SimulatedCall) -> tuple[int, object]:
+    async def _place(self, call: ReplicaCall) -> tuple[int, object]:
         text = "".join(link.hex()[-_CHARACTERS:] for link in call.blocks)
         sent = asyncio.ensure_future(self._send(text))
         async with asyncio.timeout(30):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.replica_simulation import SimulatedCall, SimulatedSession
+from tests.bench.replica_simulation import ReplicaCall, SimulatedSession
 
 DATA: Final = Path(__file__).resolve().parents[2] / "../shared/data/B"
 MOONCAKE: Final = "kvcache-ai+Mooncake/FAST25-release/traces/conversation_trace.jsonl"
@@ -21,7 +21,7 @@ _MOST_THINKING_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class ReplicaWorkload:
     """Sessions of calls.
 
     Attributes:
@@ -34,13 +34,13 @@ class Workload:
     block: int
     sessions: tuple[SimulatedSession, ...]
 
-    def faster(self, times: float) -> "Workload":
+    def faster(self, times: float) -> "ReplicaWorkload":
         """The same with sessions that begin so many times as densely."""
         sessions = (replace(each, start=each.start / times) for each in self.sessions)
         return replace(self, sessions=tuple(sessions))
 
 
-def mooncake(first: int = 0, calls: int = 6_000) -> Workload:
+def mooncake(first: int = 0, calls: int = 6_000) -> ReplicaWorkload:
     """Mooncake's conversations: each call by itself, at its recorded time; blocks of 512 tokens."""
     lines = (DATA / MOONCAKE).read_bytes().splitlines()[first : first + calls]
     rows = [orjson.loads(line) for line in lines]
@@ -48,7 +48,7 @@ def mooncake(first: int = 0, calls: int = 6_000) -> Workload:
         SimulatedSession(
             start=(row["timestamp"] - rows[0]["timestamp"]) / 1000,
             calls=(
-                SimulatedCall(
+                ReplicaCall(
                     blocks=tuple(each.to_bytes(8, "big") for each in row["hash_ids"]),
                     tokens=row["input_length"],
                     output=row["output_length"],
@@ -57,10 +57,10 @@ def mooncake(first: int = 0, calls: int = 6_000) -> Workload:
         )
         for row in rows
     )
-    return Workload(name="Mooncake", block=512, sessions=tuple(sessions))
+    return ReplicaWorkload(name="Mooncake", block=512, sessions=tuple(sessions))
 
 
-def claude_code(copies: int, seed: int = 1) -> Workload:
+def claude_code(copies: int, seed: int = 1) -> ReplicaWorkload:
     """Claude Code's sessions, which begin at random within two hours; blocks of 64 tokens.
 
     Their hashes are local to each trace. Tools of the same length are taken for the same tools,
@@ -77,10 +77,10 @@ def claude_code(copies: int, seed: int = 1) -> Workload:
             calls = tuple(_coding_calls(trace, copy))
             if max(call.tokens for call in calls) <= _WINDOW:
                 sessions.append(SimulatedSession(start=random.uniform(0, 7200), calls=calls))
-    return Workload(name="Claude Code", block=64, sessions=tuple(sessions))
+    return ReplicaWorkload(name="Claude Code", block=64, sessions=tuple(sessions))
 
 
-def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[SimulatedCall]:
+def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[ReplicaCall]:
     tools = int(trace["tool_tokens"])
     name = f"{trace['id']}#{copy}"
     for number, row in enumerate(row for row in trace["requests"] if row.get("hash_ids")):
@@ -89,12 +89,12 @@ def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[SimulatedCall]:
             for at, each in enumerate(row["hash_ids"])
         )
         thinking = min(row.get("think_time") or 5.0, _MOST_THINKING_S) if number else 0.0
-        yield SimulatedCall(
+        yield ReplicaCall(
             blocks=blocks, tokens=row["in"], output=row["out"], pause=thinking, conversation=name
         )
 
 
-def documents(seed: int = 2) -> Workload:
+def documents(seed: int = 2) -> ReplicaWorkload:
     """Made up: 400 documents of 8,000 to 60,000 tokens, some popular; single questions on them."""
     random = Random(seed)  # noqa: S311 - the same traffic each time
     lengths = [random.randrange(16, 120) for _ in range(400)]
@@ -105,10 +105,10 @@ def documents(seed: int = 2) -> Workload:
         blocks = (*(_block(f"document {of}", at) for at in range(lengths[of])),)
         own = _block(f"question {number}", 0)
         sessions.append(_single(random.uniform(0, 2_000), (*blocks, own), 150))
-    return Workload(name="documents (made up)", block=512, sessions=tuple(sessions))
+    return ReplicaWorkload(name="documents (made up)", block=512, sessions=tuple(sessions))
 
 
-def tenants(seed: int = 3) -> Workload:
+def tenants(seed: int = 3) -> ReplicaWorkload:
     """Made up: 150 tenants with a system prompt of 6,000 tokens each, and questions of 1,200.
 
     Source: the shape of llm-d's own benchmark, 150 tenants x 6k (2026-08).
@@ -120,11 +120,11 @@ def tenants(seed: int = 3) -> Workload:
         own = f"question {number}"
         blocks = (*(_block(tenant, at) for at in range(12)), _block(own, 0), _block(own, 1))
         sessions.append(_single(random.uniform(0, 1_000), blocks, 300))
-    return Workload(name="tenants (made up)", block=512, sessions=tuple(sessions))
+    return ReplicaWorkload(name="tenants (made up)", block=512, sessions=tuple(sessions))
 
 
 def _single(start: float, blocks: tuple[bytes, ...], output: int) -> SimulatedSession:
-    call = SimulatedCall(blocks=blocks, tokens=512 * len(blocks), output=output)
+    call = ReplicaCall(blocks=blocks, tokens=512 * len(blocks), output=output)
     return SimulatedSession(start=start, calls=(call,))
 
 

@@ -7,21 +7,21 @@ import pytest
 
 from proxy.caches.regimes import REGIMES
 from tests.bench.no_harm_live import beside
-from tests.bench.no_harm_replay import Cell, Replayer, Side, pace
+from tests.bench.no_harm_replay import Replayer, Side, WorkloadCell, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import LIMIT, cells_as_json, dear, markdown, summary
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
-from tests.fakes.workloads import ONE_BY_ONE, Json, Session, Turn, Workload, timed_calls
+from tests.fakes.workloads import ONE_BY_ONE, Json, Session, SessionTurn, Workload, timed_calls
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
 
 
-def _cell(ratio: float, **fields: object) -> Cell:
+def _cell(ratio: float, **fields: object) -> WorkloadCell:
     sides = [Side(dollars=each, prompt=100, read=50, written=0) for each in (1.0, ratio)]
     said = {"how": "replay", "workload": "w", "model": "m", "rate": 6.0, **fields}
-    return Cell(**said, direct=sides[0], gateway=sides[1])  # type: ignore[arg-type]
+    return WorkloadCell(**said, direct=sides[0], gateway=sides[1])  # type: ignore[arg-type]
 
 
 def test_the_models_of_the_table_have_every_regime_and_a_price(tmp_path: Path):
@@ -34,7 +34,7 @@ def test_the_models_of_the_table_have_every_regime_and_a_price(tmp_path: Path):
 
 
 def test_a_cell_above_the_limit_or_without_figures_is_dear():
-    cells = [_cell(LIMIT), _cell(1.2), _cell(LIMIT + 1e-4), Cell(
+    cells = [_cell(LIMIT), _cell(1.2), _cell(LIMIT + 1e-4), WorkloadCell(
         how="live", workload="w", model="m", rate=6.0, why="it failed"
     )]  # fmt: skip
 
@@ -91,7 +91,7 @@ def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
 ):
     known, _ = catalog(tmp_path)
     (held,) = (each for each in keyed_agents(24) if each.name == f"Codex's keys, {name}")
-    laid_out = {rate: timed(held, rate, 48) for rate in (6.0, 30.0, 120.0)}
+    laid_out = {rate: timed_calls(held, rate, 48) for rate in (6.0, 30.0, 120.0)}
     cells = Replayer().cells(held, laid_out, known.models["gpt-5.6-terra"])
 
     assert all(cell.ratio is not None and cell.ratio <= LIMIT for cell in cells)
@@ -101,8 +101,8 @@ def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
 def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_time(tmp_path: Path):
     calls = timed_calls(SMALL, 30, 12)
 
-    def run_cells(place: Path) -> list[Cell]:
-        async def story() -> list[Cell]:
+    def run_cells(place: Path) -> list[WorkloadCell]:
+        async def story() -> list[WorkloadCell]:
             async with beside(place) as both:
                 return await both.cells(SMALL, calls, ["gpt-6.1-sol", "mistral-large-4"], 30)
 
@@ -142,7 +142,7 @@ def test_calls_of_anthropics_api_are_never_dearer_and_mostly_cheaper(tmp_path: P
     (held,) = (each for each in shapes() if each.name == name)
     models = ["claude-sonnet-5-5", "claude-haiku-4-5"]
 
-    async def story() -> list[Cell]:
+    async def story() -> list[WorkloadCell]:
         async with beside(tmp_path) as both:
             return await both.cells(held, timed_calls(held, 30, 40), models, 30, is_native=True)
 
@@ -191,7 +191,7 @@ def _coding_sessions(count: int, turns: int) -> list[Session]:
             }
             for each in range(12)
         ]
-        each = tuple(Turn(body={"messages": body, "tools": tools}) for body in bodies)
+        each = tuple(SessionTurn(body={"messages": body, "tools": tools}) for body in bodies)
         found.append(Session(name=f"s{number}", turns=each))
     return found
 
@@ -203,7 +203,7 @@ def test_sessions_of_a_coding_agent_share_what_they_have_in_common_and_are_never
     held = Workload(name="coding", sessions=_coding_sessions(count, 3), pace=ONE_BY_ONE)
     model = "claude-sonnet-5-5"
 
-    async def story() -> list[Cell]:
+    async def story() -> list[WorkloadCell]:
         async with beside(tmp_path, control_share=0.0) as both:
             return await both.cells(
                 held, timed_calls(held, 30, count * 3), [model], 30, is_native=True

@@ -7,16 +7,16 @@ import pytest
 
 from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import LeastLoaded, LongestMatch, RoundRobin
-from tests.bench.replica_routing import Cell, decision_times
+from tests.bench.replica_routing import ReplicaCell, decision_times
 
 
 @pytest.fixture(scope="module")
-def cell() -> Cell:
-    return Cell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=0.5)
+def cell() -> ReplicaCell:
+    return ReplicaCell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=0.5)
 
 
 @pytest.fixture(scope="module")
-def work(cell: Cell) -> traces.Workload:
+def work(cell: ReplicaCell) -> traces.ReplicaWorkload:
     whole = cell.workload()
     return replace(whole, sessions=whole.sessions[:1_500])
 

@@ -52,7 +52,7 @@ _STREAM_HEAD = (
 _WHOLE = _JSON_HEAD % len(ANSWER) + ANSWER
 
 
-class Upstream(asyncio.Protocol):
+class WireUpstream(asyncio.Protocol):
     """Answers every request at once; 50 events, a write each, where a stream is asked for."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Upstream(asyncio.Protocol):
             self._transport.write(event)
 
 
-class Caller(asyncio.Protocol):
+class WireCaller(asyncio.Protocol):
     """One connection that asks again as soon as it was answered."""
 
     def __init__(self, request: bytes, done: Callable[[float], bool]) -> None:
@@ -149,7 +149,7 @@ async def load(port: int, request: bytes, connections: int, seconds: float) -> l
         return False
 
     for _ in range(connections):
-        await loop.create_connection(lambda: Caller(request, done), "127.0.0.1", port)
+        await loop.create_connection(lambda: WireCaller(request, done), "127.0.0.1", port)
     await asyncio.wait_for(finished, seconds + 60)
     return taken
 
@@ -157,5 +157,5 @@ async def load(port: int, request: bytes, connections: int, seconds: float) -> l
 async def upstream(port: int) -> None:
     """Serve the canned upstream for ever."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Upstream, "127.0.0.1", port)
+    server = await loop.create_server(WireUpstream, "127.0.0.1", port)
     await server.serve_forever()

@@ -21,7 +21,7 @@ from typing import (
 
 from openai._utils import PropertyInfo
 
-from tests.conformance.sdks import OPENAI, Sdk
+from tests.conformance.sdks import OPENAI, SdkUnderTest
 
 _METHODS = {
     "_get": "GET",
@@ -80,7 +80,7 @@ class Operation:
         return "" if not problems or "" in problems else problems[0]
 
 
-def operations(sdk: Sdk = OPENAI) -> list[Operation]:
+def operations(sdk: SdkUnderTest = OPENAI) -> list[Operation]:
     """All operations, those with a query of their own and with fixed paths first."""
     root = Path(str(importlib.import_module(sdk.name).__file__)).parent / "resources"
     beta = root / (sdk.beta_folder or "none")
@@ -123,7 +123,7 @@ def _field_problem(params: type, names: frozenset[str], steps: frozenset[str]) -
     return f"{params.__name__} requires {missing[0]}" if missing else ""
 
 
-def _operations_in(file: Path, module: ModuleType, sdk: Sdk) -> Iterator[Operation]:
+def _operations_in(file: Path, module: ModuleType, sdk: SdkUnderTest) -> Iterator[Operation]:
     for part in ast.parse(file.read_text(encoding="utf8")).body:
         if isinstance(part, ast.ClassDef) and not part.name.startswith("Async"):
             for function in part.body:
@@ -131,7 +131,9 @@ def _operations_in(file: Path, module: ModuleType, sdk: Sdk) -> Iterator[Operati
                     yield from _operations_of(function, module, sdk)
 
 
-def _operations_of(function: ast.FunctionDef, module: ModuleType, sdk: Sdk) -> Iterator[Operation]:
+def _operations_of(
+    function: ast.FunctionDef, module: ModuleType, sdk: SdkUnderTest
+) -> Iterator[Operation]:
     """The operations that a method of a resource asks for."""
     for call in ast.walk(function):
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):

@@ -12,7 +12,7 @@ SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SuiteComparison:
     """Both runs of the same tests.
 
     Attributes:

@@ -22,8 +22,8 @@ from tests.bench.gateway import (
     gateway_key,
     process,
 )
-from tests.conformance.results import Comparison, changed_requests, outcomes
-from tests.conformance.sdks import SDKS, Sdk
+from tests.conformance.results import SuiteComparison, changed_requests, outcomes
+from tests.conformance.sdks import SDKS, SdkUnderTest
 from tests.conformance.upstream import KEY
 from tests.fakes.free_port import free_port
 
@@ -45,7 +45,7 @@ def main() -> None:
     sys.exit(0 if all(each is None or each >= given.least for each in shares) else 1)
 
 
-def share(sdk: Sdk, rest: list[str]) -> float | None:
+def share(sdk: SdkUnderTest, rest: list[str]) -> float | None:
     """Print an SDK's table; return the percent that passes through, None where it was skipped."""
     try:
         suite = fetch(CACHE, sdk)
@@ -59,7 +59,7 @@ def share(sdk: Sdk, rest: list[str]) -> float | None:
     return found.share
 
 
-def fetch(cache: Path, sdk: Sdk) -> Path:
+def fetch(cache: Path, sdk: SdkUnderTest) -> Path:
     """The folder of an SDK's source distribution, and beside it what its tests need.
 
     Raises:
@@ -80,23 +80,23 @@ def fetch(cache: Path, sdk: Sdk) -> Path:
     return folder
 
 
-def site_of(sdk: Sdk) -> Path:
+def site_of(sdk: SdkUnderTest) -> Path:
     """The folder with what an SDK's tests need, which other tests must not see."""
     return CACHE / f"site-{sdk.name}"
 
 
-def compare(sdk: Sdk, suite: Path, scratch: Path, rest: list[str]) -> Comparison:
+def compare(sdk: SdkUnderTest, suite: Path, scratch: Path, rest: list[str]) -> SuiteComparison:
     """The outcomes of an SDK's tests without the gateway and through it."""
     with upstream(sdk, scratch / "direct.log") as url:
         direct = run_suite(sdk, suite, scratch / "direct.xml", (url, KEY), rest)
     with upstream(sdk, scratch / "through.log") as url, gateway(sdk, scratch, url) as own:
         through = run_suite(sdk, suite, scratch / "through.xml", own, rest)
     changed = changed_requests(scratch / "direct.log", scratch / "through.log")
-    return Comparison(direct, through, changed)
+    return SuiteComparison(direct, through, changed)
 
 
 @contextmanager
-def upstream(sdk: Sdk, log: Path) -> Iterator[str]:
+def upstream(sdk: SdkUnderTest, log: Path) -> Iterator[str]:
     """The base URL of a mock upstream, for the block."""
     port = free_port()
     named = ["--port", str(port), "--log", str(log), "--sdk", sdk.name]
@@ -106,7 +106,7 @@ def upstream(sdk: Sdk, log: Path) -> Iterator[str]:
 
 
 @contextmanager
-def gateway(sdk: Sdk, folder: Path, url: str) -> Iterator[tuple[str, str]]:
+def gateway(sdk: SdkUnderTest, folder: Path, url: str) -> Iterator[tuple[str, str]]:
     """The base URL of a gateway of one team before this upstream, and the team's key."""
     port, catalog = free_port(), folder / "catalog.toml"
     catalog.write_text(sdk.catalog.format(url=url))
@@ -126,7 +126,7 @@ def gateway(sdk: Sdk, folder: Path, url: str) -> Iterator[tuple[str, str]]:
 
 
 def run_suite(
-    sdk: Sdk, suite: Path, report: Path, place: tuple[str, str], rest: list[str]
+    sdk: SdkUnderTest, suite: Path, report: Path, place: tuple[str, str], rest: list[str]
 ) -> dict[str, str]:
     """The outcome of each test of the suite against this address, with this key."""
     ours = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "sdk_plugin", "-n", "2"]

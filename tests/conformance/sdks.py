@@ -5,7 +5,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Sdk:
+class SdkUnderTest:
     """One SDK, and the upstream that its tests need.
 
     Attributes:
@@ -33,7 +33,7 @@ class Sdk:
     ends_streams: bytes
 
 
-OPENAI: Final = Sdk(
+OPENAI: Final = SdkUnderTest(
     name="openai",
     base_path="/v1",
     key_variable="OPENAI_API_KEY",
@@ -45,7 +45,7 @@ OPENAI: Final = Sdk(
     beta_query="",
     ends_streams=b"data: [DONE]\n\n",
 )
-ANTHROPIC: Final = Sdk(
+ANTHROPIC: Final = SdkUnderTest(
     name="anthropic",
     base_path="",
     key_variable="ANTHROPIC_API_KEY",

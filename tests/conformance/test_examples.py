@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from tests.conformance.examples import example
 from tests.conformance.operations import operations
-from tests.conformance.sdks import SDKS, Sdk
+from tests.conformance.sdks import SDKS, SdkUnderTest
 
 
 class Leaf(BaseModel):
@@ -56,7 +56,7 @@ def test_a_page_holds_one_item():
 
 
 @pytest.mark.parametrize("sdk", SDKS.values(), ids=SDKS)
-def test_the_example_of_every_answer_is_valid(sdk: Sdk):
+def test_the_example_of_every_answer_is_valid(sdk: SdkUnderTest):
     answers = [each for each in operations(sdk) if not each.is_binary]
     for kind in [each.line or each.answer for each in answers] + [each.events for each in answers]:
         if kind is not None:

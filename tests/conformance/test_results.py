@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from tests.conformance.results import Comparison, changed_requests, outcomes
+from tests.conformance.results import SuiteComparison, changed_requests, outcomes
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.api_resources.chat.test_completions.TestIt" name="test_a"/>
@@ -32,7 +32,7 @@ def test_outcomes_are_read_from_a_report(tmp_path):
 def test_only_tests_that_pass_direct_count():
     direct = {f"{CHAT}a": "passed", f"{CHAT}b": "passed", f"{FILES}c": "broken: it says why"}
     through = {f"{CHAT}a": "passed", f"{CHAT}b": "lost: 404", f"{FILES}c": "passed"}
-    found = Comparison(direct, through, Counter())
+    found = SuiteComparison(direct, through, Counter())
 
     assert found.share == 50
     assert found.lost == {f"{CHAT}b": "lost: 404"}
@@ -42,13 +42,13 @@ def test_only_tests_that_pass_direct_count():
 
 
 def test_a_test_that_did_not_run_through_the_gateway_is_lost():
-    found = Comparison({f"{CHAT}a": "passed"}, {}, Counter())
+    found = SuiteComparison({f"{CHAT}a": "passed"}, {}, Counter())
 
     assert (found.share, found.lost) == (0, {f"{CHAT}a": "did not run"})
 
 
 def test_no_test_at_all_is_no_success():
-    assert Comparison({}, {}, Counter()).share == 0
+    assert SuiteComparison({}, {}, Counter()).share == 0
 
 
 def test_requests_that_arrived_otherwise_are_counted_by_endpoint(tmp_path):

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from tests.conformance.examples import example
 from tests.conformance.operations import Operation, operations
-from tests.conformance.sdks import OPENAI, SDKS, Sdk
+from tests.conformance.sdks import OPENAI, SDKS, SdkUnderTest
 
 #: What opens the mock; callers of the gateway have another key.
 KEY: Final = "sk-mock-upstream"
@@ -50,7 +50,7 @@ class Mock:
         log: Where each request's method, path, query and body go, a JSON array each.
     """
 
-    def __init__(self, sdk: Sdk, log: Path) -> None:
+    def __init__(self, sdk: SdkUnderTest, log: Path) -> None:
         self._sdk = sdk
         self._known = operations(sdk)
         self._log = log
@@ -166,7 +166,7 @@ def _refusal(status: int, message: str) -> JSONResponse:
     return JSONResponse({"error": error}, status)
 
 
-def app(log: Path, sdk: Sdk = OPENAI) -> Starlette:
+def app(log: Path, sdk: SdkUnderTest = OPENAI) -> Starlette:
     """The mock as an ASGI app."""
     mock = Mock(sdk, log)
     return Starlette(routes=[Route("/{path:path}", mock.answer, methods=_METHODS)])

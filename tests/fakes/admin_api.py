@@ -15,7 +15,7 @@ from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 
 #: The moment at which the API is asked, and the seconds of a day before it.
 NOW: Final = 1_795_687_200.0  # 2026-11-26 10:00 UTC
@@ -65,7 +65,7 @@ class AdminApi:
             app.mount(API_PATH, api_app(who, [routes], handlers))
             head = scope(API_PATH + path, "GET", {"host": "gateway"})
             head["query_string"] = urlencode(query, doseq=True).encode()
-            return await answer_of_app(app, head, Connection([b""]))
+            return await answer_of_app(app, head, AsgiConnection([b""]))
 
         answer = asyncio.run(run())
         return answer.status, json.loads(answer.body)

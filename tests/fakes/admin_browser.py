@@ -27,9 +27,9 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 from tests.fakes.page_access import InMemoryAccess, page_access
 
 TOKEN = "an-admin-token-of-24-chars"
@@ -96,16 +96,18 @@ class Browser:
         add_error_handlers(self.app, lambda: "call_1")
         self.cookie = ""
 
-    def get(self, path: str = "/objectives", **headers: str) -> Connection:
+    def get(self, path: str = "/objectives", **headers: str) -> AsgiConnection:
         return self._request("GET", path, b"", headers)
 
-    def post(self, path: str, sent: bytes = b"", **headers: str) -> Connection:
+    def post(self, path: str, sent: bytes = b"", **headers: str) -> AsgiConnection:
         return self._request("POST", path, sent, headers)
 
-    def sign_in(self, token: str = TOKEN, **headers: str) -> Connection:
+    def sign_in(self, token: str = TOKEN, **headers: str) -> AsgiConnection:
         return self.post("/sign-in", urlencode({"token": token}).encode(), **headers)
 
-    def _request(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Connection:
+    def _request(
+        self, method: str, path: str, sent: bytes, headers: dict[str, str]
+    ) -> AsgiConnection:
         told = {
             "authorization": "",
             "host": "gateway:8080",
@@ -115,7 +117,7 @@ class Browser:
         }
         path, _, query = path.partition("?")
         head = scope(f"/admin{path}", method, told, query)
-        got = asyncio.run(answer_of_app(self.app, head, Connection([sent])))
+        got = asyncio.run(answer_of_app(self.app, head, AsgiConnection([sent])))
         if "set-cookie" in got.headers:
             self.cookie = got.headers["set-cookie"].partition(";")[0]
         return got

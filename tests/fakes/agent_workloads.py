@@ -14,7 +14,7 @@ from tests.fakes.workloads import (
     Pace,
     Session,
     Sessions,
-    Turn,
+    SessionTurn,
     Workload,
     change_sessions,
 )
@@ -54,7 +54,7 @@ class Agent:
         """One session, the same for the same name."""
         return Session(name=name, feature=feature, turns=tuple(self._turns(name)))
 
-    def _turns(self, name: str) -> Iterator[Turn]:
+    def _turns(self, name: str) -> Iterator[SessionTurn]:
         head = [said("system", handbook(self.system, "agent"))] if self.system else []
         fields = {"tools": list(made.tools(self.tools))} if self.tools else {}
         before, since = [*self.opens, self._user_message(name, 0)], list[Json]()
@@ -64,7 +64,7 @@ class Agent:
                 tail = self.tail(name, step)
             end = [*tail, *since] if self.holds else [*since, *tail]
             answer = self._answer(name, step)
-            yield Turn(body={"messages": [*head, *before, *end], **fields}, reply=answer)
+            yield SessionTurn(body={"messages": [*head, *before, *end], **fields}, reply=answer)
             since = [*since, answer]
             if not self._asks(step + 1):
                 since = [*since, tool_result(step, made.output(f"{name}/{step}", 2 + step % 4))]
@@ -156,7 +156,7 @@ def keyed_agents(count: int = 60) -> Iterator[Workload]:
         "short, in bursts": (short, bursts),
     }
     for name, (agent, pace) in kinds.items():
-        held = altered(sessions(agent, count, f"codex {name}"), with_session_key)
+        held = change_sessions(sessions(agent, count, f"codex {name}"), with_session_key)
         yield Workload(name=f"Codex's keys, {name}", sessions=held, pace=pace)
 
 
@@ -170,7 +170,7 @@ def with_session_key(session: Session) -> Session:
         messages = [said("developer", rules), folder, *rest]
         key = f"session {session.name}"
         body = {**turn.body, "messages": messages, "prompt_cache_key": key}
-        turns.append(Turn(body=body, reply=turn.reply))
+        turns.append(SessionTurn(body=body, reply=turn.reply))
     return Session(name=session.name, feature="codex", turns=tuple(turns))
 
 
@@ -228,5 +228,7 @@ def with_note(session: Session) -> Session:
     for number, turn in enumerate(session.turns):
         *before, last = turn.body["messages"]
         noted = {**last, "content": f"{last['content']}\n\n{made.clock(number)}"}
-        turns.append(Turn(body={**turn.body, "messages": [*before, noted]}, reply=turn.reply))
+        turns.append(
+            SessionTurn(body={**turn.body, "messages": [*before, noted]}, reply=turn.reply)
+        )
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))

@@ -52,7 +52,7 @@ def json_of_post(got: ReceivedAnswer) -> Any:
     return json.loads(got.body)
 
 
-class Notified(list[Alert]):
+class AlertRecorder(list[Alert]):
     """Takes alerts and keeps them."""
 
     def __call__(self, alert: Alert) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from proxy.calls.metering import Meter
 from proxy.providers.usage import openai_usage
-from tests.fakes.upstream import EVENTS, Piece, Scripted
+from tests.fakes.upstream import EVENTS, Piece, ScriptedAnswer
 
 ASKED = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 STREAMED = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"Hello"}]}'
@@ -48,15 +48,19 @@ STREAM = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
 SHOWN = chunk("Hel") + chunk("lo") + DONE
 
 
-def stream(*pieces: Piece, **fields: Any) -> Scripted:
+def stream(*pieces: Piece, **fields: Any) -> ScriptedAnswer:
     """An upstream that streams these pieces."""
-    return Scripted(pieces, **{"headers": EVENTS, **fields})
+    return ScriptedAnswer(pieces, **{"headers": EVENTS, **fields})
 
 
-def failing(status: int, headers: dict[str, str] | None = None, said: str = "busy") -> Scripted:
+def failing(
+    status: int, headers: dict[str, str] | None = None, said: str = "busy"
+) -> ScriptedAnswer:
     """An upstream that refuses, with a secret in its words."""
     error = {"message": f"{said} for sk-verysecretkey123 at http://inner.host", "code": None}
-    return Scripted([json.dumps({"error": error}).encode()], status=status, headers=headers or {})
+    return ScriptedAnswer(
+        [json.dumps({"error": error}).encode()], status=status, headers=headers or {}
+    )
 
 
 def metered_answer(body: bytes) -> Meter:

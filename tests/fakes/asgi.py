@@ -8,7 +8,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Scope
 
 
-class Connection:
+class AsgiConnection:
     """Plays a request's messages to an app and remembers what it answers."""
 
     def __init__(
@@ -84,10 +84,10 @@ def scope(
 
 
 async def answer_of_app(
-    app: ASGIApp, head: Scope, connection: Connection | None = None
-) -> Connection:
+    app: ASGIApp, head: Scope, connection: AsgiConnection | None = None
+) -> AsgiConnection:
     """The connection once the app has answered on it."""
-    connection = connection or Connection()
+    connection = connection or AsgiConnection()
     await app(head, connection.receive, connection.send)
     return connection
 
@@ -98,7 +98,7 @@ async def nothing(_scope: Scope, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"pages"})
 
 
-def refusal(connection: Connection) -> dict[str, Any]:
+def refusal(connection: AsgiConnection) -> dict[str, Any]:
     """The error an answer holds; every refusal of the gateway has this form."""
     assert connection.is_ended
     assert connection.headers["content-type"] == "application/json"

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from tests.fakes.handbook import dice
-from tests.fakes.recorded import Recorded
+from tests.fakes.recorded import RecordedDialogue
 
 _ABOVE = (
     "Current time: {at:%A, %d %B %Y, %H:%M:%S} UTC\n"
@@ -24,7 +24,9 @@ _ABOVE = (
 Line = dict[str, Any]
 
 
-def bodies(one: Recorded, times: Iterable[float], roll: Random) -> Iterator[Mapping[str, Any]]:
+def bodies(
+    one: RecordedDialogue, times: Iterable[float], roll: Random
+) -> Iterator[Mapping[str, Any]]:
     """Each call of the conversation, made at those times (seconds since the epoch)."""
     for (before, _), at in zip(one.calls(), times, strict=False):
         above = _ABOVE.format(at=datetime.fromtimestamp(at, UTC), one=one)
@@ -38,12 +40,12 @@ def bodies(one: Recorded, times: Iterable[float], roll: Random) -> Iterator[Mapp
         }
 
 
-def raw_bodies(one: Recorded, seed: str = "") -> Iterator[bytes]:
+def raw_bodies(one: RecordedDialogue, seed: str = "") -> Iterator[bytes]:
     """The same as bytes, at times of its own."""
     yield from (orjson.dumps(line["body"]) for line in _conversation(one, 0.0, seed))
 
 
-def times(one: Recorded, roll: Random) -> Iterator[float]:
+def times(one: RecordedDialogue, roll: Random) -> Iterator[float]:
     """The times of calls: as recorded, or 2 to 20 seconds after the one before."""
     at = one.began
     waits = iter(one.waits)
@@ -52,7 +54,7 @@ def times(one: Recorded, roll: Random) -> Iterator[float]:
         at += next(waits, None) or roll.uniform(2.0, 20.0)
 
 
-def lines(them: Iterable[Recorded], *, gap: float = 30.0, seed: str = "") -> Iterator[Line]:
+def lines(them: Iterable[RecordedDialogue], *, gap: float = 30.0, seed: str = "") -> Iterator[Line]:
     """Lines for ``thriftgate replay`` in time order, a conversation begun every ``gap`` or so.
 
     Only conversations that are open at the same time are held in memory.
@@ -81,7 +83,7 @@ def _next(open_: list[tuple[float, int, Iterator[Line], Line]]) -> Line:
     return line
 
 
-def _conversation(one: Recorded, start: float, seed: str) -> Iterator[Line]:
+def _conversation(one: RecordedDialogue, start: float, seed: str) -> Iterator[Line]:
     roll = dice(seed, one.name)
     made = list(islice(times(one, roll), sum(1 for _ in one.calls())))
     for body, (_, reply), at in zip(bodies(one, made, roll), one.calls(), made, strict=True):

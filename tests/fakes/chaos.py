@@ -38,7 +38,7 @@ from tests.fakes.upstream import (
     SILENCE,
     After,
     FakeExchange,
-    Scripted,
+    ScriptedAnswer,
     broken_connection,
     unreachable,
 )
@@ -48,7 +48,7 @@ EPOCH = 1_790_000_000.0 - 1000.0
 HURRIED = RetryPolicy(first_byte_s=20.0, stall_s=10.0, retries=1, max_pause_s=4.0)
 MODELS = ("m", "small")
 
-ANSWERS: Mapping[str, Callable[[float], Scripted]] = {
+ANSWERS: Mapping[str, Callable[[float], ScriptedAnswer]] = {
     "answers": lambda wait: stream(After(wait, STREAM)),
     "chats": lambda wait: stream(After(wait, chunk("a")), After(wait, STREAM)),
     "breaks": lambda wait: stream(After(wait, chunk("a")), broken_connection()),

@@ -13,7 +13,7 @@ from tests.fakes.workloads import (
     Pace,
     Session,
     Sessions,
-    Turn,
+    SessionTurn,
     Workload,
     change_sessions,
 )
@@ -75,7 +75,7 @@ def _few_shot(name: str, calls: int) -> Session:
     for step in range(calls):
         history = [*history, said("user", question(f"{name}/{step}"))]
         answer = said("assistant", f"Decision: {question(f'answer {name}/{step}')}")
-        turns.append(Turn(body={"messages": history}, reply=answer))
+        turns.append(SessionTurn(body={"messages": history}, reply=answer))
         history = [*history, answer]
     return Session(name=name, feature="few-shot", turns=tuple(turns))
 
@@ -98,25 +98,27 @@ def _same_start(session: Session) -> Session:
     """The session with a first question that every session asks."""
     first = session.turns[0].body["messages"][1]
     turns = [
-        Turn(body={**turn.body, "messages": _put(turn, first)}, reply=turn.reply)
+        SessionTurn(body={**turn.body, "messages": _put(turn, first)}, reply=turn.reply)
         for turn in session.turns
     ]
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
 
-def _put(turn: Turn, first: Json) -> list[Json]:
+def _put(turn: SessionTurn, first: Json) -> list[Json]:
     asked = said("user", "Go on with the next open case, please.")
     return [asked if each is first else each for each in turn.body["messages"]]
 
 
 def _with_edited_questions(session: Session) -> Session:
     """Each third question was asked in other words before, and each fourth one twice."""
-    turns: list[Turn] = []
+    turns: list[SessionTurn] = []
     for number, turn in enumerate(session.turns):
         *before, last = turn.body["messages"]
         if number % 3 == 1:
             other = said("user", f"{question(f'draft {session.name}/{number}')} {last['content']}")
-            turns.append(Turn(body={**turn.body, "messages": [*before, other]}, reply=turn.reply))
+            turns.append(
+                SessionTurn(body={**turn.body, "messages": [*before, other]}, reply=turn.reply)
+            )
         turns += [turn] * (2 if number % 4 == 3 else 1)
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
@@ -131,7 +133,7 @@ def _with_title_call(session: Session) -> Session:
     """After its first call, the session asks for a title of it, with another system text."""
     first, *rest = session.turns
     asked = [said("system", "Write a title of at most six words."), *first.body["messages"][1:]]
-    title = Turn(body={"messages": asked}, reply=said("assistant", "A case of some parcels"))
+    title = SessionTurn(body={"messages": asked}, reply=said("assistant", "A case of some parcels"))
     return Session(name=session.name, feature=session.feature, turns=(first, title, *rest))
 
 
@@ -162,7 +164,7 @@ def _alone(count: int, messages: Callable[[int], list[Json]]) -> Sessions:
     answer = said("assistant", "The billing desk decides.")
 
     def session(at: int) -> Session:
-        turn = Turn(body={"messages": messages(at)}, reply=answer)
+        turn = SessionTurn(body={"messages": messages(at)}, reply=answer)
         return Session(name=f"{at}", feature="one-shot", turns=(turn,))
 
     return Sessions(count, session)
@@ -192,7 +194,7 @@ def _with_system_texts(session: Session, words: object) -> Session:
     for number, turn in enumerate(session.turns):
         first, *rest = turn.body["messages"]
         system = {**first, "content": words(number, first["content"])}
-        turns.append(Turn(body={**turn.body, "messages": [system, *rest]}, reply=turn.reply))
+        turns.append(SessionTurn(body={**turn.body, "messages": [system, *rest]}, reply=turn.reply))
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
 
@@ -205,5 +207,5 @@ def _with_passages(session: Session, place: int) -> Session:
     for text, turn in zip(found, session.turns, strict=True):
         held = list(turn.body["messages"])
         held.insert(place if place > 0 else len(held) - 1, said("user", text))
-        turns.append(Turn(body={**turn.body, "messages": held}, reply=turn.reply))
+        turns.append(SessionTurn(body={**turn.body, "messages": held}, reply=turn.reply))
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))

@@ -42,3 +42,13 @@ def run_in_instant_time(work: Coroutine[Any, Any, T]) -> T:
 def ticks() -> float:
     """The running loop's time, as a call's timeline takes it."""
     return asyncio.get_running_loop().time()
+
+
+class ManualClock:
+    """A clock that shows what it was set to."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now

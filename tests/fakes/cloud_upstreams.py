@@ -111,9 +111,9 @@ class BedrockUpstream(CloudUpstream):
             await _answer(send, 400, {"message": wrong}, (ERROR, "ValidationException:http://x/"))
             return
         if way == "count-tokens":
-            send = _Counted(send)
+            send = _BedrockCount(send)
         else:
-            send = _Framed(send, damages=self.damages_frames)
+            send = _BedrockFrames(send, damages=self.damages_frames)
         await self._invoke(unquote(model), way, body, receive, send)
 
     async def _invoke(self, model: str, way: str, body: Json, receive: Receive, send: Send) -> None:
@@ -153,7 +153,7 @@ class BedrockUpstream(CloudUpstream):
 ERROR: Final = "x-amzn-errortype"
 
 
-class _Framed:
+class _BedrockFrames:
     """Says the simulator's answer as Bedrock does; a stream in binary frames."""
 
     def __init__(self, send: Send, *, damages: bool) -> None:
@@ -202,7 +202,7 @@ class _Framed:
         await self._send({**message, "headers": headers})
 
 
-class _Counted:
+class _BedrockCount:
     """Says the simulator's count of tokens as Bedrock does."""
 
     def __init__(self, send: Send) -> None:

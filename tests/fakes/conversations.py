@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.fakes.handbook import handbook, question
-from tests.fakes.recorded import Message, Recorded
+from tests.fakes.recorded import Message, RecordedDialogue
 
 _TEXT = {"type": "string"}
 
@@ -66,7 +66,7 @@ _PICTURE = {
 
 #: Words only; an agent with tools, two at once among them; one with pictures and a later rule.
 CONVERSATIONS = (
-    Recorded(
+    RecordedDialogue(
         name="words",
         feature="chat",
         user="Ines Carvalho",
@@ -74,7 +74,7 @@ CONVERSATIONS = (
         rules=_RULES,
         messages=_chat(6),
     ),
-    Recorded(
+    RecordedDialogue(
         name="tools",
         feature="desk",
         user="Tom Okafor",
@@ -93,7 +93,7 @@ CONVERSATIONS = (
             _says("Done: Tuesday, 14 to 16."),
         ],
     ),
-    Recorded(
+    RecordedDialogue(
         name="pictures",
         feature="damage",
         user="Lea Brandt",

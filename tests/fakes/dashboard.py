@@ -40,7 +40,7 @@ from proxy.settings import Settings
 from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.sql.users import UserRecord
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
 
 OWN_TEAM: Final = "acme"
@@ -58,7 +58,7 @@ _STREAM_S: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class PageEndpoint:
     """A method of a path, as the app has it."""
 
     method: str
@@ -143,7 +143,7 @@ class Dashboard:
         cookie: str = "",
         sent: Any = None,
         **headers: str | None,
-    ) -> Connection:
+    ) -> AsgiConnection:
         """Ask by a browser of ours; a dict is sent as a form to pages and as JSON to the API."""
         is_api = path.startswith(API_PATH)
         kind = "application/json" if is_api else "application/x-www-form-urlencoded"
@@ -161,13 +161,13 @@ class Dashboard:
         head = {name: value for name, value in told.items() if value is not None}
         path, _, query = path.partition("?")
         leaves = _STREAM_S if path.endswith("/live") else None
-        connection = Connection([body], leaves_after=leaves)
+        connection = AsgiConnection([body], leaves_after=leaves)
         return self._loop.run(answer_of_app(self.app, scope(path, method, head, query), connection))
 
-    def ask_as(self, role: Role, method: str, path: str, sent: Any = None) -> Connection:
+    def ask_as(self, role: Role, method: str, path: str, sent: Any = None) -> AsgiConnection:
         return self.ask(method, path, cookie=self.cookies[role], sent=sent)
 
-    def endpoints(self) -> Iterator[Endpoint]:
+    def endpoints(self) -> Iterator[PageEndpoint]:
         """Every method of every route of the app, so that a new one is among them."""
         yield from _endpoints(self.app, "")
 
@@ -178,7 +178,7 @@ class Dashboard:
         self.store.audit.append(change, NOW)
 
 
-def _endpoints(router: Any, prefix: str) -> Iterator[Endpoint]:
+def _endpoints(router: Any, prefix: str) -> Iterator[PageEndpoint]:
     for route in router.routes:
         if isinstance(route, Mount):
             inner = getattr(route.app, "_app", route.app)
@@ -187,7 +187,7 @@ def _endpoints(router: Any, prefix: str) -> Iterator[Endpoint]:
             yield from _endpoints(included, prefix)
         else:
             for method in sorted(route.methods - {"HEAD"}):
-                yield Endpoint(method, prefix + route.path)
+                yield PageEndpoint(method, prefix + route.path)
 
 
 def fill_path(path: str, **values: str) -> str:
@@ -195,7 +195,7 @@ def fill_path(path: str, **values: str) -> str:
     return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values.get(found[1], "x"), path)
 
 
-def new_cookie(answer: Connection) -> str:
+def new_cookie(answer: AsgiConnection) -> str:
     """The cookie that an answer sets, as a browser sends it."""
     (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
     return f"{cookie.key}={cookie.value}"

@@ -12,10 +12,10 @@ from proxy.catalog.families import UnlistedModels
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED, COMPLETION
-from tests.fakes.asgi import Connection, answer_of_app, nothing, refusal, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, nothing, refusal, scope
 from tests.fakes.call_dependencies import KEY, fake_dependencies
 from tests.fakes.clock import run_in_instant_time
-from tests.fakes.upstream import JSON, FakeTransport, Piece, Scripted
+from tests.fakes.upstream import JSON, FakeTransport, Piece, ScriptedAnswer
 
 KEYS = {
     "tg-1": KEY,
@@ -26,7 +26,7 @@ KEYS = {
 }
 SECRETS = {"tg-2": msgspec.structs.replace(KEY, id="key_2", feature="")}
 #: The answer of an upstream that has deleted or changed something.
-GONE = Scripted([b"{}"], headers=JSON)
+GONE = ScriptedAnswer([b"{}"], headers=JSON)
 
 
 @dataclass
@@ -55,7 +55,7 @@ class FakeCapacity:
 class EndpointHarness:
     """An endpoint with fakes behind it."""
 
-    scripts: tuple[Scripted | Piece, ...] = (Scripted([COMPLETION]),)
+    scripts: tuple[ScriptedAnswer | Piece, ...] = (ScriptedAnswer([COMPLETION]),)
     teams: int = 1
     trouble: str = ""
     shared: bool = False
@@ -83,13 +83,13 @@ class EndpointHarness:
         )
         self.front = Endpoint(nothing, table, door)
 
-    def ask(self, body: bytes | Connection = ASKED, *args: Any, **head: Any) -> Connection:
-        connection = body if isinstance(body, Connection) else Connection([body])
+    def ask(self, body: bytes | AsgiConnection = ASKED, *args: Any, **head: Any) -> AsgiConnection:
+        connection = body if isinstance(body, AsgiConnection) else AsgiConnection([body])
         return run_in_instant_time(answer_of_app(self.front, scope(*args, **head), connection))
 
 
 def endpoint_refusal(
-    body: bytes | Connection = ASKED, harness: EndpointHarness | None = None, **head: Any
+    body: bytes | AsgiConnection = ASKED, harness: EndpointHarness | None = None, **head: Any
 ) -> Any:
     """Return how the front refuses this, the status in front; nothing is sent upstream."""
     harness = harness or EndpointHarness()

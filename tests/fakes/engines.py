@@ -211,7 +211,7 @@ class PlayedEngine:
         self.starts.append(loop.time())
         self.processes.append(made)
         log.feed(self.says)
-        if unknown := self._unknown(argv):
+        if unknown := self._unknown_flags(argv):
             log.feed(f"usage: engine [-h]\nengine: error: {unknown}\n".encode())
             loop.call_later(0.5, made.end, 2)
         if self.lives_for is not None:
@@ -222,7 +222,7 @@ class PlayedEngine:
             with suppress(asyncio.InvalidStateError):
                 made.end(-9)
 
-    def _unknown(self, argv: tuple[str, ...]) -> str:
+    def _unknown_flags(self, argv: tuple[str, ...]) -> str:
         if self.known_flags is None:
             return ""
         given = [word for word in argv if word.startswith("--")]

@@ -22,7 +22,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
+from tests.fakes.upstream import After, FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 
 #: Deadline of the races here, in seconds.
@@ -36,7 +36,7 @@ class FixedDecision:
     def __init__(self, decision: RoutingDecision) -> None:
         self.decision = decision
 
-    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
+    def decide(self, call: object, asked: object) -> RoutingDecision:
         return self.decision
 
 
@@ -71,7 +71,7 @@ class HedgedCall:
 
 
 def race(
-    *scripts: Scripted | Piece,
+    *scripts: ScriptedAnswer | Piece,
     choices: tuple[RouteChoice, ...] = (RouteChoice(ONE, "m"), RouteChoice(TWO, "m")),
     calls_before: int = 1000,
     patience: RetryPolicy = LONG,
@@ -114,6 +114,6 @@ def race(
     return done
 
 
-def late(seconds: float) -> Scripted:
+def late(seconds: float) -> ScriptedAnswer:
     """A stream that begins after so many seconds."""
     return stream(After(seconds, STREAM))

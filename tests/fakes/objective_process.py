@@ -12,16 +12,6 @@ from tests.fakes.redis_keys import SERVER
 ORGANIZATION = "acme"
 
 
-class ManualClock:
-    """A clock that shows what it was set to."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def open_counters(prefix: str) -> RedisCounters:
     """Return what the processes share."""
     return RedisCounters(SERVER, ORGANIZATION, prefix=prefix, deadline=30.0)

@@ -7,7 +7,15 @@ from tests.fakes import messages as made
 from tests.fakes.agent_workloads import TAILS, Agent, sessions
 from tests.fakes.handbook import dice, handbook, passages, question
 from tests.fakes.messages import said
-from tests.fakes.workloads import Json, Pace, Session, Sessions, Turn, Workload, change_sessions
+from tests.fakes.workloads import (
+    Json,
+    Pace,
+    Session,
+    Sessions,
+    SessionTurn,
+    Workload,
+    change_sessions,
+)
 
 #: Seconds around which caches of one provider or another forget.
 _PAUSES_S = (290.0, 310.0, 620.0, 1_790.0, 1_810.0, 3_700.0)
@@ -36,7 +44,7 @@ def _parallel(name: str) -> Session:
     system = said("system", handbook(20, f"job {int(name[1:]) // 8}"))
     body = {"messages": [system, said("user", question(name))]}
     answer = said("assistant", "Nothing of note.")
-    return Session(name=name, feature="fan-out", turns=(Turn(body=body, reply=answer),))
+    return Session(name=name, feature="fan-out", turns=(SessionTurn(body=body, reply=answer),))
 
 
 def marked_by_caller(count: int = 60) -> Iterator[Workload]:
@@ -101,7 +109,7 @@ def small_workloads(count: int = 80) -> Iterator[Workload]:
 def _single(name: str, sections: int) -> Session:
     system = said("system", handbook(sections, "small"))
     body = {"messages": [system, said("user", question(name))]}
-    return Session(name=name, feature="small", turns=(Turn(body=body),))
+    return Session(name=name, feature="small", turns=(SessionTurn(body=body),))
 
 
 def changing(count: int = 60) -> Iterator[Workload]:
@@ -209,7 +217,7 @@ def _mixed_session(at: int) -> Session:
 
 def _with_helper_calls(session: Session) -> Session:
     """After every second call, a helper of the same feature is asked something of its own."""
-    turns: list[Turn] = []
+    turns: list[SessionTurn] = []
     for at, turn in enumerate(session.turns):
         turns.append(turn)
         if at % 2:
@@ -217,5 +225,5 @@ def _with_helper_calls(session: Session) -> Session:
                 f"{question(f'helper {session.name}/{at}')}\n\n{passages(f'{session.name}{at}', 6)}"
             )
             system = said("system", handbook(10, "helper"))
-            turns.append(Turn(body={"messages": [system, said("user", asked)]}))
+            turns.append(SessionTurn(body={"messages": [system, said("user", asked)]}))
     return replace(session, turns=tuple(turns))

@@ -22,7 +22,7 @@ from tests.fakes.receipts import a_receipt
 COUNTER = "b/team/usd/2026-09-21/acme"
 
 
-class UnavailableBudgetStore(LosableBudgetStore):
+class ForgetfulBudgetStore(LosableBudgetStore):
     """Counters of all processes, which can be away, and forget everything.
 
     Attributes:
@@ -75,7 +75,7 @@ class ReconciliationHarness:
     def __init__(self, folder: Path, *budgets: Budget) -> None:
         self.store = Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
         self.team = self.store.teams.create("acme", now=NOW).id
-        self.counters = UnavailableBudgetStore()
+        self.counters = ForgetfulBudgetStore()
         self.now = NOW
         self.reconciler = Reconciler(
             budgets or (budget(),), self.counters, self.store, lambda: self.now

@@ -16,7 +16,7 @@ _ANY_NOW = 1_715_760_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedDialogue:
     """One conversation.
 
     Attributes:
@@ -55,13 +55,13 @@ class Recorded:
             yield orjson.dumps({"model": model, "messages": [*system, *before], **tools})
 
 
-def tau(path: Path) -> Iterator[Recorded]:
+def tau(path: Path) -> Iterator[RecordedDialogue]:
     """τ-bench's airline agent, from one file of trajectories."""
     tools = _tools(path, "tau_bench_airline_tools.json")
     for number, run in enumerate(orjson.loads(path.read_bytes())):
         system, *said = run["traj"]
         user = run["info"]["task"]["user_id"]
-        yield Recorded(
+        yield RecordedDialogue(
             name=f"tau-{number}",
             feature="airline",
             user=user,
@@ -73,7 +73,7 @@ def tau(path: Path) -> Iterator[Recorded]:
         )
 
 
-def agentdojo(path: Path) -> Iterator[Recorded]:
+def agentdojo(path: Path) -> Iterator[RecordedDialogue]:
     """AgentDojo's runs, one file each; its tool calls are put into OpenAI's form."""
     for file in sorted(path.rglob("*.json")):
         run = orjson.loads(file.read_bytes())
@@ -81,7 +81,7 @@ def agentdojo(path: Path) -> Iterator[Recorded]:
             continue
         system, *said = run["messages"]
         name = file.relative_to(path).with_suffix("").as_posix()
-        yield Recorded(
+        yield RecordedDialogue(
             name=name,
             feature=run["suite_name"],
             user=_user(system["content"]),
@@ -92,7 +92,7 @@ def agentdojo(path: Path) -> Iterator[Recorded]:
         )
 
 
-def miniswe(path: Path) -> Iterator[Recorded]:
+def miniswe(path: Path) -> Iterator[RecordedDialogue]:
     """mini-swe-agent's sessions with the times they were recorded at.
 
     They were recorded as flat text: what each call adds is a user message here, the instructions
@@ -114,10 +114,10 @@ def miniswe(path: Path) -> Iterator[Recorded]:
             yield _session(rows, opening + rules, messages)
 
 
-def _session(rows: list[dict[str, Any]], rules: str, messages: list[Message]) -> Recorded:
+def _session(rows: list[dict[str, Any]], rules: str, messages: list[Message]) -> RecordedDialogue:
     times = [row["timestamp"] / 1e6 for row in rows]
     session = rows[0]["session_id"]
-    return Recorded(
+    return RecordedDialogue(
         name=session,
         feature="miniswe",
         user=f"agent-{session[:8]}",
@@ -130,7 +130,7 @@ def _session(rows: list[dict[str, Any]], rules: str, messages: list[Message]) ->
 
 
 #: Reads a set; the path is the one that is given for it on the command line.
-KINDS: Mapping[str, Callable[[Path], Iterator[Recorded]]] = {
+KINDS: Mapping[str, Callable[[Path], Iterator[RecordedDialogue]]] = {
     "tau": tau,
     "agentdojo": agentdojo,
     "lmcache": miniswe,

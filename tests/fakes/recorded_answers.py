@@ -37,7 +37,7 @@ price = {price}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedCall:
+class RecordedExchange:
     """One recorded call; bodies are as they were sent, answers decompressed.
 
     Attributes:
@@ -72,12 +72,12 @@ class RecordedCall:
 
 
 @cache
-def recorded_calls() -> Sequence[RecordedCall]:
+def recorded_calls() -> Sequence[RecordedExchange]:
     """All recorded calls; none where the recordings are absent."""
     return [recording for path in sorted(FOLDER.rglob("*.yaml")) for recording in _calls_in(path)]
 
 
-def _calls_in(path: Path) -> Iterator[RecordedCall]:
+def _calls_in(path: Path) -> Iterator[RecordedExchange]:
     try:
         whole = yaml.load(path.read_text(encoding="utf8"), Loader=_LOADER)  # noqa: S506 - a safe one
     except yaml.YAMLError:
@@ -88,7 +88,7 @@ def _calls_in(path: Path) -> Iterator[RecordedCall]:
         endpoint = next((one for one in _ENDPOINTS if where.endswith(one)), "")
         if endpoint and isinstance(asked.get("body"), str):
             headers = {name.lower(): value[0] for name, value in answer["headers"].items()}
-            yield RecordedCall(
+            yield RecordedExchange(
                 name=f"{path.relative_to(FOLDER)}#{number}",
                 endpoint=endpoint,
                 asked=_with_model(asked["body"].encode(), where),
@@ -113,7 +113,7 @@ class ReplayUpstream:
         heard: The bodies that arrived, by recording.
     """
 
-    def __init__(self, recorded: Mapping[str, RecordedCall]) -> None:
+    def __init__(self, recorded: Mapping[str, RecordedExchange]) -> None:
         self._recorded = recorded
         self.heard: dict[str, bytes] = {}
 
@@ -144,7 +144,7 @@ class ReplayGateway:
 
 @asynccontextmanager
 async def replay_gateway(
-    folder: Path, recorded: Mapping[str, RecordedCall]
+    folder: Path, recorded: Mapping[str, RecordedExchange]
 ) -> AsyncIterator[ReplayGateway]:
     """A gateway that plans nothing, and whose only upstream plays those recordings."""
     player = ReplayUpstream(recorded)

@@ -25,7 +25,7 @@ _QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 _PLANNING = {"THRIFTGATE_PLANNING": "off", "THRIFTGATE_CONTROL_SHARE": "0"}
 
 
-class Sibling(ServeProcess):
+class SiblingProcess(ServeProcess):
     """Another process on the first one's database; its journal is its own."""
 
     def __init__(self, first: ServeProcess, folder: Path) -> None:
@@ -98,7 +98,7 @@ def replicas(
             running_in_thread(lambda: simulator_with_clock(folder))
         )
         first = stack.enter_context(serve_process(folder, catalog, url))
-        second = Sibling(first, folder)
+        second = SiblingProcess(first, folder)
         stack.callback(second.kill)
         store = Store.open(url, folder / "journal")
         stack.callback(store.close, 10)

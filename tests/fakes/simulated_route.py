@@ -29,7 +29,7 @@ def mixed_size(random: Random) -> int:
 
 
 @dataclass
-class Route:
+class SimulatedRoute:
     """Calls that arrive at random at a route of so many places, and what became of them.
 
     Attributes:

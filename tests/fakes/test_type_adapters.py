@@ -10,28 +10,30 @@ from tests.fakes.type_adapters import share_type_adapters, shared_type_adapter
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamBody:
     name: Annotated[str, Field(max_length=5)]
 
 
 def test_fields_that_are_described_alike_share_an_adapter():
-    one, other = (shared_type_adapter(Annotated[list[Team], Field(title="teams")]) for _ in "ab")
+    one, other = (
+        shared_type_adapter(Annotated[list[TeamBody], Field(title="teams")]) for _ in "ab"
+    )
 
     assert one is other
-    assert one.validate_python([{"name": "acme"}]) == [Team("acme")]
+    assert one.validate_python([{"name": "acme"}]) == [TeamBody("acme")]
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"annotated": Annotated[tuple[Team, ...], Field(max_length=2)]},
-        {"annotated": Annotated[list[Team], Field(max_length=3)]},
-        {"annotated": Annotated[list[Team], Field(max_length=2, title="x")]},
+        {"annotated": Annotated[tuple[TeamBody, ...], Field(max_length=2)]},
+        {"annotated": Annotated[list[TeamBody], Field(max_length=3)]},
+        {"annotated": Annotated[list[TeamBody], Field(max_length=2, title="x")]},
         {"config": {"strict": True}},
     ],
 )
 def test_fields_that_differ_in_anything_have_adapters_of_their_own(changed: dict[str, Any]):
-    alike: dict[str, Any] = {"annotated": Annotated[list[Team], Field(max_length=2)]}
+    alike: dict[str, Any] = {"annotated": Annotated[list[TeamBody], Field(max_length=2)]}
     one, other = (
         shared_type_adapter(each.pop("annotated"), **each)
         for each in (dict(alike), alike | changed)
@@ -47,8 +49,8 @@ def test_apps_that_share_adapters_check_each_its_own_fields():
         app = FastAPI()
 
         @app.post("/teams")
-        def add(team: Annotated[str, Body(max_length=most)]) -> Team:
-            return Team(name=team)
+        def add(team: Annotated[str, Body(max_length=most)]) -> TeamBody:
+            return TeamBody(name=team)
 
         clients.append(TestClient(app))
 

@@ -10,7 +10,7 @@ from tests.fakes.workloads import (
     Pace,
     Session,
     Sessions,
-    Turn,
+    SessionTurn,
     Workload,
     change_sessions,
     extends,
@@ -36,7 +36,7 @@ WORKLOADS = {each.name: each for make in MAKERS for each in make()}
 
 def _numbered_workload(sessions: int, turns: int, **pace: float) -> Workload:
     def session(at: int) -> Session:
-        made = [Turn(body={"messages": [], "number": number}) for number in range(turns)]
+        made = [SessionTurn(body={"messages": [], "number": number}) for number in range(turns)]
         return Session(name=f"s{at}", turns=made)
 
     return Workload(name="counted", sessions=Sessions(sessions, session), pace=Pace(**pace))  # type: ignore[arg-type]

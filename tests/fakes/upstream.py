@@ -14,7 +14,7 @@ JSON = {"content-type": "application/json"}
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
 
-class Connecting:
+class FailedConnection:
     """In place of an answer: a connection that does not come about."""
 
 
@@ -30,9 +30,9 @@ class After:
     piece: bytes
 
 
-CONNECTING = Connecting()
+CONNECTING = FailedConnection()
 SILENCE = Silence()
-Piece = bytes | After | Connecting | Silence | UpstreamError
+Piece = bytes | After | FailedConnection | Silence | UpstreamError
 
 
 def broken_connection() -> UpstreamError:
@@ -51,7 +51,7 @@ def unreachable() -> UpstreamError:
 
 
 @dataclass
-class Scripted:
+class ScriptedAnswer:
     """One answer: its head, then its pieces in order."""
 
     pieces: Sequence[Piece]
@@ -60,7 +60,7 @@ class Scripted:
 
 
 class FakeExchange:
-    def __init__(self, script: Scripted) -> None:
+    def __init__(self, script: ScriptedAnswer) -> None:
         self.status = script.status
         self.headers = script.headers
         self.closed = 0
@@ -106,7 +106,7 @@ class FakeTransport:
     A script that is a failure or silence stands for an upstream that sends no headers.
     """
 
-    def __init__(self, scripts: Iterable[Scripted | Piece]) -> None:
+    def __init__(self, scripts: Iterable[ScriptedAnswer | Piece]) -> None:
         self._scripts = list(scripts)
         self.sent: list[tuple[str, PreparedRequest]] = []
         self.exchanges: list[FakeExchange] = []
@@ -119,12 +119,12 @@ class FakeTransport:
             raise script
         if isinstance(script, Silence):
             await _never()
-        if isinstance(script, Connecting):
+        if isinstance(script, FailedConnection):
             try:
                 await _never()
             except asyncio.CancelledError as cancelled:
                 raise cancellation_before_send() from cancelled
-        assert isinstance(script, Scripted)
+        assert isinstance(script, ScriptedAnswer)
         exchange = FakeExchange(script)
         self.exchanges.append(exchange)
         return exchange

@@ -32,18 +32,18 @@ _TRAITS = frozenset(TRAITS) - {"always_thinking"}
 
 
 @dataclass(frozen=True)
-class Sent:
+class PlannedBody:
     """The planner's request for a body; ``tail`` messages at its end vary per call."""
 
     body: bytes
     tail: int = 0
 
 
-Planner = Callable[[bytes], Sent]
+Planner = Callable[[bytes], PlannedBody]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moved:
+class PrefixMove:
     """A call whose prefix is not that of the call before.
 
     Attributes:
@@ -57,9 +57,9 @@ class Moved:
     what: str
 
 
-def as_sent(body: bytes) -> Sent:
+def as_sent(body: bytes) -> PlannedBody:
     """The body unmodified."""
-    return Sent(body)
+    return PlannedBody(body)
 
 
 def route(regime: str) -> Route:
@@ -95,7 +95,7 @@ class WireReader:
             parse_body(prepared.body), ReadingContext(self._vocabulary, model, "key")
         ).prompt
 
-    def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[Moved]:
+    def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[PrefixMove]:
         """Each judged step of one conversation at which its prefix moved."""
         calls = ((body, self.lasting(planner(body), by)) for body in bodies)
         for step, ((asked, kept), (next_, got)) in enumerate(pairwise(calls), start=1):
@@ -103,9 +103,9 @@ class WireReader:
                 continue
             at = _first_difference(kept, got)
             if at is not None:
-                yield Moved(step=step, block=at, what=_description(kept[at]))
+                yield PrefixMove(step=step, block=at, what=_description(kept[at]))
 
-    def lasting(self, sent: Sent, by: Route) -> Sequence[TokenBlock]:
+    def lasting(self, sent: PlannedBody, by: Route) -> Sequence[TokenBlock]:
         """The blocks of a call but for its tail and what primes the answer."""
         blocks = self.prompt(sent.body, by).blocks[:-1]
         if not sent.tail:

@@ -26,7 +26,7 @@ _BURST_STEP_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class SessionTurn:
     """One call and the answer that its caller saw; ``reply`` is null where none was recorded."""
 
     body: Json
@@ -42,7 +42,7 @@ class Session:
     """
 
     name: str
-    turns: Sequence[Turn]
+    turns: Sequence[SessionTurn]
     feature: str = ""
 
 
@@ -136,7 +136,7 @@ class TimedCall:
 
     at: float
     session: Session
-    turn: Turn
+    turn: SessionTurn
 
     def body(self, workload: Workload, model: str, regime: str) -> bytes:
         """The bytes that a caller of this model sends."""
@@ -165,7 +165,7 @@ def _pauses(pace: Pace, number: int) -> float:
     return pace.pause_s * (number // pace.pause_every)
 
 
-def _steps(workload: Workload, rate: float) -> Iterator[tuple[float, Session, Turn]]:
+def _steps(workload: Workload, rate: float) -> Iterator[tuple[float, Session, SessionTurn]]:
     """Each call and when it is made, before bursts and pauses."""
     roll = dice("steps", workload.name, rate)
     at_once = min(workload.pace.sessions_at_once(rate), len(workload.sessions))

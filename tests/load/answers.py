@@ -12,7 +12,7 @@ _COST: Final = "x-thriftgate-cost-usd"
 
 
 @dataclass(slots=True)
-class Outcome:
+class AnswerOutcome:
     """One answer as its caller saw it.
 
     Attributes:
@@ -31,18 +31,20 @@ class Outcome:
     pieces: list[str] = field(default_factory=list)
 
 
-def read_whole(body: bytes, cost: str) -> Outcome:
+def read_whole(body: bytes, cost: str) -> AnswerOutcome:
     """The outcome of an answer that is not a stream."""
     try:
         answer = json.loads(body)
     except ValueError:
-        return Outcome(error="the answer is no JSON")
-    found = Outcome(tokens=_tokens(answer.get("usage")), cost=float(cost) if cost else None)
+        return AnswerOutcome(error="the answer is no JSON")
+    found = AnswerOutcome(tokens=_tokens(answer.get("usage")), cost=float(cost) if cost else None)
     found.text = "".join(_texts(answer))
     return found
 
 
-def read_stream(lines: Iterable[bytes], now: Callable[[], float], leaves_after: int) -> Outcome:
+def read_stream(
+    lines: Iterable[bytes], now: Callable[[], float], leaves_after: int
+) -> AnswerOutcome:
     """The outcome of a stream, read until it ends or the caller leaves.
 
     Args:
@@ -50,7 +52,7 @@ def read_stream(lines: Iterable[bytes], now: Callable[[], float], leaves_after: 
         now: Seconds since the call was sent.
         leaves_after: Events with content after which the caller leaves; 0 to stay.
     """
-    found, events = Outcome(), 0
+    found, events = AnswerOutcome(), 0
     for line in lines:
         if line.startswith(_ACCOUNT):
             account = json.loads(line[len(_ACCOUNT) :])
@@ -66,7 +68,7 @@ def read_stream(lines: Iterable[bytes], now: Callable[[], float], leaves_after: 
     return found
 
 
-def _take(found: Outcome, data: bytes, now: Callable[[], float]) -> int:
+def _take(found: AnswerOutcome, data: bytes, now: Callable[[], float]) -> int:
     """Take over one event; 1 if it has content."""
     if data == b"[DONE]":
         found.ended = True

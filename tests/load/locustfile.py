@@ -13,16 +13,16 @@ from typing import Any
 
 from locust import HttpUser, between, events, task
 
-from tests.load.answers import Outcome, read_stream, read_whole
+from tests.load.answers import AnswerOutcome, read_stream, read_whole
 from tests.load.mixes import MIXES, Scene, Step
-from tests.load.report import COST, TOKENS, TTFT, Row
+from tests.load.report import COST, TOKENS, TTFT, ReportRow
 
 #: Where figures go at the end, and the key of the calls; the runner sets them.
 FIGURES, KEY = "LOAD_FIGURES", "LOAD_KEY"
 _TIMEOUT = 60.0
 
 
-class Caller(HttpUser):
+class SceneUser(HttpUser):
     """Somebody who goes through scenes of one mix for as long as the load lasts."""
 
     abstract = True
@@ -50,7 +50,7 @@ class Caller(HttpUser):
                 return
             self.wait()
 
-    def call(self, step: Step) -> Outcome:
+    def call(self, step: Step) -> AnswerOutcome:
         """Make a call and book its figures."""
         headers = {
             "content-type": "application/json",
@@ -79,7 +79,7 @@ class Caller(HttpUser):
         self._book(step.mix, outcome)
         return outcome
 
-    def _book(self, mix: str, outcome: Outcome) -> None:
+    def _book(self, mix: str, outcome: AnswerOutcome) -> None:
         figures = {
             TTFT: None if outcome.ttft is None else outcome.ttft * 1000,
             TOKENS: outcome.tokens or None,
@@ -97,21 +97,21 @@ class Caller(HttpUser):
                 )
 
 
-def _outcome(step: Step, answer: Any, began: float) -> Outcome:
+def _outcome(step: Step, answer: Any, began: float) -> AnswerOutcome:
     if answer.status_code != step.expects:
         said = answer.text[:200] if answer.status_code else answer.error
-        return Outcome(error=f"{answer.status_code} in place of {step.expects}: {said}")
+        return AnswerOutcome(error=f"{answer.status_code} in place of {step.expects}: {said}")
     if step.expects != 200:
-        return Outcome()
+        return AnswerOutcome()
     if step.is_stream:
         lines = answer.iter_lines(chunk_size=None)
         return read_stream(lines, lambda: time.perf_counter() - began, step.leaves_after)
     return read_whole(answer.content, answer.headers.get("x-thriftgate-cost-usd", ""))
 
 
-def _user(scene: Any, weight: int) -> type[Caller]:
+def _user(scene: Any, weight: int) -> type[SceneUser]:
     name = "".join(word.title() for word in scene.__name__.split("_"))
-    return type(name, (Caller,), {"scene": staticmethod(scene), "weight": weight})
+    return type(name, (SceneUser,), {"scene": staticmethod(scene), "weight": weight})
 
 
 for _scene, _weight in MIXES.items():
@@ -124,7 +124,7 @@ def write_figures(environment: Any, **_: Any) -> None:
     if FIGURES not in os.environ:  # noqa: TID251 - locust starts us
         return
     rows = [
-        Row(
+        ReportRow(
             kind=entry.method,
             mix=entry.name,
             calls=entry.num_requests,

@@ -11,7 +11,7 @@ _HEAD: Final = (
 )  # fmt: skip
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     """The figures of one kind in one mix.
 
     Attributes:
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     p99: float
 
 
-def table(rows: Sequence[Row], ledger: Mapping[str, float]) -> str:
+def table(rows: Sequence[ReportRow], ledger: Mapping[str, float]) -> str:
     """The table that is printed: times in milliseconds, tokens and dollars summed up.
 
     Args:
@@ -51,12 +51,12 @@ def table(rows: Sequence[Row], ledger: Mapping[str, float]) -> str:
     return "\n".join(_align(line, widths) for line in lines)
 
 
-def failures(rows: Sequence[Row]) -> int:
+def failures(rows: Sequence[ReportRow]) -> int:
     """Calls that were not answered as they should be."""
     return sum(row.failures for row in rows if row.kind == _CALL)
 
 
-def _line(mix: str, found: dict[tuple[str, str], Row]) -> tuple[str, ...]:
+def _line(mix: str, found: dict[tuple[str, str], ReportRow]) -> tuple[str, ...]:
     call, ttft = found[_CALL, mix], found.get((TTFT, mix))
     tokens, cost = found.get((TOKENS, mix)), found.get((COST, mix))
     begun = (ttft.p50, ttft.p95, ttft.p99) if ttft else ()

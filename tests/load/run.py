@@ -25,7 +25,7 @@ from tests.bench.gateway import (
     process,
 )
 from tests.fakes.free_port import free_port
-from tests.load.report import Row, failures, table
+from tests.load.report import ReportRow, failures, table
 
 LOCUSTFILE: Final = Path(__file__).with_name("locustfile.py")
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def main() -> None:
             locust(url, key, folder, [*timed, "--spawn-rate=8", "--stop-timeout=30", *rest])
         found = json.loads((folder / "figures.json").read_text(encoding="utf8"))
         costs = ledger(folder)
-    rows = [Row(**row) for row in found["rows"]]
+    rows = [ReportRow(**row) for row in found["rows"]]
     print(table(rows, costs), *found["errors"], sep="\n")  # noqa: T201
     sys.exit(1 if failures(rows) or not rows else 0)
 

@@ -1,13 +1,13 @@
 """The load's table has a line a mix, and all of them together."""
 
-from tests.load.report import Row, failures, table
+from tests.load.report import ReportRow, failures, table
 
 ROWS = [
-    Row("POST", "short chat", 10, 1, 5000, 400, 900, 950),
-    Row("TTFT", "short chat", 5, 0, 1000, 200, 300, 310),
-    Row("TOKENS", "short chat", 10, 0, 1500, 150, 160, 170),
-    Row("COST", "short chat", 10, 0, 2500, 250, 260, 270),
-    Row("POST", "bad input", 4, 0, 40, 10, 11, 12),
+    ReportRow("POST", "short chat", 10, 1, 5000, 400, 900, 950),
+    ReportRow("TTFT", "short chat", 5, 0, 1000, 200, 300, 310),
+    ReportRow("TOKENS", "short chat", 10, 0, 1500, 150, 160, 170),
+    ReportRow("COST", "short chat", 10, 0, 2500, 250, 260, 270),
+    ReportRow("POST", "bad input", 4, 0, 40, 10, 11, 12),
 ]
 
 

@@ -17,7 +17,7 @@ from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
 from slo.toml.problems import InvalidFile
-from tests.fakes.asgi import Connection, answer_of_app, refusal, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, refusal, scope
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import a_receipt
 
@@ -74,14 +74,14 @@ def within(
     asyncio.run(run())
 
 
-async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -> Connection:
+async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -> AsgiConnection:
     authorization = f"Bearer {key}" if key else ""
     place, _, query = path.partition("?")
     head = scope(place, method, {"authorization": authorization}, query)
     return await answer_of_app(running.app, head)
 
 
-def error(connection: Connection) -> dict[str, Any]:
+def error(connection: AsgiConnection) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(connection.body)
     assert set(told) == {"error"}
     assert set(told["error"]) == {"message", "type", "param", "code"}
@@ -92,7 +92,7 @@ def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
     async def work(running: Gateway, key: str) -> None:
         sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
         head = scope(headers={"authorization": f"Bearer {key}"})
-        connection = await answer_of_app(running.app, head, Connection([sent]))
+        connection = await answer_of_app(running.app, head, AsgiConnection([sent]))
         assert connection.status == 503
         assert "set NOWHERE_KEY" in error(connection)["message"]
         call_id = connection.headers["x-request-id"]
@@ -165,7 +165,7 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
     ancient = a_receipt(0, call_id=f"call_{1_000_000_000:012x}7{0:019x}", team="team_0")
     dropped = threading.Event()
 
-    class Watched(Store):
+    class RecordingStore(Store):
         async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 return await super().ask(question, *args, **kwargs)
@@ -173,7 +173,7 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
                 if question == self.ledger.retain:
                     dropped.set()
 
-    store = open_store(Watched, settings)
+    store = open_store(RecordingStore, settings)
     store.keep(ancient)
     assert store.drain.flush(10)
     assert store.ledger.count_calls() == 1
@@ -187,7 +187,7 @@ def test_old_receipts_are_dropped_while_it_runs(settings):
 
 
 def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
-    class Away(Store):
+    class UnavailableStore(Store):
         async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
             if question == self.ledger.call_receipts:
                 raise OperationalError("SELECT", {}, OSError("away"))
@@ -199,7 +199,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
         assert away.headers["retry-after"] == "5"
         assert "x-should-retry" not in away.headers
 
-    within(settings, work, open_store(Away, settings))
+    within(settings, work, open_store(UnavailableStore, settings))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
         assert await lists_model(running, key)
         head = scope(headers={"authorization": f"Bearer {key}"})
         for _ in range(5):
-            assert (await answer_of_app(running.app, head, Connection([sent]))).status == 502
+            assert (await answer_of_app(running.app, head, AsgiConnection([sent]))).status == 502
         assert not await lists_model(running, key)
         assert await lists_model(running, key, "?all=1")
 

@@ -167,7 +167,7 @@ def test_a_long_prompt_is_sent_only_to_where_it_is_cached():
     assert not is_worth_hedging(101, is_warm_there=False, most=100)
 
 
-class Hedging(RuleBasedStateMachine):
+class HedgeMachine(RuleBasedStateMachine):
     """Calls and hedges as they come, against lists of all of them."""
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class Hedging(RuleBasedStateMachine):
             self.hedges[-1] = (self.now, cost)
 
 
-TestHedging = Hedging.TestCase
+TestHedging = HedgeMachine.TestCase
 TestHedging.settings = examples(30, stateful_step_count=30, deadline=None)
 
 
@@ -330,7 +330,7 @@ def test_a_clock_that_stands_still_gives_no_retry_back_and_one_that_goes_back_lo
     assert retries_allowed(budget, NOW - 1000) == MIN_RETRIES
 
 
-class Retrying(RuleBasedStateMachine):
+class RetryMachine(RuleBasedStateMachine):
     """An outage: calls and retries as they come, against a list of all of them."""
 
     def __init__(self) -> None:
@@ -358,5 +358,5 @@ class Retrying(RuleBasedStateMachine):
                 assert retries <= max(MIN_RETRIES, calls * RETRY_PERCENT / 100)
 
 
-TestRetrying = Retrying.TestCase
+TestRetrying = RetryMachine.TestCase
 TestRetrying.settings = examples(30, stateful_step_count=30, deadline=None)

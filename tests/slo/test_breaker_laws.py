@@ -31,7 +31,7 @@ def test_never_all_routes_are_closed_off_and_no_probe_is_used_up_by_asking(route
     assert tried == admitting or (not admitting and len(tried) == 1)
 
 
-class Breaking(RuleBasedStateMachine):
+class BreakerMachine(RuleBasedStateMachine):
     """Calls on one route whose clock also stands still and goes back."""
 
     def __init__(self) -> None:
@@ -94,11 +94,11 @@ class Breaking(RuleBasedStateMachine):
         assert self.breaker.seconds_until_admission(later + 0.001) == 0
 
 
-TestBreaking = Breaking.TestCase
+TestBreaking = BreakerMachine.TestCase
 TestBreaking.settings = examples(50, stateful_step_count=40, deadline=None)
 
 
-class Probing(RuleBasedStateMachine):
+class ProbeMachine(RuleBasedStateMachine):
     """Many calls on one route whose clock goes forward; each says when it began."""
 
     def __init__(self) -> None:
@@ -140,5 +140,5 @@ class Probing(RuleBasedStateMachine):
         assert not probes or self.breaker.seconds_until_admission(self.now) > 0
 
 
-TestProbing = Probing.TestCase
+TestProbing = ProbeMachine.TestCase
 TestProbing.settings = examples(50, stateful_step_count=40, deadline=None)

@@ -19,7 +19,14 @@ from slo.concurrency import (
     TtftModel,
 )
 from tests.examples import examples
-from tests.fakes.simulated_route import ENDLESS, FIXED, PER_THOUSAND, Route, alone, mixed_size
+from tests.fakes.simulated_route import (
+    ENDLESS,
+    FIXED,
+    PER_THOUSAND,
+    SimulatedRoute,
+    alone,
+    mixed_size,
+)
 
 
 @pytest.mark.slow
@@ -27,7 +34,7 @@ from tests.fakes.simulated_route import ENDLESS, FIXED, PER_THOUSAND, Route, alo
 @pytest.mark.parametrize("places", [8, 20, 50, 150])
 def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: int, seed: int):
     best = places / alone(1000)
-    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, seed=seed)
+    route = SimulatedRoute(ConcurrencyLimit(), 2 * best, lambda _: places, seed=seed)
 
     route.run(160)
 
@@ -39,7 +46,7 @@ def test_at_twice_what_a_route_can_do_the_limit_settles_near_its_places(places: 
 def test_long_answers_keep_their_places_and_the_limit_still_settles():
     places, answer = 20, 5.0
     best = places / (alone(1000) + answer)
-    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, answer=answer)
+    route = SimulatedRoute(ConcurrencyLimit(), 2 * best, lambda _: places, answer=answer)
 
     route.run(3000)
 
@@ -50,7 +57,7 @@ def test_long_answers_keep_their_places_and_the_limit_still_settles():
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
 def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
-    route = Route(ConcurrencyLimit(), 40, lambda _: ENDLESS, mixed_size, noise=noise)
+    route = SimulatedRoute(ConcurrencyLimit(), 40, lambda _: ENDLESS, mixed_size, noise=noise)
 
     route.run(300)
 
@@ -59,7 +66,7 @@ def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
 
 
 def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
-    route = Route(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed_size)
+    route = SimulatedRoute(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed_size)
 
     route.run(150)
 
@@ -69,7 +76,7 @@ def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
 
 def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
     places, best = 20, 20 / alone(16_000)
-    route = Route(ConcurrencyLimit(), 2 * best, lambda _: places, mixed_size)
+    route = SimulatedRoute(ConcurrencyLimit(), 2 * best, lambda _: places, mixed_size)
 
     route.run(500)
 
@@ -80,7 +87,7 @@ def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
 
 def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
     best = 20 / alone(1000)
-    route = Route(
+    route = SimulatedRoute(
         ConcurrencyLimit(), 2 * best, lambda _: 20, slow=lambda at: 4 if 100 < at < 200 else 1
     )
 
@@ -94,7 +101,7 @@ def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
 
 def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_back():
     best = 20 / alone(1000)
-    route = Route(ConcurrencyLimit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
+    route = SimulatedRoute(ConcurrencyLimit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
 
     route.run(300)
 
@@ -106,7 +113,7 @@ def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_ba
 
 def test_a_route_that_turns_calls_away_is_sent_few_more_than_it_takes():
     best = 50 / alone(1000)
-    route = Route(ConcurrencyLimit(), 2 * best, lambda _: 50, line=1)
+    route = SimulatedRoute(ConcurrencyLimit(), 2 * best, lambda _: 50, line=1)
 
     route.run(200)
 
@@ -127,7 +134,9 @@ def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
 
 
 def test_a_route_with_room_is_not_throttled_for_being_slow():
-    route = Route(ConcurrencyLimit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1)
+    route = SimulatedRoute(
+        ConcurrencyLimit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1
+    )
 
     route.run(200)
 
@@ -332,7 +341,7 @@ def test_whatever_it_is_told_both_parts_stay_bounded(samples, tokens):
     assert fit._bb >= 0
 
 
-class Limiting(RuleBasedStateMachine):
+class ConcurrencyMachine(RuleBasedStateMachine):
     """Calls that come, go and fail in any order, whose clock does what it likes."""
 
     def __init__(self) -> None:
@@ -373,7 +382,7 @@ class Limiting(RuleBasedStateMachine):
         assert 2 <= self.limit.limit <= 50
 
 
-TestLimiting = Limiting.TestCase
+TestLimiting = ConcurrencyMachine.TestCase
 TestLimiting.settings = examples(30, stateful_step_count=40, deadline=None)
 
 

@@ -17,7 +17,7 @@ from tests.bench.budget_faults import (
     PHASES,
     TEAMS,
     Loss,
-    Row,
+    TeamAnswers,
     lost,
     restart_redis,
 )
@@ -36,7 +36,7 @@ def loss(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loss]:
         yield lost(folder, redis, lead=3.0, away=VALID_S + 1.0)
 
 
-def rows(loss: Loss, team: str, *phases: str) -> list[Row]:
+def rows(loss: Loss, team: str, *phases: str) -> list[TeamAnswers]:
     return [each for each in loss.rows if each.team == team and each.phase in phases]
 
 

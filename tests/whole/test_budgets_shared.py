@@ -15,7 +15,7 @@ from tests.fakes.background_loop import running_in_thread
 from tests.fakes.budget_gateway import DEAR, FIVE, bare_call_status
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.redis_keys import SERVER
-from tests.fakes.replicas import Sibling
+from tests.fakes.replicas import SiblingProcess
 from tests.fakes.serve_process import ServeProcess, serve_process
 
 _SECONDS = 0.0001
@@ -38,7 +38,7 @@ def four(tmp_path: Path) -> Iterator[tuple[list[ServeProcess], Simulator]]:
         gateways = [first]
         for number in range(3):
             (tmp_path / f"{number}").mkdir()
-            sibling = Sibling(first, tmp_path / f"{number}")
+            sibling = SiblingProcess(first, tmp_path / f"{number}")
             stack.callback(sibling.kill)
             gateways.append(sibling)
         for each in gateways:
@@ -100,7 +100,7 @@ def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
     with ExitStack() as stack:
         _, catalog = stack.enter_context(running_in_thread(lambda: running_simulator(tmp_path)))
         first = stack.enter_context(serve_process(tmp_path, catalog))
-        second = Sibling(first, tmp_path)
+        second = SiblingProcess(first, tmp_path)
         stack.callback(second.kill)
         first.start(**policies)
 

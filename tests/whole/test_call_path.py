@@ -10,7 +10,7 @@ import pytest
 import proxy
 from proxy.app import gateway
 from proxy.settings import Settings
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.databases import migrated_sqlite
 
 #: Files that a reader opens from the API to the upstream's bytes; what those call stands beside.
@@ -58,7 +58,7 @@ def test_a_call_passes_few_files_on_its_way_to_the_upstream(
             _, key = running.store.teams.create_key(team.id, "first", now=NOW)
             body = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
             head = scope(headers={"authorization": f"Bearer {key}"})
-            return (await answer_of_app(running.app, head, Connection([body]))).status
+            return (await answer_of_app(running.app, head, AsgiConnection([body]))).status
 
     with asyncio.Runner(loop_factory=RefusingLoop) as runner:
         assert runner.run(send_call()) == 502

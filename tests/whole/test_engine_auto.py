@@ -43,7 +43,7 @@ extra_args = ["--threads", "1", "--threads-batch", "1", "--threads-http", "2"]
 """
 
 
-class Served:
+class AutoEngine:
     """The profile as `thriftgate engine serve` runs it."""
 
     def __init__(self, folder: Path, command: ForkedCommand) -> None:
@@ -68,7 +68,7 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, record: SpeculationRecord) -> Iterator[Served]:
+def running_engine(folder: Path, record: SpeculationRecord) -> Iterator[AutoEngine]:
     """The profile with this record of earlier days; it is stopped at the end."""
     model, draft = (json.dumps(str(tiny_models() / f"{each}.gguf")) for each in ("target", "draft"))
     file = folder / "engines.toml"
@@ -78,7 +78,7 @@ def served(folder: Path, record: SpeculationRecord) -> Iterator[Served]:
     log = folder / "serve.log"
     command = ForkedCommand(["engine", "serve", "tiny", "--file", str(file)], environment, log, log)
     try:
-        yield Served(folder, command)
+        yield AutoEngine(folder, command)
     finally:
         command.send_signal(signal.SIGTERM)
         command.wait(60)
@@ -111,7 +111,7 @@ def earlier_days(now: float) -> SpeculationRecord:
 
 
 def test_a_draft_model_that_does_not_pay_is_given_up_at_the_next_rolling_change(tmp_path: Path):
-    with served(tmp_path, earlier_days(tmp_path.stat().st_mtime)) as engine:
+    with running_engine(tmp_path, earlier_days(tmp_path.stat().st_mtime)) as engine:
         replica = engine.ready()
         assert replica.speculation == DRAFTED  # its speed is not known well enough
         assert "--spec-draft-model" in psutil.Process(replica.pid).cmdline()

@@ -50,14 +50,14 @@ _UNPAYABLE = 128
 _LONG_ANSWER = 600
 
 
-class Standing(NamedTuple):
+class BudgetFigures(NamedTuple):
     """A budget's spent and held amounts in dollars, as a refusal tells them."""
 
     spent: Decimal
     held: Decimal
 
 
-class Caller:
+class BudgetCaller:
     """Calls a gateway with a key of its team."""
 
     def __init__(self, client: httpx2.AsyncClient, url: str, key: str) -> None:
@@ -99,14 +99,14 @@ class Caller:
             await asyncio.sleep(0.05)
         raise AssertionError(url)
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> BudgetFigures:
         """The budget as it stands, by a call that is refused."""
         refused = await self.post(n=_UNPAYABLE, max_tokens=3_000)
         assert refused.status_code == 429, refused.text
         told = refused.json()["error"]
-        return Standing(Decimal(told["spent"]), Decimal(told["held"]))
+        return BudgetFigures(Decimal(told["spent"]), Decimal(told["held"]))
 
-    async def wait_until_settled(self) -> Standing:
+    async def wait_until_settled(self) -> BudgetFigures:
         """The budget once nothing is held."""
         for _ in range(200):
             found = await self.standing()
@@ -133,7 +133,7 @@ def body(**fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def paid_engine(folder: Path) -> AsyncIterator[Caller]:
+async def paid_engine(folder: Path) -> AsyncIterator[BudgetCaller]:
     """A caller of a gateway before a real engine."""
     engines, policies = folder / "engines.toml", folder / "policies.toml"
     settings = Settings(folder=folder / "gateway", engines=engines, policies=policies)
@@ -145,7 +145,7 @@ async def paid_engine(folder: Path) -> AsyncIterator[Caller]:
             team = running.store.teams.create("acme", now=_NOW)
             _, key = running.store.teams.create_key(team.id, "first", now=_NOW)
             async with serving(running.app) as url:
-                yield Caller(client, url, key)
+                yield BudgetCaller(client, url, key)
 
 
 def reported_cost() -> Decimal:
@@ -169,7 +169,7 @@ def test_receipt_budget_and_report_of_an_engine_s_calls_agree_to_the_nano_dollar
         async with paid_engine(tmp_path) as caller:
             answers = [await caller.post(max_tokens=30) for _ in range(MIN_MEASURED_CALLS + 1)]
             paid = sum([await caller.cost(each) for each in answers], Decimal())
-            assert await caller.wait_until_settled() == Standing(paid, Decimal())
+            assert await caller.wait_until_settled() == BudgetFigures(paid, Decimal())
 
             prompt, output = await caller.price("prompt"), await caller.price("output")
             async with caller.stream(max_tokens=_LONG_ANSWER, ignore_eos=True) as answer:
@@ -181,7 +181,7 @@ def test_receipt_budget_and_report_of_an_engine_s_calls_agree_to_the_nano_dollar
             worst = (len(json.dumps(sent)) + 256) * prompt + _LONG_ANSWER * output
             assert during.spent == paid
             assert during.held == pytest.approx(worst, rel=Decimal("0.05"))
-            assert await caller.wait_until_settled() == Standing(paid + cost, Decimal())
+            assert await caller.wait_until_settled() == BudgetFigures(paid + cost, Decimal())
             assert await asyncio.to_thread(reported_cost) == paid + cost
 
     asyncio.run(story())

@@ -120,7 +120,7 @@ def test_a_prompt_that_no_kv_memory_has_room_for_goes_to_the_provider_and_the_en
     play(tmp_path, story)
 
 
-class Answer(NamedTuple):
+class CallerAnswer(NamedTuple):
     """A caller's answer: its status and its text, and the attempts of its call."""
 
     status: int
@@ -128,7 +128,7 @@ class Answer(NamedTuple):
     attempts: list[dict[str, Any]]
 
 
-async def ask(fleet: EngineFleet, content: str, *, stream: bool) -> Answer:
+async def ask(fleet: EngineFleet, content: str, *, stream: bool) -> CallerAnswer:
     """The whole answer to a call for many tokens."""
     answer = await post(fleet, content, stream=stream, max_tokens=1_400, ignore_eos=True)
     call = f"{fleet.url}/thriftgate/calls/{answer.headers['x-request-id']}"
@@ -136,12 +136,12 @@ async def ask(fleet: EngineFleet, content: str, *, stream: bool) -> Answer:
     for _ in range(600):
         found = await fleet.client.get(call, headers=headers)
         if found.status_code == 200:
-            return Answer(answer.status_code, answer.text, found.json()["attempts"])
+            return CallerAnswer(answer.status_code, answer.text, found.json()["attempts"])
         await asyncio.sleep(0.1)
     raise AssertionError(call)
 
 
-def has_failed(answers: list[Answer]) -> bool:
+def has_failed(answers: list[CallerAnswer]) -> bool:
     """True if the engine failed one of these calls."""
     return any(each.attempts[0]["outcome"] in {"failed", "broken"} for each in answers)
 
@@ -151,10 +151,10 @@ def test_kv_memory_that_calls_at_once_exhaust_fails_over_or_ends_begun_streams_w
 ) -> None:
     """One memory for all slots has room for one of these calls, and four come at once."""
 
-    async def story() -> tuple[list[Answer], httpx2.Response]:
+    async def story() -> tuple[list[CallerAnswer], httpx2.Response]:
         replicas = RealReplicas("--kv-unified", "--ctx-size", "2048", "--cache-ram", "0")
         async with engine_fleet(tmp_path, replicas=1, start=replicas.start) as fleet:
-            answers: list[Answer] = []
+            answers: list[CallerAnswer] = []
             for _ in range(10):  # beside other work they may come one after the other
                 asked = (ask(fleet, f"{n} word " * 150, stream=bool(n % 2)) for n in range(4))
                 answers = await asyncio.gather(*asked)

@@ -70,7 +70,7 @@ class Stream(NamedTuple):
         return [each["outcome"] for each in self.attempts]
 
 
-class House:
+class GatewayBeforeEngines:
     """A gateway before engines that answer with raw bytes."""
 
     def __init__(self, client: httpx2.AsyncClient, url: str, key: str) -> None:
@@ -101,7 +101,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path, *servers: Server) -> AsyncIterator[House]:
+async def house(folder: Path, *servers: Server) -> AsyncIterator[GatewayBeforeEngines]:
     urls = ", ".join(f'"{each.base_url}"' for each in servers)
     engines = folder / "engines.toml"
     engines.write_text(
@@ -115,10 +115,12 @@ async def house(folder: Path, *servers: Server) -> AsyncIterator[House]:
         team = running.store.teams.create("acme", now=_NOW)
         _, key = running.store.teams.create_key(team.id, "first", now=_NOW)
         url = await stack.enter_async_context(serving_app(running.app))
-        yield House(client, url, key)
+        yield GatewayBeforeEngines(client, url, key)
 
 
-def play(folder: Path, story: Callable[[House], Awaitable[T]], *answers: Sequence[Step]) -> T:
+def play(
+    folder: Path, story: Callable[[GatewayBeforeEngines], Awaitable[T]], *answers: Sequence[Step]
+) -> T:
     """Play a story before one engine for each answer."""
 
     async def whole() -> T:
@@ -130,7 +132,7 @@ def play(folder: Path, story: Callable[[House], Awaitable[T]], *answers: Sequenc
 
 
 def test_an_error_before_any_content_goes_to_another_engine_and_opens_the_breaker(tmp_path: Path):
-    async def story(house: House) -> tuple[list[Stream], list[str]]:
+    async def story(house: GatewayBeforeEngines) -> tuple[list[Stream], list[str]]:
         streams = [await house.stream(number) for number in range(30)]
         return streams, await house.open_routes()
 
@@ -145,7 +147,7 @@ def test_an_error_before_any_content_goes_to_another_engine_and_opens_the_breake
 
 
 def test_an_engine_that_breaks_each_answer_it_begins_gets_no_more_calls(tmp_path: Path):
-    async def story(house: House) -> tuple[list[Stream], list[str]]:
+    async def story(house: GatewayBeforeEngines) -> tuple[list[Stream], list[str]]:
         streams = [await house.stream(number) for number in range(30)]
         return streams, await house.open_routes()
 

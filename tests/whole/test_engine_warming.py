@@ -73,7 +73,7 @@ async def warmed_prompts(fleet: EngineFleet, kind: str, result: str = "warmed") 
     return await figure(fleet, f'{_METRIC}_prompts_total{{engine="house",kind="{kind}"', result)
 
 
-async def gained(fleet: EngineFleet, figure_name: str, kind: str) -> float:
+async def gained_figure(fleet: EngineFleet, figure_name: str, kind: str) -> float:
     """A figure of what calls found warmed."""
     return await figure(fleet, f'{_METRIC}_{figure_name}_total{{engine="house"', kind)
 
@@ -123,8 +123,10 @@ def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
             messages.append({"role": "assistant", "content": answer})
             told = await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
             if table:
-                await wait_for(lambda: _is_above(gained(fleet, "used_tokens", "next_turn"), 600))
-                assert await gained(fleet, "used_calls", "next_turn") == 1.0
+                await wait_for(
+                    lambda: _is_above(gained_figure(fleet, "used_tokens", "next_turn"), 600)
+                )
+                assert await gained_figure(fleet, "used_calls", "next_turn") == 1.0
             return told
 
         return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
@@ -194,11 +196,11 @@ def test_a_prompt_that_was_typed_before_it_was_sent_gained_its_tokens_and_has_a_
         headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
         url = f"{fleet.url}/thriftgate/prefill"
         assert (await fleet.client.post(url, json=body, headers=headers)).status_code == 200
-        assert await gained(fleet, "used_calls", "typed") == 0.0
+        assert await gained_figure(fleet, "used_calls", "typed") == 0.0
         await ask(fleet, [{"role": "user", "content": f"{typed} Which plans are there?"}])
-        await wait_for(lambda: _is_above(gained(fleet, "used_calls", "typed"), 0))
+        await wait_for(lambda: _is_above(gained_figure(fleet, "used_calls", "typed"), 0))
         names = ("prompts", "tokens", "cost_usd", "used_calls", "used_tokens", "saved_seconds")
-        return {name: await gained(fleet, name, "typed") for name in names}
+        return {name: await gained_figure(fleet, name, "typed") for name in names}
 
     found = with_fleet(tmp_path / "typed", story, "")
 

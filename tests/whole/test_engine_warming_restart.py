@@ -23,7 +23,7 @@ _WARMED = 'thriftgate_engine_warming_prompts_total{engine="house",kind="system_p
 _NOW = 1_790_000_000.0
 
 
-class Caller:
+class WarmingCaller:
     """Calls a gateway with a key of its team."""
 
     def __init__(self, client: httpx2.AsyncClient, url: str, key: str) -> None:
@@ -58,7 +58,7 @@ class Caller:
 @asynccontextmanager
 async def gateway_and_caller(
     settings: Settings, key: str = "", *, keeps: bool
-) -> AsyncIterator[Caller]:
+) -> AsyncIterator[WarmingCaller]:
     """A gateway and a caller of it; a team is made where there is no key yet."""
     async with httpx2.AsyncClient(timeout=60) as client, gateway(settings) as running:
         if not key:
@@ -66,7 +66,7 @@ async def gateway_and_caller(
             team = teams.create("acme", now=_NOW, keeps_prompts=keeps)
             _, key = teams.create_key(team.id, "first", now=_NOW)
         async with serving(running.app) as url:
-            yield Caller(client, url, key)
+            yield WarmingCaller(client, url, key)
 
 
 def write_engines(folder: Path, url: str) -> Settings:

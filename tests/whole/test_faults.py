@@ -12,7 +12,7 @@ import pytest
 
 from proxy.records.receipt import Outcome
 from proxy.tools.simulator.fault_directives import NAMES
-from tests.bench.faults import LEAVES, PATIENCE, STATUSES, Case, CaseResult, cases, meet
+from tests.bench.faults import LEAVES, PATIENCE, STATUSES, CaseResult, FaultCase, cases, meet
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 
 # cue                upstream  form   caller got                             outcome   usage
@@ -96,17 +96,17 @@ UPSTREAMS = {"*": ("openai", "anthropic"), "openai": ("openai",), "claude": ("an
 FORMS = {"*": (False, True), "json": (False,), "sse": (True,)}
 
 
-def rows(table: str, endpoint: str) -> Iterator[tuple[Case, tuple[str, str, str]]]:
+def rows(table: str, endpoint: str) -> Iterator[tuple[FaultCase, tuple[str, str, str]]]:
     for line in table.strip().splitlines():
         cue, upstream, form, *right = (cell.strip() for cell in line.split("|"))
         got, outcome, usage = right
         for wire, streamed in product(UPSTREAMS[upstream], FORMS[form]):
-            yield Case(cue, wire, streamed, endpoint), (got, outcome, usage)
+            yield FaultCase(cue, wire, streamed, endpoint), (got, outcome, usage)
 
 
-def responses() -> dict[Case, tuple[str, str, str]]:
+def responses() -> dict[FaultCase, tuple[str, str, str]]:
     told = {
-        Case(case.cue, case.wire, case.streamed, "responses"): (
+        FaultCase(case.cue, case.wire, case.streamed, "responses"): (
             got.replace("answer stop", "answer completed"),
             outcome,
             usage,
@@ -128,7 +128,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture
 
 
 @pytest.fixture(scope="module")
-def met(gateway: GatewayFixture) -> dict[Case, CaseResult]:
+def met(gateway: GatewayFixture) -> dict[FaultCase, CaseResult]:
     every = cases() + cases("responses")
     return {one.case: one for one in meet(gateway, every)}
 
@@ -141,7 +141,9 @@ def test_the_table_has_every_fault_of_the_lab() -> None:
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.mark)
-def test_a_fault_is_met_as_the_table_says(met: dict[Case, CaseResult], case: Case) -> None:
+def test_a_fault_is_met_as_the_table_says(
+    met: dict[FaultCase, CaseResult], case: FaultCase
+) -> None:
     one = met[case]
     got, outcome, usage = RIGHT[case]
 
@@ -153,7 +155,7 @@ def test_a_fault_is_met_as_the_table_says(met: dict[Case, CaseResult], case: Cas
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.mark)
 def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
-    met: dict[Case, CaseResult], case: Case
+    met: dict[FaultCase, CaseResult], case: FaultCase
 ) -> None:
     one = met[case]
     kept = one.final
@@ -168,7 +170,7 @@ def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
 
 
 def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
-    gateway: GatewayFixture, met: dict[Case, CaseResult]
+    gateway: GatewayFixture, met: dict[FaultCase, CaseResult]
 ) -> None:
     for one in met.values():
         if one.account != "estimated" or one.final.usage is None:
@@ -189,7 +191,9 @@ def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
         assert is_part or counted.generated_tokens <= received + 3, one.case
 
 
-def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, CaseResult]) -> None:
+def test_an_answer_that_is_whole_says_what_the_upstream_said(
+    met: dict[FaultCase, CaseResult],
+) -> None:
     for one in met.values():
         sent = bytes(one.exchanges[-1].sent)
         if one.case.wire == "openai" and one.got.startswith("answer") and not one.case.streamed:
@@ -197,7 +201,7 @@ def test_an_answer_that_is_whole_says_what_the_upstream_said(met: dict[Case, Cas
 
 
 def test_the_first_content_byte_is_timed_and_keep_alives_are_none(
-    met: dict[Case, CaseResult],
+    met: dict[FaultCase, CaseResult],
 ) -> None:
     for one in met.values():
         kept = one.final
@@ -208,7 +212,9 @@ def test_the_first_content_byte_is_timed_and_keep_alives_are_none(
             assert 0.03 <= kept.ttft <= kept.duration, one.case
 
 
-def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, CaseResult]) -> None:
+def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(
+    met: dict[FaultCase, CaseResult],
+) -> None:
     endless = {"hang", "silence", "keepalives", "stall", *LEAVES}
 
     for one in met.values():
@@ -217,7 +223,7 @@ def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(met: dict[Case, C
 
 
 def test_the_ledger_holds_each_call_once_and_no_other(
-    gateway: GatewayFixture, met: dict[Case, CaseResult]
+    gateway: GatewayFixture, met: dict[FaultCase, CaseResult]
 ) -> None:
     every = gateway.all_receipts()
 

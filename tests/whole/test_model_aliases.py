@@ -37,7 +37,7 @@ MESSAGE = {"max_tokens": 50, "messages": HELLO}
 ANTHROPIC = {"anthropic-version": "2023-06-01"}
 
 
-class Team:
+class CallingTeam:
     """A team that calls the gateway with a key of its own."""
 
     def __init__(self, gateway: GatewayFixture, name: str, *models: str) -> None:
@@ -75,13 +75,13 @@ def gateway_with_aliases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
 
 
 @pytest.fixture(scope="module")
-def acme(gateway_with_aliases: GatewayFixture) -> Team:
-    return Team(gateway_with_aliases, "acme")
+def acme(gateway_with_aliases: GatewayFixture) -> CallingTeam:
+    return CallingTeam(gateway_with_aliases, "acme")
 
 
 @pytest.fixture(scope="module")
-def other(gateway_with_aliases: GatewayFixture) -> Team:
-    return Team(gateway_with_aliases, "other")
+def other(gateway_with_aliases: GatewayFixture) -> CallingTeam:
+    return CallingTeam(gateway_with_aliases, "other")
 
 
 def receipt_of(gateway: GatewayFixture, answer: httpx.Response) -> Receipt:
@@ -104,8 +104,8 @@ def receipt_of(gateway: GatewayFixture, answer: httpx.Response) -> Receipt:
 )
 def test_a_name_means_another_model_for_one_team_and_itself_for_another(
     gateway_with_aliases: GatewayFixture,
-    acme: Team,
-    other: Team,
+    acme: CallingTeam,
+    other: CallingTeam,
     name: str,
     path: str,
     body: dict[str, Any],
@@ -131,7 +131,7 @@ def test_a_name_means_another_model_for_one_team_and_itself_for_another(
 
 
 def test_tokens_are_counted_for_the_model_that_is_meant(
-    gateway_with_aliases: GatewayFixture, acme: Team, other: Team
+    gateway_with_aliases: GatewayFixture, acme: CallingTeam, other: CallingTeam
 ) -> None:
     counted = len(gateway_with_aliases.lab.exchanges)
     ours = acme.post("messages/count_tokens", {"model": OPUS, "messages": HELLO})
@@ -149,14 +149,16 @@ def test_tokens_are_counted_for_the_model_that_is_meant(
 
 
 def test_an_alias_of_a_claude_model_is_counted_by_its_provider(
-    gateway_with_aliases: GatewayFixture, acme: Team
+    gateway_with_aliases: GatewayFixture, acme: CallingTeam
 ) -> None:
     acme.post("messages/count_tokens", {"model": "house", "messages": HELLO})
 
     assert json.loads(gateway_with_aliases.lab.exchanges[-1].body)["model"] == "claude-lab"
 
 
-def test_models_are_listed_as_the_team_may_ask_for_them(acme: Team, other: Team) -> None:
+def test_models_are_listed_as_the_team_may_ask_for_them(
+    acme: CallingTeam, other: CallingTeam
+) -> None:
     listed = {
         team: [each["id"] for each in asks.ask("GET", "models?all=1").json()["data"]]
         for team, asks in (("acme", acme), ("other", other))
@@ -177,8 +179,8 @@ def test_a_key_may_ask_for_an_alias_if_it_may_ask_for_the_model_that_is_meant(
     gateway_with_aliases: GatewayFixture,
 ) -> None:
     by_name, by_target = (
-        Team(gateway_with_aliases, "acme", OPUS),
-        Team(gateway_with_aliases, "acme", "gpt-lab"),
+        CallingTeam(gateway_with_aliases, "acme", OPUS),
+        CallingTeam(gateway_with_aliases, "acme", "gpt-lab"),
     )
     refused = by_name.ask("POST", "messages", {"model": OPUS, **MESSAGE})
 
@@ -190,7 +192,7 @@ def test_a_key_may_ask_for_an_alias_if_it_may_ask_for_the_model_that_is_meant(
 
 
 def test_aliases_are_reloaded_with_the_catalog(
-    gateway_with_aliases: GatewayFixture, acme: Team
+    gateway_with_aliases: GatewayFixture, acme: CallingTeam
 ) -> None:
     file = gateway_with_aliases.folder / "catalog.toml"
     before = file.read_text()
@@ -210,7 +212,7 @@ def test_aliases_are_reloaded_with_the_catalog(
 
 
 def test_a_chat_call_by_an_alias_is_said_as_the_model_that_is_meant_takes_it(
-    gateway_with_aliases: GatewayFixture, acme: Team
+    gateway_with_aliases: GatewayFixture, acme: CallingTeam
 ) -> None:
     acme.post("chat/completions", {"model": OPUS, "messages": HELLO, "verbosity": "low"})
 

@@ -11,7 +11,7 @@ from compaction.policy import CompactionMode as Compaction
 from proxy.app import Gateway, gateway
 from proxy.records.feature_mode import PlanningMode as Planning
 from proxy.settings import Settings
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.server import Server, head, serving
 from tests.proxy.services.compaction.summariser_fixtures import answer, note, visit
 
@@ -36,14 +36,14 @@ ANSWER = answer(note(1), usage=USAGE)
 STEPS = [head(200, "content-type: application/json", f"content-length: {len(ANSWER)}") + ANSWER]
 
 
-async def call_gateway(running: Gateway, key: str, turns: int) -> Connection:
+async def call_gateway(running: Gateway, key: str, turns: int) -> AsgiConnection:
     body = orjson.dumps({"model": "large", "messages": visit(turns)})
     headers = {
         "authorization": f"Bearer {key}",
         "x-thriftgate-compaction": "force",
         "x-thriftgate-feature": "journeys",
     }
-    found = await answer_of_app(running.app, scope(headers=headers), Connection([body]))
+    found = await answer_of_app(running.app, scope(headers=headers), AsgiConnection([body]))
     assert found.status == 200
     return found
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import openai
 import pytest
 
-from tests.bench.incident_http import LEVEL, PROMISE, IncidentPlan, Outcome, play
+from tests.bench.incident_http import LEVEL, PROMISE, HttpIncidentResult, IncidentPlan, play
 from tests.fakes.alerts import json_of_post
 from tests.fakes.fallback_gateway import LONG, FallbackGateway, fallback_gateway
 from tests.fakes.http_caller import HttpAnswer
@@ -58,7 +58,7 @@ SECRET = "s3cret"
 class ToldIncident(NamedTuple):
     """An incident's outcome, and the requests that a webhook got meanwhile."""
 
-    outcome: Outcome
+    outcome: HttpIncidentResult
     requests: list[ReceivedAnswer]
 
 
@@ -82,7 +82,7 @@ def told_incident(tmp_path_factory: pytest.TempPathFactory) -> ToldIncident:
 
 
 @pytest.fixture(scope="module")
-def came(told_incident: ToldIncident) -> Outcome:
+def came(told_incident: ToldIncident) -> HttpIncidentResult:
     """The incident's outcome."""
     return told_incident.outcome
 

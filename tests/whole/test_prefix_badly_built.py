@@ -10,10 +10,10 @@ import pytest
 from tests.bench.badly_built import with_good_order
 from tests.fakes.badly_built import lines, raw_bodies
 from tests.fakes.conversations import CONVERSATIONS, TOOLS
-from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.recorded import KINDS, PATHS, RecordedDialogue
 
 
-def made(them: Iterable[Recorded] = CONVERSATIONS, **options: Any) -> list[dict[str, Any]]:
+def made(them: Iterable[RecordedDialogue] = CONVERSATIONS, **options: Any) -> list[dict[str, Any]]:
     return list(lines(them, **options))
 
 
@@ -88,7 +88,7 @@ def test_the_next_call_comes_after_two_to_twenty_seconds() -> None:
 
 
 def test_recorded_times_are_kept() -> None:
-    one = Recorded(
+    one = RecordedDialogue(
         name="timed",
         feature="f",
         user="u",

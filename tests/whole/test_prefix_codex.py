@@ -67,7 +67,7 @@ def receipt_of(harness: PrefixHarness, call_id: str) -> Receipt:
     return found
 
 
-def received(harness: PrefixHarness) -> Any:
+def last_body(harness: PrefixHarness) -> Any:
     return orjson.loads(harness.lab.exchanges[-1].body)
 
 
@@ -89,7 +89,7 @@ def test_sent_directly_a_second_session_reads_nothing(harness: PrefixHarness):
     (second,) = caller.run("grace", 3 * MINUTE)
 
     assert second.cache_read == 0
-    assert received(harness) == codex_body("grace", "grace/project", MODEL)
+    assert last_body(harness) == codex_body("grace", "grace/project", MODEL)
     assert caller.notes == ""
 
 
@@ -99,7 +99,7 @@ def test_sessions_share_a_key_in_every_mode_but_off(harness: PrefixHarness, mode
     keys = []
     for number, name in enumerate(("ada", "grace")):
         caller.run(name, number * 3 * MINUTE)
-        keys.append(received(harness)["prompt_cache_key"])
+        keys.append(last_body(harness)["prompt_cache_key"])
 
     assert keys[0] == keys[1] not in ("ada", "grace")
 
@@ -112,11 +112,11 @@ def test_sessions_of_two_teams_share_no_key_and_read_nothing_of_each_other(
     place = LayoutScope(made.id, FEATURE)
     harness.gateway.store.layouts.switch(place, PlanningMode.OBSERVE, "test", START)
     CodexCaller(harness, PlanningMode.OBSERVE).run("ada", 0.0, 2)
-    mine = received(harness)["prompt_cache_key"]
+    mine = last_body(harness)["prompt_cache_key"]
     (theirs,) = CodexCaller(harness, PlanningMode.OBSERVE, other).run("grace", 3 * MINUTE)
 
     assert theirs.cache_read == 0
-    assert received(harness)["prompt_cache_key"] != mine
+    assert last_body(harness)["prompt_cache_key"] != mine
 
 
 def test_a_receipt_says_that_the_key_is_shared_and_what_that_saved(harness: PrefixHarness):

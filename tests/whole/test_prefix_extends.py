@@ -15,8 +15,8 @@ from tests.bench.prefix_extends import BUILT, LEARNING, MODES, learn, moves
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.handbook import handbook
-from tests.fakes.recorded import KINDS, PATHS, Recorded
-from tests.fakes.wire_prefix import ROUTES, Sent, WireReader, as_sent
+from tests.fakes.recorded import KINDS, PATHS, RecordedDialogue
+from tests.fakes.wire_prefix import ROUTES, PlannedBody, WireReader, as_sent
 
 #: Of each recorded set every so manieth conversation.
 EVERY = {"tau": 40, "agentdojo": 80, "lmcache": 20}
@@ -24,16 +24,16 @@ EVERY = {"tau": 40, "agentdojo": 80, "lmcache": 20}
 LEARNT = 8
 
 
-def recordings_of(kind: str) -> list[Recorded]:
+def recordings_of(kind: str) -> list[RecordedDialogue]:
     if not PATHS[kind].exists():
         pytest.skip(f"no recordings at {PATHS[kind]}")
     return list(islice(KINDS[kind](PATHS[kind]), 0, None, EVERY[kind]))
 
 
-def with_a_tail(body: bytes, *, declared: bool) -> Sent:
+def with_a_tail(body: bytes, *, declared: bool) -> PlannedBody:
     read = orjson.loads(body)
     read["messages"].append({"role": "user", "content": f"It is call {len(body)}."})
-    return Sent(orjson.dumps(read), tail=int(declared))
+    return PlannedBody(orjson.dumps(read), tail=int(declared))
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_once_it_is_known_what_varies_a_recorded_conversation_extends_its_own_pr
     assert list(moves(them, plans, regime, onlooker, raw_bodies)) == []
 
 
-def many() -> Sequence[Recorded]:
+def many() -> Sequence[RecordedDialogue]:
     """Conversations of some users, with tools, under rules that every cache keeps."""
     (one,) = (one for one in CONVERSATIONS if one.tools)
     return [
@@ -120,7 +120,7 @@ def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
     regime: str, onlooker: WireReader
 ) -> None:
     def count_moves(*, declared: bool) -> int:
-        def add_tail(_one: Recorded, body: bytes) -> Sent:
+        def add_tail(_one: RecordedDialogue, body: bytes) -> PlannedBody:
             return with_a_tail(body, declared=declared)
 
         return len(list(moves(CONVERSATIONS, add_tail, regime, onlooker)))
@@ -133,13 +133,13 @@ def test_a_declared_tail_may_vary_and_an_undeclared_one_may_not(
 def test_marks_move_nothing(regime: str, onlooker: WireReader) -> None:
     """They stand on other blocks with every call."""
 
-    def mark_every_other(_one: Recorded, body: bytes) -> Sent:
+    def mark_every_other(_one: RecordedDialogue, body: bytes) -> PlannedBody:
         read = orjson.loads(body)
         mark = {"cache_control": {"type": "ephemeral"}}
         part = {"type": "text", "text": read["messages"][0]["content"], **mark}
         if len(body) % 2:
             read["messages"][0]["content"] = [part]
-        return Sent(orjson.dumps(read))
+        return PlannedBody(orjson.dumps(read))
 
     assert list(moves(CONVERSATIONS, mark_every_other, regime, onlooker)) == []
 

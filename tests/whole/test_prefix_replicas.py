@@ -24,11 +24,11 @@ from tests.fakes.conversations import CONVERSATIONS, TOOLS
 from tests.fakes.handbook import dice, handbook, question
 from tests.fakes.postgres import SERVER, schema
 from tests.fakes.prefix_harness import MODELS
-from tests.fakes.recorded import Recorded
+from tests.fakes.recorded import RecordedDialogue
 from tests.fakes.replicas import Replicas, replicas
 
 PLANNED = {"as sent": PlanningMode.OFF, "auto": PlanningMode.AUTO}
-BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+BUILT = {"well": RecordedDialogue.bodies, "badly": raw_bodies}
 GROWN = "grown"
 FEATURES = {
     **{"/".join(key): PLANNED[key[0]] for key in product(PLANNED, BUILT, MODELS)},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.prefix import PLANNED, Row, rows
+from tests.bench.prefix import PLANNED, LedgerFigures, rows
 from tests.bench.prefix_traffic import traffic
 from tests.fakes.handbook import handbook
 from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
@@ -15,7 +15,7 @@ from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 CALLS = 60
 #: Answers differ by a few tokens from way to way, and intervals of 2,048 hide short conversations.
 AS_MUCH = 0.998
-Table = dict[str, Row]
+Table = dict[str, LedgerFigures]
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_
 from tests.fakes.caller import FakeCaller
 from tests.fakes.gateway_fixture import GatewayFixture
 from tests.fakes.plain_http import PLAIN
-from tests.fakes.recorded_answers import FOLDER, RecordedCall, recorded_calls, replay_gateway
-from tests.fakes.upstream import EVENTS, FakeTransport, Scripted, broken_connection
+from tests.fakes.recorded_answers import FOLDER, RecordedExchange, recorded_calls, replay_gateway
+from tests.fakes.upstream import EVENTS, FakeTransport, ScriptedAnswer, broken_connection
 
 #: The statuses a caller gets for those recorded; see proxy.providers.failures.
 STATUSES = {200: 200, 400: 400, 401: 502, 404: 404}
@@ -35,13 +35,13 @@ needs_tapes = pytest.mark.skipif(not FOLDER.exists(), reason=f"no recordings at 
 class ReplayedRecording:
     """The results of a recording: the caller's answer, the upstream's request, and the receipt."""
 
-    recording: RecordedCall
+    recording: RecordedExchange
     answer: httpx.Response
     heard: bytes
     receipt: Receipt
 
 
-def usage(recording: RecordedCall) -> Usage | None:
+def usage(recording: RecordedExchange) -> Usage | None:
     """Return what the recorded answer says it used; None where it does not say."""
     said = [payload.get("usage") or {} for payload in recording.payloads]
     said += [(payload.get("response") or {}).get("usage") or {} for payload in recording.payloads]
@@ -64,12 +64,12 @@ def _detail(found: Mapping[str, Any], places: tuple[str, ...], name: str) -> int
 
 
 async def _play(
-    url: str, key: str, recorded: Mapping[str, RecordedCall]
+    url: str, key: str, recorded: Mapping[str, RecordedExchange]
 ) -> dict[str, httpx.Response]:
     turns = asyncio.Semaphore(8)
     async with httpx.AsyncClient(timeout=30, trust_env=False, verify=PLAIN) as client:
 
-        async def ask(number: str, recording: RecordedCall) -> httpx.Response:
+        async def ask(number: str, recording: RecordedExchange) -> httpx.Response:
             headers = {
                 "authorization": f"Bearer {key}",
                 "content-type": "application/json",
@@ -182,7 +182,7 @@ class StreamResult:
 
 
 @dataclass(frozen=True)
-class Streamed:
+class RecordedStream:
     """A stream of an upstream, how it was asked for, and whether its connection dies at the end."""
 
     sent: bytes
@@ -196,7 +196,9 @@ class Streamed:
         return asyncio.run(self._deliver(pieces))
 
     async def _deliver(self, pieces: list[bytes]) -> StreamResult:
-        script = Scripted([*pieces, broken_connection()] if self.dies else pieces, headers=EVENTS)
+        script = ScriptedAnswer(
+            [*pieces, broken_connection()] if self.dies else pieces, headers=EVENTS
+        )
         set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
         caller, told = FakeCaller(), b""
         try:
@@ -236,7 +238,7 @@ _OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message":
 
 
 @st.composite
-def corrupt_stream(draw: st.DrawFn, stream: Streamed) -> Streamed:
+def corrupt_stream(draw: st.DrawFn, stream: RecordedStream) -> RecordedStream:
     """The stream cut off anywhere, cleanly or not, or failing in its own words before its end."""
     if draw(st.booleans()):
         at = draw(st.integers(1, len(stream.sent)))
@@ -262,7 +264,7 @@ def streaming_body(endpoint: str, model: str = "m", text: str = "Hi", options: s
     return f'{{"model":"{model}","stream":true,{said % text}{options}}}'.encode()
 
 
-def of_the_lab(gateway: GatewayFixture) -> Iterator[Streamed]:
+def of_the_lab(gateway: GatewayFixture) -> Iterator[RecordedStream]:
     headers = {"authorization": f"Bearer {gateway.key}"}
     wires = (("gpt-lab", "openai"), ("claude-lab", "anthropic"))
     for (model, kind), endpoint, fault in product(
@@ -270,29 +272,29 @@ def of_the_lab(gateway: GatewayFixture) -> Iterator[Streamed]:
     ):
         body = streaming_body(endpoint, model, f"Hé, [[fault:{fault}]]")
         httpx.post(f"{gateway.url}/{endpoint}", content=body, headers=headers, verify=PLAIN)
-        yield Streamed(
+        yield RecordedStream(
             bytes(gateway.lab.exchanges[-1].sent), streaming_body(endpoint), kind, endpoint
         )
 
 
-def of_the_tapes() -> Iterator[Streamed]:
+def of_the_tapes() -> Iterator[RecordedStream]:
     for recording in recorded_calls():
         if recording.is_stream and recording.status == 200:
             wants = bool(recording.body.get("stream_options"))
             options = ',"stream_options":{"include_usage":true}' if wants else ""
             body = streaming_body(recording.endpoint, options=options)
-            yield Streamed(recording.answer, body, "openai", recording.endpoint)
+            yield RecordedStream(recording.answer, body, "openai", recording.endpoint)
 
 
 @pytest.fixture(scope="module")
-def streams(gateway: GatewayFixture) -> list[Streamed]:
+def streams(gateway: GatewayFixture) -> list[RecordedStream]:
     return [*of_the_lab(gateway), *of_the_tapes()]
 
 
 @examples(150)
 @given(st.data())
 def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
-    streams: list[Streamed], data: st.DataObject
+    streams: list[RecordedStream], data: st.DataObject
 ) -> None:
     stream = data.draw(st.sampled_from(streams))
     if data.draw(st.booleans()):
@@ -302,13 +304,15 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_usage(
     assert stream.deliver(pieces(stream.sent, cuts)) == stream.deliver([stream.sent])
 
 
-def shape(stream: Streamed) -> tuple[str, str, bytes, bool, frozenset[bytes]]:
+def shape(stream: RecordedStream) -> tuple[str, str, bytes, bool, frozenset[bytes]]:
     """The request, ends of lines, and names of members; streams of one shape are read alike."""
     names = frozenset(_NAMES.findall(stream.sent))
     return (stream.kind, stream.endpoint, stream.asked, b"\r\n" in stream.sent, names)
 
 
-def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(streams: list[Streamed]) -> None:
+def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(
+    streams: list[RecordedStream],
+) -> None:
     shortest = {shape(each): each for each in sorted(streams, key=lambda each: -len(each.sent))}
     assert len(shortest) >= 16
     for stream in shortest.values():

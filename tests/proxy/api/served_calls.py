@@ -23,7 +23,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import FakeTransport, Piece, Scripted
+from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer
 
 EXACT = Usage(input=36, cache_read=64, output=10)
 ONE, TWO = route("one"), route("two")
@@ -51,7 +51,7 @@ class ServedCall:
 
 
 def serve_one_call(
-    *scripts: Scripted | Piece,
+    *scripts: ScriptedAnswer | Piece,
     asked: Call | None = None,
     routes: tuple[Route, ...] = (ONE,),
     patience: RetryPolicy = QUICK,

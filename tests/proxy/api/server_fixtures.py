@@ -148,7 +148,7 @@ def head_for(path: str, *headers: str, method: str = "GET", version: str = "1.1"
 CLOSE = "connection: close"
 
 
-class Wire(asyncio.Transport):
+class RecordingTransport(asyncio.Transport):
     """Remembers what is written to it; nothing is ever sent."""
 
     def __init__(self, address: str = "") -> None:
@@ -184,11 +184,11 @@ def connection_without_peer(
     app: App = speaking,
     guard: ConnectionGuard | None = None,
     address: str = "",
-) -> tuple[ServerProtocol, Wire]:
+) -> tuple[ServerProtocol, RecordingTransport]:
     """A connection with nobody at its other end."""
     config = Config(app, ws="none", log_config=None, timeout_keep_alive=keep_alive)
     config.load()
-    wire = Wire(address)
+    wire = RecordingTransport(address)
     calls = ServerProtocol(config, ServerState(), {}, guard=guard)
     calls.connection_made(wire)
     return calls, wire

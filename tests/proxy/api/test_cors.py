@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.api.cors import with_cors
-from tests.fakes.asgi import Connection, answer_of_app, nothing, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, nothing, scope
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import EndpointHarness
 
@@ -20,7 +20,7 @@ def call_from_browser(
     harness = EndpointHarness()
     head = scope(path, method, {name.replace("_", "-"): value for name, value in sent.items()})
     return run_in_instant_time(
-        answer_of_app(with_cors(harness.front, origins), head, Connection([b"{}"]))
+        answer_of_app(with_cors(harness.front, origins), head, AsgiConnection([b"{}"]))
     )
 
 

@@ -8,10 +8,10 @@ import pytest
 from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, SHOWN, STREAM, STREAMED, stream
-from tests.fakes.asgi import Connection, refusal
+from tests.fakes.asgi import AsgiConnection, refusal
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import GONE, EndpointHarness, endpoint_refusal
-from tests.fakes.upstream import Scripted
+from tests.fakes.upstream import ScriptedAnswer
 
 
 def test_a_call_is_answered_with_its_price():
@@ -57,7 +57,7 @@ def test_a_scope_that_is_not_http_goes_to_the_pages():
             told.append(head["type"])
 
         front = Endpoint(pages, EndpointHarness().front._deps, EndpointHarness().front._admission)
-        connection = Connection()
+        connection = AsgiConnection()
         await front({"type": "lifespan"}, connection.receive, connection.send)
         assert told == ["lifespan"]
 
@@ -91,7 +91,7 @@ def test_a_good_key_opens(headers, key):
     ],
 )
 def test_a_bad_key_is_refused_before_its_body_is_read(given, code):
-    silent = Connection([None])
+    silent = AsgiConnection([None])
 
     assert endpoint_refusal(silent, headers={"authorization": given}) == (401, code, None)
 
@@ -142,12 +142,12 @@ def test_a_responses_call_needs_no_model(body):
 
 
 def test_a_body_that_does_not_come_is_refused():
-    assert endpoint_refusal(Connection([b"{", None])) == (400, "body_timeout", None)
+    assert endpoint_refusal(AsgiConnection([b"{", None])) == (400, "body_timeout", None)
 
 
 def test_a_caller_that_leaves_while_sending_is_told_nothing():
     harness = EndpointHarness()
-    left = harness.ask(Connection([], leaves_after=1.0))
+    left = harness.ask(AsgiConnection([], leaves_after=1.0))
 
     assert left.sent == []
     assert harness.receipts == []
@@ -234,7 +234,7 @@ def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
 
 
 def test_another_endpoint_is_passed_through_with_what_its_body_tells():
-    harness = EndpointHarness((Scripted([b"\x01"], headers={"content-type": "audio/mpeg"}),))
+    harness = EndpointHarness((ScriptedAnswer([b"\x01"], headers={"content-type": "audio/mpeg"}),))
     body = b'{"model":"m","voice":"v"}'
 
     assert harness.ask(body, path="/v1/audio/speech", query="x=1").body == b"\x01"

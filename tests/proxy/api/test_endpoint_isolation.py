@@ -12,7 +12,7 @@ from proxy.records.receipt import Outcome
 from tests.fakes.asgi import refusal
 from tests.fakes.call_dependencies import route
 from tests.fakes.endpoint_harness import GONE, EndpointHarness, endpoint_refusal
-from tests.fakes.upstream import JSON, Scripted
+from tests.fakes.upstream import JSON, ScriptedAnswer
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ FINE_TUNES = UnlistedModels(
 
 def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
     shown = b'{"id":"ft:m:acme::a","object":"model","created":1,"owned_by":"acme"}'
-    harness = EndpointHarness((Scripted([shown], headers=JSON),), passing=FINE_TUNES)
+    harness = EndpointHarness((ScriptedAnswer([shown], headers=JSON),), passing=FINE_TUNES)
     answered = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, answered.body) == (200, shown)
@@ -120,7 +120,9 @@ def test_a_model_that_only_an_upstream_may_know_is_shown_by_it():
 
 def test_an_upstream_says_that_it_has_no_such_model():
     gone = b'{"error":{"message":"No such model.","type":"invalid_request_error","code":"gone"}}'
-    harness = EndpointHarness((Scripted([gone], status=404, headers=JSON),), passing=FINE_TUNES)
+    harness = EndpointHarness(
+        (ScriptedAnswer([gone], status=404, headers=JSON),), passing=FINE_TUNES
+    )
     answered = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
 
     assert (answered.status, refusal(answered)["message"]) == (404, "No such model.")

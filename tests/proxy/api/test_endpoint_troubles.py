@@ -10,21 +10,23 @@ import pytest
 from proxy.api.endpoint import Endpoint
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, COMPLETION, DONE, STREAM, STREAMED, chunk, stream
-from tests.fakes.asgi import Connection, answer_of_app, nothing, refusal, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, nothing, refusal, scope
 from tests.fakes.call_dependencies import FakeEstimator, fake_dependencies
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.endpoint_harness import EndpointHarness
 from tests.fakes.loop_turns import with_loop_turns
-from tests.fakes.upstream import SILENCE, Scripted
+from tests.fakes.upstream import SILENCE, ScriptedAnswer
 
 
 def test_a_gateway_that_is_full_says_when_to_come_back():
     harness = EndpointHarness((SILENCE,), max_calls=1)
 
-    async def work() -> Connection:
-        first = asyncio.ensure_future(answer_of_app(harness.front, scope(), Connection([ASKED])))
+    async def work() -> AsgiConnection:
+        first = asyncio.ensure_future(
+            answer_of_app(harness.front, scope(), AsgiConnection([ASKED]))
+        )
         await asyncio.sleep(1)
-        second = await answer_of_app(harness.front, scope(), Connection([ASKED]))
+        second = await answer_of_app(harness.front, scope(), AsgiConnection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         third = await answer_of_app(harness.front, scope(headers={"authorization": ""}))
@@ -50,7 +52,7 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     headers["x-request-id"] = "req_1"
     limits = {"x-ratelimit-remaining-requests": "3"}
     harness = EndpointHarness(
-        (Scripted([json.dumps({"error": error}).encode()], 429, headers | limits),)
+        (ScriptedAnswer([json.dumps({"error": error}).encode()], 429, headers | limits),)
     )
     answered = harness.ask()
 
@@ -69,7 +71,7 @@ class FailingEstimator(FakeEstimator):
         raise RuntimeError("at /etc/secret")
 
 
-def clumsy(*scripts: Scripted) -> EndpointHarness:
+def clumsy(*scripts: ScriptedAnswer) -> EndpointHarness:
     harness = EndpointHarness(scripts)
     table, ledger = fake_dependencies(harness.transport, estimator=FailingEstimator())
     harness.front = Endpoint(nothing, table, harness.front._admission)
@@ -78,7 +80,7 @@ def clumsy(*scripts: Scripted) -> EndpointHarness:
 
 
 def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
-    harness = clumsy(Scripted([COMPLETION]))
+    harness = clumsy(ScriptedAnswer([COMPLETION]))
     with caplog.at_level(logging.ERROR, "thriftgate.api"):
         connection = harness.ask()
 
@@ -92,7 +94,7 @@ def test_our_own_mistake_is_a_bare_500_and_stands_in_the_log(caplog):
 
 def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
     harness = clumsy(stream(chunk("a"), STREAM))
-    connection = Connection([STREAMED])
+    connection = AsgiConnection([STREAMED])
     with caplog.at_level(logging.ERROR, "thriftgate.api"), pytest.raises(RuntimeError):
         harness.ask(connection)
 
@@ -105,7 +107,7 @@ def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
 
 def test_a_caller_that_leaves_is_told_nothing_more():
     harness = EndpointHarness((stream(chunk("a"), SILENCE),))
-    left = harness.ask(Connection([STREAMED], leaves_after=3.0))
+    left = harness.ask(AsgiConnection([STREAMED], leaves_after=3.0))
 
     assert left.body == chunk("a")
     assert not left.is_ended
@@ -114,22 +116,24 @@ def test_a_caller_that_leaves_is_told_nothing_more():
 
 def test_calls_in_flight_are_counted_down_however_they_end():
     harness = EndpointHarness(
-        (Scripted([COMPLETION]), stream(SILENCE), Scripted([COMPLETION])), max_calls=1
+        (ScriptedAnswer([COMPLETION]), stream(SILENCE), ScriptedAnswer([COMPLETION])), max_calls=1
     )
     harness.ask()
-    harness.ask(Connection([STREAMED], leaves_after=1.0))
+    harness.ask(AsgiConnection([STREAMED], leaves_after=1.0))
 
     assert harness.ask().status == 200
 
 
 def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
-    harness = EndpointHarness((SILENCE, Scripted([COMPLETION])), bodies=len(ASKED) + 10)
+    harness = EndpointHarness((SILENCE, ScriptedAnswer([COMPLETION])), bodies=len(ASKED) + 10)
 
-    async def work() -> Connection:
-        first = asyncio.ensure_future(answer_of_app(harness.front, scope(), Connection([ASKED])))
+    async def work() -> AsgiConnection:
+        first = asyncio.ensure_future(
+            answer_of_app(harness.front, scope(), AsgiConnection([ASKED]))
+        )
         await asyncio.sleep(1)
         assert harness.room.reserved_bytes == len(ASKED)
-        second = await answer_of_app(harness.front, scope(), Connection([ASKED]))
+        second = await answer_of_app(harness.front, scope(), AsgiConnection([ASKED]))
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         return second
@@ -143,7 +147,7 @@ def test_bodies_in_flight_are_bounded_and_their_room_is_given_back():
 
 @pytest.mark.parametrize(
     "connection",
-    [Connection([b"{"]), Connection([b"{", None]), Connection([], leaves_after=1.0)],
+    [AsgiConnection([b"{"]), AsgiConnection([b"{", None]), AsgiConnection([], leaves_after=1.0)],
     ids=["refused", "silent", "left"],
 )
 def test_room_for_a_body_is_given_back_however_its_call_ends(connection):
@@ -161,7 +165,7 @@ def test_a_stream_says_in_its_head_what_the_gateway_took_so_far():
 
 def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
     harness = EndpointHarness(scripts=(SILENCE,))
-    connection = Connection([ASKED])
+    connection = AsgiConnection([ASKED])
 
     async def work() -> None:
         call = asyncio.ensure_future(answer_of_app(harness.front, scope(), connection))
@@ -191,7 +195,7 @@ def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run
 ):
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
     values = [value.replace(b"%d", b"%d" % at) for at in range(times)]
-    connection = Connection([begin + b",".join(values) + end])
+    connection = AsgiConnection([begin + b",".join(values) + end])
 
     _, turns = run_in_instant_time(
         with_loop_turns(answer_of_app(harness.front, scope(), connection))
@@ -208,7 +212,7 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
     sent = json.dumps({"model": "m", "messages": said}).encode()
 
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(answer_of_app(harness.front, scope(), Connection([sent])))
+    taken = asyncio.run(answer_of_app(harness.front, scope(), AsgiConnection([sent])))
 
     assert taken.status == 200
 
@@ -216,6 +220,8 @@ def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
 def test_embeddings_may_have_more_values_than_a_conversation():
     sent = b'{"model":"m","input":[' + b",".join([b"[1,2,3]"] * 100_000) + b"]}"
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(answer_of_app(harness.front, scope("/v1/embeddings"), Connection([sent])))
+    taken = asyncio.run(
+        answer_of_app(harness.front, scope("/v1/embeddings"), AsgiConnection([sent]))
+    )
 
     assert taken.status == 200

@@ -11,7 +11,7 @@ from proxy.records.receipt import dollars
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import COMPLETION
-from tests.fakes.asgi import Connection, refusal
+from tests.fakes.asgi import AsgiConnection, refusal
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 
@@ -19,18 +19,18 @@ HEAD = Head(200, {"Content-Type": "application/json"}, "gpt-x", ())
 RECEIPT = a_receipt(usage=Usage(input=5, cache_read=64), cost_nanos=1_234_500, overhead=0.000456)
 
 
-def relay(connection: Connection) -> Relay:
+def relay(connection: AsgiConnection) -> Relay:
     return Relay("call_1", connection.receive, connection.send)
 
 
-def whole(head: Head, receipt=RECEIPT) -> Connection:
-    connection = Connection()
+def whole(head: Head, receipt=RECEIPT) -> AsgiConnection:
+    connection = AsgiConnection()
     run_in_instant_time(relay(connection).send_whole(head, COMPLETION, receipt))
     return connection
 
 
-def refuse(error: ProxyError) -> Connection:
-    connection = Connection()
+def refuse(error: ProxyError) -> AsgiConnection:
+    connection = AsgiConnection()
     run_in_instant_time(relay(connection).refuse(error))
     return connection
 
@@ -51,7 +51,7 @@ def test_a_whole_answer_says_what_it_took_and_cost():
 
 
 def test_the_cost_of_earlier_attempts_is_part_of_the_calls_cost():
-    connection = Connection()
+    connection = AsgiConnection()
     caller = relay(connection)
     caller.wants_trailer = True
     caller.note_attempt(a_receipt(cost_nanos=765_500))
@@ -129,7 +129,7 @@ def test_notes_are_cut_short():
 
 
 def test_a_stream_is_sent_piece_by_piece_without_a_price_in_its_head():
-    connection = Connection()
+    connection = AsgiConnection()
     caller = relay(connection)
 
     async def work() -> None:
@@ -150,7 +150,7 @@ def test_a_streams_head_says_what_the_gateway_took_until_then():
     timeline = Timeline(lambda: next(clock))
     with timeline.waiting:
         pass
-    connection = Connection()
+    connection = AsgiConnection()
 
     async def work() -> None:
         await Relay("call_1", connection.receive, connection.send, timeline).begin(HEAD)
@@ -160,7 +160,7 @@ def test_a_streams_head_says_what_the_gateway_took_until_then():
 
 
 def test_a_trailer_is_a_comment_for_those_who_ask():
-    caller = relay(Connection())
+    caller = relay(AsgiConnection())
     assert caller.closing_event(RECEIPT) == b""
 
     caller.wants_trailer = True
@@ -205,7 +205,9 @@ def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
 
 
 def test_a_caller_is_gone_once_it_disconnects():
-    run_in_instant_time(relay(Connection([b"late", b"later"], leaves_after=2.0)).wait_until_gone())
+    run_in_instant_time(
+        relay(AsgiConnection([b"late", b"later"], leaves_after=2.0)).wait_until_gone()
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
-
-
-class Ticks:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.fakes.clock import ManualClock
 
 
 def request(address: Any = ("192.0.2.7", 1)) -> dict[str, Any]:
@@ -23,7 +17,9 @@ def test_a_refused_key_is_logged_with_its_address_and_without_the_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
-        error = RefusedKeyLog(Ticks()).refuse(request(), unauthenticated_error(is_missing=False))
+        error = RefusedKeyLog(ManualClock(100.0)).refuse(
+            request(), unauthenticated_error(is_missing=False)
+        )
 
     assert (error.status, error.code) == (401, "invalid_api_key")
     assert caplog.messages == ["A call from 192.0.2.7 was refused with 401 invalid_api_key"]
@@ -33,7 +29,7 @@ def test_a_refused_key_is_logged_with_its_address_and_without_the_key(
 def test_refused_keys_are_logged_once_in_ten_seconds_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ticks = Ticks()
+    ticks = ManualClock(100.0)
     log = RefusedKeyLog(ticks)
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
         for _ in range(1001):
@@ -58,6 +54,8 @@ def test_an_address_cannot_write_lines_of_its_own(
     client: Any, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "thriftgate.keys"):
-        RefusedKeyLog(Ticks()).refuse(request(client), unauthenticated_error(is_missing=True))
+        RefusedKeyLog(ManualClock(100.0)).refuse(
+            request(client), unauthenticated_error(is_missing=True)
+        )
 
     assert caplog.messages == [f"A call from {shown} was refused with 401 missing_api_key"]

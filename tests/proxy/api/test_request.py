@@ -7,7 +7,7 @@ from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import _NEEDLESS_ESCAPES, read_body, read_head, request_token
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.providers.json_size import MAX_REQUEST
-from tests.fakes.asgi import Connection, scope
+from tests.fakes.asgi import AsgiConnection, scope
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.refusals import refusing
@@ -259,7 +259,7 @@ def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
     assert caught.value.code == "not_found"
 
 
-def read_request_body(connection: Connection, *, length: int = 0, limit: int = 10) -> bytes:
+def read_request_body(connection: AsgiConnection, *, length: int = 0, limit: int = 10) -> bytes:
     with BodyMemoryLimit(each=limit, all_together=limit).reserve() as claim:
         return run_in_instant_time(read_body(connection.receive, length, claim))
 
@@ -268,11 +268,11 @@ def read_request_body(connection: Connection, *, length: int = 0, limit: int = 1
 def test_a_body_is_put_together_up_to_the_limit(pieces):
     whole = b"".join(pieces)
 
-    assert read_request_body(Connection(pieces), length=len(whole)) == whole
+    assert read_request_body(AsgiConnection(pieces), length=len(whole)) == whole
 
 
 def test_a_body_announced_too_large_is_not_read():
-    connection = Connection([b"x" * 11])
+    connection = AsgiConnection([b"x" * 11])
     with refusing(413, match="over 10 bytes"):
         read_request_body(connection, length=11)
 
@@ -282,14 +282,14 @@ def test_a_body_announced_too_large_is_not_read():
 @pytest.mark.parametrize("pieces", [[b"x" * 11], [b"x" * 11, None], [b"x" * 10, b"x", None]])
 def test_a_body_that_turns_out_too_large_is_read_no_further(pieces):
     with refusing(413) as caught:
-        read_request_body(Connection(pieces))
+        read_request_body(AsgiConnection(pieces))
 
     assert caught.value.code == "body_too_large"
 
 
 def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
     piece = b",".join(b'"key%06d":0' % number for number in range(5_000)) + b","
-    connection = Connection([b"{", *[piece] * 40, b"}"])
+    connection = AsgiConnection([b"{", *[piece] * 40, b"}"])
     with (
         refusing(413) as caught,
         BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room,
@@ -305,14 +305,14 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
 
     async def work() -> bytes:
         with BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room:
-            return await read_body(Connection([sent]).receive, 0, room, json_limit=MAX_REQUEST)
+            return await read_body(AsgiConnection([sent]).receive, 0, room, json_limit=MAX_REQUEST)
 
     body, turns = run_in_instant_time(with_loop_turns(work()))
     assert body == sent
     assert turns > 2 * len(sent) // 65_536
 
 
-class DisconnectingCaller(Connection):
+class DisconnectingCaller(AsgiConnection):
     """A caller that announces more and leaves."""
 
     async def receive(self):
@@ -321,7 +321,7 @@ class DisconnectingCaller(Connection):
 
 
 @pytest.mark.parametrize(
-    "connection", [Connection([], leaves_after=0), DisconnectingCaller(leaves_after=1)]
+    "connection", [AsgiConnection([], leaves_after=0), DisconnectingCaller(leaves_after=1)]
 )
 def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
     with pytest.raises(ClientDisconnected):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class Seen:
+class RecordingApp:
     """An app that takes a body in pieces, and notes what it sees."""
 
     messages: list[Message] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Seen:
 
 
 async def test_a_caller_that_hangs_up_midway_is_noticed() -> None:
-    app = Seen()
+    app = RecordingApp()
     app.go.set()
     async with listening(app.app) as place:
         async with place.connect() as (_, writer):
@@ -60,7 +60,7 @@ async def test_a_caller_that_hangs_up_midway_is_noticed() -> None:
 
 
 async def test_a_caller_that_hangs_up_with_a_request_waiting_is_noticed_by_the_one_before() -> None:
-    app = Seen()
+    app = RecordingApp()
     async with listening(app.app) as place:
         async with place.connect() as (_, writer):
             writer.write(head_for("/b", "content-length: 2", method="POST") + b"he" + ONE)
@@ -73,7 +73,7 @@ async def test_a_caller_that_hangs_up_with_a_request_waiting_is_noticed_by_the_o
 
 
 async def test_pieces_that_came_meanwhile_are_received_as_one() -> None:
-    app = Seen()
+    app = RecordingApp()
     async with listening(app.app) as place, place.connect() as (_, writer):
         writer.write(head_for("/b", "content-length: 6", method="POST") + b"he")
         await app.wait_for_news()
@@ -125,7 +125,7 @@ async def test_after_its_answer_an_app_hears_the_caller_no_more() -> None:
 
 
 async def test_a_large_body_waits_until_it_is_read() -> None:
-    app = Seen()
+    app = RecordingApp()
     size = 40_000_000
     async with listening(app.app) as place, place.connect() as (_, writer):
         writer.write(head_for("/b", f"content-length: {size}", method="POST") + b"x" * size)

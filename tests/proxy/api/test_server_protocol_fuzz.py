@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from proxy.api.server_protocol import ServerProtocol
 from tests.examples import examples
-from tests.proxy.api.server_fixtures import SAYS, Wire, body_of, length, part, start
+from tests.proxy.api.server_fixtures import SAYS, RecordingTransport, body_of, length, part, start
 
 #: Words of the grammar, whole and spoiled, that random bytes would seldom hit.
 WORDS = [
@@ -43,7 +43,7 @@ SPOKEN = st.lists(
 ).map(b"".join)
 
 
-class Line(Wire):
+class Line(RecordingTransport):
     """A connection that remembers what was said after it was closed."""
 
     def __init__(self) -> None:

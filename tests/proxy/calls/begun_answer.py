@@ -4,10 +4,10 @@ from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.providers.openai.adapter import OpenAIWire
 from proxy.records.timeline import Timeline
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import FakeExchange, Scripted
+from tests.fakes.upstream import FakeExchange, ScriptedAnswer
 
 
-async def begun(script: Scripted, *, generates: bool = False) -> UpstreamAnswer:
+async def begun(script: ScriptedAnswer, *, generates: bool = False) -> UpstreamAnswer:
     answer = UpstreamAnswer(
         FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates
     )
@@ -15,7 +15,7 @@ async def begun(script: Scripted, *, generates: bool = False) -> UpstreamAnswer:
     return answer
 
 
-async def answer_and_pieces(script: Scripted) -> tuple[UpstreamAnswer, list[bytes]]:
+async def answer_and_pieces(script: ScriptedAnswer) -> tuple[UpstreamAnswer, list[bytes]]:
     answer = await begun(script)
     pieces = [answer.first_piece]
     while piece := await answer.next():

@@ -13,14 +13,8 @@ from tests.fakes.answers import ASKED
 from tests.fakes.call_dependencies import call, fake_dependencies
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
+from tests.fakes.clock import ManualClock
 from tests.fakes.upstream import FakeTransport
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def line(
@@ -28,7 +22,9 @@ def line(
 ) -> CallContext:
     made, _ = fake_dependencies(FakeTransport([]), patience=RetryPolicy(retries=1))
     made = replace(made, catalog=known or two_model_catalog())
-    return CallContext(call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(Clock()))
+    return CallContext(
+        call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(ManualClock(1000.0))
+    )
 
 
 def course(on: CallContext, decision: RoutingDecision | None = None) -> RouteSequence:

@@ -32,14 +32,6 @@ SEAL = Pseudonymizer(b"secret")
 BODY = b'{"model":"m","user":"ann","service_tier":"priority"}'
 
 
-class Ticks:
-    def __init__(self) -> None:
-        self.at = 5.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
 def there(kind: str = "openai", region: str = "") -> Route:
     upstream = Upstream(
         name="up",

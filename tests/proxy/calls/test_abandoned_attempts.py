@@ -41,7 +41,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted, broken_connection
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import serve_one_call
 
 BILLS = route("bills", bills_abandoned=True, max_output=4096)
@@ -184,7 +184,7 @@ ENDS = event({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": 
 SECOND = event({"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": None}]})
 HANGS = {
     "before the headers": [SILENCE],
-    "before the whole body": [Scripted([SILENCE])],
+    "before the whole body": [ScriptedAnswer([SILENCE])],
     "before the first event": [stream(SILENCE)],
     "midway": [stream(chunk("a"), SILENCE)],
     "midway, with more than is kept": [stream(*[chunk("x" * 200_000)] * 22, SILENCE)],
@@ -197,7 +197,7 @@ HANGS = {
     ("leaves", "outcome"), [(3.0, Outcome.HUNG_UP), (None, None)], ids=["caller", "deadline"]
 )
 def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
-    scripts: list[Scripted | Piece], leaves: float | None, outcome: Outcome | None
+    scripts: list[ScriptedAnswer | Piece], leaves: float | None, outcome: Outcome | None
 ) -> None:
     asked = call(body(stream=True, max_completion_tokens=1000))
     caller: dict[str, Any] = {"leaves_after": leaves} if leaves is not None else {}
@@ -223,7 +223,8 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
 
 
 @pytest.mark.parametrize(
-    "script", [SILENCE, Scripted([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)]
+    "script",
+    [SILENCE, ScriptedAnswer([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)],
 )
 @pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
 def test_an_abandoned_call_of_any_endpoint_is_settled_at_its_reservation(endpoint, script):

@@ -40,7 +40,7 @@ from tests.fakes.upstream import (
     After,
     FakeTransport,
     Piece,
-    Scripted,
+    ScriptedAnswer,
     billed_and_malformed,
     broken_connection,
 )
@@ -68,7 +68,7 @@ def refusing(_: PreparedRequest) -> Admitted:
 
 
 def open_attempt(
-    *scripts: Scripted | Piece,
+    *scripts: ScriptedAnswer | Piece,
     then: Callable[[Attempt, FakeTransport], Coroutine[Any, Any, Any]],
     limits: Admits | None = None,
     moved: str = "",
@@ -129,7 +129,7 @@ def test_an_answer_is_brought_to_its_first_content():
         (stream(event({"error": {"message": "no"}})), "upstream_error", False),
         (stream(event({"error": {"message": "no"}, "usage": USAGE})), "upstream_error", True),
         (stream(usage_chunk() + event({"error": {"message": "no"}})), "upstream_error", True),
-        (Scripted([b"<html>"]), "upstream_malformed", False),
+        (ScriptedAnswer([b"<html>"]), "upstream_malformed", False),
     ],
 )
 def test_a_failure_before_that_is_handed_back(script, code, was_accepted):

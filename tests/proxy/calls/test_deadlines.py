@@ -16,7 +16,7 @@ from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import run_in_instant_time, ticks
 
 
-class Leaving:
+class LeavingCaller:
     """A caller that leaves after so many seconds; counts how often it was listened to."""
 
     def __init__(self, after: float = 1e6) -> None:
@@ -28,13 +28,13 @@ class Leaving:
         await asyncio.sleep(self._after)
 
 
-def watching(gone: Leaving, start: TaskStarter) -> CallWatchdog:
+def watching(gone: LeavingCaller, start: TaskStarter) -> CallWatchdog:
     watch = CallWatchdog(WatchdogTimer(start))
     watch.watch_caller(gone)
     return watch
 
 
-async def wait_under_watch(gone: Leaving, wait: AwaitedEvent, seconds: float) -> None:
+async def wait_under_watch(gone: LeavingCaller, wait: AwaitedEvent, seconds: float) -> None:
     """A call that takes a hundred seconds, all of them in this wait."""
     with watching(gone, LoopTasks().start) as watch:
         watch.set_deadline(wait, seconds)
@@ -50,7 +50,7 @@ def pending() -> int:
 
 def test_an_instant_call_is_not_watched_at_all():
     async def work() -> int:
-        gone = Leaving()
+        gone = LeavingCaller()
         with watching(gone, LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
         await asyncio.sleep(0.1)
@@ -92,7 +92,7 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     def full(_work: object) -> asyncio.Task[None]:
         raise RuntimeError("the group is shutting down")
 
-    async def wait_for_first_byte(watches: WatchdogTimer, gone: Leaving | None) -> None:
+    async def wait_for_first_byte(watches: WatchdogTimer, gone: LeavingCaller | None) -> None:
         with CallWatchdog(watches) as watch:
             if gone is not None:
                 watch.watch_caller(gone)
@@ -102,7 +102,7 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     async def work() -> Sequence[object]:
         watches = WatchdogTimer(full)
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        calls = (wait_for_first_byte(watches, Leaving()), wait_for_first_byte(watches, None))
+        calls = (wait_for_first_byte(watches, LeavingCaller()), wait_for_first_byte(watches, None))
         return await asyncio.gather(*calls, return_exceptions=True)
 
     unwatched, watched = run_in_instant_time(work())
@@ -123,7 +123,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
     async def work() -> None:
         before = ticks()
         with pytest.raises(reason):
-            await wait_under_watch(Leaving(), wait, 5)
+            await wait_under_watch(LeavingCaller(), wait, 5)
         assert ticks() - before == pytest.approx(5.0)
         await asyncio.sleep(0)
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
 
 def test_a_new_wait_replaces_the_one_before():
     async def work() -> None:
-        with watching(Leaving(), LoopTasks().start) as watch:
+        with watching(LeavingCaller(), LoopTasks().start) as watch:
             for _ in range(5):
                 watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
                 await asyncio.sleep(2)
@@ -143,7 +143,7 @@ def test_a_new_wait_replaces_the_one_before():
 
 def test_nothing_is_late_while_the_call_rests():
     async def work() -> None:
-        with watching(Leaving(), LoopTasks().start) as watch:
+        with watching(LeavingCaller(), LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
             watch.clear_deadline()
             await asyncio.sleep(60)
@@ -158,7 +158,7 @@ def test_nothing_is_late_while_the_call_rests():
 def test_a_caller_that_leaves_ends_the_call():
     async def work() -> None:
         with pytest.raises(ClientDisconnected):
-            await wait_under_watch(Leaving(4), AwaitedEvent.FIRST_BYTE, 50)
+            await wait_under_watch(LeavingCaller(4), AwaitedEvent.FIRST_BYTE, 50)
 
     run_in_instant_time(work())
 
@@ -166,7 +166,7 @@ def test_a_caller_that_leaves_ends_the_call():
 def test_a_call_that_was_told_may_go_on_and_is_watched_again():
     async def work() -> list[type]:
         reasons: list[type] = []
-        with watching(Leaving(), LoopTasks().start) as watch:
+        with watching(LeavingCaller(), LoopTasks().start) as watch:
             for _ in range(2):
                 watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
                 try:
@@ -183,7 +183,7 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
 def test_no_listener_outlives_a_call():
     async def work() -> bool:
         tasks = LoopTasks()
-        with watching(Leaving(), tasks.start):
+        with watching(LeavingCaller(), tasks.start):
             await asyncio.sleep(1)
         await asyncio.sleep(0)
         (listener,) = tasks._tasks
@@ -194,7 +194,7 @@ def test_no_listener_outlives_a_call():
 
 def test_no_timer_outlives_a_call_whose_caller_left():
     async def work() -> None:
-        with watching(Leaving(4), LoopTasks().start) as watch:
+        with watching(LeavingCaller(4), LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.FIRST_BYTE, 50)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(100)
@@ -207,7 +207,7 @@ def test_no_timer_outlives_a_call_whose_caller_left():
 
 def test_a_cancellation_by_others_is_not_taken_back():
     async def stop() -> None:
-        task = asyncio.ensure_future(wait_under_watch(Leaving(), AwaitedEvent.FIRST_BYTE, 50))
+        task = asyncio.ensure_future(wait_under_watch(LeavingCaller(), AwaitedEvent.FIRST_BYTE, 50))
         await asyncio.sleep(4)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -218,7 +218,7 @@ def test_a_cancellation_by_others_is_not_taken_back():
 
 def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
     async def work(watches: list[CallWatchdog]) -> None:
-        with watching(Leaving(), LoopTasks().start) as watch:
+        with watching(LeavingCaller(), LoopTasks().start) as watch:
             watches.append(watch)
             await asyncio.sleep(100)
 

@@ -23,7 +23,7 @@ from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
 from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.upstream import FakeExchange, FakeTransport, Scripted
+from tests.fakes.upstream import FakeExchange, FakeTransport, ScriptedAnswer
 
 EXACT = Usage(input=36, cache_read=64, output=10)
 WANTS = STREAMED[:-1] + b',"stream_options":{"include_usage":true}}'
@@ -33,7 +33,7 @@ ENDS = ["\n\n", "\r\n\r\n", "\r\r"]
 
 
 def deliver(
-    asked: Call, script: Scripted, *routes: Route
+    asked: Call, script: ScriptedAnswer, *routes: Route
 ) -> tuple[FakeCaller, Receipt, FakeTransport]:
     """Return what the caller got, and what was kept of it."""
 
@@ -107,7 +107,7 @@ def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
     )
     asked = call(sent.encode())
     answer = json.dumps({**fields, "id": "c", "usage": None, "error": None}).encode()
-    caller, _, transport = deliver(asked, Scripted([answer]), route(model="theirs"))
+    caller, _, transport = deliver(asked, ScriptedAnswer([answer]), route(model="theirs"))
 
     body = transport.sent[0][1].body
     assert json.loads(body) == json.loads(asked.body) | {"model": "theirs"}
@@ -161,7 +161,7 @@ def test_a_whole_messages_answer_arrives_as_a_chat_completion():
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 30, "output_tokens": 5},
     }
-    caller, kept, _ = deliver(call(ASKED), Scripted([json.dumps(message).encode()]), CLAUDE)
+    caller, kept, _ = deliver(call(ASKED), ScriptedAnswer([json.dumps(message).encode()]), CLAUDE)
 
     completion = json.loads(caller.body)
     assert completion["choices"][0]["message"]["content"] == "Hi"
@@ -175,7 +175,7 @@ def test_a_whole_messages_answer_arrives_as_a_chat_completion():
 def test_the_answering_models_name_is_the_catalogs_and_the_bytes_are_the_upstreams():
     renamed = replace(route("azure", model="deployment-7"), name="azure/gpt-x")
     said = COMPLETION.replace(b'"model":"m"', b'"model":"deployment-7"')
-    caller, kept, _ = deliver(call(ASKED), Scripted([said]), renamed)
+    caller, kept, _ = deliver(call(ASKED), ScriptedAnswer([said]), renamed)
 
     assert caller.head is not None
     assert caller.head.model == answering_model(kept.route, kept.model) == "gpt-x"
@@ -242,7 +242,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
 def test_notes_of_what_was_dropped_are_reported_and_kept():
     asked = call(ASKED[:-1] + b',"seed":7}')
     message = b'{"id":"msg_1","content":[],"usage":{"input_tokens":3,"output_tokens":1}}'
-    caller, kept, _ = deliver(asked, Scripted([message]), CLAUDE)
+    caller, kept, _ = deliver(asked, ScriptedAnswer([message]), CLAUDE)
 
     assert caller.head is not None
     assert caller.head.notes == kept.notes
@@ -251,24 +251,24 @@ def test_notes_of_what_was_dropped_are_reported_and_kept():
 
 def test_an_embedding_is_priced_as_its_upstream_says():
     answer = b'{"data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":9,"total_tokens":9}}'
-    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), Scripted([answer]))
+    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
 
     assert (kept.usage, kept.estimated) == (Usage(input=9), False)
 
 
 def test_no_text_is_looked_for_in_embeddings():
     answer = b'{"data":[{"embedding":[0.1]}],"content":"x","usage":{"prompt_tokens":9}}'
-    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), Scripted([answer]))
+    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
     assert (kept.usage, kept.estimated) == (Usage(input=9), False)
 
-    _, kept, _ = deliver(call(ASKED), Scripted([answer]))
+    _, kept, _ = deliver(call(ASKED), ScriptedAnswer([answer]))
     assert kept.estimated
 
 
 def test_an_answer_that_generates_nothing_has_its_reported_usage_or_none():
     said = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
     kept = [
-        deliver(call(ASKED, endpoint="images/edits"), Scripted([answer]))[1]
+        deliver(call(ASKED, endpoint="images/edits"), ScriptedAnswer([answer]))[1]
         for answer in (said, b"{}")
     ]
 
@@ -286,7 +286,7 @@ def test_a_keep_alive_midway_is_passed_on():
 def test_an_answer_that_is_only_read_again_is_not_counted_again(endpoint):
     answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
     asked = call(b"", endpoint=endpoint, method="GET", fields=None)
-    _, kept, _ = deliver(asked, Scripted([answer]))
+    _, kept, _ = deliver(asked, ScriptedAnswer([answer]))
 
     assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)
 

@@ -22,6 +22,7 @@ from tests.fakes.answers import SHOWN, STREAM, stream
 from tests.fakes.call_dependencies import fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.hedged_calls import FixedDecision
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, streaming_call
 
@@ -121,16 +122,6 @@ def calls(
         return took
 
     return run_in_instant_time(work())
-
-
-class FixedDecision:
-    """Decides the same of every call."""
-
-    def __init__(self, decision: RoutingDecision) -> None:
-        self._decision = decision
-
-    def decide(self, call: object, asked: object) -> RoutingDecision:
-        return self._decision
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def test_a_long_prompt_is_not_read_twice():
 
 
 def test_a_refused_hedge_does_not_fail_the_attempt_under_way():
-    done = race(late(8.0), limits=Refusing(after=1))
+    done = race(late(8.0), limits=LimitedAdmission(after=1))
 
     assert done.caller.body == SHOWN
     assert done.summary == [
@@ -289,13 +289,13 @@ def test_a_refused_hedge_does_not_fail_the_attempt_under_way():
 
 
 def test_a_mistake_of_ours_in_one_attempt_leaves_the_other_alone():
-    done = race(late(8.0), limits=Refusing(after=1, error=ZeroDivisionError()))
+    done = race(late(8.0), limits=LimitedAdmission(after=1, error=ZeroDivisionError()))
 
     assert done.caller.body == SHOWN
     assert done.summary[1] == (1, "failed", "gateway_interrupted", False)
 
 
-class Refusing(HoldsNothing):
+class LimitedAdmission(HoldsNothing):
     """Admits so many attempts, and refuses the others."""
 
     def __init__(self, after: int, error: Exception | None = None) -> None:

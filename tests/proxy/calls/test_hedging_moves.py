@@ -18,9 +18,10 @@ from tests.fakes.answers import STREAM, stream
 from tests.fakes.call_dependencies import fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.hedged_calls import FixedDecision
 from tests.fakes.upstream import SILENCE, After, FakeExchange, FakeTransport
 from tests.proxy.api.served_calls import ONE, TWO, streaming_call
-from tests.proxy.calls.test_hedging_deadlines import PATIENCE, FixedDecision
+from tests.proxy.calls.test_hedging_deadlines import PATIENCE
 
 DEADLINE = 0.3
 RATE = 6.0

@@ -13,7 +13,7 @@ VLLM = EngineTimings(queue=0.1, prefill=0.2, decode=1.0, draft_tokens=8, accepte
 LLAMACPP = EngineTimings(prefill=0.2, decode=1.0)
 
 
-class Call:
+class SteppedCall:
     """A call whose clock is moved by hand: the gateway works, then waits, then ends."""
 
     def __init__(self, gateway: float = 0.01, wait: float = 0.5, rest: float = 1.0) -> None:
@@ -31,7 +31,7 @@ class Call:
 
 
 def test_an_engine_that_reports_all_phases_is_believed_and_transfer_is_the_rest() -> None:
-    found = Call().fields(VLLM)
+    found = SteppedCall().fields(VLLM)
 
     assert found == {
         "queue": 0.1,
@@ -45,30 +45,30 @@ def test_an_engine_that_reports_all_phases_is_believed_and_transfer_is_the_rest(
 
 
 def test_without_a_reported_queue_it_is_the_rest_of_the_wait_for_the_first_content() -> None:
-    found = Call(wait=0.5, rest=1.0).fields(LLAMACPP)
+    found = SteppedCall(wait=0.5, rest=1.0).fields(LLAMACPP)
 
     assert (found["queue"], found["phases_from"]) == (pytest.approx(0.3), PhasesFrom.BOTH)
     assert found["transfer"] == pytest.approx(0.0)
 
 
 def test_a_whole_answer_waits_for_its_decode_too_before_its_first_byte() -> None:
-    found = Call(wait=1.5, rest=0.0).fields(LLAMACPP, streamed=False)
+    found = SteppedCall(wait=1.5, rest=0.0).fields(LLAMACPP, streamed=False)
 
     assert found["queue"] == pytest.approx(0.3)
 
 
 def test_an_engine_that_reports_nothing_gets_no_phases() -> None:
-    assert Call().fields(None) == {}
+    assert SteppedCall().fields(None) == {}
 
 
 def test_draft_tokens_are_kept_where_the_times_are_missing() -> None:
-    found = Call().fields(EngineTimings(draft_tokens=4, accepted_tokens=1))
+    found = SteppedCall().fields(EngineTimings(draft_tokens=4, accepted_tokens=1))
 
     assert found == {"draft_tokens": 4, "accepted_tokens": 1}
 
 
 def test_a_call_that_was_never_sent_has_no_phases() -> None:
-    call = Call()
+    call = SteppedCall()
 
     assert phase_fields(VLLM, call.timeline, None, streamed=True) == {}
 
@@ -87,7 +87,7 @@ SECONDS = st.floats(0.0, 100.0)
 def test_gateway_and_phases_add_up_to_the_call_or_to_what_the_engine_reported(
     gateway: float, wait: float, rest: float, queue: float | None, prefill: float, decode: float
 ) -> None:
-    call = Call(gateway, wait, rest)
+    call = SteppedCall(gateway, wait, rest)
     told = EngineTimings(queue=queue, prefill=prefill, decode=decode)
     found = call.fields(told)
     phases = [float(str(found[name])) for name in ("queue", "prefill", "decode", "transfer")]

@@ -18,12 +18,18 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
-from tests.fakes.upstream import After, FakeTransport, Scripted, broken_connection, unreachable
+from tests.fakes.upstream import (
+    After,
+    FakeTransport,
+    ScriptedAnswer,
+    broken_connection,
+    unreachable,
+)
 from tests.proxy.api.served_calls import EXACT, ONE, serve_one_call, streaming_call
 
 
 def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():
-    done = serve_one_call(Scripted([COMPLETION]))
+    done = serve_one_call(ScriptedAnswer([COMPLETION]))
 
     assert done.caller.body == COMPLETION
     assert done.caller.receipt is done.last
@@ -36,11 +42,13 @@ def test_a_whole_answer_reaches_the_caller_byte_for_byte_with_its_price():
 
 
 def test_a_whole_answer_in_pieces_is_one_answer():
-    assert serve_one_call(Scripted([COMPLETION[:7], COMPLETION[7:]])).caller.pieces == [COMPLETION]
+    assert serve_one_call(ScriptedAnswer([COMPLETION[:7], COMPLETION[7:]])).caller.pieces == [
+        COMPLETION
+    ]
 
 
 def test_the_receipt_of_a_whole_answer_is_kept_before_the_caller_has_it():
-    assert serve_one_call(Scripted([COMPLETION])).caller.observed == [1]
+    assert serve_one_call(ScriptedAnswer([COMPLETION])).caller.observed == [1]
 
 
 def test_the_receipt_of_a_stream_is_kept_before_the_caller_has_its_end():
@@ -80,7 +88,7 @@ def test_a_trailer_stands_before_the_end_of_a_stream():
 
 
 def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer():
-    sound = Scripted([b"\x00\x01", b"\x02"], headers={"content-type": "audio/mpeg"})
+    sound = ScriptedAnswer([b"\x00\x01", b"\x02"], headers={"content-type": "audio/mpeg"})
     done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"), trailer=b": cost\n\n")
 
     assert done.caller.pieces == [b"\x00\x01", b"\x02"]
@@ -90,7 +98,7 @@ def test_an_answer_of_another_kind_is_passed_on_as_it_comes_and_gets_no_trailer(
 
 def test_an_answer_without_a_body_is_an_answer():
     done = serve_one_call(
-        Scripted([], status=204, headers={}), asked=call(ASKED, endpoint="files/f")
+        ScriptedAnswer([], status=204, headers={}), asked=call(ASKED, endpoint="files/f")
     )
 
     assert (done.caller.body, done.caller.is_ended, done.last.status) == (b"", True, 204)
@@ -109,12 +117,12 @@ def test_usage_that_never_came_is_estimated():
 def test_usage_that_cannot_be_true_is_estimated():
     zero = COMPLETION.replace(b": 10,", b": 0,").replace(b": 110,", b": 100,")
 
-    assert serve_one_call(Scripted([zero])).last.usage == ESTIMATE
+    assert serve_one_call(ScriptedAnswer([zero])).last.usage == ESTIMATE
 
 
 def test_only_exact_usage_teaches_the_estimator():
     learner = FakeEstimator()
-    serve_one_call(Scripted([COMPLETION]), estimator=learner)
+    serve_one_call(ScriptedAnswer([COMPLETION]), estimator=learner)
     serve_one_call(
         stream(chunk("a"), broken_connection()), asked=streaming_call(), estimator=learner
     )
@@ -149,7 +157,7 @@ def test_the_first_content_is_timed_not_the_opening():
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain", ""])
 def test_a_page_is_no_answer_of_an_endpoint_that_generates(media):
-    page = Scripted([b"<html>Log in</html>"], headers={"content-type": media})
+    page = ScriptedAnswer([b"<html>Log in</html>"], headers={"content-type": media})
     done = serve_one_call(page, page)
 
     assert done.error is not None

@@ -8,7 +8,7 @@ from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
-from tests.fakes.upstream import CONNECTING, SILENCE, Scripted, broken_connection, unreachable
+from tests.fakes.upstream import CONNECTING, SILENCE, ScriptedAnswer, broken_connection, unreachable
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 
 
@@ -24,7 +24,7 @@ from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_cal
         stream(b'data: {"error":{"message":"no"}}\n\n', SILENCE),
         stream(b"event: error\ndata: {}\n\n"),
         stream(DONE),
-        Scripted([COMPLETION[:9], broken_connection()]),
+        ScriptedAnswer([COMPLETION[:9], broken_connection()]),
         SILENCE,
         stream(SILENCE),
         stream(BEAT, SILENCE),
@@ -42,16 +42,16 @@ def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
 
 def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
     done = serve_one_call(
-        stream(BEAT, broken_connection()), Scripted([COMPLETION]), routes=(ONE, TWO)
+        stream(BEAT, broken_connection()), ScriptedAnswer([COMPLETION]), routes=(ONE, TWO)
     )
 
     assert done.caller.attempts == done.receipts[:1]
-    assert serve_one_call(Scripted([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
+    assert serve_one_call(ScriptedAnswer([COMPLETION]), routes=(ONE, TWO)).caller.attempts == []
 
 
 def test_each_attempt_starts_from_the_callers_own_bytes():
     other = route("two", model="their-name")
-    done = serve_one_call(failing(500), Scripted([COMPLETION]), routes=(ONE, other))
+    done = serve_one_call(failing(500), ScriptedAnswer([COMPLETION]), routes=(ONE, other))
 
     first, second = (prepared.body for _, prepared in done.transport.sent)
     assert first == ASKED
@@ -97,7 +97,9 @@ def test_an_upstreams_message_about_its_own_failure_stays_in_the_gateway():
 
 @pytest.mark.parametrize("pieces", [[b"x" * 300_000], [b'{"error"', broken_connection()]])
 def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
-    done = serve_one_call(Scripted(pieces, status=503, headers={}), patience=RetryPolicy(retries=0))
+    done = serve_one_call(
+        ScriptedAnswer(pieces, status=503, headers={}), patience=RetryPolicy(retries=0)
+    )
 
     assert done.error is not None
     assert done.error.code == "upstream_overloaded"
@@ -110,25 +112,27 @@ def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
         (failing(503), None),
         (stream(b'data: {"error":{"message":"no"}}\n\n'), None),
         (stream(BEAT, broken_connection()), ESTIMATE),
-        (Scripted([COMPLETION[:9], broken_connection()]), ESTIMATE),
+        (ScriptedAnswer([COMPLETION[:9], broken_connection()]), ESTIMATE),
     ],
 )
 def test_an_attempt_that_an_upstream_began_to_work_on_is_billed(first, usage):
-    failed = serve_one_call(first, Scripted([COMPLETION]), routes=(ONE, TWO)).receipts[0]
+    failed = serve_one_call(first, ScriptedAnswer([COMPLETION]), routes=(ONE, TWO)).receipts[0]
 
     assert (failed.usage, failed.estimated) == (usage, usage is not None)
 
 
 def test_counting_a_prompt_may_take_longer_than_the_first_byte():
     slow = FakeEstimator(takes=30.0)
-    done = serve_one_call(stream(BEAT, broken_connection()), Scripted([COMPLETION]), estimator=slow)
+    done = serve_one_call(
+        stream(BEAT, broken_connection()), ScriptedAnswer([COMPLETION]), estimator=slow
+    )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].usage == ESTIMATE
 
 
 def test_a_short_retry_after_is_waited_for():
-    done = serve_one_call(failing(429, {"retry-after": "7"}), Scripted([COMPLETION]))
+    done = serve_one_call(failing(429, {"retry-after": "7"}), ScriptedAnswer([COMPLETION]))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.took == pytest.approx(7.0)
@@ -137,7 +141,9 @@ def test_a_short_retry_after_is_waited_for():
 
 def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
     now, then = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:07 GMT"
-    done = serve_one_call(failing(429, {"retry-after": then, "date": now}), Scripted([COMPLETION]))
+    done = serve_one_call(
+        failing(429, {"retry-after": then, "date": now}), ScriptedAnswer([COMPLETION])
+    )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.took == pytest.approx(7.0)
@@ -220,7 +226,7 @@ def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened)
     assert 10.0 <= done.took <= 11.0
 
 
-@pytest.mark.parametrize("first", [CONNECTING, Scripted([SILENCE], status=503)])
+@pytest.mark.parametrize("first", [CONNECTING, ScriptedAnswer([SILENCE], status=503)])
 @pytest.mark.parametrize("leaves", [3.0, None])
 def test_an_attempt_that_no_upstream_worked_on_is_not_billed(first, leaves):
     done = serve_one_call(first, leaves_after=leaves)

@@ -25,14 +25,14 @@ from tests.fakes.upstream import (
     After,
     FakeExchange,
     FakeTransport,
-    Scripted,
+    ScriptedAnswer,
     broken_connection,
 )
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
-    sound = Scripted([b"\x00", broken_connection()], headers={"content-type": "audio/mpeg"})
+    sound = ScriptedAnswer([b"\x00", broken_connection()], headers={"content-type": "audio/mpeg"})
     done = serve_one_call(sound, asked=call(ASKED, endpoint="audio/speech"))
 
     assert done.caller.body == b"\x00"
@@ -42,7 +42,7 @@ def test_an_answer_of_another_kind_that_breaks_stops_short():
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
 def test_a_whole_answer_whose_connection_breaks_after_its_last_byte_is_delivered(endpoint):
-    sound = Scripted([COMPLETION[:9], COMPLETION[9:], broken_connection()])
+    sound = ScriptedAnswer([COMPLETION[:9], COMPLETION[9:], broken_connection()])
     done = serve_one_call(sound, asked=call(ASKED, endpoint=endpoint))
 
     assert done.caller.body == COMPLETION
@@ -94,7 +94,9 @@ def test_a_stream_that_ends_before_its_answer_does_is_broken():
     ],
 )
 def test_a_whole_answer_that_is_none_is_a_failure(kind, body):
-    done = serve_one_call(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+    done = serve_one_call(
+        ScriptedAnswer([body]), ScriptedAnswer([body]), routes=(route(kind=kind),)
+    )
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
@@ -109,7 +111,9 @@ PART = b'{"id":"chatcmpl-1","choices":[{"ind'
     ("kind", "body"), [("openai", chunk("a")), ("anthropic", chunk("a")), ("anthropic", PART)]
 )
 def test_an_unreadable_answer_that_was_paid_for_is_not_retried(kind, body):
-    done = serve_one_call(Scripted([body]), Scripted([body]), routes=(route(kind=kind),))
+    done = serve_one_call(
+        ScriptedAnswer([body]), ScriptedAnswer([body]), routes=(route(kind=kind),)
+    )
 
     assert done.error is not None
     assert (done.error.status, done.error.code) == (502, "upstream_malformed")
@@ -118,7 +122,7 @@ def test_an_unreadable_answer_that_was_paid_for_is_not_retried(kind, body):
 
 
 def test_a_truncated_answer_reaches_its_caller_as_it_would_directly():
-    done = serve_one_call(Scripted([PART]))
+    done = serve_one_call(ScriptedAnswer([PART]))
 
     assert done.error is None
     assert done.caller.body == PART
@@ -143,7 +147,7 @@ SECRET = "no credit left on sk-verysecretkey123"
     ],
 )
 def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
-    said = Scripted([json.dumps(body).encode()])
+    said = ScriptedAnswer([json.dumps(body).encode()])
     done = serve_one_call(said, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
@@ -154,15 +158,15 @@ def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, st
 
 
 def test_an_error_in_place_of_a_whole_answer_leaves_the_call_to_the_next_route():
-    error = Scripted([b'{"error":{"message":"overloaded","code":503}}'])
-    done = serve_one_call(error, Scripted([COMPLETION]), routes=(ONE, TWO))
+    error = ScriptedAnswer([b'{"error":{"message":"overloaded","code":503}}'])
+    done = serve_one_call(error, ScriptedAnswer([COMPLETION]), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == COMPLETION
 
 
 def test_an_error_that_says_what_it_used_is_billed_for_that():
-    error = Scripted([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
+    error = ScriptedAnswer([json.dumps({"error": {"message": "no"}, "usage": USAGE}).encode()])
     done = serve_one_call(error, patience=RetryPolicy(retries=0))
 
     assert (done.last.outcome, done.last.usage, done.last.estimated) == (
@@ -188,7 +192,7 @@ def failed_response(**fields: Any) -> dict[str, Any]:
 )
 def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estimated):
     body = json.dumps(failed_response(usage=told)).encode()
-    done = serve_one_call(Scripted([body]), asked=call(ASKED, endpoint="responses"))
+    done = serve_one_call(ScriptedAnswer([body]), asked=call(ASKED, endpoint="responses"))
 
     left = body.replace(b"sk-verysecretkey123", b"[redacted]")
     assert json.loads(done.caller.body) == json.loads(left)
@@ -201,7 +205,7 @@ def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estim
 def test_a_stored_answer_is_returned_without_the_providers_keys():
     body = json.dumps(failed_response(usage=USAGE)).encode()
     done = serve_one_call(
-        Scripted([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
+        ScriptedAnswer([body]), asked=call(b"", endpoint="responses/r", method="GET", fields=None)
     )
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]

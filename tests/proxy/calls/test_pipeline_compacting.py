@@ -10,7 +10,7 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import STREAMED, event, stream
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import After, Scripted, broken_connection
+from tests.fakes.upstream import After, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import serve_one_call
 
 ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAB=="}
@@ -62,7 +62,7 @@ COMPACTED = orjson.dumps(
 def test_it_passes_byte_for_byte_and_is_priced_by_its_usage(
     endpoint: str, answer: bytes, shape: Any
 ) -> None:
-    done = serve_one_call(Scripted([answer]), asked=call(ASKED, endpoint=endpoint))
+    done = serve_one_call(ScriptedAnswer([answer]), asked=call(ASKED, endpoint=endpoint))
 
     sent = done.transport.sent[-1][1]
     assert (sent.path, sent.body) == (f"/{endpoint}", ASKED)
@@ -172,7 +172,7 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     asked = {"model": "m", "messages": [first], "context_management": edits}
     claude = route("anthropic", "anthropic")
     done = serve_one_call(
-        Scripted([orjson.dumps(answer)]), asked=call(orjson.dumps(asked)), routes=(claude,)
+        ScriptedAnswer([orjson.dumps(answer)]), asked=call(orjson.dumps(asked)), routes=(claude,)
     )
 
     sent = done.transport.sent[-1][1]
@@ -182,7 +182,7 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     again = call(
         orjson.dumps(asked | {"messages": [first, message, {"role": "user", "content": "And?"}]})
     )
-    later = serve_one_call(Scripted([orjson.dumps(answer)]), asked=again, routes=(claude,))
+    later = serve_one_call(ScriptedAnswer([orjson.dumps(answer)]), asked=again, routes=(claude,))
     told = orjson.loads(later.transport.sent[-1][1].body)
     assert told["messages"][1]["content"] == [block, {"type": "text", "text": "on"}]
     assert told["context_management"] == edits

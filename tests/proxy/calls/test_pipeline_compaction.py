@@ -28,7 +28,7 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import FakeTransport, Piece, Scripted
+from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import ONE, TWO
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
@@ -96,7 +96,7 @@ class FinishedCall:
 
 def serve(
     compacts: FakeCompaction,
-    *scripts: Scripted | Piece,
+    *scripts: ScriptedAnswer | Piece,
     planning: NoPlanning | None = None,
     **fields: Any,
 ) -> FinishedCall:
@@ -116,7 +116,7 @@ def serve(
 
 def test_the_shorter_prompt_is_planned_sent_and_told():
     planning = RecordingPlanner()
-    done = serve(FakeCompaction(), Scripted([COMPLETION]), planning=planning)
+    done = serve(FakeCompaction(), ScriptedAnswer([COMPLETION]), planning=planning)
     (kept,) = done.receipts
 
     assert done.sent == [SHORT]
@@ -140,7 +140,7 @@ def test_token_ratios_are_learned_from_the_compacted_prompt():
 
     async def work() -> None:
         table, _ = fake_dependencies(
-            FakeTransport([Scripted([COMPLETION])]), ONE, estimator=Learns()
+            FakeTransport([ScriptedAnswer([COMPLETION])]), ONE, estimator=Learns()
         )
         await serve_call(
             call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
@@ -152,7 +152,7 @@ def test_token_ratios_are_learned_from_the_compacted_prompt():
 
 @pytest.mark.parametrize("why", ["failed", "late", "signed", "invalid"])
 def test_where_compaction_fails_the_callers_bytes_go_out_with_a_reason(why):
-    done = serve(FakeCompaction(passthrough_result("facts", why)), Scripted([COMPLETION]))
+    done = serve(FakeCompaction(passthrough_result("facts", why)), ScriptedAnswer([COMPLETION]))
     (kept,) = done.receipts
 
     assert done.sent == [ASKED]
@@ -163,13 +163,15 @@ def test_where_compaction_fails_the_callers_bytes_go_out_with_a_reason(why):
 
 
 def test_trouble_is_noted():
-    done = serve(FakeCompaction(passthrough_result("facts", "failed")), Scripted([COMPLETION]))
+    done = serve(
+        FakeCompaction(passthrough_result("facts", "failed")), ScriptedAnswer([COMPLETION])
+    )
 
     assert done.receipts[0].notes == ("compaction failed, so the conversation was sent unmodified",)
 
 
 def test_a_call_that_compaction_has_no_part_in_says_nothing_of_it():
-    done = serve(FakeCompaction(NO_COMPACTION), Scripted([COMPLETION]))
+    done = serve(FakeCompaction(NO_COMPACTION), ScriptedAnswer([COMPLETION]))
 
     assert done.receipts[0].compaction == ""
     assert done.caller.head is not None
@@ -181,7 +183,7 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
     status,
 ):
     compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
-    done = serve(compacts, failing(status), Scripted([COMPLETION]), planning=planning)
+    done = serve(compacts, failing(status), ScriptedAnswer([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" "]
     assert [(each.outcome, each.final) for each in done.receipts] == [
@@ -198,7 +200,9 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
 
 def test_where_planning_was_at_fault_compaction_is_not_blamed():
     compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
-    done = serve(compacts, failing(400), failing(400), Scripted([COMPLETION]), planning=planning)
+    done = serve(
+        compacts, failing(400), failing(400), ScriptedAnswer([COMPLETION]), planning=planning
+    )
 
     assert done.sent == [SHORT + b" ", ASKED + b" ", ASKED]
     assert compacts.refusals == 0
@@ -222,7 +226,7 @@ def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
 
 def test_another_route_compacts_again_from_the_callers_bytes():
     compacts = FakeCompaction()
-    done = serve(compacts, failing(503), Scripted([COMPLETION]), routes=(ONE, TWO))
+    done = serve(compacts, failing(503), ScriptedAnswer([COMPLETION]), routes=(ONE, TWO))
 
     assert compacts.routes == ["one/m", "two/m"]
     assert done.sent == [SHORT, SHORT]

@@ -60,7 +60,7 @@ BODIES = st.sampled_from(
 )
 
 
-class Calls(RuleBasedStateMachine):
+class PipelineCalls(RuleBasedStateMachine):
     """Calls come, wait, hang up and are cut off; objectives move meanwhile."""
 
     def __init__(self) -> None:
@@ -205,5 +205,5 @@ class Calls(RuleBasedStateMachine):
                 )
 
 
-TestCalls = Calls.TestCase
+TestCalls = PipelineCalls.TestCase
 TestCalls.settings = examples(30, stateful_step_count=30, deadline=None)

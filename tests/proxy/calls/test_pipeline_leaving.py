@@ -7,12 +7,12 @@ from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
-from tests.fakes.upstream import EVENTS, SILENCE, Scripted, broken_connection
+from tests.fakes.upstream import EVENTS, SILENCE, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 
 HANGS = {
     "before the headers": [SILENCE],
-    "before the whole body": [Scripted([SILENCE])],
+    "before the whole body": [ScriptedAnswer([SILENCE])],
     "before the first event": [stream(SILENCE)],
     "among keep-alives": [stream(BEAT, SILENCE)],
     "midway": [stream(chunk("a"), SILENCE)],
@@ -50,7 +50,11 @@ def test_a_caller_that_stops_reading_is_given_up():
 
 @pytest.mark.parametrize(
     "script",
-    [stream(chunk("a"), broken_connection()), stream(chunk("a"), DONE), Scripted([COMPLETION])],
+    [
+        stream(chunk("a"), broken_connection()),
+        stream(chunk("a"), DONE),
+        ScriptedAnswer([COMPLETION]),
+    ],
 )
 def test_a_caller_that_does_not_take_the_end_is_given_up(script):
     done = serve_one_call(

@@ -7,7 +7,7 @@ from slo.usage import Usage
 from tests.fakes import streams
 from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import JSON, SILENCE, Scripted, broken_connection
+from tests.fakes.upstream import JSON, SILENCE, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
 
 LABELS = [{"content-type": "text/plain"}, {"content-type": "application/octet-stream"}, {}, JSON]
@@ -18,7 +18,7 @@ MARK = b"\xef\xbb\xbf"
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
     pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
-    done = serve_one_call(Scripted(pieces, headers=label), asked=streaming_call())
+    done = serve_one_call(ScriptedAnswer(pieces, headers=label), asked=streaming_call())
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
@@ -29,7 +29,7 @@ def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
 
 @pytest.mark.parametrize("start", [MARK, b"\r\n\n", BEAT, b"retry: 9\n\n", b"id: 1\nevent: x\n"])
 def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
-    done = serve_one_call(Scripted([start + STREAM], headers={}), asked=streaming_call())
+    done = serve_one_call(ScriptedAnswer([start + STREAM], headers={}), asked=streaming_call())
 
     assert done.caller.body == start + SHOWN
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -48,7 +48,7 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said,
     body = STREAMED.replace(b'"messages"', b'"input"') if endpoint == "responses" else STREAMED
     asked, routes = call(body, endpoint), (route(kind=kind, max_output=100),)
     right = serve_one_call(stream(*said), asked=asked, routes=routes)
-    done = serve_one_call(Scripted(said, headers=label), asked=asked, routes=routes)
+    done = serve_one_call(ScriptedAnswer(said, headers=label), asked=asked, routes=routes)
 
     assert right.outcomes == done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == right.caller.body
@@ -58,7 +58,7 @@ def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said,
 
 def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_error_event():
     done = serve_one_call(
-        Scripted([chunk("a"), broken_connection()], headers={}), asked=streaming_call()
+        ScriptedAnswer([chunk("a"), broken_connection()], headers={}), asked=streaming_call()
     )
 
     assert done.outcomes == [(Outcome.BROKEN, True)]
@@ -71,7 +71,7 @@ def test_a_mislabelled_stream_that_breaks_after_its_first_content_ends_with_an_e
 )
 def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_route(first):
     done = serve_one_call(
-        Scripted(first, headers={}), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
+        ScriptedAnswer(first, headers={}), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
@@ -83,7 +83,7 @@ def test_a_mislabelled_stream_that_does_not_begin_leaves_the_call_to_the_next_ro
 def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, start):
     body = start + COMPLETION
     done = serve_one_call(
-        Scripted([body[:1], body[1:9], body[9:]], headers=label), asked=streaming_call()
+        ScriptedAnswer([body[:1], body[1:9], body[9:]], headers=label), asked=streaming_call()
     )
 
     assert done.caller.body == body
@@ -93,7 +93,9 @@ def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, sta
 
 
 def test_a_stream_that_nobody_asked_for_is_not_asked_for_again():
-    done = serve_one_call(Scripted([BEAT + STREAM], headers={}), failing(500), routes=(ONE, TWO))
+    done = serve_one_call(
+        ScriptedAnswer([BEAT + STREAM], headers={}), failing(500), routes=(ONE, TWO)
+    )
 
     assert done.error is not None
     assert done.error.code == "upstream_malformed"

@@ -20,7 +20,7 @@ from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
 from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
@@ -65,7 +65,7 @@ def test_planning_hears_of_an_attempt_that_cannot_be_said_on_its_route():
     assert done.told == ["planned", "ended"]
 
 
-class Arranging(NoPlanning):
+class PromptChangingPlanning(NoPlanning):
     """Changes every prompt, to something that an upstream may not take."""
 
     async def plan(self, call: Call, route: Route) -> Any:
@@ -75,10 +75,10 @@ class Arranging(NoPlanning):
 
 
 def serve_changed_prompt(
-    *scripts: Scripted | Piece, planning: NoPlanning | None = None
+    *scripts: ScriptedAnswer | Piece, planning: NoPlanning | None = None
 ) -> tuple[list[Receipt], FakeTransport, list[str]]:
     """Serve a call whose prompt is changed."""
-    planning = planning or Arranging()
+    planning = planning or PromptChangingPlanning()
 
     async def work() -> tuple[list[Receipt], FakeTransport, list[str]]:
         transport = FakeTransport(scripts)
@@ -93,7 +93,7 @@ def serve_changed_prompt(
 
 
 def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
-    kept, transport, told = serve_changed_prompt(failing(400), Scripted([COMPLETION]))
+    kept, transport, told = serve_changed_prompt(failing(400), ScriptedAnswer([COMPLETION]))
 
     assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
     assert [(each.outcome, each.final) for each in kept] == [
@@ -129,7 +129,7 @@ class QuestioningPlanner(NoPlanning):
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
 def test_a_question_that_is_refused_is_asked_once(status: int):
     kept, transport, told = serve_changed_prompt(
-        failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner()
+        failing(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
     )
 
     assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
@@ -140,7 +140,7 @@ def test_a_question_that_is_refused_is_asked_once(status: int):
 @pytest.mark.parametrize("status", [401, 429, 500])
 def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
     _, _, told = serve_changed_prompt(
-        failing(status), Scripted([COMPLETION]), planning=QuestioningPlanner()
+        failing(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
     )
 
     assert "refused" not in told

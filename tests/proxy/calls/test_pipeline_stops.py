@@ -18,11 +18,11 @@ from tests.fakes.call_dependencies import (
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import SILENCE, FakeTransport, Piece, Scripted
+from tests.fakes.upstream import SILENCE, FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import QUICK, streaming_call
 
 
-def ledger_of_stopped_call(script: Scripted | Piece, *, after: float) -> FakeLedger:
+def ledger_of_stopped_call(script: ScriptedAnswer | Piece, *, after: float) -> FakeLedger:
     """Return what the ledger holds when the task of a call is cancelled by others."""
 
     async def work() -> FakeLedger:
@@ -118,7 +118,7 @@ def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
 
 
 def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops():
-    sound = Scripted([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
+    sound = ScriptedAnswer([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
 
     async def work() -> list[Receipt]:
         table, ledger = fake_dependencies(FakeTransport([sound]))

@@ -20,7 +20,8 @@ from tests.fakes.call_dependencies import HoldsNothing, call, fake_dependencies,
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import After, FakeTransport, Piece, Scripted
+from tests.fakes.hedged_calls import FixedDecision
+from tests.fakes.upstream import After, FakeTransport, Piece, ScriptedAnswer
 
 ASKED = b'{"model":"m", "max_tokens":50, "temperature":0.2, "messages":[{"role":"user"}]}'
 STREAMED = ASKED.replace(b"{", b'{"stream":true,"stream_options":{"include_usage":true},', 1)
@@ -35,14 +36,6 @@ def catalog_with_reasoning_model(**small: Any) -> Catalog:
     (there,) = model.routes
     other = replace(model, routes=(replace(there, **{"traits": REASONING, **small}),))
     return replace(made, models={**made.models, "small": other})
-
-
-class FixedDecision:
-    def __init__(self, decision: RoutingDecision) -> None:
-        self._decision = decision
-
-    def decide(self, call: object, asked: object) -> RoutingDecision:
-        return self._decision
 
 
 class TooDear(HoldsNothing):
@@ -69,7 +62,7 @@ class PlayedCall:
 
 
 def play(
-    *scripts: Scripted | Piece,
+    *scripts: ScriptedAnswer | Piece,
     body: bytes = ASKED,
     catalog: Catalog | None = None,
     decision: Callable[[tuple[RouteChoice, ...], tuple[RouteChoice, ...]], RoutingDecision]
@@ -112,7 +105,7 @@ def is_translated(done: PlayedCall, attempt: int) -> bool:
 
 
 def test_a_fallback_is_translated():
-    done = play(failing(503), failing(503), Scripted([COMPLETION]))
+    done = play(failing(503), failing(503), ScriptedAnswer([COMPLETION]))
 
     assert is_translated(done, 2)
     assert done.caller.head is not None
@@ -122,7 +115,7 @@ def test_a_fallback_is_translated():
 def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not():
     done = play(
         failing(503),
-        Scripted([COMPLETION]),
+        ScriptedAnswer([COMPLETION]),
         decision=lambda here, small: RoutingDecision(choices=(*small, *here), level=1),
     )
 
@@ -131,7 +124,7 @@ def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not()
 
 
 def test_a_call_rerouted_by_a_ceiling_is_translated():
-    done = play(Scripted([COMPLETION]), limits=TooDear())
+    done = play(ScriptedAnswer([COMPLETION]), limits=TooDear())
 
     assert is_translated(done, 0)
 
@@ -166,14 +159,14 @@ def test_untranslatable_features_rule_a_fallback_out_and_the_error_says_so(field
 
 
 def test_the_answer_says_which_models_a_ceiling_could_not_use():
-    done = play(Scripted([COMPLETION]), body=b'{"model":"m","n":2}', limits=TooDear())
+    done = play(ScriptedAnswer([COMPLETION]), body=b'{"model":"m","n":2}', limits=TooDear())
 
     assert done.headers[SKIPPED] == "small: It cannot give several answers (n)."
 
 
 def test_the_answer_says_which_models_a_ladder_skipped():
     done = play(
-        Scripted([COMPLETION]),
+        ScriptedAnswer([COMPLETION]),
         decision=lambda here, _: RoutingDecision(choices=here, skipped={"small": "It cannot."}),
     )
 
@@ -206,7 +199,7 @@ def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(u
     done = play(
         failing(503),
         failing(503),
-        Scripted([MESSAGE]),
+        ScriptedAnswer([MESSAGE]),
         catalog=catalog_with_reasoning_model(**claude),
     )
 
@@ -217,7 +210,7 @@ def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(u
 
 def test_a_fallback_to_an_openai_model_is_passed_on_byte_for_byte():
     there = catalog_with_reasoning_model(name="small/small", model="theirs")
-    done = play(failing(503), failing(503), Scripted([COMPLETION]), catalog=there)
+    done = play(failing(503), failing(503), ScriptedAnswer([COMPLETION]), catalog=there)
 
     assert done.caller.head is not None
     assert done.caller.head.model == "small"

@@ -17,7 +17,7 @@ from proxy.calls.ports import (
 from proxy.catalog.model_aliases import ModelAliases
 from proxy.records.receipt import Receipt
 from tests.fakes.answers import ASKED
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
@@ -38,7 +38,9 @@ HEAD = Head(200, {"content-type": "application/json"}, "m", ())
 class PortCase:
     """A caller and what it has got so far."""
 
-    def __init__(self, caller: FakeCaller | Relay, connection: Connection | None = None) -> None:
+    def __init__(
+        self, caller: FakeCaller | Relay, connection: AsgiConnection | None = None
+    ) -> None:
         self.caller: Caller = caller
         self._fake = caller if isinstance(caller, FakeCaller) else None
         self._connection = connection
@@ -63,7 +65,7 @@ def fake() -> PortCase:
 
 
 def real() -> PortCase:
-    connection = Connection(leaves_after=1.0)
+    connection = AsgiConnection(leaves_after=1.0)
     return PortCase(Relay("call_1", connection.receive, connection.send), connection)
 
 

@@ -23,7 +23,7 @@ def upstream(name: str = "gpu", price: ReplicaPrice | None = PRICE) -> Upstream:
 ROUTE = Route(name="gpu/m", upstream=upstream())
 
 
-class Machine:
+class ReplicaCostsHarness:
     """Costs of one replica, and a clock that is moved by hand."""
 
     def __init__(self, *upstreams: Upstream) -> None:
@@ -51,22 +51,22 @@ class Machine:
 def test_a_call_pays_for_the_seconds_its_engine_reports() -> None:
     timings = EngineTimings(queue=0.5, prefill=0.5, decode=1.5)
 
-    assert Machine().serve(timings=timings) == 2_000_000
+    assert ReplicaCostsHarness().serve(timings=timings) == 2_000_000
 
 
 def test_without_a_report_a_call_pays_for_all_its_time_there() -> None:
-    assert Machine().serve() == 3_000_000
+    assert ReplicaCostsHarness().serve() == 3_000_000
 
 
 def test_an_upstream_that_is_not_paid_by_the_hour_is_not_counted() -> None:
-    costs = Machine(upstream(price=None)).costs
+    costs = ReplicaCostsHarness(upstream(price=None)).costs
 
     assert costs.begin(upstream(), 0.0) is None
     assert list(costs.reports(0.0)) == []
 
 
 def test_a_call_that_came_to_nothing_leaves_idle_time() -> None:
-    machine = Machine()
+    machine = ReplicaCostsHarness()
     use = machine.costs.begin(upstream(), 100.0)
     assert use is not None
     use.release(104.0)
@@ -77,7 +77,7 @@ def test_a_call_that_came_to_nothing_leaves_idle_time() -> None:
 
 
 def test_the_price_per_token_is_measured_once_some_calls_were_served() -> None:
-    machine = Machine()
+    machine = ReplicaCostsHarness()
     before = machine.costs.tariff(ROUTE)
     for _ in range(MIN_MEASURED_CALLS):
         machine.serve(timings=EngineTimings(prefill=1.0, decode=2.0))
@@ -92,11 +92,11 @@ def test_the_price_per_token_is_measured_once_some_calls_were_served() -> None:
 def test_a_price_list_goes_before_what_is_measured() -> None:
     listed = Route(name="gpu/m", upstream=upstream(), tariff=TARIFF)
 
-    assert Machine().costs.tariff(listed) is TARIFF
+    assert ReplicaCostsHarness().costs.tariff(listed) is TARIFF
 
 
 def test_a_reload_keeps_the_counts_of_replicas_that_stay_and_forgets_the_others() -> None:
-    machine = Machine(upstream("gpu"), upstream("old"))
+    machine = ReplicaCostsHarness(upstream("gpu"), upstream("old"))
     machine.serve()
     machine.costs.update([upstream("gpu"), upstream("new")], machine.at)
     reports = {each.upstream: each for each in machine.costs.reports(machine.at)}
@@ -106,7 +106,7 @@ def test_a_reload_keeps_the_counts_of_replicas_that_stay_and_forgets_the_others(
 
 
 def test_of_an_answer_that_came_at_once_nothing_is_learned_of_prices() -> None:
-    machine = Machine()
+    machine = ReplicaCostsHarness()
     for _ in range(MIN_MEASURED_CALLS):
         machine.serve(rest=0.0)
 
@@ -115,7 +115,7 @@ def test_of_an_answer_that_came_at_once_nothing_is_learned_of_prices() -> None:
 
 @pytest.mark.parametrize("price", [ReplicaPrice(gpus=2), None])
 def test_an_unknown_price_stays_unknown(price: ReplicaPrice | None) -> None:
-    machine = Machine(upstream(price=price))
+    machine = ReplicaCostsHarness(upstream(price=price))
     use = machine.costs.begin(upstream(), 100.0)
     share = None if use is None else use.settle(Timeline(lambda: 101.0), 100.0, USAGE, None)
 

@@ -19,7 +19,7 @@ from slo.latency_target import LatencyTarget
 from tests.fakes.answers import COMPLETION
 from tests.fakes.call_dependencies import FakeEstimator, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.upstream import FakeTransport, Scripted
+from tests.fakes.upstream import FakeTransport, ScriptedAnswer
 
 TARGET = LatencyTarget(objective="fast", ttft=1.0, total=20.0, decode=6.0)
 
@@ -118,7 +118,7 @@ def test_a_call_that_warms_a_prompt_has_no_objective_and_comes_last():
 
 
 def test_a_call_is_sent_with_the_hints_of_its_route_alone():
-    transport = FakeTransport([Scripted([COMPLETION])])
+    transport = FakeTransport([ScriptedAnswer([COMPLETION])])
     deps, _ = fake_dependencies(transport, hinting("llm-d", "vllm"))
     deps = replace(deps, latency_target=lambda _: TARGET)
 

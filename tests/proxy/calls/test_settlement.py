@@ -19,7 +19,8 @@ from slo.price import (
 from slo.replica_cost import CostShare
 from slo.usage import Usage
 from tests.fakes.call_dependencies import KEY, call, route
-from tests.proxy.calls.settled_calls import BODY, SEAL, USAGE, Ticks, attempt_outcome, there
+from tests.fakes.clock import ManualClock
+from tests.proxy.calls.settled_calls import BODY, SEAL, USAGE, attempt_outcome, there
 
 
 def test_an_attempt_is_priced_by_its_routes_tariff():
@@ -50,7 +51,7 @@ def test_an_attempt_is_priced_on_the_terms_it_was_served_on():
 )
 def test_a_price_nobody_knows_is_not_zero(attempt, end):
     assert attempt_cost(attempt, end) is None
-    assert build_receipt(attempt, end, Timeline(Ticks()), SEAL).cost_nanos is None
+    assert build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL).cost_nanos is None
 
 
 @pytest.mark.parametrize(
@@ -112,12 +113,12 @@ def test_a_call_without_a_route_or_a_body_for_us_has_standard_terms():
 
 
 def test_a_receipt_says_what_was_asked_taken_and_paid():
-    ticks = Ticks()
+    ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
-    ticks.at = 6.0
+    ticks.now = 6.0
     timeline.mark_first_content()
     with timeline.waiting:
-        ticks.at = 8.0
+        ticks.now = 8.0
     attempt = AttemptInfo(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
     made = build_receipt(
         attempt, attempt_outcome(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL
@@ -140,7 +141,7 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
 def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
     later = call(b'{"model":"m","background":true}', "responses")
     attempt = AttemptInfo(call=later, route=there(), notes=("dropped seed",))
-    made = build_receipt(attempt, attempt_outcome(estimated=True), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(estimated=True), Timeline(ManualClock(5.0)), SEAL)
 
     assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
     assert made.notes == (
@@ -152,7 +153,7 @@ def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
 def test_a_background_call_that_reported_its_usage_is_priced_and_one_cut_off_is_estimated():
     attempt = AttemptInfo(call=call(b'{"background":true}', "responses"), route=there())
     told, cut = (
-        build_receipt(attempt, end, Timeline(Ticks()), SEAL)
+        build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL)
         for end in (attempt_outcome(), attempt_outcome(outcome=Outcome.BROKEN, estimated=True))
     )
 
@@ -164,13 +165,13 @@ def test_a_receipt_says_that_fees_of_hosted_tools_are_not_in_its_cost():
     body = b'{"tools":[{"type":"web_search"}]}'
     attempt = AttemptInfo(call=call(body, "responses"), route=there())
 
-    assert build_receipt(attempt, attempt_outcome(), Timeline(Ticks()), SEAL).notes == (
+    assert build_receipt(attempt, attempt_outcome(), Timeline(ManualClock(5.0)), SEAL).notes == (
         "it offered hosted tools: their fees, where it used them, are not in the cost",
     )
 
 
 def test_clocks_that_disagree_make_no_negative_overhead():
-    timeline = Timeline(Ticks())
+    timeline = Timeline(ManualClock(5.0))
     timeline.waiting.seconds = 9.0
 
     assert (
@@ -185,7 +186,7 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
         build_receipt(
             AttemptInfo(call=call(body, key=key, fields=None)),
             attempt_outcome(),
-            Timeline(Ticks()),
+            Timeline(ManualClock(5.0)),
             SEAL,
         )
         for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
@@ -201,10 +202,10 @@ def test_four_letters_are_about_a_token():
 
 def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
     report = EngineTimings(queue=0.5, prefill=0.25, decode=1.0, draft_tokens=8, accepted_tokens=6)
-    ticks = Ticks()
+    ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
     with timeline.waiting:
-        ticks.at += 2.0
+        ticks.now += 2.0
     attempt = AttemptInfo(call=call(BODY), route=there(), sent_at=5.0)
     made = build_receipt(attempt, attempt_outcome(timings=report), timeline, SEAL)
 
@@ -217,7 +218,7 @@ def test_a_receipt_of_a_provider_has_no_phases():
     made = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), sent_at=5.0),
         attempt_outcome(),
-        Timeline(Ticks()),
+        Timeline(ManualClock(5.0)),
         SEAL,
     )
 
@@ -229,7 +230,7 @@ SHARE = CostShare(ns=2 * 10**9, nanos=1_234, gpu_seconds=2.0)
 
 def test_a_call_of_an_engine_costs_its_share_of_the_replica():
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, attempt_outcome(share=SHARE), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(share=SHARE), Timeline(ManualClock(5.0)), SEAL)
 
     assert (made.list_nanos, made.cost_nanos, made.gpu_seconds) == (1_234, 1_234, 2.0)
 
@@ -243,6 +244,6 @@ def test_a_price_per_token_goes_before_the_share_of_the_replica():
 def test_a_share_of_unknown_price_is_not_free():
     share = CostShare(ns=10**9, nanos=None, gpu_seconds=1.0)
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, attempt_outcome(share=share), Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, attempt_outcome(share=share), Timeline(ManualClock(5.0)), SEAL)
 
     assert (made.cost_nanos, made.gpu_seconds) == (None, 1.0)

@@ -19,7 +19,8 @@ from slo.price import (
 )
 from slo.usage import Usage
 from tests.fakes.call_dependencies import RATES, call, route
-from tests.proxy.calls.settled_calls import BODY, SEAL, Ticks, attempt_outcome, there
+from tests.fakes.clock import ManualClock
+from tests.proxy.calls.settled_calls import BODY, SEAL, attempt_outcome, there
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
     PlanningProcess,
@@ -38,7 +39,7 @@ def again(share: float = 0.0) -> Planned:
 
 def receipt_of(planned: Planned | Passthrough, **fields: object) -> Receipt:
     attempt = AttemptInfo(call=call(BODY), route=there(), planned=planned)
-    return build_receipt(attempt, attempt_outcome(**fields), Timeline(Ticks()), SEAL)
+    return build_receipt(attempt, attempt_outcome(**fields), Timeline(ManualClock(5.0)), SEAL)
 
 
 def test_a_receipt_says_what_was_planned():
@@ -98,13 +99,13 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
     kept = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         attempt_outcome(),
-        Timeline(Ticks()),
+        Timeline(ManualClock(5.0)),
         SEAL,
     )
     guessed = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         attempt_outcome(estimated=True),
-        Timeline(Ticks()),
+        Timeline(ManualClock(5.0)),
         SEAL,
     )
 
@@ -132,7 +133,7 @@ def test_a_receipt_says_what_planning_should_have_saved():
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
     end = attempt_outcome(usage=Usage(input=100, cache_read=total - 100, output=5))
-    made = build_receipt(attempt, end, Timeline(Ticks()), SEAL)
+    made = build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL)
 
     assert planned.direct is not None
     assert made.planning_nanos is not None

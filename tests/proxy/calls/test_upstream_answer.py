@@ -10,7 +10,7 @@ from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
 from tests.fakes.clock import run_in_instant_time, ticks
-from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
+from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
 from tests.proxy.calls.begun_answer import answer_and_pieces, begun
 
 
@@ -26,7 +26,7 @@ from tests.proxy.calls.begun_answer import answer_and_pieces, begun
     ],
 )
 def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
-    exchange = FakeExchange(Scripted([], headers={"content-type": media}))
+    exchange = FakeExchange(ScriptedAnswer([], headers={"content-type": media}))
     answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(lambda: 0.0), generates=False)
 
     assert (answer.is_stream, answer.is_whole) == (is_stream, is_whole)
@@ -34,7 +34,7 @@ def test_the_media_type_says_how_an_answer_comes(media, is_stream, is_whole):
 
 def test_a_whole_answer_is_one_piece_and_metered():
     answer, pieces = run_in_instant_time(
-        answer_and_pieces(Scripted([COMPLETION[:9], COMPLETION[9:]], headers=JSON))
+        answer_and_pieces(ScriptedAnswer([COMPLETION[:9], COMPLETION[9:]], headers=JSON))
     )
 
     assert pieces == [COMPLETION]
@@ -80,14 +80,14 @@ def test_the_first_content_byte_and_the_waits_are_timed():
     async def work() -> tuple[float | None, float]:
         at = [0.0]
 
-        class Slow(FakeExchange):
+        class SlowExchange(FakeExchange):
             async def read(self) -> bytes:
                 at[0] += 2.0
                 return await super().read()
 
         timeline = Timeline(lambda: at[0])
         script = stream(BEAT, chunk("a"), DONE)
-        answer = UpstreamAnswer(Slow(script), OpenAIWire(), timeline, generates=True)
+        answer = UpstreamAnswer(SlowExchange(script), OpenAIWire(), timeline, generates=True)
         await answer.commit()
         while await answer.next():
             pass
@@ -106,8 +106,8 @@ def test_the_first_content_byte_and_the_waits_are_timed():
         (stream(b'data: {"error":{"code":"rate_limit_exceeded"}}\n\n'), "rate_limit_exceeded"),
         (stream(b'data: {"error":{"type":"overloaded_error"}}\n\n'), "upstream_overloaded"),
         (stream(BEAT, broken_connection()), "upstream_connection_broken"),
-        (Scripted([b"{", broken_connection()]), "upstream_connection_broken"),
-        (Scripted([broken_connection()], headers={}), "upstream_connection_broken"),
+        (ScriptedAnswer([b"{", broken_connection()]), "upstream_connection_broken"),
+        (ScriptedAnswer([broken_connection()], headers={}), "upstream_connection_broken"),
     ],
 )
 def test_an_answer_that_does_not_begin_is_a_failure(script, code):
@@ -161,7 +161,7 @@ def test_a_whole_answer_that_is_none_is_a_failure(body, code):
     async def work() -> UpstreamAnswer:
         timeline = Timeline(ticks)
         answer = UpstreamAnswer(
-            FakeExchange(Scripted([body])), OpenAIWire(), timeline, generates=True
+            FakeExchange(ScriptedAnswer([body])), OpenAIWire(), timeline, generates=True
         )
         with pytest.raises(UpstreamError) as caught:
             await answer.commit()
@@ -190,7 +190,7 @@ NAMES = ["NaN", "Infinity", "mark", "surrogate", "control", "UTF-16", "BE", "no 
 @pytest.mark.parametrize("body", NEARLY, ids=NAMES)
 def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
-    answer = run_in_instant_time(begun(Scripted([body]), generates=True))
+    answer = run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
 
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
@@ -198,7 +198,7 @@ def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(bod
 
 
 def test_a_truncated_answer_is_passed_on_and_its_text_counted():
-    answer = run_in_instant_time(begun(Scripted([COMPLETION[:-9]]), generates=True))
+    answer = run_in_instant_time(begun(ScriptedAnswer([COMPLETION[:-9]]), generates=True))
 
     assert answer.first_piece == COMPLETION[:-9]
     assert answer.meter.usage is None
@@ -222,7 +222,7 @@ class Strict:
 def test_who_takes_json_alone_is_given_it(body):
     async def work() -> UpstreamAnswer:
         answer = UpstreamAnswer(
-            FakeExchange(Scripted([body])), OpenAIWire(), Timeline(ticks), generates=True
+            FakeExchange(ScriptedAnswer([body])), OpenAIWire(), Timeline(ticks), generates=True
         )
         await answer.commit(Strict())
         return answer
@@ -232,7 +232,7 @@ def test_who_takes_json_alone_is_given_it(body):
 
 def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
     async def work() -> None:
-        exchange = FakeExchange(Scripted([COMPLETION[:-9]]))
+        exchange = FakeExchange(ScriptedAnswer([COMPLETION[:-9]]))
         await UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True).commit(
             Strict()
         )
@@ -256,7 +256,7 @@ def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
 )
 def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(Scripted([body]), generates=True))
+        run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -264,7 +264,7 @@ def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
 @pytest.mark.parametrize("body", [b"", b"\n" * 999, b"<!DOCTYPE html><p>Down", b"{}", b"<html>"])
 def test_a_body_that_no_model_generated_is_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(Scripted([body]), generates=True))
+        run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
 
     assert caught.value.retryable
 
@@ -280,11 +280,11 @@ def test_a_body_that_no_model_generated_is_asked_for_again(body):
     ],
 )
 def test_a_whole_answer_that_says_little_is_one(body):
-    assert run_in_instant_time(begun(Scripted([body]), generates=True)).first_piece == body
+    assert run_in_instant_time(begun(ScriptedAnswer([body]), generates=True)).first_piece == body
 
 
 def test_an_endpoint_that_generates_nothing_may_answer_anything():
-    assert run_in_instant_time(begun(Scripted([b"{}"]))).first_piece == b"{}"
+    assert run_in_instant_time(begun(ScriptedAnswer([b"{}"]))).first_piece == b"{}"
 
 
 def test_a_whole_answer_is_there_in_the_callers_words():
@@ -296,7 +296,7 @@ def test_a_whole_answer_is_there_in_the_callers_words():
             return b"!"
 
     async def work() -> UpstreamAnswer:
-        exchange = FakeExchange(Scripted([COMPLETION]))
+        exchange = FakeExchange(ScriptedAnswer([COMPLETION]))
         answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         await answer.commit(Shouting())
         return answer

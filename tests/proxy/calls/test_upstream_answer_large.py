@@ -13,13 +13,13 @@ from slo.usage import Usage
 from tests.fakes.answers import COMPLETION, DONE, chunk, stream
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.loop_turns import with_loop_turns
-from tests.fakes.upstream import JSON, FakeExchange, Scripted, broken_connection
+from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
 from tests.proxy.calls.begun_answer import answer_and_pieces, begun
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
 def test_an_answer_of_an_endpoint_that_generates_is_read_whole(media):
-    script = Scripted([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
+    script = ScriptedAnswer([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
     answer = run_in_instant_time(begun(script, generates=True))
 
     assert (answer.is_whole, answer.first_piece) == (True, COMPLETION)
@@ -32,7 +32,7 @@ DENSE = b'"logprobs":[' + b",".join([b'{"a":0,"b":1}'] * 300_000) + b"]"
 
 def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_read():
     body = b'{"id":"c",%b,"usage":{"prompt_tokens":9,"completion_tokens":2}}' % DENSE
-    answer, pieces = run_in_instant_time(answer_and_pieces(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(answer_and_pieces(ScriptedAnswer([body], headers=JSON)))
 
     assert pieces == [body]
     assert answer.meter.usage == Usage(input=9, output=2)
@@ -40,14 +40,16 @@ def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_rea
 
 def test_a_body_with_too_many_keys_that_is_no_object_is_no_answer():
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(Scripted([b"[{%b}]" % DENSE], headers=JSON), generates=True))
+        run_in_instant_time(
+            begun(ScriptedAnswer([b"[{%b}]" % DENSE], headers=JSON), generates=True)
+        )
 
     assert caught.value.code == "upstream_malformed"
 
 
 def test_a_mark_before_an_answer_with_too_many_keys_leaves_it_one():
     body = b"\xef\xbb\xbf{%b}" % DENSE
-    answer, pieces = run_in_instant_time(answer_and_pieces(Scripted([body], headers=JSON)))
+    answer, pieces = run_in_instant_time(answer_and_pieces(ScriptedAnswer([body], headers=JSON)))
 
     assert pieces == [body]
     assert not answer.meter.is_broken
@@ -109,7 +111,7 @@ def test_an_answer_with_too_many_keys_is_not_translated():
         end = rest = lambda self: b""
 
     async def work() -> None:
-        exchange = FakeExchange(Scripted([b"{%b}" % DENSE], headers=JSON))
+        exchange = FakeExchange(ScriptedAnswer([b"{%b}" % DENSE], headers=JSON))
         answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         await answer.commit(Never())
 
@@ -122,7 +124,7 @@ def test_other_calls_run_while_a_large_answer_is_measured():
     body = b'{"id":"c","data":"%b"}' % (b"x" * 2_000_000)
 
     _, turns = run_in_instant_time(
-        with_loop_turns(answer_and_pieces(Scripted([body], headers=JSON)))
+        with_loop_turns(answer_and_pieces(ScriptedAnswer([body], headers=JSON)))
     )
 
     assert turns > 20
@@ -134,7 +136,7 @@ def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
         keys,
         b'{"prompt_tokens":9,"completion_tokens":2}',
     )
-    answer = asyncio.run(begun(Scripted([body]), generates=True))
+    answer = asyncio.run(begun(ScriptedAnswer([body]), generates=True))
 
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=9, output=2)
@@ -143,7 +145,7 @@ def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
 
 def test_the_received_part_of_a_broken_whole_answer_is_metered():
     async def broken_off() -> UpstreamAnswer:
-        exchange = FakeExchange(Scripted([COMPLETION[:-20], broken_connection()]))
+        exchange = FakeExchange(ScriptedAnswer([COMPLETION[:-20], broken_connection()]))
         answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
         with pytest.raises(UpstreamError):
             await answer.commit()

@@ -166,11 +166,11 @@ def test_prompts_that_are_not_all_text_teach_no_token_ratio(
 def test_only_a_sample_of_calls_is_compared():
     compared = []
 
-    class Watched(UsageEstimates):
+    class RecordingEstimates(UsageEstimates):
         def _compare(self, *asked: object) -> None:
             compared.append(asked)
 
-    estimates = Watched()
+    estimates = RecordingEstimates()
     for _ in range(300):
         estimates.learn(ASKED, THERE, Usage(input=1))
         estimates._worker.submit(int).result()  # so that none waits
@@ -241,7 +241,7 @@ def test_the_delivered_text_is_counted_when_an_estimate_is_late():
 def test_bodies_without_end_do_not_wait_to_be_compared():
     compared = []
 
-    class Watched(UsageEstimates):
+    class RecordingEstimates(UsageEstimates):
         def _compare(self, *asked: object) -> None:
             compared.append(asked)
 
@@ -250,7 +250,7 @@ def test_bodies_without_end_do_not_wait_to_be_compared():
             for number in range(100):
                 estimates.learn(ASKED, route(model=f"m{number}"), Usage(input=1))
 
-    estimates = Watched()
+    estimates = RecordingEstimates()
     asyncio.run(work(estimates))
     estimates._worker.shutdown(wait=True)
 

@@ -51,7 +51,7 @@ def _no_store():
     raise AssertionError
 
 
-class _Spoken:
+class _FakeTerminal:
     """A terminal, and what was printed."""
 
     def __init__(self):
@@ -71,7 +71,7 @@ class _Spoken:
 
 @pytest.fixture
 def output():
-    return _Spoken()
+    return _FakeTerminal()
 
 
 @pytest.fixture

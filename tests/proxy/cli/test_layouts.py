@@ -186,7 +186,7 @@ def test_an_approval_is_reported_with_the_mode_of_the_whole_feature(
     assert "the mode auto" in runner.said(layouts, "approve", "acme", "support", "1")
 
 
-class Counting(CommandRunner):
+class CountingRunner(CommandRunner):
     """Counts how often a command asks what holds."""
 
     looks = 0
@@ -201,7 +201,7 @@ class Counting(CommandRunner):
 
 
 def test_showing_layouts_asks_the_store_once(tmp_path: Path, place: LayoutScope) -> None:
-    typed = Counting(tmp_path, NOW)
+    typed = CountingRunner(tmp_path, NOW)
     typed.said(layouts, "show", "acme", "support")
 
     assert typed.looks == 1

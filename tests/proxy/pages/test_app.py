@@ -23,7 +23,7 @@ from proxy.errors import ProxyError, Unready
 from proxy.pages.app import add_error_handlers
 from proxy.settings import Settings
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection, answer_of_app, refusal, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, refusal, scope
 from tests.fakes.board import Overview
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.databases import migrated_sqlite
@@ -47,9 +47,9 @@ def within(settings: Settings, work: Callable[[Gateway, str], Awaitable[None]]) 
 
 async def got(
     running: Gateway, path: str, method: str = "GET", sent: bytes = b"", **headers: str
-) -> Connection:
+) -> AsgiConnection:
     head = scope(path, method, {"authorization": "", **headers})
-    return await answer_of_app(running.app, head, Connection([sent]))
+    return await answer_of_app(running.app, head, AsgiConnection([sent]))
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_a_gateway_without_a_key_of_any_upstream_is_ready_and_says_so(
 def test_the_root_names_the_paths_of_calls_and_of_the_dashboard(
     settings: Settings, method: str, status: int
 ) -> None:
-    async def run() -> Connection:
+    async def run() -> AsgiConnection:
         async with gateway(settings) as running:
             return await got(running, "/", method)
 
@@ -295,7 +295,7 @@ def failing_page(error: Exception | None = None) -> FastAPI:
     return pages
 
 
-def answer_to(error: ProxyError) -> Connection:
+def answer_to(error: ProxyError) -> AsgiConnection:
     return run_in_instant_time(answer_of_app(failing_page(error), scope("/page", "GET")))
 
 
@@ -325,7 +325,7 @@ def test_an_unknown_path_or_method_says_that_a_retry_is_useless(path, method, st
 
 
 def test_a_bug_behind_a_page_is_a_bare_500_and_is_raised_to_be_logged(caplog):
-    connection = Connection()
+    connection = AsgiConnection()
     with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError):
         run_in_instant_time(
             answer_of_app(

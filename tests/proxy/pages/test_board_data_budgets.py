@@ -47,7 +47,7 @@ def test_counters_say_what_is_held(store: Store) -> None:
     assert (found.spent, found.held) == (0, 7)
 
 
-class UnavailableBudgetStore(LocalBudgetStore):
+class SlowBudgetStore(LocalBudgetStore):
     """Counters that nobody can ask, or that take their time over it."""
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -61,7 +61,7 @@ class UnavailableBudgetStore(LocalBudgetStore):
         raise AssertionError
 
 
-@pytest.mark.parametrize("away", [UnavailableBudgetStore(), UnavailableBudgetStore(30.0)])
+@pytest.mark.parametrize("away", [SlowBudgetStore(), SlowBudgetStore(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
     (found,) = ask_board(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
@@ -87,7 +87,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
     ]
 
 
-class Counting(LocalBudgetStore):
+class CountingBudgetStore(LocalBudgetStore):
     """Counters that remember how many were asked for."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Counting(LocalBudgetStore):
 
 def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store: Store) -> None:
     spent_by(store, *(f"team {n}" for n in range(30)))
-    counting, turns = Counting(), [0]
+    counting, turns = CountingBudgetStore(), [0]
 
     async def turning() -> None:
         while True:

@@ -7,12 +7,12 @@ from fastapi import Request
 
 from proxy.errors import CallerError
 from proxy.pages.browser_requests import check_source, form_fields
-from tests.fakes.asgi import Connection, scope
+from tests.fakes.asgi import AsgiConnection, scope
 
 
 def a_request(headers: dict[str, str], sent: bytes = b"") -> Request:
     told = {"host": "gateway:8080", **headers}
-    return Request(scope("/admin/keys", "POST", told), Connection([sent]).receive)
+    return Request(scope("/admin/keys", "POST", told), AsgiConnection([sent]).receive)
 
 
 @pytest.mark.parametrize(

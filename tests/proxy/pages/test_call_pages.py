@@ -22,7 +22,7 @@ MISS: dict[str, Any] = {
 }
 
 
-class Pages:
+class CallPagesBrowser:
     """A signed-in browser before three calls of one team, of which one missed."""
 
     def __init__(self, store: Store) -> None:
@@ -49,11 +49,11 @@ class Pages:
 
 
 @pytest.fixture
-def pages(store: Store) -> Pages:
-    return Pages(store)
+def pages(store: Store) -> CallPagesBrowser:
+    return CallPagesBrowser(store)
 
 
-def test_calls_are_listed_newest_first_with_their_notes(pages: Pages) -> None:
+def test_calls_are_listed_newest_first_with_their_notes(pages: CallPagesBrowser) -> None:
     html = pages.text("/calls?from=2026-09-20&to=2026-09-22")
     places = [html.index(f"/admin/calls/{each.call_id}") for each in reversed(pages.receipts)]
 
@@ -63,14 +63,14 @@ def test_calls_are_listed_newest_first_with_their_notes(pages: Pages) -> None:
     assert EVIL not in html
 
 
-def test_a_filter_narrows_the_list(pages: Pages) -> None:
+def test_a_filter_narrows_the_list(pages: CallPagesBrowser) -> None:
     html = pages.text("/calls?from=2026-09-20&to=2026-09-22&miss=*")
 
     assert pages.receipts[2].call_id in html
     assert pages.receipts[0].call_id not in html
 
 
-def test_a_call_tells_its_story_with_its_cost_lines(pages: Pages) -> None:
+def test_a_call_tells_its_story_with_its_cost_lines(pages: CallPagesBrowser) -> None:
     html = pages.text(f"/calls/{pages.receipts[2].call_id}")
 
     assert "Attempt 1" in html
@@ -78,14 +78,16 @@ def test_a_call_tells_its_story_with_its_cost_lines(pages: Pages) -> None:
     assert f"/admin/cache/{pages.receipts[2].call_id}" in html
 
 
-def test_the_page_of_a_miss_says_what_to_do_where_prompts_are_not_kept(pages: Pages) -> None:
+def test_the_page_of_a_miss_says_what_to_do_where_prompts_are_not_kept(
+    pages: CallPagesBrowser,
+) -> None:
     html = pages.text(f"/cache/{pages.receipts[2].call_id}")
 
     assert "310 seconds after the last use" in html
     assert "thriftgate team prompts TEAM keep" in html
 
 
-def test_cache_health_leads_to_the_dearest_miss(pages: Pages) -> None:
+def test_cache_health_leads_to_the_dearest_miss(pages: CallPagesBrowser) -> None:
     html = pages.text("/cache?from=2026-09-20&to=2026-09-22")
 
     assert "expired" in html
@@ -93,12 +95,12 @@ def test_cache_health_leads_to_the_dearest_miss(pages: Pages) -> None:
 
 
 @pytest.mark.parametrize("path", ["/calls/none", f"/cache/call_{32 * '0'}", "/calls/%3Cx%3E"])
-def test_a_call_that_is_not_there_is_told_as_a_page(pages: Pages, path: str) -> None:
+def test_a_call_that_is_not_there_is_told_as_a_page(pages: CallPagesBrowser, path: str) -> None:
     assert "This cannot be done" in pages.text(path, 404)
 
 
 @pytest.mark.parametrize("path", ["/savings", "/latency?metric=duration&by=model"])
-def test_pages_of_figures_are_drawn(pages: Pages, path: str) -> None:
+def test_pages_of_figures_are_drawn(pages: CallPagesBrowser, path: str) -> None:
     separator = "&" if "?" in path else "?"
     html = pages.text(f"{path}{separator}from=2026-09-20&to=2026-09-22")
 

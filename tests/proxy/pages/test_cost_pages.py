@@ -15,7 +15,7 @@ from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
 
 
-class Pages:
+class CostPagesBrowser:
     """A signed-in browser before the costs of two teams."""
 
     def __init__(self, store: Store) -> None:
@@ -44,11 +44,11 @@ class Pages:
 
 
 @pytest.fixture
-def pages(store: Store) -> Pages:
-    return Pages(store)
+def pages(store: Store) -> CostPagesBrowser:
+    return CostPagesBrowser(store)
 
 
-def test_costs_are_stacked_with_their_table_behind_the_chart(pages: Pages) -> None:
+def test_costs_are_stacked_with_their_table_behind_the_chart(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs?by=team")
 
     assert '<p class="value">$6.00</p>' in html
@@ -58,7 +58,7 @@ def test_costs_are_stacked_with_their_table_behind_the_chart(pages: Pages) -> No
     assert "<b>other" not in html
 
 
-def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: Pages) -> None:
+def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs?by=team&tz=Europe/Berlin")
     (link,) = (
         unescape(each)
@@ -73,7 +73,7 @@ def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: Pages) -> No
     assert "Remove this filter" in narrowed
 
 
-def test_costs_without_a_feature_come_first_to_the_eye(pages: Pages) -> None:
+def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs")
     assert "Without a feature" in html
     assert "33.3 %" in html
@@ -83,14 +83,18 @@ def test_costs_without_a_feature_come_first_to_the_eye(pages: Pages) -> None:
     ("query", "status"),
     [("from=2026-02-30", 422), ("tz=Mars/Olympus", 400), ("by=colour", 422), ("unit=second", 422)],
 )
-def test_a_question_with_a_fault_is_told_as_a_page(pages: Pages, query: str, status: int) -> None:
+def test_a_question_with_a_fault_is_told_as_a_page(
+    pages: CostPagesBrowser, query: str, status: int
+) -> None:
     got = pages.browser.get(f"/costs?{query}")
 
     assert got.status == status
     assert got.headers["content-type"].startswith("text/html")
 
 
-def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(pages: Pages) -> None:
+def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(
+    pages: CostPagesBrowser,
+) -> None:
     scope = LayoutScope(pages.teams[0], "chat", "gpt")
     moves = msgspec.json.encode(Layout(version=1, moves=())).decode()
     pages.store.layouts.propose(scope, "d1", moves, NOW)

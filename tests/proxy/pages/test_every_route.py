@@ -16,7 +16,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.teams import KeyLimits
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import (
     CALL,
     NOW,
@@ -29,7 +29,7 @@ from tests.fakes.board import (
     an_open_alert,
     overview,
 )
-from tests.fakes.dashboard import Dashboard, Endpoint, fill_path
+from tests.fakes.dashboard import Dashboard, PageEndpoint, fill_path
 from tests.fakes.receipts import a_receipt
 
 EVIL: Final = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
@@ -151,7 +151,7 @@ def dashboard(store: Store, tmp_path: Path, board: FakeBoard) -> Iterator[Dashbo
     made.close()
 
 
-def ask_route(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Connection:
+def ask_route(dashboard: Dashboard, endpoint: PageEndpoint, **headers: Any) -> AsgiConnection:
     """Ask a route about a team of the person's own."""
     _, sent = ROUTES[endpoint.method, endpoint.path]
     path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
@@ -160,7 +160,7 @@ def ask_route(dashboard: Dashboard, endpoint: Endpoint, **headers: Any) -> Conne
     return dashboard.ask(endpoint.method, path, sent=sent, **headers)
 
 
-def protected_routes(dashboard: Dashboard) -> Iterator[Endpoint]:
+def protected_routes(dashboard: Dashboard) -> Iterator[PageEndpoint]:
     """The routes that need a sign-in."""
     for each in dashboard.endpoints():
         if ROUTES[each.method, each.path][0] is not OPEN:

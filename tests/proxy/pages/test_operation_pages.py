@@ -17,13 +17,13 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 
 EVIL = "<script>alert(1)</script>"
 
 
-class Pages:
+class OperationPagesBrowser:
     """A signed-in browser before pages over a store with a team and a proposed layout."""
 
     def __init__(self, store: Store) -> None:
@@ -36,16 +36,16 @@ class Pages:
         self.browser.sign_in()
         self.path = f"/layouts/{self.team}/{EVIL}"
 
-    def submit(self, path: str, **fields: str) -> Connection:
+    def submit(self, path: str, **fields: str) -> AsgiConnection:
         return self.browser.post(path, urlencode(fields).encode())
 
 
 @pytest.fixture
-def pages(store: Store) -> Pages:
-    return Pages(store)
+def pages(store: Store) -> OperationPagesBrowser:
+    return OperationPagesBrowser(store)
 
 
-def test_every_page_escapes_names(pages: Pages) -> None:
+def test_every_page_escapes_names(pages: OperationPagesBrowser) -> None:
     for path in ("/layouts", pages.path, "/models?q=<script>", "/engines", "/budgets"):
         got = pages.browser.get(path)
         assert got.status == 200
@@ -53,7 +53,7 @@ def test_every_page_escapes_names(pages: Pages) -> None:
         assert b'<script>"' not in got.body
 
 
-def test_a_layout_is_approved_by_its_form(pages: Pages) -> None:
+def test_a_layout_is_approved_by_its_form(pages: OperationPagesBrowser) -> None:
     assert "Approve version 1" in pages.browser.get(pages.path).body.decode()
     got = pages.submit(pages.path, change="approve", version="1", family="gpt")
 
@@ -62,7 +62,7 @@ def test_a_layout_is_approved_by_its_form(pages: Pages) -> None:
     assert "Roll back layout 1" in pages.browser.get(pages.path).body.decode()
 
 
-def test_a_mode_is_set_by_its_form(pages: Pages) -> None:
+def test_a_mode_is_set_by_its_form(pages: OperationPagesBrowser) -> None:
     assert pages.submit(pages.path, change="mode", mode="off", family="").status == 303
     assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OFF
 
@@ -77,7 +77,7 @@ def test_a_mode_is_set_by_its_form(pages: Pages) -> None:
     ],
 )
 def test_a_change_that_cannot_be_made_is_a_page_with_the_reason(
-    pages: Pages, fields: dict[str, str], said: str
+    pages: OperationPagesBrowser, fields: dict[str, str], said: str
 ) -> None:
     got = pages.submit(pages.path, **fields)
 
@@ -86,7 +86,7 @@ def test_a_change_that_cannot_be_made_is_a_page_with_the_reason(
     assert "This cannot be done" in got.body.decode()
 
 
-def test_an_objective_is_pinned_and_released(pages: Pages) -> None:
+def test_an_objective_is_pinned_and_released(pages: OperationPagesBrowser) -> None:
     pinned = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "2h"})
     assert pinned.status == 303
     (pin,) = pages.store.pins.current_pins(NOW).values()
@@ -96,12 +96,12 @@ def test_an_objective_is_pinned_and_released(pages: Pages) -> None:
     assert pages.store.pins.current_pins(NOW) == {}
 
 
-def test_a_pin_without_a_time_is_refused(pages: Pages) -> None:
+def test_a_pin_without_a_time_is_refused(pages: OperationPagesBrowser) -> None:
     got = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "soon"})
     assert (got.status, "such as 30m" in got.body.decode()) == (400, True)
 
 
-def test_another_sites_form_changes_nothing(pages: Pages) -> None:
+def test_another_sites_form_changes_nothing(pages: OperationPagesBrowser) -> None:
     body = urlencode({"change": "mode", "mode": "off", "family": ""}).encode()
     got = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
 
@@ -109,7 +109,7 @@ def test_another_sites_form_changes_nothing(pages: Pages) -> None:
     assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OBSERVE
 
 
-def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: Pages) -> None:
+def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: OperationPagesBrowser) -> None:
     got = pages.browser.get(f"/layouts/{pages.team}/quiet")
 
     assert got.status == 200

@@ -8,7 +8,7 @@ import pytest
 
 from dashboards.access import Role
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard, new_cookie
 
@@ -22,11 +22,13 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
     made.close()
 
 
-def text(got: Connection) -> str:
+def text(got: AsgiConnection) -> str:
     return got.body.decode()
 
 
-def submit(dashboard: Dashboard, path: str, by: Role = Role.ADMIN, /, **fields: str) -> Connection:
+def submit(
+    dashboard: Dashboard, path: str, by: Role = Role.ADMIN, /, **fields: str
+) -> AsgiConnection:
     return dashboard.ask_as(by, "POST", f"/admin{path}", fields)
 
 

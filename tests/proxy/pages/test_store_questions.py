@@ -41,7 +41,7 @@ def test_a_database_that_is_away_is_not_available_and_no_failure(store: Store, m
     assert (promise.pin, promise.knows_pin) == (None, False)
 
 
-class Slow:
+class SlowQuestions:
     """Questions that go on until they are let, and how many were asked of each kind."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
@@ -74,7 +74,7 @@ async def page(board: LiveBoard) -> list[bool]:
 def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
     store: Store, monkeypatch
 ) -> None:
-    slow = Slow(monkeypatch, "moved.calls")
+    slow = SlowQuestions(monkeypatch, "moved.calls")
 
     async def run(board: LiveBoard) -> None:
         assert await asyncio.gather(*(board.rerouted_calls() for _ in range(8))) == [None] * 8
@@ -89,7 +89,7 @@ def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
 
 
 def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monkeypatch) -> None:
-    slow = Slow(monkeypatch, "moved.calls", "moved.stays", "outbox.open")
+    slow = SlowQuestions(monkeypatch, "moved.calls", "moved.stays", "outbox.open")
 
     async def run(board: LiveBoard) -> None:
         lookers = [page(board) for _ in range(5)]

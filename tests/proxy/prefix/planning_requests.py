@@ -16,7 +16,7 @@ from proxy.prefix.planner import Planner
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
-from tests.fakes.wire_prefix import ROUTES, Sent
+from tests.fakes.wire_prefix import ROUTES, PlannedBody
 
 NOW = 1_790_000_000.0
 SECRET = b"the installation's secret"
@@ -123,10 +123,10 @@ class PlanningProcess:
         self.lessons.observe(found)
         return found
 
-    def send(self, raw: bytes) -> Sent:
+    def send(self, raw: bytes) -> PlannedBody:
         """Return what is sent of a body."""
         found = self.plan_and_settle(planning_request(raw))
-        return Sent(found.body, found.prompt.tail)
+        return PlannedBody(found.body, found.prompt.tail)
 
 
 def learned_layout(to: PlanningTarget, bodies: Iterable[bytes], **fields: Any) -> Layout | None:

@@ -38,13 +38,13 @@ def body(session: str, turns: int = 0, rules: str = AGENT, **fields: Any) -> byt
     return orjson.dumps({"model": "any", "input": items, **fields})
 
 
-def charged(found: Planned) -> Usage:
+def usage_of(found: Planned) -> Usage:
     """Return the usage that a provider charges for what is sent."""
     sent = found.evidence.sent
     return expected_usage(sent, found.evidence.expected, sent.estimate)
 
 
-class Process(PlanningProcess):
+class KeyedProcess(PlanningProcess):
     """A process whose clock a test moves."""
 
     def __init__(self, process: bytes = b"", *, share: float = 0.0, **fields: Any) -> None:
@@ -54,8 +54,8 @@ class Process(PlanningProcess):
     def call(self, raw: bytes, at: float, **fields: Any) -> Planned:
         """The call at so many seconds, planned and answered."""
         self.now = NOW + at - 10.0
-        planned = self.planned(planning_request(raw, **fields))
-        self.planner.settle_call(planned, charged(planned))
+        planned = self.plan(planning_request(raw, **fields))
+        self.planner.settle_call(planned, usage_of(planned))
         return planned
 
 
@@ -64,20 +64,20 @@ def key_of(found: Planned) -> Any:
 
 
 def test_two_sessions_of_an_agent_share_a_key_and_the_second_reads_what_the_first_wrote():
-    process = Process()
+    process = KeyedProcess()
     first = process.call(body("one"), 0.0)
     second = process.call(body("two"), 3 * MINUTE)
 
     assert key_of(first) == key_of(second) not in ("one", "two")
     assert second.notes == (SHARED_KEY_NOTE,)
-    assert charged(first).cache_read == 0
-    assert charged(second).cache_read > 0.9 * len(AGENT) // 4
+    assert usage_of(first).cache_read == 0
+    assert usage_of(second).cache_read > 0.9 * len(AGENT) // 4
     assert second.direct is not None
     assert second.direct.expected.tokens == 0
 
 
 def test_nothing_but_the_key_and_the_mark_is_changed():
-    sent = orjson.loads(Process().call(body("one"), 0.0).body)
+    sent = orjson.loads(KeyedProcess().call(body("one"), 0.0).body)
     came = orjson.loads(body("one"))
     part = sent["input"][0]["content"][0]
 
@@ -89,7 +89,7 @@ def test_nothing_but_the_key_and_the_mark_is_changed():
 
 def test_a_conversation_keeps_its_key_also_in_another_process():
     plans: dict[str, bytes] = {}
-    one, two = Process(b"1", plans=plans), Process(b"2", plans=plans)
+    one, two = KeyedProcess(b"1", plans=plans), KeyedProcess(b"2", plans=plans)
     first = key_of(one.call(body("one"), 0.0))
     calls = [(one, two)[turn % 2].call(body("one", turn), 20.0 * turn) for turn in range(1, 8)]
 
@@ -98,7 +98,7 @@ def test_a_conversation_keeps_its_key_also_in_another_process():
 
 def test_a_conversation_that_begins_again_in_a_session_keeps_its_key():
     """Codex begins anew once it has compacted a conversation."""
-    process = Process()
+    process = KeyedProcess()
     first = key_of(process.call(body("one"), 0.0))
     for other in ("two", "three", "four"):
         process.call(body(other), 100.0)
@@ -108,7 +108,7 @@ def test_a_conversation_that_begins_again_in_a_session_keeps_its_key():
 
 
 def test_a_session_does_not_share_the_key_of_a_busy_one():
-    process = Process()
+    process = KeyedProcess()
     for turn in range(14):
         process.call(body("busy", turn), 3 * MINUTE + 4.0 * turn)
 
@@ -129,26 +129,26 @@ def test_a_session_does_not_share_the_key_of_a_busy_one():
     ids=["an unknown client", "met midway", "too short to be cached", "no key", "an empty key"],
 )
 def test_any_other_callers_key_stays(raw: bytes, key: str | None):
-    assert key_of(Process().call(raw, 0.0)) == key
+    assert key_of(KeyedProcess().call(raw, 0.0)) == key
 
 
 @pytest.mark.parametrize("regime", sorted(TARGETS.keys() - {NEWEST}))
 def test_keys_stay_where_they_do_not_part_a_cache(regime: str):
     process = PlanningProcess(TARGETS[regime])
 
-    assert key_of(process.planned(planning_request(body("own")))) == "own"
+    assert key_of(process.plan(planning_request(body("own")))) == "own"
 
 
 def test_the_control_arm_keeps_its_key():
-    assert key_of(Process(share=1.0).call(body("own"), 0.0)) == "own"
+    assert key_of(KeyedProcess(share=1.0).call(body("own"), 0.0)) == "own"
 
 
 def test_teams_models_and_processes_have_keys_of_their_own():
-    one = Process(b"1")
+    one = KeyedProcess(b"1")
     keys = [
         key_of(one.call(body("one"), 0.0)),
         key_of(one.call(body("one"), 0.0, team="team_2")),
-        key_of(Process(b"2").call(body("one"), 0.0)),
+        key_of(KeyedProcess(b"2").call(body("one"), 0.0)),
     ]
     to: PlanningTarget = msgspec.structs.replace(TARGETS[NEWEST], model="another")
     one.to = to
@@ -158,7 +158,7 @@ def test_teams_models_and_processes_have_keys_of_their_own():
 
 
 def test_features_of_a_team_share_a_key():
-    process = Process()
+    process = KeyedProcess()
 
     assert key_of(process.call(body("one"), 0.0, feature="a")) == key_of(
         process.call(body("two"), 3 * MINUTE, feature="b")
@@ -167,11 +167,11 @@ def test_features_of_a_team_share_a_key():
 
 def test_a_session_whose_reads_fail_ends_sharing():
     """As where a provider sends a busy key's calls to a machine that never saw them."""
-    process = Process()
+    process = KeyedProcess()
     process.call(body("one"), 0.0)
     process.now = NOW + 20.0
-    later = process.planned(planning_request(body("one", 1)))
-    nothing = Usage(write_30m=charged(later).prompt_tokens)
+    later = process.plan(planning_request(body("one", 1)))
+    nothing = Usage(write_30m=usage_of(later).prompt_tokens)
     process.planner.settle_call(later, nothing)
 
     assert key_of(process.call(body("two"), 60 * MINUTE)) == "two"

@@ -17,7 +17,7 @@ from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.recorded import KINDS, PATHS, RecordedDialogue
 from tests.fakes.wire_prefix import ROUTES, WireReader
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -31,7 +31,7 @@ from tests.proxy.prefix.planning_requests import (
     tool,
 )
 
-BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+BUILT = {"well": RecordedDialogue.bodies, "badly": raw_bodies}
 #: Of each recorded set every so manieth conversation.
 EVERY = {"tau": 80, "agentdojo": 200, "lmcache": 50}
 
@@ -53,10 +53,10 @@ def layout(regime: str) -> Layout | None:
     return learned_layout(TARGETS[regime], bodies)
 
 
-def as_another(one: Recorded, name: str) -> Recorded:
+def as_another(one: RecordedDialogue, name: str) -> RecordedDialogue:
     """The conversation as another user's, at another place."""
     opening = {"role": "user", "content": f"I am user {name}. {one.messages[0]['content']}"}
-    return Recorded(
+    return RecordedDialogue(
         name=name,
         feature=one.feature,
         user=f"User {name}",
@@ -67,7 +67,7 @@ def as_another(one: Recorded, name: str) -> Recorded:
     )
 
 
-def judge(one: Recorded, regime: str, built: str) -> None:
+def judge(one: RecordedDialogue, regime: str, built: str) -> None:
     """Pass a conversation that is kept whole, extends its prefix, and is the same from anywhere.
 
     Two processes take turns; a third, that learned nothing, is told what they decided.

@@ -24,7 +24,7 @@ from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.fakes.recorded import KINDS, PATHS, Recorded
+from tests.fakes.recorded import KINDS, PATHS, RecordedDialogue
 from tests.fakes.responses_bodies import as_responses_body
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -38,7 +38,7 @@ from tests.proxy.prefix.planning_requests import (
 )
 
 REGIMES = sorted(TARGETS.keys() - {"anthropic-breakpoint"})
-BUILT = {"well": Recorded.bodies, "badly": raw_bodies}
+BUILT = {"well": RecordedDialogue.bodies, "badly": raw_bodies}
 NEWEST = "openai-breakpoint"
 POINT = {"mode": "explicit"}
 #: Of each recorded set every so manieth conversation.
@@ -71,7 +71,9 @@ def test_rules_among_the_items_are_marked():
 def test_the_rules_behind_tools_in_the_input_are_marked():
     tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [{"a": "b"}]}
     part = {"type": "input_text", "text": RULES}
-    found = sent(body([tools, chat_message("developer", [part]), chat_message("user", "So?")]))
+    found = body_as_sent(
+        body([tools, chat_message("developer", [part]), chat_message("user", "So?")])
+    )
 
     assert found["input"][0] == tools
     assert found["input"][1]["content"] == [{**part, "prompt_cache_breakpoint": POINT}]
@@ -81,7 +83,7 @@ def test_tools_in_the_input_alone_carry_no_mark_and_nothing_is_said_of_one():
     many = [{"type": "function", "name": f"f{number}", "about": RULES} for number in range(9)]
     tools = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": many}
     raw = body([tools, chat_message("user", "So?")])
-    found = PlanningProcess(TARGETS[NEWEST]).planned(planning_request(raw))
+    found = PlanningProcess(TARGETS[NEWEST]).plan(planning_request(raw))
 
     assert orjson.loads(found.body) == orjson.loads(raw)
     assert found.notes == ()
@@ -252,7 +254,7 @@ def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-def judge(one: Recorded, regime: str, built: str, *, stored: bool) -> None:
+def judge(one: RecordedDialogue, regime: str, built: str, *, stored: bool) -> None:
     """Pass a conversation that is kept whole; one that is built well extends its prefix too."""
     process = PlanningProcess(TARGETS[regime])
     calls = []

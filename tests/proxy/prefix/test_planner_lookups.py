@@ -28,7 +28,7 @@ FOUND: Final = "Line after line of what was found. " * 40
 IMAGE: Final = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUFBQQ=="}}
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class DialogueShape(msgspec.Struct, frozen=True, kw_only=True):
     """Describes the calls of an agent.
 
     Attributes:
@@ -49,7 +49,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHAPES = st.builds(
-    Shape,
+    DialogueShape,
     tail=st.integers(0, 3),
     role=st.sampled_from(["user", "developer", "system"]),
     stays=st.booleans(),
@@ -59,17 +59,17 @@ SHAPES = st.builds(
 )
 
 
-def heard(shape: Shape, words: str) -> Json:
+def heard(shape: DialogueShape, words: str) -> Json:
     if not shape.sees:
         return chat_message("user", words)
     return chat_message("user", [{"type": "text", "text": words}, IMAGE])
 
 
-def reminders(shape: Shape, call: int) -> list[Json]:
+def reminders(shape: DialogueShape, call: int) -> list[Json]:
     return [chat_message(shape.role, f"It is {call} past {at}.") for at in range(shape.tail)]
 
 
-def turn(shape: Shape, name: str, at: int) -> list[Json]:
+def turn(shape: DialogueShape, name: str, at: int) -> list[Json]:
     """An answer and what comes of it."""
     if not shape.tools:
         return [
@@ -87,7 +87,7 @@ def turn(shape: Shape, name: str, at: int) -> list[Json]:
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
 
-def conversation(shape: Shape, name: str, calls: int) -> list[bytes]:
+def conversation(shape: DialogueShape, name: str, calls: int) -> list[bytes]:
     """The bodies of its calls, one after the other."""
     messages = [chat_message("system", RULES)]
     messages += [chat_message("user", f"A greeting, number {at}.") for at in range(shape.greets)]
@@ -137,7 +137,7 @@ def read(call: Planned) -> int:
     )
 
 
-def repeated_bytes(call: Planned, shape: Shape) -> int:
+def repeated_bytes(call: Planned, shape: DialogueShape) -> int:
     """Bytes of a call that the next one repeats and a mark can end."""
     sent = call.evidence.sent
     at = len(sent.blocks) - shape.tail
@@ -147,7 +147,7 @@ def repeated_bytes(call: Planned, shape: Shape) -> int:
 
 
 def last_conversation(
-    shape: Shape, regime: str, conversations: int = 6, calls: int = 9
+    shape: DialogueShape, regime: str, conversations: int = 6, calls: int = 9
 ) -> list[Planned]:
     """The calls of the last of some conversations."""
     process, found = PlanningProcess(TARGETS[regime]), []

@@ -1,47 +1,40 @@
 import pytest
 
 from proxy.records.timeline import Timeline
-
-
-class Ticks:
-    def __init__(self) -> None:
-        self.at = 5.0
-
-    def __call__(self) -> float:
-        return self.at
+from tests.fakes.clock import ManualClock
 
 
 def test_the_first_content_byte_is_marked_once():
-    ticks = Ticks()
+    ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
     assert timeline.ttft is None
 
-    ticks.at = 7.0
+    ticks.now = 7.0
     timeline.mark_first_content()
-    ticks.at = 9.0
+    ticks.now = 9.0
     timeline.mark_first_content()
 
     assert timeline.ttft == 2.0
 
 
 def test_waits_add_up_and_the_time_between_them_does_not():
-    ticks = Ticks()
+    ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
     for _ in range(2):
         with timeline.waiting:
-            ticks.at += 3.0
-        ticks.at += 10.0
+            ticks.now += 3.0
+        ticks.now += 10.0
 
     assert timeline.waited_s == 6.0
 
 
 def test_a_wait_that_fails_was_a_wait_too():
-    ticks = Ticks()
+    ticks = ManualClock(5.0)
     timeline = Timeline(ticks)
 
     def fail() -> None:
         with timeline.waiting:
-            ticks.at += 3.0
+            ticks.now += 3.0
             raise KeyError
 
     with pytest.raises(KeyError):

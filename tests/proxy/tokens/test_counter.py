@@ -148,7 +148,7 @@ def test_generated_text_is_counted_with_the_models_vocabulary(counter: TokenCoun
     assert counter.generated_tokens("你好世界", "gpt-4") == 5
 
 
-class Counted:
+class CountingTokenizer:
     """A tokenizer that says how many texts it was asked for."""
 
     def __init__(self) -> None:
@@ -159,8 +159,8 @@ class Counted:
         return 1
 
 
-def counter_and_calls(entries: int) -> tuple[TokenCounter, Counted]:
-    counter, counted = TokenCounter(entries), Counted()
+def counter_and_calls(entries: int) -> tuple[TokenCounter, CountingTokenizer]:
+    counter, counted = TokenCounter(entries), CountingTokenizer()
     counter._tokenizers["o200k_base"] = counted  # type: ignore[assignment]
     return counter, counted
 

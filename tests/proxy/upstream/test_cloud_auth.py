@@ -171,7 +171,7 @@ def test_credentials_are_forgotten_where_aws_says_that_they_expired(status, kind
     assert said is expired
 
 
-class Token(Google):
+class ExpiringToken(Google):
     """A token of Google's that expires at once, and is another each time."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class Token(Google):
 
 def test_a_token_of_googles_is_renewed_once_it_expired() -> None:
     credentials = GoogleCredentials(GOOGLE)
-    credentials._found = Token()
+    credentials._found = ExpiringToken()
 
     assert asyncio.run(credentials.headers(REQUEST)) == {"authorization": "Bearer second"}
     assert not credentials.were_refused(403, {})

@@ -119,7 +119,7 @@ def test_a_damaged_frame_is_no_answer_and_not_asked_for_again(damaged: bytes) ->
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
 
-class Answered:
+class ExchangeOfPieces:
     """An exchange whose body is these pieces."""
 
     status = 200
@@ -143,7 +143,7 @@ class Answered:
 
 
 def test_an_exchange_reads_events_and_is_called_what_it_is() -> None:
-    inner = Answered(STREAM[:7], STREAM[7:])
+    inner = ExchangeOfPieces(STREAM[:7], STREAM[7:])
     exchange = EventStreamExchange(inner)
 
     async def work() -> list[bytes]:
@@ -157,4 +157,4 @@ def test_an_exchange_reads_events_and_is_called_what_it_is() -> None:
 
 
 def test_an_exchange_is_read_whole() -> None:
-    assert asyncio.run(EventStreamExchange(Answered(STREAM)).read_all(1 << 20)) == READ
+    assert asyncio.run(EventStreamExchange(ExchangeOfPieces(STREAM)).read_all(1 << 20)) == READ

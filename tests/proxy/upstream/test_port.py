@@ -16,7 +16,7 @@ from tests.fakes.upstream import (
     SILENCE,
     FakeTransport,
     Piece,
-    Scripted,
+    ScriptedAnswer,
     broken_connection,
     unreachable,
 )
@@ -60,7 +60,7 @@ async def fake(
     script += [broken_connection()] if breaks else []
     script += [SILENCE] if waits else []
     yield StreamingUpstream(
-        FakeTransport([Scripted(script, headers={"content-type": "text/plain"})]), "x"
+        FakeTransport([ScriptedAnswer(script, headers={"content-type": "text/plain"})]), "x"
     )
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.bench.incident import WEATHERS, Controller, Outcome, Switch, outcome
+from tests.bench.incident import WEATHERS, Controller, IncidentResult, Switch, outcome
 
 
 @pytest.fixture(scope="module", params=[1, 9, 25])
-def both(request: pytest.FixtureRequest) -> tuple[Outcome, Outcome]:
+def both(request: pytest.FixtureRequest) -> tuple[IncidentResult, IncidentResult]:
     """The same hour under ours and the usual; of 9 and 25 canaries come late and in bursts."""
     return outcome(request.param, Controller()), outcome(request.param, Switch())
 

@@ -15,6 +15,7 @@ from proxy.pages.access.identity_provider import (
     ProviderSettings,
     SignInAttempt,
 )
+from tests.fakes.clock import ManualClock
 from tests.fakes.identity_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -23,7 +24,6 @@ from tests.fakes.identity_provider import (
     FakeProvider,
     s256,
 )
-from tests.fakes.objective_process import ManualClock
 from tests.fakes.refusals import refusing
 
 NOW = 1_790_000_000.0

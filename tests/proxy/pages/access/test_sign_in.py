@@ -9,11 +9,13 @@ from dashboards.access import Role
 from proxy.pages.access.sessions import FRESH_S
 from proxy.pages.access.sign_in_limits import MAX_FAILURES_OF_NAME
 from tests.fakes.admin_browser import TOKEN, Browser
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.page_access import PASSWORD, a_person
 
 
-def sign_in(browser: Browser, headers: dict[str, str] | None = None, **fields: str) -> Connection:
+def sign_in(
+    browser: Browser, headers: dict[str, str] | None = None, **fields: str
+) -> AsgiConnection:
     return browser.post("/sign-in", urlencode(fields).encode(), **(headers or {}))
 
 

@@ -8,7 +8,7 @@ import pytest
 from proxy.pages.access.sign_in_limits import MAX_FAILURES
 from proxy.store.sql.admin_sessions import IDLE_TIMEOUT_S
 from tests.fakes.admin_browser import TOKEN, Browser
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 
 
 def test_the_form_asks_for_a_password_and_for_the_token(browser: Browser) -> None:
@@ -135,7 +135,7 @@ def test_an_invalid_form_is_refused(browser: Browser, sent: bytes, status: int) 
 
 def test_a_form_whose_sender_left_is_nothing(browser: Browser) -> None:
     head = scope("/admin/sign-in", headers={"authorization": ""})
-    got = asyncio.run(answer_of_app(browser.app, head, Connection([], leaves_after=0.0)))
+    got = asyncio.run(answer_of_app(browser.app, head, AsgiConnection([], leaves_after=0.0)))
 
     assert got.status == 400
     assert browser.sign_in().status == 303

@@ -2,7 +2,7 @@
 
 from proxy.pages.access import sign_in_limits
 from proxy.pages.access.sign_in_limits import MAX_FAILURES, AdminToken, FailureLimit
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 
 TOKEN = "an-admin-token-of-24-chars"
 

@@ -5,7 +5,7 @@ import asyncio
 from proxy.errors import ProxyError
 from proxy.pages.access.sign_in_limits import MAX_FAILURES_OF_ADDRESS, AdminToken
 from proxy.pages.access.sign_in_methods import SignInMethods, SignInResult
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 from tests.fakes.page_access import PASSWORD, InMemoryAccess
 
 TOKEN = "an-admin-token-of-24-chars"

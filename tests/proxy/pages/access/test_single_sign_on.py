@@ -17,7 +17,7 @@ from proxy.pages.access.single_sign_on import (
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard, new_cookie
 from tests.fakes.identity_provider import (
@@ -31,7 +31,7 @@ from tests.fakes.identity_provider import (
 ROLES = "ops=admin, leads=team-admin:acme, leads-2=team-admin:other, money=finance"
 
 
-class Site:
+class SignOnHarness:
     """A dashboard whose people sign in at a provider, and a browser before it."""
 
     def __init__(self, store: Store, folder: Path, *, creates_people: bool = False) -> None:
@@ -59,11 +59,11 @@ class Site:
         assert sent.status == 303
         return new_cookie(sent), sent.headers["location"]
 
-    def call_back(self, cookie: str, query: str) -> Connection:
+    def call_back(self, cookie: str, query: str) -> AsgiConnection:
         path = f"/admin/sso/callback?{query}"
         return self.dashboard.ask("GET", path, cookie=cookie, sec_fetch_site="cross-site")
 
-    def sign_in(self, **claims: Any) -> Connection:
+    def sign_in(self, **claims: Any) -> AsgiConnection:
         self.fake.claims = claims
         cookie, url = self.begin()
         code, state = self.fake.sign_in(url)
@@ -71,20 +71,20 @@ class Site:
 
 
 @pytest.fixture
-def site(store: Store, tmp_path: Path) -> Iterator[Site]:
-    made = Site(store, tmp_path)
+def site(store: Store, tmp_path: Path) -> Iterator[SignOnHarness]:
+    made = SignOnHarness(store, tmp_path)
     yield made
     made.dashboard.close()
 
 
 @pytest.fixture
-def open_site(store: Store, tmp_path: Path) -> Iterator[Site]:
-    made = Site(store, tmp_path, creates_people=True)
+def open_site(store: Store, tmp_path: Path) -> Iterator[SignOnHarness]:
+    made = SignOnHarness(store, tmp_path, creates_people=True)
     yield made
     made.dashboard.close()
 
 
-def session_of(got: Connection) -> str:
+def session_of(got: AsgiConnection) -> str:
     """The cookie of the session that an answer opens; it deletes the attempt's, too."""
     cookies: list[str] = [
         value.decode() for name, value in got.sent[0]["headers"] if name == b"set-cookie"
@@ -95,7 +95,7 @@ def session_of(got: Connection) -> str:
 
 
 def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_group(
-    site: Site,
+    site: SignOnHarness,
 ) -> None:
     site.dashboard.add_person("ann@acme.example", Role.VIEWER)
     got = site.sign_in(groups=["leads", "leads-2", "unknown"])
@@ -110,7 +110,7 @@ def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_gr
     assert sorted(actions) == ["change role", "link to identity provider"]
 
 
-def test_a_change_of_groups_changes_the_role_at_the_next_sign_in(open_site: Site) -> None:
+def test_a_change_of_groups_changes_the_role_at_the_next_sign_in(open_site: SignOnHarness) -> None:
     assert open_site.sign_in(groups=["ops"]).status == 303
     assert open_site.sign_in(groups=["money"]).status == 303
 
@@ -119,12 +119,12 @@ def test_a_change_of_groups_changes_the_role_at_the_next_sign_in(open_site: Site
     assert (ann.name, ann.role) == ("ann", Role.FINANCE)
 
 
-def text(got: Connection) -> str:
+def text(got: AsgiConnection) -> str:
     return " ".join(got.body.decode().replace("&#39;", "'").split())
 
 
 def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified(
-    site: Site,
+    site: SignOnHarness,
 ) -> None:
     got = site.sign_in()
     assert (got.status, "nobody has added you" in text(got)) == (403, True)
@@ -134,7 +134,7 @@ def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified
     assert site.sign_in(email_verified="true").status == 403
 
 
-def test_nobody_takes_over_a_person_who_has_a_password(open_site: Site) -> None:
+def test_nobody_takes_over_a_person_who_has_a_password(open_site: SignOnHarness) -> None:
     ann = open_site.dashboard.add_person("ann@acme.example", Role.ADMIN)
     open_site.store.users.set_password(ann.id, "$argon2id$1", now=NOW, who="ann")
     got = open_site.sign_in(preferred_username="ann@acme.example")
@@ -152,7 +152,7 @@ def test_nobody_takes_over_a_person_who_has_a_password(open_site: Site) -> None:
     ],
 )
 def test_a_sign_in_that_fails_says_why_and_opens_nothing(
-    open_site: Site, claims: dict[str, Any], status: int, why: str
+    open_site: SignOnHarness, claims: dict[str, Any], status: int, why: str
 ) -> None:
     got = open_site.sign_in(**claims)
 
@@ -160,7 +160,7 @@ def test_a_sign_in_that_fails_says_why_and_opens_nothing(
     assert "set-cookie" not in got.headers
 
 
-def test_a_disabled_person_stays_out(open_site: Site) -> None:
+def test_a_disabled_person_stays_out(open_site: SignOnHarness) -> None:
     open_site.sign_in()
     ann = open_site.store.users.by_subject(f"{ISSUER} u-1")
     assert ann is not None
@@ -170,7 +170,9 @@ def test_a_disabled_person_stays_out(open_site: Site) -> None:
     assert (got.status, "your access was disabled" in text(got)) == (403, True)
 
 
-def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(open_site: Site) -> None:
+def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(
+    open_site: SignOnHarness,
+) -> None:
     cookie, url = open_site.begin()
     code, state = open_site.fake.sign_in(url)
     query = f"code={code}&state={state}"
@@ -187,7 +189,7 @@ def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(open_site:
     assert (replayed.status, "used already" in text(replayed)) == (401, True)
 
 
-def test_a_refusal_of_the_provider_is_told_as_text(open_site: Site) -> None:
+def test_a_refusal_of_the_provider_is_told_as_text(open_site: SignOnHarness) -> None:
     cookie, url = open_site.begin()
     _, state = open_site.fake.sign_in(url)
     got = open_site.call_back(cookie, f"error=<script>&state={state}")
@@ -201,7 +203,7 @@ def test_a_refusal_of_the_provider_is_told_as_text(open_site: Site) -> None:
     [("/admin/costs", "/admin/costs"), ("//evil.example", "/admin"), ("/v1", "/admin")],
 )
 def test_the_page_that_was_wanted_follows_and_no_other_site(
-    open_site: Site, wanted: str, follows: str
+    open_site: SignOnHarness, wanted: str, follows: str
 ) -> None:
     cookie, url = open_site.begin(wanted)
     code, state = open_site.fake.sign_in(url)

@@ -10,7 +10,7 @@ from dashboards.access import Role, Viewer
 from proxy.pages.app import add_error_handlers
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.viewing import SignedIn
-from tests.fakes.asgi import Connection, answer_of_app, scope
+from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 
 ANN = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"team_b", "team_a"}))
 
@@ -37,7 +37,7 @@ def app() -> FastAPI:
 
 def got(path: str, method: str = "GET", **headers: str) -> tuple[int, Any, dict[str, str]]:
     told = {"host": "gateway", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    answer = asyncio.run(answer_of_app(app(), scope(path, method, told), Connection([b""])))
+    answer = asyncio.run(answer_of_app(app(), scope(path, method, told), AsgiConnection([b""])))
     return answer.status, json.loads(answer.body), answer.headers
 
 

@@ -17,7 +17,7 @@ ADMIN = Viewer(name="ann", role=Role.ADMIN)
 BUDGET = '[[budgets]]\nname = "day"\nscope = "team"\nlimit = "5"\nunit = "usd"\nwindow = "day"\n'
 
 
-class Desk:
+class ConfigurationHarness:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.file = folder / "policies.toml"
         self.file.write_text("")
@@ -32,7 +32,7 @@ class Desk:
 
 
 def test_settings_are_shown_without_secrets(tmp_path: Path) -> None:
-    desk = Desk(
+    desk = ConfigurationHarness(
         tmp_path,
         admin_token="a-secret-of-24-characters",
         database_url="postgresql://u:hunter2@db/x",
@@ -46,7 +46,7 @@ def test_settings_are_shown_without_secrets(tmp_path: Path) -> None:
 
 
 def test_changed_files_are_read_at_once(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = ConfigurationHarness(tmp_path)
     desk.file.write_text(BUDGET)
 
     assert asyncio.run(desk.resource.reload(ADMIN)).budgets == 1
@@ -56,7 +56,7 @@ def test_changed_files_are_read_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_with_a_mistake_changes_nothing_and_is_named(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+    desk = ConfigurationHarness(tmp_path)
     desk.file.write_text('[[budgets]]\nname = "day"\nlimt = 5\n')
 
     with pytest.raises(CallerError, match=r"policies\.toml"):
@@ -67,4 +67,4 @@ def test_a_file_with_a_mistake_changes_nothing_and_is_named(tmp_path: Path) -> N
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.TEAM_ADMIN, Role.FINANCE])
 def test_only_admins_see_it(tmp_path: Path, role: Role) -> None:
     with pytest.raises(CallerError, match="may not reload"):
-        asyncio.run(Desk(tmp_path).resource.get(Viewer(name="bob", role=role)))
+        asyncio.run(ConfigurationHarness(tmp_path).resource.get(Viewer(name="bob", role=role)))

@@ -25,7 +25,7 @@ from tests.fakes.board import NOW
 MOVES = msgspec.json.encode(Layout(version=1, moves=())).decode()
 
 
-class Desk:
+class FeaturesHarness:
     """The resource over a store of two teams, and what the audit log says of people's changes."""
 
     def __init__(self, store: Store) -> None:
@@ -51,11 +51,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(store: Store) -> Desk:
-    return Desk(store)
+def desk(store: Store) -> FeaturesHarness:
+    return FeaturesHarness(store)
 
 
-def test_a_member_sees_features_of_the_own_team_only(desk: Desk) -> None:
+def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
     found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER)))
     assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
     (_, on_gpt) = found[0].layouts
@@ -65,7 +65,7 @@ def test_a_member_sees_features_of_the_own_team_only(desk: Desk) -> None:
         asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.other, "chat"))
 
 
-def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: Desk) -> None:
+def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: FeaturesHarness) -> None:
     place = LayoutScope(desk.acme, "chat", "gpt")
     desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=1, family="gpt"))
     assert desk.store.layouts.standings().of(place).version == 1
@@ -77,7 +77,7 @@ def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: Desk) -> None:
     assert actions == ["approve layout", "roll back layout"]
 
 
-def test_modes_of_planning_and_compaction_are_set(desk: Desk) -> None:
+def test_modes_of_planning_and_compaction_are_set(desk: FeaturesHarness) -> None:
     desk.change(Role.ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.AUTO))
     desk.change(
         Role.ADMIN, "set_compaction", desk.other, CompactionModeRequest(mode=CompactionMode.FACTS)
@@ -94,7 +94,7 @@ def test_modes_of_planning_and_compaction_are_set(desk: Desk) -> None:
     ]
 
 
-def test_a_suspended_feature_is_resumed_once(desk: Desk) -> None:
+def test_a_suspended_feature_is_resumed_once(desk: FeaturesHarness) -> None:
     desk.store.layouts.suspend(LayoutScope(desk.acme, "chat"), "it cost more", NOW)
     desk.change(Role.TEAM_ADMIN, "resume", desk.acme)
     assert not desk.store.layouts.standings().of(LayoutScope(desk.acme, "chat")).suspended
@@ -104,24 +104,24 @@ def test_a_suspended_feature_is_resumed_once(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.FINANCE])
-def test_others_change_nothing(desk: Desk, role: Role) -> None:
+def test_others_change_nothing(desk: FeaturesHarness, role: Role) -> None:
     with pytest.raises(CallerError, match="may not change layouts"):
         desk.change(role, "set_mode", desk.acme, ModeRequest(mode=PlanningMode.OFF))
     assert desk.audit_entries() == []
 
 
-def test_a_team_admin_changes_no_other_team(desk: Desk) -> None:
+def test_a_team_admin_changes_no_other_team(desk: FeaturesHarness) -> None:
     with pytest.raises(CallerError, match="of this team"):
         desk.change(Role.TEAM_ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.OFF))
 
 
-def test_a_version_that_is_not_there_is_named(desk: Desk) -> None:
+def test_a_version_that_is_not_there_is_named(desk: FeaturesHarness) -> None:
     with pytest.raises(CallerError) as refused:
         desk.change(Role.ADMIN, "decide", desk.acme, LayoutDecision(version=9, family="gpt"))
     assert refused.value.code == "unknown_layout"
 
 
-def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: Desk) -> None:
+def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: FeaturesHarness) -> None:
     found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "quiet"))
 
     (layout,) = found.layouts
@@ -132,7 +132,7 @@ def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: Desk)
     assert [each.feature for each in listed] == ["chat"]
 
 
-def test_a_feature_of_a_team_that_is_not_there_is_refused(desk: Desk) -> None:
+def test_a_feature_of_a_team_that_is_not_there_is_refused(desk: FeaturesHarness) -> None:
     with pytest.raises(CallerError) as refused:
         asyncio.run(desk.resource.get(desk.viewer(Role.ADMIN), "team_none", "chat"))
     assert (refused.value.code, refused.value.status) == ("unknown_team", 404)

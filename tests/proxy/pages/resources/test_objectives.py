@@ -14,7 +14,7 @@ from tests.fakes.board import NOW, FakeBoard, a_ceiling, a_reroute, an_objective
 ADMIN = Viewer(name="ann", role=Role.ADMIN)
 
 
-class Desk:
+class ObjectivesHarness:
     """The resource over a board and a store, with what it wrote to the audit log."""
 
     def __init__(self, store: Store) -> None:
@@ -34,7 +34,7 @@ def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) 
     team = store.teams.create("acme", now=NOW)
     viewer = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({team.id}))
 
-    found = asyncio.run(Desk(store).resource.list(viewer))
+    found = asyncio.run(ObjectivesHarness(store).resource.list(viewer))
 
     assert [each.name for each in found.objectives or ()] == ["everyone", "acme"]
     assert [each.objective for each in found.reroutes or ()] == ["acme"]
@@ -42,7 +42,7 @@ def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) 
 
 
 def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
-    desk = Desk(store)
+    desk = ObjectivesHarness(store)
     asked = PinRequest(level=2, seconds=3600.0, why="an incident")
 
     asyncio.run(desk.resource.pin(ADMIN, "everyone", asked))
@@ -71,7 +71,7 @@ def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
 def test_a_pin_of_what_is_not_there_is_refused(
     store: Store, name: str, level: int, code: str
 ) -> None:
-    desk = Desk(store)
+    desk = ObjectivesHarness(store)
     with pytest.raises(CallerError) as refused:
         asyncio.run(desk.resource.pin(ADMIN, name, PinRequest(level=level, seconds=60.0)))
 
@@ -84,7 +84,7 @@ def test_a_pin_of_what_is_not_there_is_refused(
 def test_only_admins_pin(store: Store, role: Role) -> None:
     with pytest.raises(CallerError, match="may not pin objectives"):
         asyncio.run(
-            Desk(store).resource.pin(
+            ObjectivesHarness(store).resource.pin(
                 Viewer(name="bob", role=role), "everyone", PinRequest(level=1, seconds=60.0)
             )
         )

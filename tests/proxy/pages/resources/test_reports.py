@@ -19,7 +19,7 @@ from tests.fakes.receipts import a_receipt
 NANOS = (1_234_567_891, 2_000_000_000, 3)
 
 
-class Desk:
+class ReportsHarness:
     def __init__(self, store: Store) -> None:
         self.acme, other = (store.teams.create(name, now=NOW).id for name in ("acme", "=cmd()"))
         inserter(store._engine)(
@@ -36,14 +36,14 @@ class Desk:
 
 
 @pytest.fixture
-def desk(store: Store) -> Desk:
-    return Desk(store)
+def desk(store: Store) -> ReportsHarness:
+    return ReportsHarness(store)
 
 
 FINANCE = Viewer(name="fay", role=Role.FINANCE)
 
 
-def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: Desk) -> None:
+def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: ReportsHarness) -> None:
     found = json.loads(desk.text(FINANCE, by="team,feature"))
 
     assert Decimal(found["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
@@ -51,20 +51,20 @@ def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: Desk) -> None:
     assert rows == Decimal(found["total"]["cost_usd"])
 
 
-def test_csv_begins_no_formula(desk: Desk) -> None:
+def test_csv_begins_no_formula(desk: ReportsHarness) -> None:
     rows = list(csv.reader(io.StringIO(desk.text(FINANCE, by="team", format="csv"))))
 
     assert {row[0] for row in rows} == {"team", "'=cmd()", "acme"}
 
 
-def test_focus_has_its_own_dimensions(desk: Desk) -> None:
+def test_focus_has_its_own_dimensions(desk: ReportsHarness) -> None:
     header = desk.text(FINANCE, by="ignored", format="focus").splitlines()[0]
 
     assert "BilledCost" in header
     assert "EffectiveCost" in header
 
 
-def test_a_member_gets_the_own_team_only_in_every_format(desk: Desk) -> None:
+def test_a_member_gets_the_own_team_only_in_every_format(desk: ReportsHarness) -> None:
     bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({desk.acme}))
     for form in ReportFormat:
         text = desk.text(bob, format=form)
@@ -73,6 +73,6 @@ def test_a_member_gets_the_own_team_only_in_every_format(desk: Desk) -> None:
     assert [each["team"] for each in found["rows"]] == ["acme"]
 
 
-def test_an_unknown_dimension_is_named(desk: Desk) -> None:
+def test_an_unknown_dimension_is_named(desk: ReportsHarness) -> None:
     with pytest.raises(CallerError, match="by=colour: there are team"):
         desk.text(FINANCE, by="team,colour")

@@ -10,7 +10,7 @@ from dashboards.access import Role
 from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
-from tests.fakes.asgi import Connection
+from tests.fakes.asgi import AsgiConnection
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
 
 API = "/api/v1/budgets"
@@ -29,7 +29,7 @@ def put(dashboard: Dashboard, name: str, sent: dict[str, Any], role: Role = Role
     return dashboard.ask("PUT", f"{API}/{name}", sent=sent, cookie=dashboard.cookies[role])
 
 
-def delete(dashboard: Dashboard, name: str, role: Role = Role.ADMIN) -> Connection:
+def delete(dashboard: Dashboard, name: str, role: Role = Role.ADMIN) -> AsgiConnection:
     return dashboard.ask("DELETE", f"{API}/{name}", cookie=dashboard.cookies[role])
 
 

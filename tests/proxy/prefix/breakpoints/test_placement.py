@@ -198,7 +198,7 @@ def test_a_tail_of_everything_leaves_nothing_to_mark():
 TTL = st.sampled_from(["", "5m", "1h"])
 
 
-class Marked(msgspec.Struct, frozen=True):
+class PlacementInput(msgspec.Struct, frozen=True):
     """A prompt, its caller's own marks, and what a policy asks for."""
 
     drawn: str
@@ -209,13 +209,13 @@ class Marked(msgspec.Struct, frozen=True):
 
 
 @st.composite
-def prompts(draw: st.DrawFn) -> Marked:
+def prompts(draw: st.DrawFn) -> PlacementInput:
     slots = (("t", 2), ("s", 2), ("m", 2), ("uar", 40))
     drawn = "".join(draw(st.text(letters, max_size=most)) for letters, most in slots)
     policy = draw(st.builds(BreakpointPolicy, stable=TTL, semi=TTL, history=TTL))
     sold = st.sampled_from(["5m", "1h"])
     own = draw(st.dictionaries(st.integers(0, 45), sold, max_size=5))
-    return Marked(
+    return PlacementInput(
         drawn=drawn,
         policy=policy,
         own={at: ttl for at, ttl in own.items() if at < len(drawn)},

@@ -14,7 +14,7 @@ NAME = "beginning"
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
 
-class Sessions:
+class SharedKeySessions:
     """Sessions of one agent, and the key of each."""
 
     def __init__(self, *, on_credit: bool = True) -> None:
@@ -43,7 +43,7 @@ class Sessions:
         self.keys.record_answer(session, TOKENS, saved, at)
 
 
-def sharing(sessions: Sessions, number: int, begins: float = 0.0) -> float:
+def sharing(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
     """Let so many sessions share a key, one every ten minutes; return the time of the next."""
     for each in range(number):
         sessions.run(begins + each * 10 * MINUTE, 2, reads=SHARED if each else 0)
@@ -51,17 +51,17 @@ def sharing(sessions: Sessions, number: int, begins: float = 0.0) -> float:
 
 
 def test_a_first_session_begins_on_a_shared_key():
-    assert Sessions().run(0.0).startswith(NAME)
+    assert SharedKeySessions().run(0.0).startswith(NAME)
 
 
 def test_a_session_after_one_that_ended_shares_its_key():
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
 
     assert sessions.run(0.0, 3) == sessions.run(10 * MINUTE, 3)
 
 
 def test_a_session_keeps_its_key_however_busy_that_becomes():
-    sessions = Sessions()
+    sessions = SharedKeySessions()
     session, key = sessions.begin(0.0)
     for call in range(60):
         sessions.call(session, float(call), call)
@@ -71,7 +71,7 @@ def test_a_session_keeps_its_key_however_busy_that_becomes():
 
 
 def test_one_session_joins_another_on_credit_once_both_are_calm():
-    sessions = Sessions()
+    sessions = SharedKeySessions()
     first = sessions.run(0.0, 2)
 
     assert sessions.run(2.5 * MINUTE, 2) == first
@@ -86,7 +86,7 @@ def test_one_session_joins_another_on_credit_once_both_are_calm():
 def test_a_session_keeps_its_own_key_where_credit_is_not_given(
     at: float, calls: int, *, on_credit: bool
 ):
-    sessions = Sessions(on_credit=on_credit)
+    sessions = SharedKeySessions(on_credit=on_credit)
     session, _ = sessions.begin(0.0)
     sessions.call(session, 0.0)
     for call in range(1, calls):
@@ -96,7 +96,7 @@ def test_a_session_keeps_its_own_key_where_credit_is_not_given(
 
 
 def test_savings_let_a_session_join_others_that_still_call():
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
     now = sharing(sessions, 3)
     key = sessions.run(now, 2, reads=SHARED)
 
@@ -104,7 +104,7 @@ def test_savings_let_a_session_join_others_that_still_call():
 
 
 def test_savings_cover_one_risk_for_each_session_that_joined():
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
     now = sharing(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
     joined = [sessions.run(now + each, 1) for each in range(4)]
 
@@ -113,7 +113,7 @@ def test_savings_cover_one_risk_for_each_session_that_joined():
 
 
 def test_busy_sessions_do_not_share_a_key():
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
     now = sharing(sessions, 8)
     busy, key = sessions.begin(now)
     for call in range(MAX_CALLS_PER_MINUTE):
@@ -125,7 +125,7 @@ def test_busy_sessions_do_not_share_a_key():
 
 def test_busy_sessions_before_are_expected_again():
     """Each made 12 calls in a minute, so two do not fit one key of 15."""
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
     for number in range(8):
         sessions.run(number * HOUR, 12, step=2.0, reads=SHARED)
     first, second = sessions.run(9 * HOUR), sessions.run(9 * HOUR + 30)
@@ -136,7 +136,7 @@ def test_busy_sessions_before_are_expected_again():
 
 
 def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_their_habits():
-    sessions, calls = Sessions(on_credit=False), dict[str, list[float]]()
+    sessions, calls = SharedKeySessions(on_credit=False), dict[str, list[float]]()
     for number in range(400):
         at = number * 20.0
         session, key = sessions.begin(at)
@@ -154,7 +154,7 @@ def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_th
 
 
 def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
-    sessions = Sessions()
+    sessions = SharedKeySessions()
     now = sharing(sessions, 2)
     session, key = sessions.begin(now)
     assert key
@@ -165,7 +165,7 @@ def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
 
 
 def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
-    short, long = Sessions(on_credit=False), Sessions(on_credit=False)
+    short, long = SharedKeySessions(on_credit=False), SharedKeySessions(on_credit=False)
     for number in range(8):
         short.run(number * HOUR, 2, step=10.0)
         long.run(number * HOUR, 2, step=15 * MINUTE)
@@ -177,7 +177,7 @@ def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
 
 
 def test_calls_that_another_process_sent_are_counted_by_their_answers():
-    sessions = Sessions(on_credit=False)
+    sessions = SharedKeySessions(on_credit=False)
     now = sharing(sessions, 8)
     session, key = sessions.begin(now)
     sessions.call(session, now, 0)
@@ -187,7 +187,7 @@ def test_calls_that_another_process_sent_are_counted_by_their_answers():
 
 
 def test_prompts_that_begin_otherwise_have_keys_of_their_own():
-    sessions = Sessions()
+    sessions = SharedKeySessions()
 
     assert sessions.begin(0.0, "one")[1] != sessions.begin(0.0, "two")[1]
 

@@ -70,7 +70,7 @@ class Piece(NamedTuple):
     size: int
 
 
-class Call(NamedTuple):
+class SpacedCall(NamedTuple):
     """A call so long after the one before."""
 
     pieces: tuple[Piece, ...]
@@ -95,7 +95,7 @@ TAILS = st.one_of(st.lists(PIECES, max_size=6), RUNS)
 
 
 @st.composite
-def calls(draw: st.DrawFn, regime: str, provider: str) -> list[Call]:
+def calls(draw: st.DrawFn, regime: str, provider: str) -> list[SpacedCall]:
     """Calls that go on from an earlier one, or from a part of it, with tails of their own."""
     head = tuple(Piece(role, role, draw(st.sampled_from(SIZES))) for role in draw(HEADS))
     gaps = st.sampled_from(GAPS if provider in ROOM_ALONE else (*GAPS, *LONG_GAPS))
@@ -118,19 +118,19 @@ def call_of(
     gaps: st.SearchStrategy[float],
     regime: str,
     provider: str,
-) -> Call:
+) -> SpacedCall:
     gap, key = draw(gaps), draw(st.sampled_from(["", "", "", "other"]))
     if regime == "anthropic-breakpoint":
         at = sorted(draw(st.sets(st.integers(0, len(pieces) - 1), max_size=4)))
         hours = draw(st.integers(0, len(at)))
         lives: list[Ttl] = ["1h" if index < hours else "5m" for index in range(len(at))]
-        return Call(pieces, gap, dict(zip(at, lives, strict=True)), key=key)
+        return SpacedCall(pieces, gap, dict(zip(at, lives, strict=True)), key=key)
     if regime != "openai-breakpoint":
-        return Call(pieces, gap, {}, key=key)
+        return SpacedCall(pieces, gap, {}, key=key)
     sold: list[Ttl] = ["30m"] if provider == "azure" else ["30m", "12h"]
     places = [at for at, one in enumerate(pieces) if one.role not in {"tools", "assistant"}]
     marked = draw(st.sets(st.sampled_from(places), max_size=5)) if places else set()
-    return Call(
+    return SpacedCall(
         pieces,
         gap,
         {at: draw(st.sampled_from(sold)) for at in marked},
@@ -145,7 +145,7 @@ def minimum(regime: str) -> int | None:
     return None if regime == "openai-interval" else LEAST
 
 
-def token_prompt(call: Call) -> CachedPrompt:
+def token_prompt(call: SpacedCall) -> CachedPrompt:
     """The call as the exact cache sees it."""
     blocks = [
         TokenBlock(
@@ -160,7 +160,7 @@ def token_prompt(call: Call) -> CachedPrompt:
     return CachedPrompt(blocks=tuple(blocks), key=call.key, explicit=call.explicit, ttl=call.ttl)
 
 
-def sent_call(call: Call, regime: str, provider: str) -> SentCall:
+def sent_call(call: SpacedCall, regime: str, provider: str) -> SentCall:
     """The call as planning sees it."""
     lead = next(
         (at for at, one in enumerate(call.pieces) if one.role not in {"tools", "developer"}),
@@ -180,7 +180,7 @@ def sent_call(call: Call, regime: str, provider: str) -> SentCall:
     )
 
 
-class Outcome(NamedTuple):
+class ReadComparison(NamedTuple):
     """Tokens that were expected to be read in a call beside those that its cache read."""
 
     sent: SentCall
@@ -196,8 +196,8 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    cache: Cache, made: list[Call], regime: str, provider: str, answer: Piece | None = None
-) -> Iterator[Outcome]:
+    cache: Cache, made: list[SpacedCall], regime: str, provider: str, answer: Piece | None = None
+) -> Iterator[ReadComparison]:
     """Each call, expected and served, one after the other; each gets this answer, or none."""
     generated = tokens(f"{answer.role} {answer.name} {answer.size}", answer.size) if answer else ()
     chains, now = PrefixChainIndex(), 0.0
@@ -208,7 +208,7 @@ def outcomes(
         served = cache.serve(prompt, now)
         cache.begin_answer(prompt, now)
         cache.finish_answer(prompt, generated, now)
-        outcome = Outcome(sent, expected, served, prompt.tokens)
+        outcome = ReadComparison(sent, expected, served, prompt.tokens)
         yield outcome
         chains.record_call(sent, outcome.usage, now)
 
@@ -280,10 +280,10 @@ def test_no_less_is_expected_than_the_slots_of_a_server_hold(made):
 def test_a_conversation_alone_on_a_server_is_read_from_its_slot_as_expected(tails):
     cache = build_cache("implicit", provider="llamacpp", min_tokens=LEAST)
     pieces = (Piece("developer", "rules", 2_100),)
-    made = [Call(pieces, 1.0, {})]
+    made = [SpacedCall(pieces, 1.0, {})]
     for tail in tails:
         pieces = (*pieces, *tail)
-        made.append(Call(pieces, 3.0, {}))
+        made.append(SpacedCall(pieces, 3.0, {}))
 
     for outcome in outcomes(cache, made, "implicit", "llamacpp"):
         if outcome.expected.tokens > outcome.total // 10:  # a slot that holds less is not chosen
@@ -292,7 +292,7 @@ def test_a_conversation_alone_on_a_server_is_read_from_its_slot_as_expected(tail
 
 def test_after_an_hour_nothing_is_counted_on_where_room_alone_decides():
     pieces = (Piece("user", "a", 2_100),)
-    made = [Call(pieces, 0.0, {}), Call(pieces, 3_601.0, {})]
+    made = [SpacedCall(pieces, 0.0, {}), SpacedCall(pieces, 3_601.0, {})]
 
     _, late = outcomes(build_cache("block-chain"), made, "block-chain", "vllm")
     assert (late.expected.tokens, late.expected.found) == (0, late.served.read)

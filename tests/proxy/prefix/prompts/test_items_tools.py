@@ -17,7 +17,7 @@ RULES = {"role": "developer", "content": "Be brief."}
 USER = {"role": "user", "content": "Where is my parcel?"}
 
 
-def offered(name: str = "at_1", role: str = "developer", tool: Json = TOOL) -> Json:
+def tools_item(name: str = "at_1", role: str = "developer", tool: Json = TOOL) -> Json:
     return {"type": "additional_tools", "id": name, "role": role, "tools": [tool]}
 
 
@@ -32,7 +32,7 @@ def digests(raw: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("role", ["developer", "system"])
 def test_tools_in_the_input_stay_as_they_are_whatever_their_role(role: str):
-    came = body(offered(role=role), RULES, offered(role=role), USER)
+    came = body(tools_item(role=role), RULES, tools_item(role=role), USER)
     found = parse_prompt(came)
 
     assert len(found.messages) == 4
@@ -40,7 +40,7 @@ def test_tools_in_the_input_stay_as_they_are_whatever_their_role(role: str):
 
 
 def test_tools_in_the_input_lead_the_prompt_and_are_stable():
-    prompt = parse_prompt(body(offered(), RULES, USER))
+    prompt = parse_prompt(body(tools_item(), RULES, USER))
     first = count_leading(prompt)
 
     assert first == 2
@@ -50,15 +50,15 @@ def test_tools_in_the_input_lead_the_prompt_and_are_stable():
 
 
 def test_ids_of_tools_in_the_input_are_no_part_of_the_prefix():
-    assert digests(body(offered("at_1"), RULES, USER)) == digests(
-        body(offered("at_2"), RULES, USER)
+    assert digests(body(tools_item("at_1"), RULES, USER)) == digests(
+        body(tools_item("at_2"), RULES, USER)
     )
 
 
 def test_a_changed_tool_in_the_input_changes_the_prefix():
     other = {**TOOL, "name": "m"}
 
-    assert digests(body(offered(), USER)) != digests(body(offered(tool=other), USER))
+    assert digests(body(tools_item(), USER)) != digests(body(tools_item(tool=other), USER))
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_tools_in_the_input_of_another_form_are_left_alone(item: bytes):
 
 
 def test_text_beside_tools_in_the_input_can_change_and_the_tools_stay():
-    prompt = parse_prompt(body(offered(), RULES, USER))
+    prompt = parse_prompt(body(tools_item(), RULES, USER))
     changed = orjson.dumps({**RULES, "content": "Be kind."})
     messages = (prompt.messages[0], changed, prompt.messages[2])
     found = msgspec.structs.replace(prompt, messages=messages).render()
 
-    assert orjson.loads(found)["input"] == [offered(), {**RULES, "content": "Be kind."}, USER]
+    assert orjson.loads(found)["input"] == [tools_item(), {**RULES, "content": "Be kind."}, USER]

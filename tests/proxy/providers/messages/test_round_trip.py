@@ -339,7 +339,7 @@ def test_a_call_of_any_upstream_comes_back_by_its_own_id(name: str) -> None:
             {"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}],
     }  # fmt: skip
 
-    class Upstream:
+    class ScriptedUpstream:
         def feed(self, piece: bytes) -> bytes:
             return piece
 
@@ -347,7 +347,9 @@ def test_a_call_of_any_upstream_comes_back_by_its_own_id(name: str) -> None:
             return b""
 
     answer = orjson.loads(
-        messages_reader(Upstream(), settings(), streamed=False).feed(orjson.dumps(completion))
+        messages_reader(ScriptedUpstream(), settings(), streamed=False).feed(
+            orjson.dumps(completion)
+        )
     )
 
     assert chat_call_id(answer["content"][0]["id"], "any") == name

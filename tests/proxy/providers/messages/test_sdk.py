@@ -44,7 +44,7 @@ CALLS = [
 THINKING: Json = {"type": "adaptive", "display": "summarized"}
 
 
-class Gateway:
+class MessagesGateway:
     """A gateway in front of an upstream with one chat answer for all calls.
 
     Attributes:
@@ -118,13 +118,13 @@ def check(message: Any) -> None:
 
 
 def test_a_whole_answer_is_a_message() -> None:
-    gateway = Gateway(WHOLE)
+    gateway = MessagesGateway(WHOLE)
 
     check(gateway.client().messages.create(**asking(tools=[WEATHER], thinking=THINKING)))
 
 
 def test_a_stream_is_a_message_to_the_stream_helper() -> None:
-    gateway = Gateway(STREAM)
+    gateway = MessagesGateway(STREAM)
     with gateway.client().messages.stream(**asking(tools=[WEATHER], thinking=THINKING)) as stream:
         kinds = {event.type for event in stream}
         check(stream.get_final_message())
@@ -134,7 +134,9 @@ def test_a_stream_is_a_message_to_the_stream_helper() -> None:
 
 
 def test_raw_events_are_of_the_sdks_own_types() -> None:
-    events = [*Gateway(STREAM).client().messages.create(**asking(stream=True, thinking=THINKING))]
+    events = [
+        *MessagesGateway(STREAM).client().messages.create(**asking(stream=True, thinking=THINKING))
+    ]
 
     assert [event.type for event in events if event.type.startswith("message")] == [
         "message_start", "message_delta", "message_stop",
@@ -143,18 +145,18 @@ def test_raw_events_are_of_the_sdks_own_types() -> None:
 
 
 def test_structured_output_is_parsed() -> None:
-    class Weather(pydantic.BaseModel):
+    class WeatherAnswer(pydantic.BaseModel):
         city: str
 
-    gateway = Gateway(completion(content='{"city":"Bern"}'))
-    message = gateway.client().messages.parse(**asking(output_format=Weather))
+    gateway = MessagesGateway(completion(content='{"city":"Bern"}'))
+    message = gateway.client().messages.parse(**asking(output_format=WeatherAnswer))
 
-    assert message.parsed_output == Weather(city="Bern")
+    assert message.parsed_output == WeatherAnswer(city="Bern")
     assert gateway.asked[0]["response_format"]["json_schema"]["strict"] is True
 
 
 def test_the_next_turn_names_the_upstreams_calls() -> None:
-    gateway = Gateway(WHOLE)
+    gateway = MessagesGateway(WHOLE)
     client = gateway.client()
     first = client.messages.create(**asking(tools=[WEATHER], thinking=THINKING))
     results = [result(block.id) for block in first.content if block.type == "tool_use"]
@@ -168,7 +170,7 @@ def test_the_next_turn_names_the_upstreams_calls() -> None:
 
 
 def test_an_upstream_that_reads_its_reasoning_gets_it_back() -> None:
-    gateway = Gateway(WHOLE, ChatTarget(thinking="text"))
+    gateway = MessagesGateway(WHOLE, ChatTarget(thinking="text"))
     client = gateway.client()
     for thinking in (THINKING, {"type": "adaptive", "display": "omitted"}):
         first = client.messages.create(**asking(tools=[WEATHER], thinking=thinking))
@@ -183,7 +185,7 @@ def test_an_error_midway_is_raised() -> None:
     broken = chat_stream(chunk(content="Hi"), {"error": {"type": "overloaded_error"}})
     with (
         pytest.raises(anthropic.APIStatusError, match="overloaded"),
-        Gateway(broken).client().messages.stream(**asking()) as stream,
+        MessagesGateway(broken).client().messages.stream(**asking()) as stream,
     ):
         stream.until_done()
 
@@ -203,7 +205,7 @@ def _cuts(said: list[str]) -> list[Json]:
 @given(st.lists(st.sampled_from(["content", "reasoning_content", "refusal", "call"]), max_size=9))
 @examples(10)
 def test_a_stream_of_any_order_is_a_message(said: list[str]) -> None:
-    gateway = Gateway(chat_stream(*_cuts(said), chunk("stop"), usage=USAGE))
+    gateway = MessagesGateway(chat_stream(*_cuts(said), chunk("stop"), usage=USAGE))
     with gateway.client().messages.stream(**asking(thinking=THINKING)) as stream:
         message = stream.get_final_message()
 
@@ -217,7 +219,7 @@ def test_a_stream_of_any_order_is_a_message(said: list[str]) -> None:
 def test_an_agents_call_is_said_whole(target: ChatTarget) -> None:
     mark = {"type": "ephemeral"}
     header = "x-anthropic-billing-header: cc_version=2.1.197.d00; cc_entrypoint=sdk-cli;"
-    gateway = Gateway(STREAM, target)
+    gateway = MessagesGateway(STREAM, target)
     call = asking(
         system=[text(header), text("You are an agent.", cache_control=mark), text("Rules.")],
         messages=[

@@ -62,7 +62,7 @@ def test_the_sdk_adds_a_stream_up_to_its_response() -> None:
     ]
 
 
-class Weather(BaseModel):
+class WeatherReport(BaseModel):
     """The schema of a structured answer."""
 
     degrees: int
@@ -71,10 +71,12 @@ class Weather(BaseModel):
 @pytest.mark.slow
 def test_the_sdk_parses_structured_output() -> None:
     pieces = [chunk(content='{"degrees"'), chunk(content=":7}"), chunk(finish="stop"), DONE]
-    with streaming(pieces).responses.stream(model="m", input="Hi", text_format=Weather) as stream:
+    with streaming(pieces).responses.stream(
+        model="m", input="Hi", text_format=WeatherReport
+    ) as stream:
         response = stream.get_final_response()
 
-    assert response.output_parsed == Weather(degrees=7)
+    assert response.output_parsed == WeatherReport(degrees=7)
 
 
 def test_the_sdk_raises_what_broke_the_stream() -> None:

@@ -176,12 +176,12 @@ def test_a_message_that_a_sink_keeps_refusing_is_given_up(play, caplog):
 
 def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(play):
     async def plan(room: DispatcherHarness) -> None:
-        class Slow(HttpSender):
+        class SlowSender(HttpSender):
             async def send(self, *args: Any) -> None:
                 await super().send(*args)
                 room.now += LEASE_S
 
-        async with Slow(2) as room.post:
+        async with SlowSender(2) as room.post:
             room.alerts = room.beside(an_outlet(room.server))
             await room.said(an_alert("a"), an_alert("b", kind="floor"))
             assert len(room.got) == 1

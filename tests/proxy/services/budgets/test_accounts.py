@@ -14,7 +14,7 @@ MIDNIGHT = NOW // DAY * DAY
 FIRST = MIDNIGHT - 20 * DAY
 
 
-class Booked:
+class FakeSpendings:
     """Spendings that have one thing of each day's each hour, and count who asks."""
 
     def __init__(self) -> None:
@@ -59,12 +59,12 @@ def budget(**fields: object) -> Budget:
 
 
 @pytest.fixture
-def spendings() -> Booked:
-    return Booked()
+def spendings() -> FakeSpendings:
+    return FakeSpendings()
 
 
 @pytest.fixture
-def accounts(spendings: Booked) -> LedgerAccounts:
+def accounts(spendings: FakeSpendings) -> LedgerAccounts:
     return LedgerAccounts(spendings)  # type: ignore[arg-type]
 
 

@@ -12,12 +12,12 @@ CALLS = Budget(name="calls", scope="key", unit=BudgetUnit.REQUESTS, window=Windo
 
 
 def page(levels: dict[Budget, BudgetLevel]) -> list[str]:
-    class Shown(Collector):
+    class ShownMetrics(Collector):
         def collect(self):
             return level_metrics(levels)
 
     registry = CollectorRegistry()
-    registry.register(Shown())
+    registry.register(ShownMetrics())
     lines = generate_latest(registry).decode().splitlines()
     return [line for line in lines if not line.startswith("#")]
 

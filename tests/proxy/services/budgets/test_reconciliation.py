@@ -19,8 +19,8 @@ from tests.fakes.clock import run_in_instant_time
 from tests.fakes.receipts import a_receipt
 from tests.fakes.reconciliation_harness import (
     COUNTER,
+    ForgetfulBudgetStore,
     ReconciliationHarness,
-    UnavailableBudgetStore,
 )
 
 
@@ -133,9 +133,7 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
 
         async def turn(before: CountersCondition, after: CountersCondition, now: float) -> bool:
             turns.append(now)
-            return await UnavailableBudgetStore.change_condition(
-                harness.counters, before, after, now
-            )
+            return await ForgetfulBudgetStore.change_condition(harness.counters, before, after, now)
 
         harness.counters.is_shared = True
         harness.passing()

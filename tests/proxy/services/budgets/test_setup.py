@@ -265,7 +265,7 @@ def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp
     opened, _ = offline_store(tmp_path)
     asked = asyncio.Event()
 
-    class Asked(Answers):
+    class RecordingAnswers(Answers):
         """Notes that it was asked."""
 
         def last(self, most: int = MAX_RECEIPTS) -> list[PastAnswer]:
@@ -273,7 +273,7 @@ def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp
             loop.call_soon_threadsafe(asked.set)
             return found
 
-    opened.answers = Asked(opened._engine)
+    opened.answers = RecordingAnswers(opened._engine)
 
     async def run() -> None:
         text = '[[ceilings]]\nname = "small"\nlimit = "0.01"\n'

@@ -86,13 +86,6 @@ def task(asked: Call | None = None, **fields: Any) -> CompactionTask:
     return CompactionTask(call=asked or chat(), **{**given, **fields})
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def open_store(folder: Path) -> Store:
     return Store.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
 

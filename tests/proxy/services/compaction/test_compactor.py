@@ -15,10 +15,10 @@ from proxy.records.compaction_result import NO_COMPACTION
 from proxy.services.compaction import compactor as compactor_module
 from proxy.services.compaction.summariser import Summariser
 from tests.fakes.call_dependencies import LoopTasks, route
+from tests.fakes.clock import ManualClock
 from tests.proxy.services.compaction.compaction_fixtures import (
     NOW,
     ROUTE,
-    Clock,
     Shorter,
     chat,
     room,
@@ -67,7 +67,7 @@ def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
         assert compact(made, chat(body=b'{"model":"m"}')).why == "unreadable"
 
 
-class Slow(Shorter):
+class SlowShorter(Shorter):
     """Takes its time while it is held."""
 
     def __init__(self, **fields: Any) -> None:
@@ -81,7 +81,7 @@ class Slow(Shorter):
 
 def test_a_call_past_the_deadline_is_sent_unmodified(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.05)
-    slow = Slow()
+    slow = SlowShorter()
     with room(tmp_path, slow) as (made, _):
         found = compact(made, LARGE)
         slow.free.set()
@@ -134,7 +134,7 @@ def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
 
 def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.1)
-    slow = Slow(reset=False)
+    slow = SlowShorter(reset=False)
     slow.free.set()
     with room(tmp_path, slow) as (made, _):
         first = compact(made, LARGE)
@@ -242,7 +242,7 @@ def test_a_features_own_setting_holds(tmp_path):
 
 
 def test_a_refused_conversation_cools_down_for_a_while(tmp_path):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with room(tmp_path, now=clock) as (made, _):
         made.record_refusal(chat(), compact(made))
         resting, other = compact(made), compact(made, chat(conversation="another"))
@@ -276,7 +276,7 @@ def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
 
 
 def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with room(tmp_path, now=clock) as (made, _):
         unknown = compact(made)
         clock.now += 10

@@ -18,7 +18,8 @@ from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import route
-from tests.proxy.services.compaction.compaction_fixtures import NOW, Clock, chat, open_store
+from tests.fakes.clock import ManualClock
+from tests.proxy.services.compaction.compaction_fixtures import NOW, chat, open_store
 from tests.proxy.services.compaction.summariser_fixtures import (
     POLICY,
     FakeNotesGateway,
@@ -132,7 +133,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         return ()
 
     async def work(stage, store):
-        clock = Clock()
+        clock = ManualClock(NOW)
         stage.book._now = clock
         await stage.call(3)
         real, store.notes.claim = store.notes.claim, claim

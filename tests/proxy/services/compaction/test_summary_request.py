@@ -22,7 +22,7 @@ from tests.fakes.answers import USAGE
 from tests.fakes.call_dependencies import KEY, fake_dependencies
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.receipts import a_receipt
-from tests.fakes.upstream import SILENCE, FakeTransport, Scripted, broken_connection
+from tests.fakes.upstream import SILENCE, FakeTransport, ScriptedAnswer, broken_connection
 from tests.proxy.services.compaction.compaction_fixtures import NOW, chat
 from tests.proxy.services.compaction.summariser_fixtures import answer, note
 
@@ -35,7 +35,7 @@ def call_for_summary(**fields):
     return summary_call(request_template(chat(**fields)), BODY, "call_2", NOW)
 
 
-class Budgeted:
+class BudgetLimits:
     """Lets through what its budgets let through."""
 
     def __init__(self, office):
@@ -55,7 +55,7 @@ def serve(*scripts, budgets=()):
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(transport)
         if budgets:
-            table = replace(table, limits=Budgeted(AdmissionHarness(*budgets)))
+            table = replace(table, limits=BudgetLimits(AdmissionHarness(*budgets)))
         reply = SummaryReply()
         try:
             await call_server(table, ticks)(call_for_summary(), reply)
@@ -67,7 +67,7 @@ def serve(*scripts, budgets=()):
 
 
 def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature():
-    found, (receipt,), sent = serve(Scripted([ANSWER]))
+    found, (receipt,), sent = serve(ScriptedAnswer([ANSWER]))
 
     assert found == (note(1), "stop")
     assert [each.body for _, each in sent] == [BODY]
@@ -80,7 +80,7 @@ def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature(
 
 def test_a_budget_that_is_spent_refuses_it():
     spent = budget(scope="feature", of="chat/compaction", limit=1)
-    error, (receipt,), sent = serve(Scripted([ANSWER]), budgets=[spent])
+    error, (receipt,), sent = serve(ScriptedAnswer([ANSWER]), budgets=[spent])
 
     assert isinstance(error, ProxyError)
     assert error.status == 429
@@ -88,7 +88,7 @@ def test_a_budget_that_is_spent_refuses_it():
     assert (receipt.outcome, receipt.feature) == (Outcome.REFUSED, "chat/compaction")
 
 
-@pytest.mark.parametrize("script", [broken_connection(), Scripted([b"no"], status=500)])
+@pytest.mark.parametrize("script", [broken_connection(), ScriptedAnswer([b"no"], status=500)])
 def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
     error, receipts, _ = serve(script)
 

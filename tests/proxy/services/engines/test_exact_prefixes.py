@@ -28,7 +28,7 @@ STATUSES = [
 REQUEST = RoutingRequest(chain=PromptChain((1, 2), 400.0, 800))
 
 
-class Reader:
+class IndexReader:
     """Indexes of replicas by name."""
 
     def __init__(self, **indexes: KvEventIndex) -> None:
@@ -38,7 +38,7 @@ class Reader:
         return self._indexes.get(name)
 
 
-class Tokenizer:
+class FakeTokenizer:
     def __init__(self, tokens: Sequence[int] | None = TOKENS) -> None:
         self._tokens = tokens
         self.asked: list[str] = []
@@ -63,7 +63,10 @@ def holding(salt: str = "") -> KvEventIndex:
 
 
 def decide(
-    reader: Reader, tokenizer: Tokenizer, asked: Call, statuses: Sequence[ReplicaStatus] = STATUSES
+    reader: IndexReader,
+    tokenizer: FakeTokenizer,
+    asked: Call,
+    statuses: Sequence[ReplicaStatus] = STATUSES,
 ) -> tuple[str, int]:
     """The replica that is chosen, and the tokens that it is thought to hold."""
     router = ReplicaRouter()
@@ -80,11 +83,11 @@ def chat(**fields: object) -> Call:
 
 
 def test_a_call_goes_to_the_replica_that_says_it_holds_its_prompt():
-    assert decide(Reader(house_2=holding()), Tokenizer(), chat()) == ("http://2/v1", 640)
+    assert decide(IndexReader(house_2=holding()), FakeTokenizer(), chat()) == ("http://2/v1", 640)
 
 
 def test_a_prompt_of_another_salt_is_not_held():
-    held, tokenizer = Reader(house_2=holding("acme")), Tokenizer()
+    held, tokenizer = IndexReader(house_2=holding("acme")), FakeTokenizer()
 
     assert decide(held, tokenizer, chat(cache_salt="acme")) == ("http://2/v1", 640)
     assert decide(held, tokenizer, chat(cache_salt="other"))[1] == 0
@@ -92,15 +95,15 @@ def test_a_prompt_of_another_salt_is_not_held():
 
 
 def test_without_events_or_a_choice_nothing_is_tokenized():
-    tokenizer = Tokenizer()
-    decide(Reader(), tokenizer, chat())
-    decide(Reader(house_0=KvEventIndex("m", 10)), tokenizer, chat())
-    decide(Reader(house_0=holding()), tokenizer, chat(), STATUSES[:1])
+    tokenizer = FakeTokenizer()
+    decide(IndexReader(), tokenizer, chat())
+    decide(IndexReader(house_0=KvEventIndex("m", 10)), tokenizer, chat())
+    decide(IndexReader(house_0=holding()), tokenizer, chat(), STATUSES[:1])
     unhealthy = [replace(each, is_healthy=False) for each in STATUSES[1:]]
-    decide(Reader(house_0=holding()), tokenizer, chat(), [STATUSES[0], *unhealthy])
+    decide(IndexReader(house_0=holding()), tokenizer, chat(), [STATUSES[0], *unhealthy])
 
     assert tokenizer.asked == []
 
 
 def test_a_prompt_that_was_not_tokenized_in_time_is_routed_by_its_text():
-    assert decide(Reader(house_2=holding()), Tokenizer(None), chat())[1] == 0
+    assert decide(IndexReader(house_2=holding()), FakeTokenizer(None), chat())[1] == 0

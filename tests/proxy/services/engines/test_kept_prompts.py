@@ -27,7 +27,7 @@ def chat(system: str = "Be kind.") -> Call:
     return call(json.dumps({"model": "m", "messages": messages}).encode())
 
 
-class Gateway:
+class PromptKeepingGateway:
     """One run of a gateway, as far as it keeps prompts.
 
     Args:
@@ -74,13 +74,13 @@ class Gateway:
 
 
 def test_prompts_of_a_team_that_keeps_prompts_come_back_in_the_order_of_their_use(tmp_path: Path):
-    first = Gateway(KEEPS)
+    first = PromptKeepingGateway(KEEPS)
     first.serve(chat("Rare."), KEEPS)
     first.serve(chat("Often."), KEEPS, times=5)
     first.serve(chat("Once."), KEEPS, times=1)
     SystemPromptFile(tmp_path).write(first.keeper.kept_prompts())
 
-    later = Gateway(KEEPS, now=first.now() + 600.0)
+    later = PromptKeepingGateway(KEEPS, now=first.now() + 600.0)
     later.keeper.restore(SystemPromptFile(tmp_path).read(later.now()), MODELS)
 
     assert later.systems == ["Often.", "Rare."]
@@ -90,9 +90,9 @@ def test_prompts_of_a_team_that_keeps_prompts_come_back_in_the_order_of_their_us
 
 def prompts_after_restart(kept_by: Key, *keys: Key, **later: Any) -> list[str]:
     """Prompts after a restart with other keys."""
-    first = Gateway(kept_by)
+    first = PromptKeepingGateway(kept_by)
     first.serve(chat(), kept_by)
-    second = Gateway(*keys, **later)
+    second = PromptKeepingGateway(*keys, **later)
     second.keeper.restore(first.keeper.kept_prompts(), MODELS)
     return second.systems
 
@@ -111,9 +111,9 @@ def test_a_key_that_opens_nothing_any_more_or_is_another_teams_brings_none_back(
 
 
 def test_a_prompt_comes_back_with_the_salt_that_its_team_has_now():
-    first = Gateway(KEEPS)
+    first = PromptKeepingGateway(KEEPS)
     first.serve(chat(), KEEPS)
-    second = Gateway(KEEPS, salt="of team_1")
+    second = PromptKeepingGateway(KEEPS, salt="of team_1")
     second.keeper.restore(first.keeper.kept_prompts(), MODELS)
     second.serve(chat(), KEEPS, times=1)
     ((_, prompt),) = second.uses["m"].most_used(9, second.ticks)
@@ -123,22 +123,22 @@ def test_a_prompt_comes_back_with_the_salt_that_its_team_has_now():
 
 
 def test_a_model_that_is_warmed_no_more_and_a_day_without_use_bring_none_back():
-    gateway = Gateway(KEEPS)
+    gateway = PromptKeepingGateway(KEEPS)
     gateway.serve(chat(), KEEPS)
     kept = gateway.keeper.kept_prompts()
     gateway.ticks += MAX_AGE_S + 1.0
 
     assert gateway.keeper.kept_prompts() == []
-    other = Gateway(KEEPS)
+    other = PromptKeepingGateway(KEEPS)
     other.keeper.restore(kept, frozenset({"another"}))
     assert other.systems == []
 
 
 def test_a_body_that_cannot_be_read_is_left_out():
-    gateway = Gateway(KEEPS)
+    gateway = PromptKeepingGateway(KEEPS)
     gateway.serve(chat(), KEEPS)
     (kept,) = gateway.keeper.kept_prompts()
-    other = Gateway(KEEPS)
+    other = PromptKeepingGateway(KEEPS)
     for body in (b"{", b"{}"):
         part = msgspec.structs.replace(kept.sent, body=body)
         other.keeper.restore([msgspec.structs.replace(kept, sent=part)], MODELS)
@@ -147,7 +147,7 @@ def test_a_body_that_cannot_be_read_is_left_out():
 
 
 def test_the_file_is_written_every_minute(tmp_path: Path):
-    class Noted(SystemPromptFile):
+    class RecordingPromptFile(SystemPromptFile):
         """A file that says when it is written."""
 
         def write(self, prompts: Sequence[KeptPrompt]) -> None:
@@ -157,10 +157,10 @@ def test_the_file_is_written_every_minute(tmp_path: Path):
     written: list[int] = []
 
     async def story() -> tuple[list[int], list[int]]:
-        gateway = Gateway(KEEPS)
+        gateway = PromptKeepingGateway(KEEPS)
         gateway.serve(chat(), KEEPS)
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(gateway.keeper.run(Noted(tmp_path)))
+            running = tasks.create_task(gateway.keeper.run(RecordingPromptFile(tmp_path)))
             await asyncio.sleep(WRITE_INTERVAL_S - 1.0)
             early = list(written)
             await asyncio.sleep(WRITE_INTERVAL_S * 2)

@@ -44,7 +44,7 @@ class PlayedEvents:
         self.queue.put_nowait([b"", sequence.to_bytes(8, "big"), batch])
 
 
-class Stage:
+class KvEventHarness:
     def __init__(self) -> None:
         self.pages, self.events = PlayedPages(), PlayedEvents()
         self.profile = a_profile(TABLE)
@@ -62,15 +62,15 @@ class Stage:
         return None if index is None else len(index)
 
 
-def play(story: Callable[[Stage], Awaitable[T]]) -> T:
+def play(story: Callable[[KvEventHarness], Awaitable[T]]) -> T:
     async def whole() -> T:
-        return await story(Stage())
+        return await story(KvEventHarness())
 
     return run_in_virtual_time(whole)
 
 
 def test_blocks_are_known_once_an_event_has_come():
-    async def story(stage: Stage) -> list[Any]:
+    async def story(stage: KvEventHarness) -> list[Any]:
         await asyncio.sleep(1.0)
         before = stage.size()
         stage.events.send(0, 11, 12)
@@ -81,7 +81,7 @@ def test_blocks_are_known_once_an_event_has_come():
 
 
 def test_an_idle_replica_stays_known_however_long_nothing_comes():
-    async def story(stage: Stage) -> tuple[int | None, int]:
+    async def story(stage: KvEventHarness) -> tuple[int | None, int]:
         await stage.read_prompts(100)
         stage.events.send(0, 11)
         await asyncio.sleep(10 * SILENCE_S)
@@ -91,7 +91,7 @@ def test_an_idle_replica_stays_known_however_long_nothing_comes():
 
 
 def test_a_replica_that_reads_prompts_in_silence_is_not_believed_and_subscribed_to_anew():
-    async def story(stage: Stage) -> list[Any]:
+    async def story(stage: KvEventHarness) -> list[Any]:
         await stage.read_prompts(100)
         stage.events.send(0, 11)
         await asyncio.sleep(1.0)
@@ -108,7 +108,7 @@ def test_a_replica_that_reads_prompts_in_silence_is_not_believed_and_subscribed_
 
 
 def test_an_unreadable_or_unreachable_publisher_is_tried_again_after_ever_longer_pauses(caplog):
-    async def story(stage: Stage) -> list[Any]:
+    async def story(stage: KvEventHarness) -> list[Any]:
         stage.events.send(0, 11)
         stage.events.queue.put_nowait([b"no batch"])
         for _ in range(5):
@@ -125,7 +125,7 @@ def test_an_unreadable_or_unreachable_publisher_is_tried_again_after_ever_longer
 
 
 def test_a_profile_that_is_gone_is_read_no_more():
-    async def story(stage: Stage) -> list[Any]:
+    async def story(stage: KvEventHarness) -> list[Any]:
         stage.events.send(0, 11)
         await asyncio.sleep(1.0)
         stage.reader.update({})

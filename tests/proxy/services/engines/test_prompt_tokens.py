@@ -11,11 +11,11 @@ from proxy.records.call import Call
 from proxy.services.engines.prompt_tokens import DEADLINE_S, PromptTokenizer
 from tests.fakes.answers import failing
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.upstream import After, FakeTransport, Piece, Scripted, broken_connection
+from tests.fakes.upstream import After, FakeTransport, Piece, ScriptedAnswer, broken_connection
 from tests.fakes.virtual_clock import run_in_virtual_time
 
 T = TypeVar("T")
-TOKENS = Scripted([b'{"count":3,"max_model_len":64,"tokens":[7,8,9]}'])
+TOKENS = ScriptedAnswer([b'{"count":3,"max_model_len":64,"tokens":[7,8,9]}'])
 WORDS = array("I", [7, 8, 9]).tobytes()
 URL = "http://a:1/v1"
 MESSAGES = [{"role": "user", "content": "Hello"}]
@@ -27,7 +27,7 @@ def chat(**fields: Any) -> Call:
 
 
 def play(
-    story: Callable[[PromptTokenizer], Awaitable[T]], *scripts: Scripted | Piece
+    story: Callable[[PromptTokenizer], Awaitable[T]], *scripts: ScriptedAnswer | Piece
 ) -> tuple[T, FakeTransport]:
     async def whole() -> tuple[T, FakeTransport]:
         transport = FakeTransport(scripts)
@@ -65,7 +65,7 @@ def test_a_call_does_not_wait_beyond_the_deadline():
         found = await tokenizer.token_bytes(chat(), ROUTE, URL)
         return found, asyncio.get_running_loop().time()
 
-    slow = Scripted([After(9.0, b'{"tokens":[1]}')])
+    slow = ScriptedAnswer([After(9.0, b'{"tokens":[1]}')])
 
     assert play(story, slow)[0] == (None, DEADLINE_S)
 
@@ -78,7 +78,9 @@ def test_an_engine_that_cannot_is_asked_no_more_for_a_while():
         await asyncio.sleep(11.0)
         return await tokenizer.token_bytes(chat(), ROUTE, URL)
 
-    found, transport = play(story, failing(404), broken_connection(), Scripted([b"{}"]), TOKENS)
+    found, transport = play(
+        story, failing(404), broken_connection(), ScriptedAnswer([b"{}"]), TOKENS
+    )
 
     assert found == WORDS
     assert len(transport.sent) == 4

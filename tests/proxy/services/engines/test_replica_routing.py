@@ -36,7 +36,7 @@ def chat(conversation: int, turns: int = 1, **fields: Any) -> Call:
     return call(json.dumps({"model": "m", "messages": messages[:-1]}).encode(), **fields)
 
 
-class Gateway:
+class RoutingGateway:
     """The routing of one gateway over replicas that a test plays."""
 
     def __init__(self, pages: PlayedPages, table: str = ATTACHED, region: str = "") -> None:
@@ -88,7 +88,7 @@ def names(choices: tuple[RouteChoice, ...]) -> list[str]:
 
 def test_a_conversation_stays_where_its_prefix_is_warm_and_the_ticket_says_so():
     async def story(pages: PlayedPages) -> tuple[set[str], str]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         served = {await gateway.serve(chat(1, turns)) for turns in (1, 2, 3)}
         ticket = (await gateway.order(chat(1, 4))).ready[0].replica
         assert ticket is not None
@@ -102,7 +102,7 @@ def test_a_conversation_stays_where_its_prefix_is_warm_and_the_ticket_says_so():
 
 def test_a_call_counts_at_its_replica_from_its_start_to_its_end():
     async def story(pages: PlayedPages) -> list[int]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         ticket = (await gateway.order(chat(1))).ready[0].replica
         assert ticket is not None
         counts = []
@@ -117,7 +117,7 @@ def test_a_call_counts_at_its_replica_from_its_start_to_its_end():
 
 def test_many_conversations_spread_over_all_replicas():
     async def story(pages: PlayedPages) -> set[str]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         return {await gateway.serve(chat(n)) for n in range(12)}
 
     assert play(story) == {"house:0", "house:1", "house:2"}
@@ -125,7 +125,7 @@ def test_many_conversations_spread_over_all_replicas():
 
 def test_two_gateways_send_a_new_conversation_to_the_same_replica():
     async def story(pages: PlayedPages) -> list[tuple[list[str], list[str]]]:
-        one, other = Gateway(pages), Gateway(pages)
+        one, other = RoutingGateway(pages), RoutingGateway(pages)
         found = []
         for n in range(8):
             asked = chat(n)
@@ -142,7 +142,7 @@ def test_two_gateways_send_a_new_conversation_to_the_same_replica():
 
 def test_a_replica_that_nobody_listens_at_comes_after_all_others_until_it_is_back():
     async def story(pages: PlayedPages) -> list[list[bool]]:
-        gateway, seen = Gateway(pages), []
+        gateway, seen = RoutingGateway(pages), []
         warm = await gateway.serve(chat(1))
         url = f"http://{'abc'[int(warm[-1])]}:{int(warm[-1]) + 1}/metrics"
         for answer in (
@@ -162,7 +162,7 @@ def test_a_replica_that_nobody_listens_at_comes_after_all_others_until_it_is_bac
 
 def test_a_replica_that_was_started_again_is_cold():
     async def story(pages: PlayedPages) -> list[str]:
-        gateway = Gateway(pages, "replicas = 2")
+        gateway = RoutingGateway(pages, "replicas = 2")
         pages.supervise(
             report("8000", ProcessState.READY, pid=1), report("8001", ProcessState.READY, pid=2)
         )
@@ -183,7 +183,7 @@ def test_a_replica_that_was_started_again_is_cold():
 
 def test_calls_follow_a_replica_to_the_port_of_a_rolling_change():
     async def story(pages: PlayedPages) -> str:
-        gateway = Gateway(pages, "")
+        gateway = RoutingGateway(pages, "")
         pages.supervise(report("8055", ProcessState.READY))
         await gateway.monitor.read_all()
         return (await gateway.order(chat(1))).ready[0].route.upstream.base_url
@@ -193,7 +193,7 @@ def test_calls_follow_a_replica_to_the_port_of_a_rolling_change():
 
 def test_a_replica_in_the_gateways_own_region_goes_first_for_a_new_conversation():
     async def story(pages: PlayedPages) -> set[str]:
-        gateway = Gateway(pages, region="eu")
+        gateway = RoutingGateway(pages, region="eu")
         first, *others = gateway.choices
         nearby = replace(first.route, upstream=replace(first.route.upstream, region="eu"))
         gateway.choices = (*others, RouteChoice(nearby, "m"))
@@ -204,7 +204,7 @@ def test_a_replica_in_the_gateways_own_region_goes_first_for_a_new_conversation(
 
 def test_tokens_that_were_available_captured_and_delivered_are_counted():
     async def story(pages: PlayedPages) -> tuple[int, int, int, int]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         await gateway.serve(chat(1))
         again = chat(1)
         await gateway.serve(again, cached=len(again.body) // 8)
@@ -220,14 +220,14 @@ def test_tokens_that_were_available_captured_and_delivered_are_counted():
 
 def test_a_call_without_a_prompt_goes_to_some_replica():
     async def story(pages: PlayedPages) -> int:
-        return len((await Gateway(pages).order(call(b'{"model":"m"}', "embeddings"))).ready)
+        return len((await RoutingGateway(pages).order(call(b'{"model":"m"}', "embeddings"))).ready)
 
     assert play(story) == 3
 
 
 def test_a_large_prompt_is_matched_as_a_small_one_is():
     async def story(pages: PlayedPages) -> str:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         assert len(chat(1, 40).body) > 256 * 1024
         await gateway.serve(chat(1, 40))
         ticket = (await gateway.order(chat(1, 41))).ready[0].replica
@@ -239,7 +239,7 @@ def test_a_large_prompt_is_matched_as_a_small_one_is():
 
 def test_prompts_of_teams_that_are_kept_apart_are_not_taken_for_each_others():
     async def story(pages: PlayedPages) -> list[str]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         choices = tuple(RouteChoice(_of_vllm(each.route), each.model) for each in gateway.choices)
         gateway.choices = choices
         await gateway.serve(chat(1, salt="a" * 32))
@@ -259,7 +259,7 @@ def _of_vllm(route: Route) -> Route:
 
 def test_replicas_that_nobody_watches_stay_in_the_catalogs_order():
     async def story(pages: PlayedPages) -> ReplicaOrder:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         gateway.monitor.update({})
         return await gateway.order(chat(1))
 
@@ -271,7 +271,7 @@ def test_replicas_that_nobody_watches_stay_in_the_catalogs_order():
 
 def test_a_mistake_in_routing_leaves_the_catalogs_order(caplog):
     async def story(pages: PlayedPages) -> list[str]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         gateway.routing = ReplicaRouting(gateway.monitor, ticks=lambda: 1 // 0)
         return names((await gateway.order(chat(1))).ready)
 
@@ -281,7 +281,7 @@ def test_a_mistake_in_routing_leaves_the_catalogs_order(caplog):
 
 def test_profiles_that_are_gone_are_forgotten():
     async def story(pages: PlayedPages) -> int:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         await gateway.serve(chat(1))
         gateway.routing.keep_only(["other"])
         return len(gateway.routing.models)
@@ -291,7 +291,7 @@ def test_profiles_that_are_gone_are_forgotten():
 
 def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
     async def story(pages: PlayedPages) -> tuple[bool, str]:
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         await gateway.monitor.read_all()
         await gateway.serve(chat(1))
         home = await gateway.serve(chat(2))
@@ -322,7 +322,7 @@ def test_a_replica_is_idle_once_nobodys_calls_are_there(page, own, idle):
     async def story(pages: PlayedPages) -> tuple[bool, bool]:
         for each in "a:1", "b:2", "c:3":
             pages.answers[f"http://{each}/metrics"] = page
-        gateway = Gateway(pages)
+        gateway = RoutingGateway(pages)
         tickets = []
         for _ in range(own):  # at work while the page is read
             ticket = (await gateway.order(chat(1))).ready[0].replica

@@ -66,7 +66,7 @@ class Sender:
         ]
 
 
-class Stage:
+class WarmStage:
     """One replica, and calls that come to it."""
 
     def __init__(self, profile: EngineProfile) -> None:
@@ -107,20 +107,20 @@ class Stage:
         return {(kind, how): n for (_, kind, how), n in self.warming.accounts.results.items()}
 
 
-def play(story: Callable[[Stage], Awaitable[T]], table: str = TABLE, engine: str = "vllm") -> T:
+def play(story: Callable[[WarmStage], Awaitable[T]], table: str = TABLE, engine: str = "vllm") -> T:
     async def whole() -> T:
-        return await story(Stage(a_profile(table, engine=engine)))
+        return await story(WarmStage(a_profile(table, engine=engine)))
 
     return run_in_virtual_time(whole)
 
 
 def test_once_a_turn_has_ended_the_next_one_is_read_as_far_as_it_is_known():
-    async def story(stage: Stage) -> Stage:
+    async def story(stage: WarmStage) -> WarmStage:
         await stage.serve(chat())
         await asyncio.sleep(SETTLE_S + 2.0)
         return stage
 
-    def check(stage: Stage) -> None:
+    def check(stage: WarmStage) -> None:
         ((name, sent),) = stage.sender.sent
         assert name == NAME
         assert stage.sender.messages == [["Be kind.", "Hello", "Good day", "."]]
@@ -138,7 +138,7 @@ def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_
     body = {"model": "m", "instructions": "Be kind.", "input": "Hello"}
     asked = call(json.dumps(body).encode(), endpoint="responses")
 
-    async def story(stage: Stage) -> Stage:
+    async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
             watched = stage.begin(asked)
             watched.end(FinishedTurn(asked, lambda: orjson.dumps([item])))
@@ -160,7 +160,7 @@ def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_wri
     said = {"model": "m", "system": "Be kind.", "messages": [{"role": "user", "content": "Hello"}]}
     asked = call(json.dumps(said).encode(), endpoint="messages")
 
-    async def story(stage: Stage) -> Stage:
+    async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
             watched = stage.begin(asked)
             watched.end(FinishedTurn(chat(), lambda: orjson.dumps(ANSWER)))
@@ -179,7 +179,7 @@ def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_wri
 
 
 def test_a_call_that_comes_ends_the_warming_at_once_and_is_not_waited_for():
-    async def story(stage: Stage) -> tuple[float, Any]:
+    async def story(stage: WarmStage) -> tuple[float, Any]:
         await stage.serve(chat())
         await asyncio.sleep(SETTLE_S + 0.5)
         assert stage.warming.is_warming(NAME)
@@ -194,7 +194,7 @@ def test_a_call_that_comes_ends_the_warming_at_once_and_is_not_waited_for():
 
 
 def test_a_turn_whose_conversation_went_on_meanwhile_is_not_warmed_any_more():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         await stage.serve(chat())
         stage.begin(chat(), "c")
         await asyncio.sleep(60.0)
@@ -204,7 +204,7 @@ def test_a_turn_whose_conversation_went_on_meanwhile_is_not_warmed_any_more():
 
 
 def test_a_busy_replica_is_not_warmed_until_it_is_idle_and_not_for_ever():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         stage.is_idle = False
         await stage.serve(chat())
         await asyncio.sleep(10.0)
@@ -224,7 +224,7 @@ def test_a_busy_replica_is_not_warmed_until_it_is_idle_and_not_for_ever():
 
 
 def test_after_a_start_the_system_prompts_that_are_used_most_are_read_those_first():
-    async def story(stage: Stage) -> list[list[str]]:
+    async def story(stage: WarmStage) -> list[list[str]]:
         for count, system in ((2, "Second."), (4, "First."), (1, "Once.")):
             for number in range(count):
                 await stage.serve(chat(system), f"{system}{number}")
@@ -237,7 +237,7 @@ def test_after_a_start_the_system_prompts_that_are_used_most_are_read_those_firs
 
 
 def test_no_more_system_prompts_are_read_than_the_profile_says_or_slots_there_are():
-    async def story(stage: Stage) -> int:
+    async def story(stage: WarmStage) -> int:
         for system in "abcdefgh":
             for _ in range(2):
                 await stage.serve(chat(system))
@@ -254,7 +254,7 @@ def test_no_more_system_prompts_are_read_than_the_profile_says_or_slots_there_ar
 
 
 def test_a_replica_that_goes_on_as_before_is_not_warmed_anew():
-    async def story(stage: Stage) -> list[Any]:
+    async def story(stage: WarmStage) -> list[Any]:
         for _ in range(3):
             await stage.serve(chat())
         stage.warming.note_reading(replace(stage.status, read_at=9.0))
@@ -265,7 +265,7 @@ def test_a_replica_that_goes_on_as_before_is_not_warmed_anew():
 
 
 def test_prompts_of_different_teams_are_warmed_apart():
-    async def story(stage: Stage) -> list[str]:
+    async def story(stage: WarmStage) -> list[str]:
         other = Key(id="key_2", team="team_2", team_name="other")
         for key in (chat().key, other):
             for _ in range(2):
@@ -281,7 +281,7 @@ def test_prompts_of_different_teams_are_warmed_apart():
 
 
 def test_a_prompt_over_the_budget_of_a_minute_is_left_out():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         stage.sender.usage = Usage(input=1_000, output=1)
         for number in range(3):
             await stage.serve(chat(), f"c{number}")
@@ -298,8 +298,8 @@ def test_a_prompt_over_the_budget_of_a_minute_is_left_out():
     }
 
 
-def failing(error: Exception) -> Callable[[Stage], Awaitable[Any]]:
-    async def story(stage: Stage) -> Any:
+def failing(error: Exception) -> Callable[[WarmStage], Awaitable[Any]]:
+    async def story(stage: WarmStage) -> Any:
         stage.sender.error = error
         for number in range(3):
             await stage.serve(chat(), f"c{number}")
@@ -321,7 +321,7 @@ def test_a_team_without_a_budget_left_is_refused_and_an_engine_that_fails_is_lef
 
 
 def test_an_answer_that_cannot_be_put_together_is_not_warmed():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         watched = stage.begin(chat())
         watched.end(FinishedTurn(chat(), lambda: None))
         await asyncio.sleep(2.0)
@@ -331,7 +331,7 @@ def test_an_answer_that_cannot_be_put_together_is_not_warmed():
 
 
 def test_calls_that_failed_or_warm_themselves_are_not_learned_from():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         watched = stage.begin(chat())
         watched.end(None)
         await asyncio.sleep(2.0)
@@ -341,7 +341,7 @@ def test_calls_that_failed_or_warm_themselves_are_not_learned_from():
 
 
 def test_the_first_token_times_of_warmed_and_other_calls_are_counted_apart():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         await stage.serve(chat(), "a", ttft=4.0)  # the first with its system prompt
         await stage.serve(chat(), "b", ttft=3.0)  # neither the first nor a later turn
         await stage.serve(chat(), "b", ttft=2.0)  # a later turn that came at once
@@ -361,7 +361,7 @@ def test_the_first_token_times_of_warmed_and_other_calls_are_counted_apart():
 
 
 def test_whole_answers_are_not_timed_for_their_first_byte_comes_last():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         whole = chat()
         assert whole.fields is not None
         fields = msgspec.structs.replace(whole.fields, stream=False)
@@ -372,7 +372,7 @@ def test_whole_answers_are_not_timed_for_their_first_byte_comes_last():
 
 
 def test_a_profile_that_does_not_ask_for_it_is_not_warmed_and_one_that_stops_asking_neither():
-    async def story(stage: Stage) -> Any:
+    async def story(stage: WarmStage) -> Any:
         watched = stage.begin(chat())
         stage.warming.update({})
         if watched is not None:
@@ -386,7 +386,7 @@ def test_a_profile_that_does_not_ask_for_it_is_not_warmed_and_one_that_stops_ask
 
 
 def test_few_turns_wait_at_a_busy_replica_the_newest_first():
-    async def story(stage: Stage) -> tuple[int, str]:
+    async def story(stage: WarmStage) -> tuple[int, str]:
         stage.is_idle = False
         for number in range(40):
             await stage.serve(chat(question=f"Q{number}"), f"c{number}")

@@ -16,7 +16,7 @@ from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.warming_calls import DEADLINE_S, call_of_its_own, warming_sender
 from tests.fakes.answers import COMPLETION, failing
 from tests.fakes.call_dependencies import call, catalog, fake_dependencies, route
-from tests.fakes.upstream import FakeTransport, Piece, Scripted, Silence
+from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer, Silence
 from tests.fakes.virtual_clock import run_in_virtual_time
 
 BODY = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello"}]})
@@ -25,7 +25,7 @@ Sent = tuple[Receipt | None, FakeTransport, list[Receipt]]
 
 
 def send(
-    script: Scripted | Piece,
+    script: ScriptedAnswer | Piece,
     *,
     name: str = "house:1",
     stop_after: float | None = None,
@@ -65,7 +65,7 @@ def send(
 
 
 def test_one_replica_is_asked_for_one_token_and_its_receipt_is_kept_under_a_feature_of_its_own():
-    receipt, transport, kept = send(Scripted([COMPLETION]))
+    receipt, transport, kept = send(ScriptedAnswer([COMPLETION]))
 
     ((name, sent),) = transport.sent
     assert name == "house:1"
@@ -88,7 +88,7 @@ def test_a_responses_prompt_is_sent_as_such_and_nothing_of_it_is_to_be_stored():
     body = {"model": "m", "input": "Hello", "instructions": "Be kind."}
     answer = {"id": "resp_1", "status": "incomplete", "output": [], "usage": {}}
     _, transport, _ = send(
-        Scripted([orjson.dumps(answer)]), body=orjson.dumps(body), endpoint="responses"
+        ScriptedAnswer([orjson.dumps(answer)]), body=orjson.dumps(body), endpoint="responses"
     )
 
     ((_, sent),) = transport.sent
@@ -103,7 +103,7 @@ def test_a_responses_prompt_is_sent_as_such_and_nothing_of_it_is_to_be_stored():
 
 def test_a_replica_is_warmed_for_a_call_that_names_its_model_by_an_alias():
     body = orjson.dumps({**orjson.loads(BODY), "model": "claude-opus-4-8"})
-    receipt, transport, _ = send(Scripted([COMPLETION]), body=body)
+    receipt, transport, _ = send(ScriptedAnswer([COMPLETION]), body=body)
 
     ((name, sent),) = transport.sent
     assert (name, orjson.loads(sent.body)["model"]) == ("house:1", "m")
@@ -112,7 +112,7 @@ def test_a_replica_is_warmed_for_a_call_that_names_its_model_by_an_alias():
 
 
 def test_the_headers_of_the_call_that_it_is_about_are_not_sent():
-    _, transport, _ = send(Scripted([COMPLETION]))
+    _, transport, _ = send(ScriptedAnswer([COMPLETION]))
 
     assert dict(transport.sent[0][1].headers) == {"content-type": "application/json"}
 
@@ -143,7 +143,7 @@ def test_one_failure_is_enough_and_no_other_route_is_tried():
 
 def test_a_replica_that_the_catalog_has_no_more_is_not_asked():
     with pytest.raises(CallerError, match="no more"):
-        send(Scripted([COMPLETION]), name="other:1")
+        send(ScriptedAnswer([COMPLETION]), name="other:1")
 
 
 def test_a_call_of_its_own_keeps_whose_it_is_and_nothing_of_what_it_said_besides():

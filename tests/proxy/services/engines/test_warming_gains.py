@@ -22,7 +22,7 @@ def chain(text: str) -> PromptChain:
     return prompt_chain(chain_root("m", ""), text.encode(), len(text) // 4)
 
 
-def typed(gains: WarmingGains, status: ReplicaStatus = HOUSE, **receipt: object) -> None:
+def warm_and_settle(gains: WarmingGains, status: ReplicaStatus = HOUSE, **receipt: object) -> None:
     """A prompt of 4,000 letters is warmed, and its call settled."""
     gains.note_typed("call_1", status, chain("a" * 4_000))
     fields: dict[str, Any] = {"call_id": "call_1", "usage": WARMED, "cost_nanos": 700, **receipt}
@@ -31,7 +31,7 @@ def typed(gains: WarmingGains, status: ReplicaStatus = HOUSE, **receipt: object)
 
 def test_a_call_after_its_typed_prompt_gains_the_tokens_that_were_computed_for_that():
     gains = WarmingGains(WarmingAccounts())
-    typed(gains)
+    warm_and_settle(gains)
     gains.note_call(HOUSE, chain("a" * 4_400), 1_000)
     found, key = gains.accounts, ("house", TYPED)
 
@@ -43,7 +43,7 @@ def test_a_call_after_its_typed_prompt_gains_the_tokens_that_were_computed_for_t
 
 def test_a_prompt_is_counted_as_used_once_and_only_at_its_replica():
     gains = WarmingGains(WarmingAccounts())
-    typed(gains)
+    warm_and_settle(gains)
     other = replace(HOUSE, name="house:1")
     gains.note_call(other, chain("a" * 4_400), 1_000)
     assert not gains.accounts.used_calls
@@ -63,7 +63,7 @@ def test_a_restart_of_the_replica_takes_what_was_warmed_there():
 
 def test_a_prompt_whose_caller_left_costs_and_is_not_remembered():
     gains = WarmingGains(WarmingAccounts())
-    typed(gains, outcome=Outcome.HUNG_UP)
+    warm_and_settle(gains, outcome=Outcome.HUNG_UP)
     gains.note_call(HOUSE, chain("a" * 4_400), 1_000)
     found = gains.accounts
 
@@ -75,7 +75,7 @@ def test_a_prompt_whose_caller_left_costs_and_is_not_remembered():
 def test_without_a_measured_rate_no_seconds_are_estimated():
     gains = WarmingGains(WarmingAccounts())
     slow = replace(HOUSE, prefill_tokens_per_s=0.0)
-    typed(gains, slow)
+    warm_and_settle(gains, slow)
     gains.note_call(slow, chain("a" * 4_400), 1_000)
 
     assert gains.accounts.used_tokens["house", TYPED] == 900

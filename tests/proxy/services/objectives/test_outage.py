@@ -3,14 +3,14 @@
 from proxy.services.objectives.outage import CountersOutage
 from slo.alert import Alert, Severity
 from slo.objective import Enforce
-from tests.fakes.alerts import Notified
+from tests.fakes.alerts import AlertRecorder
 from tests.fakes.objective_replicas import START, objective, tracks
 
 BOTH = tracks(objective(), objective(name="other", enforce=Enforce.ALERT)).values()
 
 
 def outage(*objectives: Enforce) -> tuple[CountersOutage, list[Alert]]:
-    said = Notified()
+    said = AlertRecorder()
     made = tracks(*(objective(name=f"o{n}", enforce=each) for n, each in enumerate(objectives)))
     return CountersOutage(made.values() if objectives else BOTH, said), said
 
@@ -33,7 +33,7 @@ def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_
 
 
 def test_an_outage_is_told_of_objectives_that_came_with_a_reload():
-    said = Notified()
+    said = AlertRecorder()
     out = CountersOutage((), said)
     for second in range(20):
         out.record_loss(START + second)

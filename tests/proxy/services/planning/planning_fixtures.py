@@ -27,13 +27,6 @@ AnyStore = TypeVar("AnyStore", bound=Store)
 T = TypeVar("T")
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def open_store(
     folder: Path, kind: type[AnyStore], mode: PlanningMode = PlanningMode.OBSERVE
 ) -> AnyStore:

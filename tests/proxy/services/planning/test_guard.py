@@ -10,9 +10,11 @@ from proxy.prefix.guard import Harm
 from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
 from proxy.store.store import Store
-from tests.fakes.alerts import Notified
+from tests.fakes.alerts import AlertRecorder
 from tests.fakes.call_dependencies import LoopTasks
-from tests.proxy.services.planning.planning_fixtures import Clock, UnreachableStore, open_store, run
+from tests.fakes.clock import ManualClock
+from tests.proxy.prefix.planning_requests import NOW
+from tests.proxy.services.planning.planning_fixtures import UnreachableStore, open_store, run
 
 PLACE = LayoutScope("team_1", "chat", "gpt")
 HARM = Harm(calls=50, more=0.42)
@@ -33,8 +35,8 @@ async def stepped_back(guard: PlanningGuard, tasks: LoopTasks) -> None:
 
 
 def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store):
-    alerts = Notified()
-    tasks, clock = LoopTasks(), Clock()
+    alerts = AlertRecorder()
+    tasks, clock = LoopTasks(), ManualClock(NOW)
     guard = PlanningGuard(store, tasks, now=clock, say=alerts)
     run(stepped_back(guard, tasks))
 
@@ -46,16 +48,16 @@ def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store
 
 def test_once_the_database_holds_it_a_person_may_resume_it(store):
     tasks = LoopTasks()
-    guard = PlanningGuard(store, tasks, now=Clock())
+    guard = PlanningGuard(store, tasks, now=ManualClock(NOW))
     run(stepped_back(guard, tasks))
 
     assert store.board.current.of(PLACE).is_off
     assert not guard.is_suspended(PLACE)
-    assert store.layouts.resume(PLACE, "ann", Clock.now)
+    assert store.layouts.resume(PLACE, "ann", NOW)
 
 
 def test_without_the_database_it_passes_through_here_for_a_while(tmp_path, caplog):
-    store, tasks, clock = open_store(tmp_path, UnreachableStore), LoopTasks(), Clock()
+    store, tasks, clock = open_store(tmp_path, UnreachableStore), LoopTasks(), ManualClock(NOW)
     guard = PlanningGuard(store, tasks, now=clock)
     run(stepped_back(guard, tasks))
 

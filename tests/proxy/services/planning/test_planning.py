@@ -18,7 +18,7 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import run_in_instant_time
+from tests.fakes.clock import ManualClock, run_in_instant_time
 from tests.proxy.prefix.planning_requests import (
     NOW,
     SECRET,
@@ -30,7 +30,6 @@ from tests.proxy.services.planning.planning_fixtures import (
     LARGE,
     PLACE,
     ROUTE,
-    Clock,
     as_planned,
     chat,
     open_store,
@@ -191,7 +190,7 @@ def test_an_answer_says_why_the_cache_missed(store):
 
 
 def test_a_feature_whose_planned_prompt_was_refused_is_left_alone_for_a_while(store, caplog):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with running_planning(store, now=clock) as planning:
         planning.note_refusal(as_planned(run(planning.plan(chat(), ROUTE))))
         left = run(planning.plan(chat(), ROUTE))

@@ -287,7 +287,7 @@ def test_of_sessions_that_go_on_at_once_with_what_all_began_each_is_its_own(stor
     assert len(set[bytes]().union(*found)) == 6
 
 
-class Counting(Store):
+class CountingStore(Store):
     """A database that counts what it is asked."""
 
     asked = 0
@@ -298,7 +298,7 @@ class Counting(Store):
 
 
 def test_a_store_is_asked_once_a_call_at_most(tmp_path):
-    store = open_store(tmp_path, Counting)
+    store = open_store(tmp_path, CountingStore)
     asked = []
     with running_planning(store) as planning:
         for one in session("S"):

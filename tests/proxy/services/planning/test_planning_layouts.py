@@ -14,7 +14,7 @@ from proxy.records.call import Call
 from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
-from tests.fakes.clock import run_in_instant_time
+from tests.fakes.clock import ManualClock, run_in_instant_time
 from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
@@ -27,7 +27,6 @@ from tests.proxy.services.planning.planning_fixtures import (
     ABOVE,
     PLACE,
     ROUTE,
-    Clock,
     SlowStore,
     UnreachableStore,
     as_planned,
@@ -67,7 +66,7 @@ def numbered_call(turns: int = 0, opening: str = "Well?") -> Call:
 
 
 def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with running_planning(store, now=clock) as planning:
         approve(store, layout(), "d1")
         before = run(plan_and_store(planning, numbered_call()))
@@ -85,7 +84,7 @@ def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
 
 def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
     """Also in a process that has never known it."""
-    clock = Clock()
+    clock = ManualClock(NOW)
     clock.now = NOW + 60
     with running_planning(store, now=clock) as first, running_planning(store, now=clock) as second:
         approve(store, layout(), "d1")
@@ -142,7 +141,7 @@ def test_layouts_that_were_read_are_bounded(store):
 
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with running_planning(store, now=clock) as planning:
         before = run(plan_and_store(planning, numbered_call()))
         version = approve(store, layout(), "newer")

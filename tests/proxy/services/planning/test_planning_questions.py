@@ -16,9 +16,9 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call, route
-from tests.proxy.prefix.planning_requests import RULES, chat_message
+from tests.fakes.clock import ManualClock
+from tests.proxy.prefix.planning_requests import NOW, RULES, chat_message
 from tests.proxy.services.planning.planning_fixtures import (
-    Clock,
     as_planned,
     chat,
     open_store,
@@ -97,7 +97,7 @@ def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
 
 
 def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
-    clock = Clock()
+    clock = ManualClock(NOW)
     with running_planning(store, now=clock) as planning:
         planning.note_refusal(run(plan_turn(planning, 0)))
         second = run(plan_turn(planning, 0))
@@ -118,7 +118,7 @@ def respond(*, stored: bool, **fields: Any) -> Call:
 
 
 def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
-    class Learned(PromptPlanning):
+    class LearnedPlanning(PromptPlanning):
         """As if every feature had a layout."""
 
         def _layout(self, *args: Any) -> None:
@@ -127,7 +127,7 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
     used: list[Any] = []
     store = open_store(tmp_path, Store, PlanningMode.APPLY)
     with running_planning(store) as planning:
-        planning.__class__ = Learned
+        planning.__class__ = LearnedPlanning
         run(planning.plan(respond(stored=True), OPENAI))
         assert used == []
         run(planning.plan(respond(stored=False), OPENAI))

@@ -21,7 +21,7 @@ from proxy.settings import Settings
 from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
 from proxy.store.sql.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
-from tests.fakes.alerts import Notified
+from tests.fakes.alerts import AlertRecorder
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.databases import migrated_sqlite
 
@@ -32,7 +32,7 @@ HOUR = 3_600.0
 Answer = Callable[..., Any]
 
 
-class Asked(Store):
+class RecordingStore(Store):
     """Notes what is asked of it, and when; answers as it is told."""
 
     answer: Answer = staticmethod(lambda *_args: None)
@@ -46,13 +46,13 @@ class Asked(Store):
         return self.answer(len(self.asked), question)
 
 
-def store(folder: Path, answer: Answer) -> Asked:
-    found = Asked.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
+def store(folder: Path, answer: Answer) -> RecordingStore:
+    found = RecordingStore.open(migrated_sqlite(folder / "thriftgate.db"), folder / "journal")
     found.answer = answer
     return found
 
 
-def run_for(opened: Asked, work: Callable[..., Awaitable[None]], hours: float) -> None:
+def run_for(opened: RecordingStore, work: Callable[..., Awaitable[None]], hours: float) -> None:
     """Let the work go on for so long; time passes at once."""
 
     async def run() -> None:
@@ -136,7 +136,7 @@ def test_the_guard_goes_on_after_a_look_that_failed(tmp_path, caplog):
 def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
     found = Suspension(LayoutScope("team_1", "chat"), "it cost 12 % more")
     opened = store(tmp_path, lambda *_: [found])
-    alerts = Notified()
+    alerts = AlertRecorder()
     run_for(opened, partial(suspend_harmful_features, say=alerts), 0.3)
 
     (record,) = caplog.records
@@ -158,7 +158,7 @@ def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
         run_for(store(tmp_path, fail), work, 1)
 
 
-def kept_keys(opened: Asked, **fields: Any) -> None:
+def kept_keys(opened: RecordingStore, **fields: Any) -> None:
     """Write down known keys for ten seconds, which pass at once."""
     settings = Settings(**fields)
     run_for(opened, lambda *_: keep_known_keys(opened, settings, lambda: NOW), 10 / HOUR)

@@ -42,7 +42,7 @@ from tests.fakes.server import head, serving
 A_WEEK = 7 * 86_400.0
 
 
-class Office:
+class ReportGateways:
     """Gateways on one database, with one clock, one mail server and perhaps a webhook."""
 
     def __init__(self, stores: list[Store], mail: FakeMailServer, url: str = "") -> None:
@@ -71,19 +71,19 @@ class Office:
         return ReportScheduler(store, [self.senders()], self._http, dict, lambda: self.now)
 
 
-Plan = Callable[[Office], Awaitable[None]]
+Plan = Callable[[ReportGateways], Awaitable[None]]
 
 
 def run(stores: list[Store], plan: Plan, url: str = "", **replies: str) -> FakeMailServer:
     async def all_of_it() -> FakeMailServer:
         async with mail_server_running(**replies) as mail:
-            await plan(Office(stores, mail, url))
+            await plan(ReportGateways(stores, mail, url))
             return mail
 
     return asyncio.run(all_of_it())
 
 
-async def a_week(office: Office) -> None:
+async def a_week(office: ReportGateways) -> None:
     await office.at(BEFORE)
     await office.at(DUE)
 
@@ -91,7 +91,7 @@ async def a_week(office: Office) -> None:
 def test_a_week_is_mailed_once_after_its_end_with_the_figures_of_the_ledger(store: Store) -> None:
     calls_of_two_teams(store)
 
-    async def plan(office: Office) -> None:
+    async def plan(office: ReportGateways) -> None:
         await office.at(BEFORE)
         await office.at(DUE - 3_600 - 1)
         assert office.mail.mails == []
@@ -123,10 +123,10 @@ def test_of_two_gateways_one_sends(tmp_path: Path) -> None:
 
 
 def test_after_a_restart_nothing_is_sent_twice_and_what_was_missed_is_sent(tmp_path: Path) -> None:
-    async def before(office: Office) -> None:
+    async def before(office: ReportGateways) -> None:
         await a_week(office)
 
-    async def after(office: Office) -> None:
+    async def after(office: ReportGateways) -> None:
         await office.at(DUE + 60)
         assert office.mail.mails == []
         await office.at(DUE + 2 * A_WEEK)
@@ -141,7 +141,7 @@ def test_after_a_restart_nothing_is_sent_twice_and_what_was_missed_is_sent(tmp_p
 
 
 def test_a_mail_that_fails_is_sent_again_later(store: Store) -> None:
-    async def plan(office: Office) -> None:
+    async def plan(office: ReportGateways) -> None:
         office.mail.replies["RCPT"] = "450 later"
         await a_week(office)
         assert office.whys() == ["it answered 450"]
@@ -158,7 +158,7 @@ def test_a_mail_that_fails_is_sent_again_later(store: Store) -> None:
 def test_a_mail_that_always_fails_is_given_up(
     store: Store, reply: str, tries: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def plan(office: Office) -> None:
+    async def plan(office: ReportGateways) -> None:
         office.mail.replies["MAIL"] = reply
         await a_week(office)
         for n in range(1, tries + 5):
@@ -179,7 +179,7 @@ def test_one_recipient_that_fails_keeps_no_other_waiting(store: Store) -> None:
             serving([head(200, "content-length: 0")]) as hook,
             mail_server_running(rcpt="450 later") as mail,
         ):
-            office = Office([store], mail, f"http://127.0.0.1:{hook.port}/hook")
+            office = ReportGateways([store], mail, f"http://127.0.0.1:{hook.port}/hook")
             await a_week(office)
             await office.at(DUE + 120)
             return mail, len(hook.got)
@@ -189,7 +189,7 @@ def test_one_recipient_that_fails_keeps_no_other_waiting(store: Store) -> None:
 
 
 def test_a_team_that_does_not_exist_is_a_failure_with_its_reason(store: Store) -> None:
-    async def plan(office: Office) -> None:
+    async def plan(office: ReportGateways) -> None:
         office.gateways[0].update([office.senders(team="nobody")])
         await a_week(office)
         assert office.whys() == ["there is no team nobody"]
@@ -198,7 +198,7 @@ def test_a_team_that_does_not_exist_is_a_failure_with_its_reason(store: Store) -
 
 
 def test_a_gateway_that_died_with_a_claim_leaves_it_to_another(store: Store) -> None:
-    async def plan(office: Office) -> None:
+    async def plan(office: ReportGateways) -> None:
         await office.at(BEFORE)
         deliveries = store.report_deliveries
         office.gateways[0].update([office.senders(mail_to=())])

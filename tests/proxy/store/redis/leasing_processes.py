@@ -26,7 +26,7 @@ def claim(amount: int = COST, limit: int = LIMIT, counter: str = "team") -> Coun
     return CounterClaim(counter, amount, limit, hard=True, ends=ENDS)
 
 
-class Wire(Enum):
+class MessageFate(Enum):
     """The fate of a message: it arrives, or it, or its answer, is lost, or it comes late."""
 
     FINE = "fine"
@@ -35,7 +35,7 @@ class Wire(Enum):
     LATE = "late"
 
 
-class Wired(RedisBudgetStore):
+class UnreliableBudgetStore(RedisBudgetStore):
     """Counters in Redis over a wire that can fail.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wired(RedisBudgetStore):
 
     def __init__(self, prefix: str) -> None:
         super().__init__(SERVER, "acme", prefix=prefix, deadline=30.0, trusts_callers=True)
-        self.wire = Wire.FINE
+        self.wire = MessageFate.FINE
         self.late: list[Callable[[float], Awaitable[Any]]] = []
         self.asked = 0
 
@@ -63,7 +63,9 @@ class Wired(RedisBudgetStore):
 
         def arrive(at: float) -> Awaitable[ReservationGranted | ReservationRefused | None]:
             lasts = until - now
-            return super(Wired, self).reserve(name, claims, at, at + lasts, only_whole=only_whole)
+            return super(UnreliableBudgetStore, self).reserve(
+                name, claims, at, at + lasts, only_whole=only_whole
+            )
 
         return await self._deliver(arrive, now)
 
@@ -71,17 +73,17 @@ class Wired(RedisBudgetStore):
         self, name: str, reports: Sequence[LeaseReport], now: float, ttl_s: float
     ) -> list[LeaseRenewal]:
         return await self._deliver(
-            lambda at: super(Wired, self).report(name, reports, at, ttl_s), now
+            lambda at: super(UnreliableBudgetStore, self).report(name, reports, at, ttl_s), now
         )
 
     async def _deliver(self, arrive: Callable[[float], Awaitable[T]], now: float) -> T:
         """Return what comes of a message."""
-        if self.wire is Wire.LATE:
+        if self.wire is MessageFate.LATE:
             self.late.append(arrive)
-        if self.wire in {Wire.LATE, Wire.UNSENT}:
+        if self.wire in {MessageFate.LATE, MessageFate.UNSENT}:
             raise StoreUnavailable("the wire is cut")
         found = await arrive(now)
-        if self.wire is Wire.UNANSWERED:
+        if self.wire is MessageFate.UNANSWERED:
             raise StoreUnavailable("the wire is cut")
         return found
 
@@ -101,7 +103,7 @@ class LeasingProcesses:
 
     def __init__(self, prefix: str, processes: int = 2) -> None:
         self.now = NOW
-        self.wires = [Wired(prefix) for _ in range(processes)]
+        self.wires = [UnreliableBudgetStore(prefix) for _ in range(processes)]
         self.processes = [
             LeasedCounters(wire, lambda: self.now, lambda: self.now) for wire in self.wires
         ]
@@ -156,10 +158,10 @@ class LeasingProcesses:
         await self.processes[which].renew()
 
     async def level(self, counter: str = "team") -> CounterLevel:
-        (found,) = await super(Wired, self.wires[0]).levels([counter], self.now)
+        (found,) = await super(UnreliableBudgetStore, self.wires[0]).levels([counter], self.now)
         return found
 
     async def close(self) -> None:
         for wire, process in zip(self.wires, self.processes, strict=True):
-            wire.wire = Wire.FINE
+            wire.wire = MessageFate.FINE
             await process.aclose()

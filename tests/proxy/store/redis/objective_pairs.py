@@ -7,7 +7,7 @@ from proxy.store.redis.local_objective_store import ObjectiveCounters
 from proxy.store.redis.objective_state import (
     SLOT_S,
 )
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 
 NOW = 1_790_000_000.0
 HERE = int(NOW // SLOT_S)

@@ -158,8 +158,8 @@ class LifeOfCounters(RuleBasedStateMachine):
 
 
 def test_whatever_happens_the_counters_agree_with_a_naive_account(make: Make) -> None:
-    class Life(LifeOfCounters):
+    class CounterMachine(LifeOfCounters):
         def __init__(self) -> None:
             super().__init__(make)
 
-    run_state_machine_as_test(Life, settings=examples(20, stateful_step_count=25))
+    run_state_machine_as_test(CounterMachine, settings=examples(20, stateful_step_count=25))

@@ -22,7 +22,7 @@ from tests.proxy.store.redis.leasing_processes import (
     LIMIT,
     NOW,
     LeasingProcesses,
-    Wire,
+    MessageFate,
     claim,
 )
 
@@ -63,7 +63,7 @@ def test_once_a_counter_is_leased_calls_ask_redis_nothing(play_story):
 def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play_story):
     async def story(fleet: LeasingProcesses) -> None:
         await fleet.take_lease()
-        fleet.wires[0].wire = Wire.UNSENT
+        fleet.wires[0].wire = MessageFate.UNSENT
         for _ in range(int(VALID_S * 2) - 1):
             fleet.now += 0.5
             name = await fleet.call()
@@ -74,7 +74,7 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
         fleet.now += 0.5
         assert await fleet.call() is None
 
-        fleet.wires[0].wire = Wire.FINE
+        fleet.wires[0].wire = MessageFate.FINE
         await fleet.processes[0].renew()
         await fleet.processes[0].renew()
         assert (await fleet.level()).spent == fleet.spent
@@ -132,12 +132,12 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
         fleet = LeasingProcesses(redis_prefix, processes=2)
         await fleet.begin()
         await fleet.take_lease(1)
-        for wire in (Wire.UNANSWERED, Wire.FINE):
+        for wire in (MessageFate.UNANSWERED, MessageFate.FINE):
             name = await fleet.call(1)
             assert name is not None
             await fleet.end(1, name, 7)
             fleet.wires[1].wire = wire
-            if wire is Wire.UNANSWERED:
+            if wire is MessageFate.UNANSWERED:
                 with pytest.raises(StoreUnavailable):
                     await fleet.processes[1].renew()
         await fleet.processes[1].aclose()
@@ -259,10 +259,10 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(play_story)
     async def story(fleet: LeasingProcesses) -> None:
         process = fleet.processes[0]
         claims = [claim()]
-        fleet.wires[0].wire = Wire.UNANSWERED
+        fleet.wires[0].wire = MessageFate.UNANSWERED
         with pytest.raises(StoreUnavailable):
             await process.reserve("a", claims, fleet.now, fleet.now + 60)
-        fleet.wires[0].wire = Wire.FINE
+        fleet.wires[0].wire = MessageFate.FINE
         await fleet.take_lease()
         assert process.reserve_leased("b", claims, fleet.now) is not None
         assert process.reserve_leased("a", claims, fleet.now) is None

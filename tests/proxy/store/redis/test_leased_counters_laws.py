@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from proxy.store.redis.local_budget_store import StoreUnavailable
 from slo.reservations import CounterLevel
 from tests.examples import examples
-from tests.proxy.store.redis.leasing_processes import LIMIT, LeasingProcesses, Wire
+from tests.proxy.store.redis.leasing_processes import LIMIT, LeasingProcesses, MessageFate
 
 
 class LifeOfLeases(RuleBasedStateMachine):
@@ -44,13 +44,13 @@ class LifeOfLeases(RuleBasedStateMachine):
         which=st.integers(0, 1),
         amount=st.integers(1, 12),
         times=st.integers(1, 12),
-        wire=st.sampled_from([Wire.FINE, *Wire]),
+        wire=st.sampled_from([MessageFate.FINE, *MessageFate]),
     )
-    def call(self, which: int, amount: int, times: int, wire: Wire) -> None:
+    def call(self, which: int, amount: int, times: int, wire: MessageFate) -> None:
         self.fleet.wires[which].wire = wire
         for _ in range(times):
             self.ask(self.fleet.call(which, amount))
-        self.fleet.wires[which].wire = Wire.FINE
+        self.fleet.wires[which].wire = MessageFate.FINE
 
     @rule()
     def release(self) -> None:
@@ -63,14 +63,14 @@ class LifeOfLeases(RuleBasedStateMachine):
             used = int(self.fleet.running[which, name] * part)
             self.ask(self.fleet.end(which, name, used))
 
-    @rule(which=st.integers(0, 1), wire=st.sampled_from(Wire))
-    def renew(self, which: int, wire: Wire) -> None:
+    @rule(which=st.integers(0, 1), wire=st.sampled_from(MessageFate))
+    def renew(self, which: int, wire: MessageFate) -> None:
         self.fleet.wires[which].wire = wire
         try:
             self.ask(self.fleet.processes[which].renew())
         except StoreUnavailable:
-            assert wire is not Wire.FINE
-        self.fleet.wires[which].wire = Wire.FINE
+            assert wire is not MessageFate.FINE
+        self.fleet.wires[which].wire = MessageFate.FINE
 
     @precondition(lambda self: any(wire.late for wire in self.fleet.wires))
     @rule(first=st.booleans())
@@ -113,8 +113,10 @@ class LifeOfLeases(RuleBasedStateMachine):
 
 
 def test_whatever_is_lost_on_the_wire_leases_pass_no_limit_and_lose_nothing(redis_prefix) -> None:
-    class Life(LifeOfLeases):
+    class LeaseMachine(LifeOfLeases):
         def __init__(self) -> None:
             super().__init__(redis_prefix)
 
-    run_state_machine_as_test(Life, settings=examples(21, stateful_step_count=20, database=None))
+    run_state_machine_as_test(
+        LeaseMachine, settings=examples(21, stateful_step_count=20, database=None)
+    )

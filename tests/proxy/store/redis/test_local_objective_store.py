@@ -20,7 +20,7 @@ from proxy.store.redis.objective_state import (
     SLOT_S,
 )
 from proxy.store.redis.objective_store import RedisCounters
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 from tests.fakes.redis_keys import SERVER
 from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, Story, run_and_close
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.store.redis.local_objective_store import LocalCounters
 from proxy.store.redis.objective_store import RedisCounters
-from tests.fakes.objective_process import ManualClock
+from tests.fakes.clock import ManualClock
 from tests.fakes.redis_keys import SERVER
 from tests.proxy.store.redis.objective_pairs import HERE, NOW, Make, Pair, run_and_close
 

@@ -191,7 +191,7 @@ def raise_disk_full(*_: object) -> NoReturn:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-class Deadlocking:
+class DeadlockingInsert:
     """An insert that loses the first deadlocks it gets into, before or after its work is done."""
 
     def __init__(self, insert: Insert, times: int) -> None:
@@ -210,7 +210,7 @@ class Deadlocking:
 def test_deadlocks_are_tried_again_even_where_the_work_was_done(
     journal: Journal, engine: Engine
 ) -> None:
-    drain = JournalShipper(journal, Deadlocking(inserter(engine), 3), pause=0.01)
+    drain = JournalShipper(journal, DeadlockingInsert(inserter(engine), 3), pause=0.01)
     append(journal, LINES)
     drain.start()
 
@@ -354,7 +354,7 @@ def test_a_drain_whose_thread_died_says_so(journal: Journal) -> None:
 
 
 def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> None:
-    taken = Taken()
+    taken = CountingInsert()
     journal = Journal(tmp_path)
     for n in range(5000):
         journal.append(encode(a_receipt(n)))
@@ -370,7 +370,7 @@ def test_a_rush_is_drained_at_leisure_until_somebody_waits(tmp_path: Path) -> No
     assert flushed < 4.0  # at leisure it would have been five seconds
 
 
-class Taken:
+class CountingInsert:
     """A database that takes everything and counts."""
 
     def __init__(self) -> None:

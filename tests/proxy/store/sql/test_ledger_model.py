@@ -86,8 +86,8 @@ class LifeOfALedger(RuleBasedStateMachine):
 def test_the_ledger_is_what_was_appended_and_the_rollups_are_its_sums(
     engine: Engine, tmp_path: Path
 ) -> None:
-    class Life(LifeOfALedger):
+    class LedgerMachine(LifeOfALedger):
         def __init__(self) -> None:
             super().__init__(engine, tmp_path)
 
-    run_state_machine_as_test(Life, settings=examples(21, stateful_step_count=12))
+    run_state_machine_as_test(LedgerMachine, settings=examples(21, stateful_step_count=12))

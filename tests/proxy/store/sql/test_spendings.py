@@ -125,7 +125,7 @@ def test_a_receipts_end_is_reported_as_the_ledger_has_it():
 def test_usage_before_an_end_is_reported_of_one_snapshot(engine):
     """Calls inserted between the two queries that this takes are in neither."""
 
-    class Overtaken(Spendings):
+    class OvertakenSpendings(Spendings):
         def _calls(self, *args: Any) -> Any:
             inserter(engine)([a_receipt(3, team=team, cost_nanos=7)])
             return super()._calls(*args)
@@ -133,5 +133,8 @@ def test_usage_before_an_end_is_reported_of_one_snapshot(engine):
     team = Teams(engine).create("acme", now=START).id
     inserter(engine)([a_receipt(0, team=team, cost_nanos=5)])
 
-    assert Overtaken(engine).from_rollups("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos == 5
+    assert (
+        OvertakenSpendings(engine).from_rollups("key", DAY, DAY + 86_400, START + 2)["key_0"].nanos
+        == 5
+    )
     assert Spendings(engine).from_rollups("key", DAY, DAY + 86_400)["key_0"].nanos == 12

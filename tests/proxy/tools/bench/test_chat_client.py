@@ -14,7 +14,7 @@ from tests.fakes.upstream import (
     SILENCE,
     After,
     FakeTransport,
-    Scripted,
+    ScriptedAnswer,
     broken_connection,
 )
 
@@ -23,12 +23,12 @@ END = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) +
 )
 
 
-def event_stream(*pieces: object) -> Scripted:
-    return Scripted(pieces, headers=EVENTS)  # type: ignore[arg-type]
+def event_stream(*pieces: object) -> ScriptedAnswer:
+    return ScriptedAnswer(pieces, headers=EVENTS)  # type: ignore[arg-type]
 
 
-def refusal(status: int, **error: object) -> Scripted:
-    return Scripted([json.dumps({"error": error}).encode()], status=status, headers=JSON)
+def refusal(status: int, **error: object) -> ScriptedAnswer:
+    return ScriptedAnswer([json.dumps({"error": error}).encode()], status=status, headers=JSON)
 
 
 def measure(script: object, **target: object) -> CallTiming:
@@ -56,10 +56,10 @@ def test_a_call_is_timed_from_sending_to_its_end():
     ("script", "error"),
     [
         (refusal(429, code="rate_limit_exceeded"), "HTTP 429 rate_limit_exceeded"),
-        (Scripted([b"busy"], status=503), "HTTP 503"),
+        (ScriptedAnswer([b"busy"], status=503), "HTTP 503"),
         (event_stream(chunk("a"), broken_connection()), "upstream_connection_broken"),
         (event_stream(chunk("a"), SILENCE), "no end within 3 s"),
-        (Scripted([b"{}"]), "not a stream"),
+        (ScriptedAnswer([b"{}"]), "not a stream"),
         (event_stream(chunk("a")), "stream ended early"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_failed_call_is_a_value_with_a_name(script, error):
     assert measure(script, timeout_s=3.0).error == error
 
 
-def first_call(*scripts: Scripted) -> tuple[int | None, list[dict[str, object]]]:
+def first_call(*scripts: ScriptedAnswer) -> tuple[int | None, list[dict[str, object]]]:
     async def call() -> tuple[int | None, list[dict[str, object]]]:
         transport = FakeTransport(scripts)
         client = ChatClient(transport, BenchTarget(base_url="http://engine/v1"), ticks)
@@ -111,7 +111,9 @@ def test_extra_fields_go_with_every_call():
 def test_the_first_model_that_the_server_lists_is_taken():
     async def first(answer: bytes) -> str:
         client = ChatClient(
-            FakeTransport([Scripted([answer])]), BenchTarget(base_url="http://engine/v1"), ticks
+            FakeTransport([ScriptedAnswer([answer])]),
+            BenchTarget(base_url="http://engine/v1"),
+            ticks,
         )
         return await client.first_model()
 

@@ -12,7 +12,7 @@ from proxy.tools.bench.latency_summary import CellFigures
 from proxy.tools.bench.prompts import PrefixState, TokenRatio
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.streams import chat_usage, chunk, event
-from tests.fakes.upstream import EVENTS, After, FakeExchange, Scripted
+from tests.fakes.upstream import EVENTS, After, FakeExchange, ScriptedAnswer
 
 STOP = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
@@ -33,7 +33,7 @@ class CountingEngine:
         told = chat_usage(2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached})
         usage = event({"choices": [], "usage": told})
         return FakeExchange(
-            Scripted(
+            ScriptedAnswer(
                 [After(0.5, chunk("a b")), After(0.5, chunk("c d")), STOP + usage], headers=EVENTS
             )
         )
@@ -115,12 +115,12 @@ def test_the_plan_announces_no_fewer_calls_than_it_makes():
 
 
 def test_a_server_that_refuses_the_first_call_ends_the_run():
-    class Refusing(CountingEngine):
+    class RefusingEngine(CountingEngine):
         async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
-            return FakeExchange(Scripted([b'{"error":{"code":"no_model"}}'], status=404))
+            return FakeExchange(ScriptedAnswer([b'{"error":{"code":"no_model"}}'], status=404))
 
     async def run() -> None:
-        client = ChatClient(Refusing(), BenchTarget(base_url="http://engine/v1"), ticks)
+        client = ChatClient(RefusingEngine(), BenchTarget(base_url="http://engine/v1"), ticks)
         await LatencyRun(client, plan(), ticks, lambda: 0.0).measure(lambda cell: None)
 
     with pytest.raises(OperatorError, match="HTTP 404 no_model"):

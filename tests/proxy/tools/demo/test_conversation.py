@@ -14,7 +14,7 @@ from proxy.tools.demo.conversation import (
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 
 
-class Echo:
+class EchoScript:
     """A script whose body is what it was asked with."""
 
     team = "acme-support"
@@ -27,7 +27,7 @@ class Echo:
 
 
 def test_a_turn_sees_the_answers_before_it_and_no_others() -> None:
-    conversation = DemoConversation("echo-0", Echo())
+    conversation = DemoConversation("echo-0", EchoScript())
     conversation.record_answer(0, {"role": "assistant", "content": "one"})
     conversation.record_answer(1, {"role": "assistant", "content": "two"})
     assert conversation.body(1, NOON) == {
@@ -38,7 +38,7 @@ def test_a_turn_sees_the_answers_before_it_and_no_others() -> None:
 
 
 def test_an_answer_that_never_came_is_none() -> None:
-    conversation = DemoConversation("echo-0", Echo())
+    conversation = DemoConversation("echo-0", EchoScript())
     conversation.record_answer(1, {"content": "two"})
     assert conversation.body(2, NOON)["answers"] == [
         None,
@@ -47,14 +47,14 @@ def test_an_answer_that_never_came_is_none() -> None:
 
 
 def test_an_empty_answer_counts_as_none() -> None:
-    conversation = DemoConversation("echo-0", Echo())
+    conversation = DemoConversation("echo-0", EchoScript())
     conversation.record_answer(0, {"role": "assistant", "content": "", "tool_calls": None})
     assert conversation.body(1, NOON)["answers"] == [None]
 
 
 def test_tool_calls_are_kept_and_what_a_request_may_not_hold_is_left_out() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    conversation = DemoConversation("echo-0", Echo())
+    conversation = DemoConversation("echo-0", EchoScript())
     conversation.record_answer(0, {"content": None, "refusal": None, "tool_calls": [call]})
     assert conversation.body(1, NOON)["answers"] == [{"role": "assistant", "tool_calls": [call]}]
 

@@ -6,7 +6,7 @@ from proxy.tools.replay.prompt_units import PromptUnits
 from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
 
 
-class Asked:
+class IdealCacheReader:
     def __init__(self, vocabulary, limits: CacheBounds | None = None) -> None:
         self.ceiling = IdealCache(limits or CacheBounds(), PromptUnits(vocabulary.ends))
         self._reading = reading("blocks", vocabulary)
@@ -22,11 +22,11 @@ class Asked:
 
 
 def test_the_first_call_knows_nothing(vocabulary):
-    assert Asked(vocabulary).call(system(*RULES), user("Hi"))[0] == 0
+    assert IdealCacheReader(vocabulary).call(system(*RULES), user("Hi"))[0] == 0
 
 
 def test_the_same_call_again_is_known_whole(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     known, total = [asked.call(system(*RULES), user("Hi")) for _ in range(2)][1]
 
     assert known == total
@@ -34,7 +34,7 @@ def test_the_same_call_again_is_known_whole(vocabulary):
 
 
 def test_a_line_that_varies_costs_only_itself(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     asked.call(system("It is Monday.", *RULES), user("Hi"))
 
     known, total = asked.call(system("It is Tuesday, noon.", *RULES), user("Hi"))
@@ -43,7 +43,7 @@ def test_a_line_that_varies_costs_only_itself(vocabulary):
 
 
 def test_tools_that_are_shuffled_are_known(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     asked.call(user("Hi"), tools=[tool("a"), tool("b"), tool("c")])
 
     known, total = asked.call(user("Hi"), tools=[tool("c"), tool("a"), tool("b")])
@@ -52,7 +52,7 @@ def test_tools_that_are_shuffled_are_known(vocabulary):
 
 
 def test_a_conversation_is_known_as_far_as_it_went_before(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     start = [user("Hi"), assistant("Hello. " * 20)]
     asked.call(*start, user("One"))
     same, total = asked.call(*start, user("One"), assistant("1"), user("Two"))
@@ -65,7 +65,10 @@ def test_a_conversation_is_known_as_far_as_it_went_before(vocabulary):
 def test_an_answer_is_known_only_where_answers_are_stored(vocabulary):
     answer = "An answer of some length, said once. " * 20
     first, then = [user("Hi")], [user("Hi"), assistant(answer), user("So?")]
-    keeps, drops = Asked(vocabulary, CacheBounds(answers=True)), Asked(vocabulary)
+    keeps, drops = (
+        IdealCacheReader(vocabulary, CacheBounds(answers=True)),
+        IdealCacheReader(vocabulary),
+    )
 
     for asked in (keeps, drops):
         asked.call(*first, answer=answer)
@@ -86,7 +89,7 @@ def test_the_upper_bound_keeps_to_the_caches_limits():
 
 
 def test_tokens_in_the_upper_bound_were_written_once(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     ceiling = asked.ceiling
     prompt = reading("blocks", vocabulary).read_prompt(body(system(*RULES), user("Hi")), 0.0)
     taken = ceiling.split(prompt, ())
@@ -102,7 +105,7 @@ def test_tokens_in_the_upper_bound_were_written_once(vocabulary):
 
 def test_nothing_is_read_up_to_an_answer_where_none_can_end_an_entry(vocabulary):
     said = [user("Hi"), assistant("Hello. " * 20)]
-    asked = Asked(vocabulary, CacheBounds(spoken=False))
+    asked = IdealCacheReader(vocabulary, CacheBounds(spoken=False))
     asked.call(*said, assistant("And more."))
     again, _ = asked.call(*said, assistant("Or less."))
     other, total = asked.call(*said, assistant("Or less."), user("So?"))
@@ -114,7 +117,7 @@ def test_nothing_is_read_up_to_an_answer_where_none_can_end_an_entry(vocabulary)
 
 
 def test_a_prefix_that_no_single_call_held_is_not_read(vocabulary):
-    asked = Asked(vocabulary)
+    asked = IdealCacheReader(vocabulary)
     asked.call(system(RULES[0]), user("Hi"))
     asked.call(system(RULES[1]), user("Ho"))
     known, total = asked.call(system(*RULES[:2]), user("Hi"))

@@ -25,7 +25,7 @@ from tests.proxy.tools.replay.scene import (
 )
 
 
-class Marked:
+class MarkingVariant:
     """Puts a mark at the end of the system text, and remembers what it was told."""
 
     name = "marked"
@@ -76,7 +76,7 @@ def test_a_conversation_without_marks_reads_nothing_and_could_read_most(vocabula
 
 
 def test_a_variant_that_marks_gets_part_of_the_way_and_learns_how_it_was_served(vocabulary):
-    marked = Marked({"cache_control": {"type": "ephemeral"}})
+    marked = MarkingVariant({"cache_control": {"type": "ephemeral"}})
 
     found = rows(outcome(vocabulary, "marks", dialogue(system(*RULES), 6), marked))
 
@@ -88,7 +88,7 @@ def test_a_variant_that_marks_gets_part_of_the_way_and_learns_how_it_was_served(
 
 def test_costs_are_the_same_without_explanations(vocabulary):
     calls = dialogue(system(*RULES), 6)
-    variants = [Marked({"cache_control": {"type": "ephemeral"}}) for _ in range(2)]
+    variants = [MarkingVariant({"cache_control": {"type": "ephemeral"}}) for _ in range(2)]
     route = reading("marks", vocabulary)
 
     told = replay(with_times(calls, 10.0), route, variants[:1])
@@ -223,8 +223,8 @@ def test_a_call_without_a_recorded_answer_is_counted(vocabulary):
 @pytest.mark.parametrize(
     "variant",
     [
-        Marked({"cache_control": {"type": "ephemeral", "ttl": "12h"}}),
-        Marked({"type": "hologram"}),
+        MarkingVariant({"cache_control": {"type": "ephemeral", "ttl": "12h"}}),
+        MarkingVariant({"type": "hologram"}),
     ],
 )
 def test_a_call_that_the_provider_would_refuse_counts_as_uncached_and_is_reported(
@@ -239,7 +239,7 @@ def test_a_call_that_the_provider_would_refuse_counts_as_uncached_and_is_reporte
 
 def test_a_mark_that_the_cache_refuses_counts_as_uncached(vocabulary):
     said = [user("Hi"), assistant("Yes"), user("So?")]
-    variant = Marked({"prompt_cache_breakpoint": {"ttl": "30m"}}, place=1)
+    variant = MarkingVariant({"prompt_cache_breakpoint": {"ttl": "30m"}}, place=1)
 
     found = rows(outcome(vocabulary, "breakpoints", [call(*said)], variant))
 

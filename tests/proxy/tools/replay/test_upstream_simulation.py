@@ -18,7 +18,7 @@ MARKS = SimulatedModel(regime="anthropic-breakpoint", min_cache_tokens=64)
 RULED = system(*RULES)
 
 
-class Upstream:
+class SimulatedUpstream:
     def __init__(self, vocabulary, model: SimulatedModel) -> None:
         self.world = UpstreamSimulation(model, cache_bounds(model))
         self._reading = reading("blocks", vocabulary)
@@ -44,7 +44,7 @@ class Upstream:
 
 
 def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     one, two = (
         upstream.simulated_call(RULED, user("One")),
         upstream.simulated_call(RULED, user("Two")),
@@ -56,7 +56,7 @@ def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
 
 
 def test_an_answer_is_stored_when_it_has_ended(vocabulary):
-    upstream = Upstream(vocabulary, UNITS)
+    upstream = SimulatedUpstream(vocabulary, UNITS)
     answer = "A rather long answer, for once. " * 40
     upstream.read(upstream.simulated_call(RULED, user("One"), answer=answer), 0.0)
     after = upstream.simulated_call(RULED, user("One"), assistant(answer), user("Two"))
@@ -67,7 +67,7 @@ def test_an_answer_is_stored_when_it_has_ended(vocabulary):
 
 def test_a_call_that_goes_on_shows_that_the_answer_had_come(vocabulary):
     def read(conversation: str) -> int:
-        upstream = Upstream(vocabulary, BLOCKS)
+        upstream = SimulatedUpstream(vocabulary, BLOCKS)
         first = upstream.simulated_call(RULED, user("One"), conversation=conversation)
         then = upstream.simulated_call(
             RULED, user("One"), assistant("Yes"), user("Two"), conversation=conversation
@@ -85,7 +85,7 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
     vocabulary, model, conversation
 ):
     def read(now: float) -> int:
-        upstream = Upstream(vocabulary, model)
+        upstream = SimulatedUpstream(vocabulary, model)
         said = [RULED, user("One"), assistant("Yes"), user("Two")]
         upstream.read(upstream.simulated_call(*said[:2], conversation=conversation), 0.0)
         return upstream.read(upstream.simulated_call(*said, conversation=conversation), now)
@@ -98,14 +98,14 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
 
 
 def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
 
     assert upstream.read(upstream.simulated_call(RULED, user("One"), conversation="c"), 0.0) == 0
     assert upstream.read(upstream.simulated_call(RULED, user("One"), conversation="c"), 0.0) == 0
 
 
 def test_answers_under_way_are_bounded(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=1_000)
 
     for number in range(50):
@@ -118,7 +118,7 @@ def test_answers_under_way_are_bounded(vocabulary):
 
 
 def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=5_000)
     messages = [RULED, user("One")]
 
@@ -131,7 +131,7 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
 
 
 def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
-    upstream = Upstream(vocabulary, UNITS)
+    upstream = SimulatedUpstream(vocabulary, UNITS)
     upstream.world = UpstreamSimulation(UNITS, cache_bounds(UNITS), cache=cache_of(BLOCKS))
     one, two = (
         upstream.simulated_call(RULED, user("One")),
@@ -143,7 +143,7 @@ def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
 
 
 def test_a_refusal_is_told(vocabulary):
-    upstream = Upstream(vocabulary, MARKS)
+    upstream = SimulatedUpstream(vocabulary, MARKS)
     sent = upstream.simulated_call(user("x"))
     first, *rest = sent.prompt.blocks
     prompt = replace(sent.prompt, blocks=(replace(first, mark="12h"), *rest))
@@ -153,14 +153,14 @@ def test_a_refusal_is_told(vocabulary):
 
 
 def test_tokens_that_nobody_sent_before_are_first_seen(vocabulary):
-    upstream = Upstream(vocabulary, MARKS)
+    upstream = SimulatedUpstream(vocabulary, MARKS)
     sent = upstream.simulated_call(RULED, user("One"))
 
     assert upstream.reasons(sent, 0.0) == {"first_seen": sent.prompt.tokens}
 
 
 def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
-    upstream = Upstream(vocabulary, MARKS)
+    upstream = SimulatedUpstream(vocabulary, MARKS)
     upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
     again = upstream.reasons(upstream.simulated_call(RULED, user("One")), 60.0)
@@ -171,14 +171,14 @@ def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
 
 
 def test_a_prompt_that_is_too_short_is_below_the_minimum(vocabulary):
-    upstream = Upstream(vocabulary, MARKS)
+    upstream = SimulatedUpstream(vocabulary, MARKS)
     upstream.reasons(upstream.simulated_call(user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.simulated_call(user("One")), 1.0)) == {"below_minimum"}
 
 
 def test_tokens_between_two_steps_are_reported_as_such(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 9.0)) == {
@@ -187,14 +187,14 @@ def test_tokens_between_two_steps_are_reported_as_such(vocabulary):
 
 
 def test_an_entry_that_is_not_there_yet_is_reported_as_elsewhere(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {"elsewhere"}
 
 
 def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
-    upstream = Upstream(vocabulary, SimulatedModel(regime=""))
+    upstream = SimulatedUpstream(vocabulary, SimulatedModel(regime=""))
     upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
 
     assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {
@@ -203,7 +203,7 @@ def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
 
 
 def test_known_tokens_behind_a_change_diverged(vocabulary):
-    upstream = Upstream(vocabulary, BLOCKS)
+    upstream = SimulatedUpstream(vocabulary, BLOCKS)
     upstream.reasons(upstream.simulated_call(RULED, user("One"), tools=[tool("a")]), 0.0)
 
     changed = upstream.simulated_call(RULED, user("One"), tools=[tool("b")])
@@ -215,7 +215,7 @@ def test_known_tokens_behind_a_change_diverged(vocabulary):
 
 def test_generated_tokens_are_known_where_answers_are_cached(vocabulary):
     answer = "A rather long answer, for once. " * 40
-    upstream = Upstream(vocabulary, UNITS)
+    upstream = SimulatedUpstream(vocabulary, UNITS)
     upstream.reasons(upstream.simulated_call(RULED, user("One"), answer=answer), 0.0)
 
     then = upstream.simulated_call(RULED, user("One"), assistant(answer), user("Two"))

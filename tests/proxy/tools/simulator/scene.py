@@ -40,7 +40,7 @@ FLAT_TOOL: Any = {"type": "function"} | TOOL["function"]
 CLAUDE_TOOL: Any = {"name": "read_file", "input_schema": TOOL["function"]["parameters"]}
 
 
-class Clock:
+class SleepingClock:
     """Time that passes only where somebody sleeps."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class SimulatorHarness:
         models: Mapping[str, SimulatedModel] = MODELS,
         **settings: Any,
     ) -> None:
-        self.clock = Clock()
+        self.clock = SleepingClock()
         self.lab = Simulator(
             SimulatorSettings(models=models, **settings),
             clock=self.clock,

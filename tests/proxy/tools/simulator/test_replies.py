@@ -16,7 +16,7 @@ WAIT = ReplyTool(name="wait", schema={})
 ASKED = ReplyRequest(model="m", prompt=PROMPT, closing="", max_tokens=4000, tools=(LOOK, WAIT))
 
 
-class Model:
+class ReplyModel:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
@@ -25,11 +25,11 @@ class Model:
 
 
 @pytest.fixture
-def model(vocabulary: Vocabulary) -> Model:
-    return Model(vocabulary)
+def model(vocabulary: Vocabulary) -> ReplyModel:
+    return ReplyModel(vocabulary)
 
 
-def test_the_same_prompt_gets_the_same_marked_answer(model: Model) -> None:
+def test_the_same_prompt_gets_the_same_marked_answer(model: ReplyModel) -> None:
     found = model(ASKED)
 
     assert found == model(ASKED)
@@ -38,27 +38,27 @@ def test_the_same_prompt_gets_the_same_marked_answer(model: Model) -> None:
     assert (found.finish, found.calls, found.reasoning) == ("stop", (), 0)
 
 
-def test_the_answers_of_one_call_differ(model: Model) -> None:
+def test_the_answers_of_one_call_differ(model: ReplyModel) -> None:
     assert model(ASKED, index=1).text != model(ASKED).text
 
 
-def test_another_prompt_gets_another_answer(model: Model) -> None:
+def test_another_prompt_gets_another_answer(model: ReplyModel) -> None:
     assert model(replace(ASKED, closing="Why?")).text != model(ASKED).text
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 30])
-def test_an_answer_fills_its_bound_and_no_more(model: Model, most: int) -> None:
+def test_an_answer_fills_its_bound_and_no_more(model: ReplyModel, most: int) -> None:
     found = model(replace(ASKED, max_tokens=most))
 
     assert found.finish == "length"
     assert len(found.tokens) == most
 
 
-def test_an_answer_is_as_long_as_a_cue_says(model: Model) -> None:
+def test_an_answer_is_as_long_as_a_cue_says(model: ReplyModel) -> None:
     assert 500 <= len(model(ASKED, "words=500").text.split()) < 540
 
 
-def test_generation_ends_where_it_is_told_to_stop(model: Model) -> None:
+def test_generation_ends_where_it_is_told_to_stop(model: ReplyModel) -> None:
     found = model(replace(ASKED, stops=("never", ".", "")))
 
     assert found.finish == "sequence"
@@ -68,7 +68,7 @@ def test_generation_ends_where_it_is_told_to_stop(model: Model) -> None:
 
 
 @pytest.mark.parametrize("cues", ["call", "call=look"])
-def test_a_tool_is_called_when_a_cue_says_so(model: Model, cues: str) -> None:
+def test_a_tool_is_called_when_a_cue_says_so(model: ReplyModel, cues: str) -> None:
     found = model(ASKED, cues)
 
     (call,) = found.calls
@@ -78,7 +78,7 @@ def test_a_tool_is_called_when_a_cue_says_so(model: Model, cues: str) -> None:
     assert found.tokens
 
 
-def test_several_tools_are_called_at_once(model: Model) -> None:
+def test_several_tools_are_called_at_once(model: ReplyModel) -> None:
     found = model(ASKED, "call=wait,call=look")
 
     assert [call.name for call in found.calls] == ["wait", "look"]
@@ -86,33 +86,33 @@ def test_several_tools_are_called_at_once(model: Model) -> None:
     assert found.calls[0].id != found.calls[1].id
 
 
-def test_without_tools_none_is_called(model: Model) -> None:
+def test_without_tools_none_is_called(model: ReplyModel) -> None:
     assert model(replace(ASKED, tools=()), "call").calls == ()
 
 
-def test_a_forced_tool_is_called_uncued(model: Model) -> None:
+def test_a_forced_tool_is_called_uncued(model: ReplyModel) -> None:
     assert model(replace(ASKED, forced=["wait"])).calls[0].name == "wait"
 
 
-def test_a_call_that_does_not_fit_is_left_out(model: Model) -> None:
+def test_a_call_that_does_not_fit_is_left_out(model: ReplyModel) -> None:
     found = model(replace(ASKED, forced=["look"], max_tokens=2))
 
     assert (found.calls, found.text, found.tokens, found.finish) == ((), "", (), "length")
 
 
-def test_a_model_that_refuses_calls_nothing(model: Model) -> None:
+def test_a_model_that_refuses_calls_nothing(model: ReplyModel) -> None:
     found = model(replace(ASKED, forced=["look"]), "refuse")
 
     assert (found.calls, found.finish) == ((), "refusal")
 
 
-def test_an_answer_satisfies_its_schema(model: Model) -> None:
+def test_an_answer_satisfies_its_schema(model: ReplyModel) -> None:
     found = model(replace(ASKED, schema={"type": "object", "properties": {"n": {"const": 3}}}))
 
     assert orjson.loads(found.text) == {"n": 3}
 
 
-def test_reasoning_is_paid_for_within_the_bound(model: Model) -> None:
+def test_reasoning_is_paid_for_within_the_bound(model: ReplyModel) -> None:
     hidden = model(replace(ASKED, reasoning=64, max_tokens=70))
 
     assert (hidden.reasoning, hidden.thinking) == (64, "")
@@ -120,7 +120,7 @@ def test_reasoning_is_paid_for_within_the_bound(model: Model) -> None:
     assert model(replace(ASKED, reasoning=64, max_tokens=10)).tokens == ()
 
 
-def test_shown_reasoning_has_a_text_of_that_many_tokens(model: Model) -> None:
+def test_shown_reasoning_has_a_text_of_that_many_tokens(model: ReplyModel) -> None:
     shown = model(replace(ASKED, reasoning=64, shows_reasoning=True))
 
     assert len(model.vocabulary.ids(shown.thinking)) == shown.reasoning == 64

@@ -11,17 +11,17 @@ from proxy.tools.simulator.stream_player import RESET, PlayedResponse
 from proxy.tools.simulator.streams import CHARGE, CUT, HEAD, SILENCE, StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
-from tests.proxy.tools.simulator.scene import Clock
+from tests.proxy.tools.simulator.scene import SleepingClock
 
 USAGE = Usage(input=3)
 
 
-class Connection:
+class LeavingConnection:
     """An ASGI connection whose client leaves when told to."""
 
     def __init__(self) -> None:
         self.exchange = SimulatedExchange(method="POST", path="/", headers={}, body=b"")
-        self.clock = Clock()
+        self.clock = SleepingClock()
         self.sent: list[Any] = []
         self.gone = anyio.Event()
         self.asked = True
@@ -70,11 +70,11 @@ class Connection:
 
 
 @pytest.fixture
-def connection() -> Connection:
-    return Connection()
+def connection() -> LeavingConnection:
+    return LeavingConnection()
 
 
-def test_steps_are_played_in_order_and_recorded(connection: Connection) -> None:
+def test_steps_are_played_in_order_and_recorded(connection: LeavingConnection) -> None:
     connection.play(
         [
             StreamStep("wait", seconds=2),
@@ -102,7 +102,7 @@ def test_steps_are_played_in_order_and_recorded(connection: Connection) -> None:
     assert connection.clock.slept == [2]
 
 
-def test_headers_leave_once(connection: Connection) -> None:
+def test_headers_leave_once(connection: LeavingConnection) -> None:
     connection.play([HEAD, HEAD])
 
     assert [message["type"] for message in connection.sent] == [
@@ -111,7 +111,7 @@ def test_headers_leave_once(connection: Connection) -> None:
     ]
 
 
-def test_silence_ends_when_the_client_leaves(connection: Connection) -> None:
+def test_silence_ends_when_the_client_leaves(connection: LeavingConnection) -> None:
     connection.play([HEAD, SILENCE], leaves=True)
 
     assert connection.exchange.hung_up
@@ -119,7 +119,7 @@ def test_silence_ends_when_the_client_leaves(connection: Connection) -> None:
     assert connection.exchange.usage is None
 
 
-def test_a_cut_resets_the_connection_where_the_server_can(connection: Connection) -> None:
+def test_a_cut_resets_the_connection_where_the_server_can(connection: LeavingConnection) -> None:
     cuts: list[bool] = []
     connection.play(
         [HEAD, StreamStep("send", b"a"), CUT], connection.resetting(lambda: cuts.append(True))
@@ -130,7 +130,7 @@ def test_a_cut_resets_the_connection_where_the_server_can(connection: Connection
     assert connection.sent[-1]["more_body"] is True
 
 
-def test_a_cut_raises_where_the_server_cannot(connection: Connection) -> None:
+def test_a_cut_raises_where_the_server_cannot(connection: LeavingConnection) -> None:
     with pytest.raises(BaseExceptionGroup) as raised:
         connection.play([HEAD, CUT])
 
