@@ -2,17 +2,17 @@
 
 uvicorn parses, answers and shuts down. What is ours are the limits of ``guarded_connection``, a
 bound on bytes that bring a request no further, and the order of answers where a caller sends what
-is no HTTP. WebSockets are left out; a request to upgrade is passed over. The head of an answer
-leaves with the first piece of its body.
+is no HTTP. WebSockets are left out; a request to upgrade is passed over. What an
+app sends goes through ``answer_writer``.
 """
 
-import asyncio
 from typing import Final
 
 import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from proxy.api.answer_writer import AnswerWriter
 from proxy.api.arrival_deadlines import ArrivalPhase
 from proxy.api.guarded_connection import GuardedConnection
 
@@ -20,53 +20,7 @@ from proxy.api.guarded_connection import GuardedConnection
 _MAX_USELESS_BYTES: Final = 64 * 1024
 #: Phases in which the caller owes more of a request.
 _ARRIVING: Final = frozenset({ArrivalPhase.HEADERS, ArrivalPhase.BODY})
-#: Bytes that are copied behind the head of their answer; more of them fill packets by themselves.
-_MAX_JOINED_BYTES: Final = 64 * 1024
 _MALFORMED: Final = "Invalid HTTP request received."
-
-
-class _AnswerTransport:
-    """The transport of one answer, whose head waits for the next write, for one turn at most.
-
-    uvicorn writes heads by themselves, and uvloop sends each write at once: that is a system call,
-    a packet and a wake-up of the caller more for each answer.
-    """
-
-    __slots__ = ("_head", "_is_begun", "_loop", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._head = b""
-        self._is_begun = False
-
-    def write(self, data: bytes) -> None:
-        """Write what follows; the first piece is held."""
-        if not self._is_begun:
-            self._is_begun = True
-            self._head = data
-            self._loop.call_soon(self._flush)
-            return
-        if self._head and len(data) <= _MAX_JOINED_BYTES:
-            data, self._head = self._head + data, b""
-        elif self._head:
-            self._flush()
-        self._transport.write(data)
-
-    def is_closing(self) -> bool:
-        """True once the connection is closed, or is to be."""
-        return self._transport.is_closing()
-
-    def close(self) -> None:
-        """Close the connection once all is written."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        """Write a head that nothing followed."""
-        if self._head:
-            data, self._head = self._head, b""
-            self._transport.write(data)
 
 
 class ServerProtocol(GuardedConnection):
@@ -153,8 +107,8 @@ class ServerProtocol(GuardedConnection):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Let the app answer a request; those behind it wait for their turn."""
         self._answering = cycle
-        cycle.transport = _AnswerTransport(self.transport, self.loop)  # type: ignore[assignment]
-        super()._start_asgi_task(cycle, app)
+        send = AnswerWriter(cycle, self.loop).send
+        super()._start_asgi_task(cycle, lambda scope, receive, _: app(scope, receive, send))
 
     def _stay(self, rest: memoryview) -> None:
         """Read the request again as one that asks for no other protocol, and then the rest.
