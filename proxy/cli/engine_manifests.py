@@ -13,6 +13,7 @@ from proxy.engines.manifests.targets import ManifestTarget
 
 if TYPE_CHECKING:
     from proxy.cli.terminal import Terminal
+    from proxy.engines.manifests.targets import EngineManifest
     from proxy.engines.profiles import EngineProfile
 
 _DEFAULTS: Final = ManifestOptions()
@@ -36,14 +37,15 @@ _Attached = Annotated[
 def add_manifest(
     commands: typer.Typer,
     terminal: Terminal,
-    find: Callable[[str, Path | None, bool], EngineProfile],
+    find: Callable[[str, Path | None, bool], tuple[EngineProfile, str]],
 ) -> None:
     """Add the command that prints manifests.
 
     Args:
         commands: The group of commands about engines.
         terminal: Terminal for its output.
-        find: The profile of a name in a file, or among the examples.
+        find: The profile of a name in a file, or among the examples, with the speculation that it
+            starts with, and the reason for that where it is chosen.
     """
 
     @commands.command("manifest")
@@ -64,7 +66,6 @@ def add_manifest(
 
         Nothing is started. The command to apply it stands in the first line.
         """
-        from proxy.cli.yaml_documents import dump_yaml
         from proxy.engines.manifests.targets import build_manifest
 
         options = ManifestOptions(
@@ -75,8 +76,17 @@ def add_manifest(
             prometheus=prometheus,
         )
         try:
-            found = build_manifest(find(name, file, examples), target, options)
+            profile, why = find(name, file, examples)
+            found = build_manifest(profile, target, options)
         except ValueError as error:
             terminal.fail(f"{error}.")
-        text = found.attached if attached else f"# {found.apply}\n{dump_yaml(found.documents)}"
+        text = found.attached if attached else _yaml(found, why)
         terminal.out.file.write(text)  # not wrapped: it is to be piped
+
+
+def _yaml(manifest: EngineManifest, why: str) -> str:
+    """The documents under comments: how to apply them, and why they speculate as they do."""
+    from proxy.cli.yaml_documents import dump_yaml
+
+    note = f"# Speculation is auto, and this manifest takes: {why}.\n" if why else ""
+    return f"# {manifest.apply}\n{note}{dump_yaml(manifest.documents)}"

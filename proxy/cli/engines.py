@@ -58,9 +58,10 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
     _add_advise(commands, terminal, settings)
     add_attach(commands, terminal)
 
-    def find(name: str, file: Path | None, examples: bool) -> EngineProfile:  # noqa: FBT001
+    def find(name: str, file: Path | None, examples: bool) -> tuple[EngineProfile, str]:  # noqa: FBT001
         profiles = read_profiles(terminal, settings, file, examples=examples)
-        return find_profile(terminal, profiles, name)
+        profile = find_profile(terminal, profiles, name)
+        return _resolve_speculation(terminal, settings, profile, is_example=examples)
 
     add_manifest(commands, terminal, find)
     add_engine_demo(commands, terminal)
@@ -80,18 +81,12 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
         Nothing is started. Replicas differ in their port and GPUs only.
         """
         from proxy.engines.adapters.by_engine import ADAPTERS
-        from proxy.engines.speculation.auto_choice import SpeculationRecord
-        from proxy.engines.speculation_file import read_record, resolve_auto
-        from proxy.engines.state_file import profile_folder
 
         profiles = read_profiles(terminal, settings, file, examples=examples)
-        profile = find_profile(terminal, profiles, name)
+        profile, why = _resolve_speculation(
+            terminal, settings, find_profile(terminal, profiles, name), is_example=examples
+        )
         adapter = ADAPTERS[profile.engine]
-        record = SpeculationRecord()
-        if profile.auto_speculation is not None and not examples:
-            record = read_record(profile_folder(settings().folder, name))
-        profile = resolve_auto(profile, record, terminal.now())
-        why = record.choice.reason if record.choice is not None else ""
         if as_json:
             terminal.print_json(_plan_document(profile, adapter) | {"speculation_reason": why})
             return
@@ -255,6 +250,25 @@ def find_profile(
     if name in profiles:
         return profiles[name]
     return terminal.fail(f"There is no engine profile {name}: {suggest_name(name, profiles)}")
+
+
+def _resolve_speculation(
+    terminal: Terminal,
+    settings: Callable[[], Settings],
+    profile: EngineProfile,
+    *,
+    is_example: bool,
+) -> tuple[EngineProfile, str]:
+    """The profile as its next start runs it, and why it speculates so; "" where it says itself."""
+    from proxy.engines.speculation.auto_choice import SpeculationRecord
+    from proxy.engines.speculation_file import read_record, resolve_auto
+    from proxy.engines.state_file import profile_folder
+
+    record = SpeculationRecord()
+    if profile.auto_speculation is not None and not is_example:
+        record = read_record(profile_folder(settings().folder, profile.name))
+    profile = resolve_auto(profile, record, terminal.now())
+    return profile, record.choice.reason if record.choice is not None else ""
 
 
 def _plan_lines(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[str]:

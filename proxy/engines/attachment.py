@@ -9,6 +9,7 @@ import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.metrics_page import cache_tokens_of_properties, parse_metrics_page
+from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import Engine
 
 #: Beginnings of metric names, and what engines call themselves in ``/v1/models``.
@@ -117,8 +118,7 @@ def profile_table(
         "replicas": list(urls),
         "region": region,
     }
-    lines = [f"{key} = {_toml(value)}" for key, value in fields.items() if value]
-    return "\n".join([f"[engines.{_key(named)}]", *lines, ""])
+    return write_profile(named, fields)
 
 
 def _by_metrics(text: str) -> Engine | None:
@@ -157,14 +157,3 @@ def _object(body: bytes) -> Mapping[str, Any]:
 def _ids(listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     names = (each.get("id") for each in listed)
     return tuple(name for name in names if isinstance(name, str) and name)
-
-
-def _toml(value: object) -> str:
-    """A string or a list of strings; JSON's escapes are TOML's, too."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return msgspec.json.encode(value).decode()
-
-
-def _key(name: str) -> str:
-    return _toml(name) if "." in name else name

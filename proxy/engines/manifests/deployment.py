@@ -3,18 +3,21 @@
 Schedulers of clusters start and stop these replicas; the gateway only attaches to them.
 """
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.launch_command import LaunchCommand
-from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.profile_table import write_profile
+from proxy.engines.profiles import Engine, EngineProfile, KVDtype
 from proxy.records.receipt import dollars
 
 PORT: Final = 8_000
+#: Port of KV events in a pod whose profile names a socket, which nobody outside can read.
+_EVENTS_PORT: Final = 5_557
+_NO_EVENTS: Final = "kv_events are left out: a router stands before the replicas that publish them."
 #: Environment variables whose values belong into a Secret.
 SECRET_NAME: Final = re.compile(r"(?i)token|secret|password|api_?key")
 #: Seconds beyond the drain until Kubernetes kills a pod.
@@ -55,6 +58,8 @@ class EngineDeployment:
         name: Its name as a DNS label.
         image: The container image.
         options: Needs of the cluster besides.
+        events_port: Port at which each replica publishes its KV events; 0 for nowhere.
+        leaves_out_events: True if the profile asks for KV events that the gateway could not read.
     """
 
     profile: EngineProfile
@@ -62,6 +67,8 @@ class EngineDeployment:
     name: str
     image: str
     options: ManifestOptions
+    events_port: int = 0
+    leaves_out_events: bool = False
 
     @property
     def scales(self) -> bool:
@@ -145,8 +152,15 @@ _CALLS_PER_REPLICA: Final = 32
 _WAITING_PER_REPLICA: Final = 5
 
 
-def plan_deployment(profile: EngineProfile, options: ManifestOptions) -> EngineDeployment:
+def plan_deployment(
+    profile: EngineProfile, options: ManifestOptions, *, has_router: bool = False
+) -> EngineDeployment:
     """The profile as containers run it.
+
+    Args:
+        profile: The profile, with the speculation that is to run.
+        options: Needs of the cluster besides.
+        has_router: True if the gateway reaches a router in place of the replicas.
 
     Raises:
         ValueError: If its replicas are attached, or no image is known.
@@ -155,7 +169,14 @@ def plan_deployment(profile: EngineProfile, options: ManifestOptions) -> EngineD
     if profile.is_attached or not adapter.can_launch:
         raise ValueError(f"{profile.name}: others run its replicas; there is nothing to deploy")
     image = options.image or _default_image(profile, adapter.newest_version)
-    contained = replace(profile, host="0.0.0.0", port=PORT, replicas=1)  # noqa: S104 - in its pod
+    events_port = 0 if has_router else _events_port(profile)
+    contained = replace(
+        profile,
+        host="0.0.0.0",  # noqa: S104 - in its pod
+        port=PORT,
+        replicas=1,
+        kv_events=(f"tcp://0.0.0.0:{events_port}",) if events_port else (),
+    )
     command = adapter.launch_command(contained)
     return EngineDeployment(
         profile=replace(contained, replicas=profile.replicas),
@@ -163,31 +184,58 @@ def plan_deployment(profile: EngineProfile, options: ManifestOptions) -> EngineD
         name=_DNS_LABEL.sub("-", profile.name.lower()).strip("-")[:_MAX_NAME],
         image=image,
         options=options,
+        events_port=events_port,
+        leaves_out_events=has_router and bool(profile.kv_events),
     )
 
 
-def attached_profile(deployment: EngineDeployment, urls: Sequence[str]) -> str:
+def _events_port(profile: EngineProfile) -> int:
+    """The port of KV events in each pod; 0 where the profile asks for none."""
+    if not profile.kv_events:
+        return 0
+    first = profile.kv_events[0]
+    return int(first.rpartition(":")[2]) if first.startswith("tcp://") else _EVENTS_PORT
+
+
+def attached_profile(
+    deployment: EngineDeployment,
+    urls: Sequence[str],
+    *,
+    kv_events: Sequence[str] = (),
+    hints: Sequence[str] = (),
+) -> str:
     """The ``[engines.NAME]`` table with which a gateway attaches to the deployed replicas.
 
     Args:
         deployment: The replicas.
         urls: Their base URLs, up to and including ``/v1``.
+        kv_events: Where each of them publishes its KV events.
+        hints: Hints for what stands before the replicas, besides the profile's own.
     """
     profile = deployment.profile
-    lines = [
-        f"[engines.{profile.name}]",
-        f"engine = {json.dumps(profile.engine)}",
-        f"served_name = {json.dumps(profile.served_name)}",
-        "replicas = [",
-        *(f"  {json.dumps(url)}," for url in urls),
-        "]",
-    ]
-    texts = {"version": profile.version, "region": profile.region, "gpu": profile.gpu}
-    if profile.price_per_gpu_hour is not None:
-        lines.append(f"gpus = {profile.gpus_per_replica}")
-        texts["price_per_gpu_hour"] = dollars(profile.price_per_gpu_hour)
-    lines += [f"{key} = {json.dumps(text)}" for key, text in texts.items() if text]
-    return "\n".join(lines) + "\n"
+    warming, price = profile.warming, profile.price_per_gpu_hour
+    return write_profile(
+        profile.name,
+        {
+            "engine": str(profile.engine),
+            "version": profile.version,
+            "served_name": profile.served_name,
+            "replicas": list(urls),
+            "kv_dtype": "" if profile.kv_dtype is KVDtype.AUTO else str(profile.kv_dtype),
+            "prefix_caching": None if profile.prefix_caching else False,
+            "max_model_len": profile.max_model_len or None,
+            "max_sequences": profile.max_sequences or None,
+            "kv_events": list(kv_events),
+            "warming": None if warming is None else asdict(warming),
+            "hints": list(dict.fromkeys((*profile.hints, *hints))),
+            "region": profile.region,
+            "key_env": profile.key_env,
+            "gpu": profile.gpu,
+            "gpus": None if price is None else profile.gpus_per_replica,
+            "price_per_gpu_hour": None if price is None else dollars(price),
+        },
+        [_NO_EVENTS] if deployment.leaves_out_events else [],
+    )
 
 
 def _default_image(profile: EngineProfile, newest: str) -> str:

@@ -64,7 +64,8 @@ def build_manifest(
     """
     if target is not ManifestTarget.KUBERNETES and profile.engine is not Engine.VLLM:
         raise ValueError(f"{target} runs vLLM alone; --for kubernetes takes {profile.engine} too")
-    return _BUILDERS[target](plan_deployment(profile, options))
+    has_router = target is not ManifestTarget.KUBERNETES
+    return _BUILDERS[target](plan_deployment(profile, options, has_router=has_router))
 
 
 def _kubernetes(deployment: EngineDeployment) -> EngineManifest:
@@ -98,24 +99,35 @@ def _kubernetes(deployment: EngineDeployment) -> EngineManifest:
     documents = [service, stateful_set]
     if deployment.scales:
         documents.append(_scaled_object(deployment))
-    urls = [
-        f"http://{name}-{number}.{name}.{namespace}.svc:{PORT}/v1"
+    return EngineManifest(tuple(documents), "kubectl apply -f FILE", _attached_pods(deployment))
+
+
+def _attached_pods(deployment: EngineDeployment) -> str:
+    """The table of the pods, each by the address that its number gives it."""
+    name, port = deployment.name, deployment.events_port
+    hosts = [
+        f"{name}-{number}.{name}.{deployment.options.namespace}.svc"
         for number in range(deployment.replica_limit)
     ]
-    return EngineManifest(
-        tuple(documents), "kubectl apply -f FILE", attached_profile(deployment, urls)
+    return attached_profile(
+        deployment,
+        [f"http://{host}:{PORT}/v1" for host in hosts],
+        kv_events=[f"tcp://{host}:{port}" for host in hosts] if port else [],
     )
 
 
 def _pod(deployment: EngineDeployment) -> dict[str, Any]:
     command = deployment.command
+    ports = [{"name": "http", "containerPort": PORT}]
+    if deployment.events_port:
+        ports.append({"name": "kv-events", "containerPort": deployment.events_port})
     container: dict[str, Any] = {
         "name": "engine",
         "image": deployment.image,
         "command": list(command.program),
         "args": deployment.arguments(),
         "env": [{"name": "HF_HOME", "value": _MODEL_FOLDER}, *deployment.environment()],
-        "ports": [{"name": "http", "containerPort": PORT}],
+        "ports": ports,
         "resources": deployment.resources(),
         **deployment.probes(),
         "volumeMounts": [
@@ -239,7 +251,8 @@ def _kserve(deployment: EngineDeployment) -> EngineManifest:
     }
     # Only the cluster knows its gateway's address: `kubectl get llminferenceservice` shows it.
     url = f"http://GATEWAY/{options.namespace}/{deployment.name}/v1"
-    return EngineManifest((service,), "kubectl apply -f FILE", attached_profile(deployment, [url]))
+    attached = attached_profile(deployment, [url], hints=["llm-d"])
+    return EngineManifest((service,), "kubectl apply -f FILE", attached)
 
 
 def _shell_arguments(deployment: EngineDeployment) -> str:

@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -10,6 +13,12 @@ PROFILES = """
 [engines.house]
 engine = "vllm"
 model = "org/m"
+
+[engines.auto]
+engine = "vllm"
+model = "org/m"
+port = 9000
+speculative = "auto"
 
 [engines.remote]
 engine = "sglang"
@@ -53,3 +62,16 @@ def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
     _, said = runner.failing(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
 
     assert "others run its replicas" in said
+
+
+def test_manifest_takes_the_speculation_that_plan_shows_and_says_why(runner, file):
+    own = lambda terminal: engines(terminal, lambda: Settings(folder=Path(file).parent))  # noqa: E731
+    plan = json.loads(runner.said(own, "plan", "auto", "--file", file, "--json"))
+    said = runner.said(own, "manifest", "auto", "--for", "kubernetes", "--file", file)
+    _, stateful_set = yaml.safe_load_all(said)
+    (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+
+    argv, args = plan["replicas"][0]["argv"], container["args"]
+    flag = "--speculative-config"
+    assert args[args.index(flag) + 1] == argv[argv.index(flag) + 1]
+    assert f"# Speculation is auto, and this manifest takes: {plan['speculation_reason']}." in said

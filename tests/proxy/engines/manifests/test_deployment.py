@@ -9,7 +9,7 @@ from proxy.engines.manifests.deployment import (
     plan_deployment,
 )
 from proxy.engines.profile_file import parse_profiles
-from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.profiles import Engine, EngineProfile, KVDtype, WarmingSettings
 
 PROFILE = EngineProfile(
     name="House LLM",
@@ -93,6 +93,49 @@ def test_the_gateway_reads_the_table_that_attaches_to_the_replicas():
     for field in ("engine", "served_name", "version", "region", "gpu", "price_per_gpu_hour"):
         assert getattr(read, field) == getattr(deployment.profile, field), field
     assert read.gpus_per_replica == 2
+
+
+def test_the_table_keeps_all_by_which_the_gateway_treats_the_replicas():
+    profile = replace(
+        PROFILE,
+        name="house",
+        kv_dtype=KVDtype.FP8,
+        prefix_caching=False,
+        max_model_len=32_768,
+        max_sequences=16,
+        warming=WarmingSettings(system_prompts=3, next_turn=False, tokens_per_minute=9),
+        hints=("vllm",),
+        key_env="HOUSE_KEY",
+    )
+    deployment = plan_deployment(profile, OPTIONS)
+    text = attached_profile(deployment, ["http://a:8000/v1"], hints=["llm-d", "vllm"])
+
+    read = parse_profiles(text, "engines.toml")["house"]
+
+    kept = ("kv_dtype", "prefix_caching", "max_model_len", "max_sequences", "warming", "key_env")
+    for field in kept:
+        assert getattr(read, field) == getattr(profile, field), field
+    assert read.hints == ("vllm", "llm-d")
+
+
+def test_each_pod_publishes_its_kv_events_at_the_port_of_the_profile_or_at_vllms_own():
+    ports = {"tcp://gpu1:6000": 6_000, "ipc:///run/kv-0.sock": 5_557}
+    for address, port in ports.items():
+        profile = replace(PROFILE, kv_events=(address, address))
+        deployment = plan_deployment(profile, OPTIONS)
+
+        assert deployment.events_port == port
+        assert f'"endpoint": "tcp://*:{port}"' in " ".join(deployment.arguments())
+
+
+def test_behind_a_router_no_replica_publishes_events_and_the_table_says_so():
+    profile = replace(PROFILE, name="house", kv_events=("tcp://a:1", "tcp://b:1"))
+    deployment = plan_deployment(profile, OPTIONS, has_router=True)
+    table = attached_profile(deployment, ["http://router/v1"])
+
+    assert "--kv-events-config" not in deployment.arguments()
+    assert "# kv_events are left out: a router stands before the replicas" in table
+    assert not parse_profiles(table, "engines.toml")["house"].kv_events
 
 
 def test_replicas_scale_on_calls_of_gateways_and_on_the_queue_of_the_engine():

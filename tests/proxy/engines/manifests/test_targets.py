@@ -5,6 +5,7 @@ import pytest
 
 from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
 from proxy.engines.manifests.targets import ManifestTarget, build_manifest
+from proxy.engines.profile_file import parse_profiles
 from proxy.engines.profiles import Engine, EngineProfile
 from proxy.engines.techniques import example_profiles
 
@@ -58,6 +59,35 @@ def test_kubernetes_runs_the_command_of_the_profile():
 
     assert container["command"] == ["vllm", "serve", "org/m"]
     assert container["args"] == plan_deployment(PROFILE, SCALED).arguments()
+
+
+def test_kubernetes_names_the_kv_events_of_each_pod_by_its_address():
+    profile = replace(PROFILE, kv_events=("ipc:///run/0.sock", "ipc:///run/1.sock"))
+    manifest = build_manifest(profile, ManifestTarget.KUBERNETES, SCALED)
+    (container,) = manifest.documents[1]["spec"]["template"]["spec"]["containers"]
+
+    read = parse_profiles(manifest.attached, "engines.toml")["house"]
+
+    assert read.kv_events == tuple(f"tcp://house-{n}.house.llm.svc:5557" for n in range(4))
+    assert {"name": "kv-events", "containerPort": 5_557} in container["ports"]
+
+
+@pytest.mark.parametrize("target", sorted(set(ManifestTarget) - {ManifestTarget.KUBERNETES}))
+def test_kv_events_are_left_out_behind_a_router(target):
+    profile = replace(PROFILE, kv_events=("ipc:///run/0.sock", "ipc:///run/1.sock"))
+    manifest = build_manifest(profile, target, SCALED)
+
+    assert "kv_cache_events" not in str(manifest.documents)
+    assert "# kv_events are left out" in manifest.attached
+
+
+@pytest.mark.parametrize("target", ManifestTarget)
+def test_a_priority_is_sent_wherever_the_scheduler_goes_by_it(target):
+    profile = replace(PROFILE, hints=("vllm",))
+    read = parse_profiles(build_manifest(profile, target, SCALED).attached, "e.toml")["house"]
+
+    is_llm_d = target is ManifestTarget.KSERVE
+    assert read.hints == (("vllm", "llm-d") if is_llm_d else ("vllm",))
 
 
 def test_the_production_stack_writes_no_flag_that_its_chart_writes_too():

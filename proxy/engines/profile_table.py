@@ -1,0 +1,41 @@
+"""Writes the ``[engines.NAME]`` table of a profile that attaches to replicas, as TOML; pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+#: Columns from which on an array stands on several lines.
+_MAX_COLUMNS: Final = 100
+
+
+def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] = ()) -> str:
+    """The table as text.
+
+    Args:
+        name: Name of the profile.
+        fields: Its fields in order; None, "" and an empty list are left out.
+        notes: Comments that stand above the fields.
+    """
+    lines = [f"[engines.{_key(name)}]", *(f"# {note}" for note in notes)]
+    for key, value in fields.items():
+        if value is None or value in ("", []):
+            continue
+        line = f"{key} = {_toml(value)}"
+        if isinstance(value, list) and len(line) > _MAX_COLUMNS:
+            line = "\n".join([f"{key} = [", *(f"  {_toml(each)}," for each in value), "]"])
+        lines.append(line)
+    return "\n".join([*lines, ""])
+
+
+def _toml(value: object) -> str:
+    """A value as TOML, whose texts, numbers and truth values are written as JSON's."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}"
+    return msgspec.json.encode(value).decode()
+
+
+def _key(name: str) -> str:
+    return _toml(name) if "." in name else name
