@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,12 +20,21 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 5.0
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _OK: Final = 200
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _Urls = Annotated[
     list[str], typer.Argument(metavar="URL…", help="Base URLs of replicas, such as http://gpu:8000")
 ]
 _File = Annotated[
     Path | None, typer.Option("--write", help="Add the table to this file, once it is checked.")
+]
+_KeyEnv = Annotated[
+    str,
+    typer.Option(
+        "--key-env",
+        metavar="NAME",
+        help="Environment variable that holds the engine's key, which itself is never written.",
+    ),
 ]
 
 
@@ -36,6 +47,7 @@ def add_attach(commands: typer.Typer, terminal: Terminal) -> None:
         *,
         name: Annotated[str, typer.Option(help="Name of the profile.")] = "",
         region: Annotated[str, typer.Option(help="Region of the replicas.")] = "",
+        key_env: _KeyEnv = "",
         write: _File = None,
         as_json: AsJson = False,
     ) -> None:
@@ -46,10 +58,11 @@ def add_attach(commands: typer.Typer, terminal: Terminal) -> None:
         from proxy.engines.attachment import profile_table, recognise_engine
 
         bases = [url.rstrip("/").removesuffix("/v1") + "/v1" for url in urls]
-        pages = [_fetch_pages(terminal, base) for base in bases]
+        headers = _credentials(terminal, key_env)
+        pages = [_fetch_pages(terminal, base, headers) for base in bases]
         found = [recognise_engine(each) for each in pages]
         _check_alike(terminal, bases, found)
-        table = profile_table(found[0], bases, name=name, region=region)
+        table = profile_table(found[0], bases, name=name, region=region, key_env=key_env)
         _check_table(terminal, table)
         if write is not None:
             _append(terminal, write, table)
@@ -69,7 +82,24 @@ def add_attach(commands: typer.Typer, terminal: Terminal) -> None:
         _print_findings(terminal, found[0], table, write)
 
 
-def _fetch_pages(terminal: Terminal, base: str) -> EnginePages:
+def _credentials(terminal: Terminal, key_env: str) -> dict[str, str]:
+    """The headers with the key of a variable; ends the command where that holds none."""
+    from proxy.settings import upstream_keys
+
+    if not key_env:
+        return {}
+    # What was typed is not repeated: it may be the key itself.
+    if not _ENV_NAME.fullmatch(key_env):
+        return terminal.fail("--key-env takes the name of an environment variable, not a key.")
+    key = upstream_keys([key_env]).get(key_env, "")
+    if not key.isascii() or not key.isprintable() or not key:
+        return terminal.fail(
+            "The environment variable that --key-env names holds no key: set it to the engine's."
+        )
+    return {"authorization": f"Bearer {key}"}
+
+
+def _fetch_pages(terminal: Terminal, base: str, headers: Mapping[str, str]) -> EnginePages:
     """The pages of one replica; ends the command where it does not answer."""
     import httpx2
 
@@ -77,7 +107,7 @@ def _fetch_pages(terminal: Terminal, base: str) -> EnginePages:
 
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every request
     origin = base.removesuffix("/v1")
-    with httpx2.Client(trust_env=False, timeout=_TIMEOUT_S) as client:
+    with httpx2.Client(trust_env=False, timeout=_TIMEOUT_S, headers=headers) as client:
         try:
             models = _body(client, f"{base}/models")
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -89,7 +119,8 @@ def _fetch_pages(terminal: Terminal, base: str) -> EnginePages:
         if not models:
             return terminal.fail(
                 f"{base}/models does not answer 200. Write the address before /v1 of an"
-                " OpenAI-compatible engine; one with a key answers others only."
+                " OpenAI-compatible engine; where it asks for a key, --key-env NAME names the"
+                " environment variable that holds it."
             )
 
         def page(path: str) -> bytes:

@@ -106,9 +106,22 @@ def recognise_engine(pages: EnginePages) -> RecognisedEngine:
 
 
 def profile_table(
-    found: RecognisedEngine, urls: Sequence[str], *, name: str = "", region: str = ""
+    found: RecognisedEngine,
+    urls: Sequence[str],
+    *,
+    name: str = "",
+    region: str = "",
+    key_env: str = "",
 ) -> str:
-    """The TOML table of a profile that attaches to these addresses."""
+    """The TOML table of a profile that attaches to these addresses.
+
+    Args:
+        found: The engine that answers there.
+        urls: Its base URLs, up to and including ``/v1``.
+        name: Name of the profile; "" takes the model's.
+        region: Region of the replicas.
+        key_env: Variable that holds the key of its API.
+    """
     model = found.models[0] if found.models else ""
     named = name or _NAME.sub("-", model.rpartition("/")[2]).strip("-.")[:64] or "engine"
     fields = {
@@ -117,6 +130,7 @@ def profile_table(
         "served_name": model,
         "replicas": list(urls),
         "region": region,
+        "key_env": key_env,
     }
     return write_profile(named, fields)
 

@@ -17,8 +17,8 @@ from tests.fakes.free_port import free_port
 
 
 @contextmanager
-def engine(model: str = "house-llm") -> Iterator[str]:
-    """An engine's pages on a port; its address."""
+def engine(model: str = "house-llm", key: str = "") -> Iterator[str]:
+    """An engine's pages on a port, for all or for who has its key; its address."""
     pages = {
         "/v1/models": json.dumps({"data": [{"id": model}]}).encode(),
         "/metrics": PAGE,
@@ -28,6 +28,8 @@ def engine(model: str = "house-llm") -> Iterator[str]:
     class Pages(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = pages.get(self.path)
+            if key and self.headers["authorization"] != f"Bearer {key}":
+                body = None
             self.send_response(404 if body is None else 200)
             self.send_header("content-length", str(len(body or b"")))
             self.end_headers()
@@ -95,3 +97,31 @@ def test_replicas_of_different_models_are_refused(runner):
 
     assert "serves other on vllm" in why
     assert "attach them one by one" in why
+
+
+def test_an_engine_with_a_key_is_looked_at_with_it_and_the_table_names_its_variable(
+    runner, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOUSE_KEY", "s3cret\n")
+    file = tmp_path / "engines.toml"
+    with engine(key="s3cret") as url:
+        without = runner.error_of(group, "attach", url)
+        said = runner.said(group, "attach", url, "--key-env", "HOUSE_KEY", "--write", str(file))
+
+    assert "--key-env NAME names the environment variable" in without
+    assert "Found vllm 0.32.0, which serves house-llm." in said
+    assert "It has no metrics" not in said
+    assert 'key_env = "HOUSE_KEY"' in file.read_text()
+    assert "s3cret" not in said + file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("NO_SUCH_KEY", "holds no key"), ("sk-s3cret", "takes the name of an environment variable")],
+)
+def test_a_variable_that_holds_no_key_ends_the_command_without_repeating_it(runner, name, why):
+    with engine() as url:
+        said = runner.error_of(group, "attach", url, "--key-env", name)
+
+    assert why in said
+    assert name not in said
