@@ -5,6 +5,7 @@ upstream               said in                                  where the caller
 =====================  =======================================  ============================
 OpenAI, Azure          ``prompt_cache_key``                     the team's
 vLLM, SGLang           ``cache_salt``                           the team's
+TensorRT-LLM           ``cache_salt``, in chat alone            the team's
 Mistral                ``prompt_cache_key``                     nothing: it shares nothing
 Fireworks              the header of its isolation key          the team's
 =====================  =======================================  ============================
@@ -12,8 +13,8 @@ Fireworks              the header of its isolation key          the team's
 What the caller said is kept apart from what others say: it is hashed together with the team's.
 Others offer nothing of the kind. OpenAI's models before GPT-5.6 only send calls to machines by it.
 
-Source: OpenAI and Mistral, prompt caching; vLLM 0.33.0 and SGLang 0.5.23, requests; Fireworks,
-prompt caching (2026-11).
+Source: OpenAI and Mistral, prompt caching; vLLM 0.33.0 and SGLang 0.5.23, requests; TensorRT-LLM,
+release notes of 1.1 and ``openai_protocol.py``; Fireworks, prompt caching (2026-11).
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ _HEADER: Final = "x-prompt-cache-isolation-key"
 _GENERATING: Final = frozenset({"chat/completions", "completions", "responses"})
 #: Endpoints that know the field and several teams may call. Source: OpenAI API reference (2026-11).
 _KEYED: Final = frozenset({"chat/completions", "responses", "responses/compact"})
+#: Endpoints whose requests have the salt, for engines that refuse unknown fields elsewhere.
+_SALTED: Final[Mapping[str, frozenset[str]]] = {"tensorrt-llm": frozenset({"chat/completions"})}
 _NOTHING: Final = frozenset({b"null", b'""'})
 #: Providers of whose caches the field is known.
 _FIELDS: Final[Mapping[str, str]] = {
@@ -39,6 +42,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "mistral": _KEY,
     "vllm": _SALT,
     "sglang": _SALT,
+    "tensorrt-llm": _SALT,
     "fireworks": _ISOLATION,
 }
 #: For upstreams whose provider is not said, or has several kinds of caches.
@@ -74,7 +78,7 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
         return _NOT_ISOLATED
     provider = route.upstream.provider
     name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")
-    if not name or endpoint not in (_KEYED if name == _KEY else _GENERATING):
+    if not name or endpoint not in _isolated_endpoints(name, provider):
         return _NOT_ISOLATED
     own = raw_field(body, name)
     said = own if own is not None and own.strip() not in _NOTHING else b""
@@ -85,6 +89,11 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
     if provider == "mistral" and not said:
         return _NOT_ISOLATED
     return CacheIsolation({name: msgspec.json.encode(value)})
+
+
+def _isolated_endpoints(name: str, provider: str) -> frozenset[str]:
+    """The endpoints at which a provider knows the field."""
+    return _KEYED if name == _KEY else _SALTED.get(provider, _GENERATING)
 
 
 def _hash(salt: str, said: bytes) -> str:

@@ -23,6 +23,7 @@ KINDS = [
     ("block-chain", "", "cache_salt"),
     ("block-chain", "vllm", "cache_salt"),
     ("implicit", "sglang", "cache_salt"),
+    ("block-chain", "tensorrt-llm", "cache_salt"),
 ]
 NONE = [
     ("anthropic-breakpoint", "bedrock"),
@@ -93,6 +94,8 @@ def test_with_one_team_nothing_is_said(regime: str, provider: str, field: str):
         ("vllm", "completions", True),
         ("vllm", "responses", True),
         ("vllm", "rerank", False),
+        ("tensorrt-llm", "completions", False),
+        ("tensorrt-llm", "responses", False),
     ],
 )
 def test_it_is_said_where_the_endpoint_knows_it(provider: str, endpoint: str, *, is_said: bool):
