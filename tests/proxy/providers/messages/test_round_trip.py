@@ -12,6 +12,7 @@ from proxy.catalog.entries import Route, Upstream
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
 from proxy.providers.anthropic.stream import AnswerStream
+from proxy.providers.block_order import OPAQUE
 from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import chat_request
@@ -227,11 +228,16 @@ _STOPS = {"tool_use": "tool_use", "end_turn": "end_turn", "max_tokens": "max_tok
 
 @st.composite
 def messages(draw: st.DrawFn) -> Json:
-    """Answers that Claude gives; words that follow words are one block."""
+    """Answers that Claude gives; words that follow words are one block.
+
+    Words stand before calls where no block is opaque: a chat message says no other order then.
+    """
     drawn = [
         {**block, "id": f"toolu_{n}"} if block["type"] == "tool_use" else block
         for n, block in enumerate(draw(answers))
     ]
+    if not any(block["type"] in OPAQUE for block in drawn):
+        drawn.sort(key=lambda block: block["type"] == "tool_use")
     content: list[Json] = []
     for block in drawn:
         if block["type"] != "text" or not content or content[-1]["type"] != "text":
