@@ -7,8 +7,10 @@ from typing import Any, Final
 import msgspec
 from rich.text import Text
 
+from proxy.cli.technique_lines import benchmark_documents, benchmark_lines
 from proxy.cli.terminal import Terminal, empty_table
-from proxy.engines.kv_pressure import KVPressure, kv_advice
+from proxy.engines.kv_comparison import KVComparison, compare_formats
+from proxy.engines.kv_pressure import KVPressure, KVSums, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
@@ -72,20 +74,26 @@ def print_advice(
                 "options": list(describe_options(advice)),
                 "features": [_feature_document(*each) for each in features],
                 "replay": replayed,
+                "benchmarks": benchmark_documents(profile),
             }
         )
         return
     _show_options(terminal, profile, advice)
     if advised := kv_advice(profile, record.kv):
         terminal.say(advised)
+    if (compared := compare_formats(str(profile.kv_dtype), record.kv)) is not None:
+        terminal.say(_comparison_text(compared))
     if record.choice is not None:
         terminal.say(f"Applied: {record.choice.setting}, because {record.choice.reason}.")
     _show_rows(terminal, "Calls in the ledger, by feature:", [_feature_row(*e) for e in features])
     _show_rows(terminal, "N-grams, if these answers were drafted with them:", replayed)
+    for line in benchmark_lines(profile):
+        terminal.out.print(line, soft_wrap=True)  # not wrapped: commands are to be copied
 
 
 def _kv_document(profile: EngineProfile, pressure: KVPressure) -> dict[str, Any]:
     """The pressure on the KV cache as plain values, and the advice."""
+    compared = compare_formats(str(profile.kv_dtype), pressure)
     return {
         "kv_dtype": str(profile.kv_dtype),
         "calls": round(pressure.calls),
@@ -93,7 +101,59 @@ def _kv_document(profile: EngineProfile, pressure: KVPressure) -> dict[str, Any]
         "preempted_share": round(pressure.preempted_share, 4),
         "starved_share": round(pressure.starved_share, 4),
         "advice": kv_advice(profile, pressure),
+        "comparison": None if compared is None else _comparison_document(compared),
     }
+
+
+def _comparison_document(compared: KVComparison) -> dict[str, Any]:
+    speed = compared.speed
+    alike = None if speed is None else {"speculation": speed.setting, "sequences": speed.sequences}
+    speeds = (None, None) if speed is None else (speed.before.value, speed.after.value)
+    return {
+        "before": _sums_document(compared.before, speeds[0]),
+        "after": _sums_document(compared.after, speeds[1]),
+        "speeds_with": alike,
+        "verdict": str(compared.verdict),
+        "reasons": list(compared.reasons),
+    }
+
+
+def _sums_document(sums: KVSums, tokens_per_s: float | None) -> dict[str, Any]:
+    return {
+        "kv_dtype": sums.kv_dtype,
+        "last_at": round(sums.last_at),
+        "calls": round(sums.calls),
+        "preemptions": round(sums.preemptions),
+        "preempted_share": round(sums.preempted_share, 4),
+        "readings": round(sums.readings),
+        "starved_share": round(sums.starved_share, 4),
+        "tokens_per_s": None if tokens_per_s is None else round(tokens_per_s, 2),
+    }
+
+
+def _comparison_text(compared: KVComparison) -> str:
+    """The figures before and after as a sentence, and the verdict."""
+    before, after, speed = compared.before, compared.after, compared.speed
+    preempted = (
+        f"preempted {before.preempted_share:.1%} → {after.preempted_share:.1%} of calls"
+        f" ({before.calls:.0f} → {after.calls:.0f})"
+    )
+    waited = (
+        f"calls waited for room in {before.starved_share:.0%} → {after.starved_share:.0%}"
+        f" of readings ({before.readings:.0f} → {after.readings:.0f})"
+    )
+    figures = [preempted, waited]
+    if speed is not None:
+        figures.append(
+            f"tokens/s of a sequence {speed.before.value:.1f} → {speed.after.value:.1f}"
+            f" (speculation {speed.setting}, up to {speed.sequences} at once)"
+        )
+    why = f": {', '.join(compared.reasons)}" if compared.reasons else ""
+    said = f"{compared.verdict}{why}."
+    return (
+        f"KV cache {before.kv_dtype} → {after.kv_dtype}: {'; '.join(figures)}."
+        f" {said[0].upper()}{said[1:]}"
+    )
 
 
 def speculation_by_feature(

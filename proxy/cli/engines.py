@@ -80,6 +80,7 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
 
         Nothing is started. Replicas differ in their port and GPUs only.
         """
+        from proxy.cli.technique_lines import technique_documents, technique_lines
         from proxy.engines.adapters.by_engine import ADAPTERS
 
         profiles = read_profiles(terminal, settings, file, examples=examples)
@@ -88,9 +89,10 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
         )
         adapter = ADAPTERS[profile.engine]
         if as_json:
-            terminal.print_json(_plan_document(profile, adapter) | {"speculation_reason": why})
+            more = {"speculation_reason": why, "techniques": technique_documents(profile)}
+            terminal.print_json(_plan_document(profile, adapter) | more)
             return
-        for line in _plan_lines(profile, adapter):
+        for line in (*_plan_lines(profile, adapter), *technique_lines(profile)):
             terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
         if why:
             terminal.say(f"Speculation is auto, and the next start takes: {why}.")

@@ -4,6 +4,7 @@ A preempted call loses its KV blocks to others and is computed again. One number
 cache holds twice the tokens, so preemptions are what makes fp8 worth its accuracy.
 """
 
+from math import ceil, log2
 from typing import Final
 
 import msgspec
@@ -22,6 +23,9 @@ MIN_READINGS: Final = 30.0
 MIN_STARVED_SHARE: Final = 0.1
 #: Fullness from which on a cache counts as full: vLLM preempts soon after it.
 _FULL: Final = 0.9
+#: Settings of speculation whose speeds are kept, and the last band of sequences at once.
+_MAX_SETTINGS: Final = 8
+_LAST_BAND: Final = 1_024
 #: The formats to try, in this order: the cache holds twice the tokens of bf16 with the first two.
 _SMALLER: Final = (KVDtype.FP8, KVDtype.INT8, KVDtype.INT4)
 
@@ -33,16 +37,38 @@ class KVCounters(msgspec.Struct, frozen=True, kw_only=True):
     calls: float
 
 
-class KVPressure(msgspec.Struct, kw_only=True):
+class SpeedSums(msgspec.Struct, kw_only=True):
+    """Sums over samples of decode, named as those of the evidence on speculation."""
+
+    samples: float = 0.0
+    tokens: float = 0.0
+    decode_s: float = 0.0
+    rate_squares: float = 0.0
+
+    def add(self, tokens: float, decode_s: float) -> None:
+        """Add a sample that has output and decode time."""
+        self.samples += 1
+        self.tokens += tokens
+        self.decode_s += decode_s
+        self.rate_squares += tokens * tokens / decode_s
+
+    def scale(self, factor: float) -> None:
+        """Weigh all of it by a factor."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) * factor)
+
+
+class KVSums(msgspec.Struct, kw_only=True):
     """Sums over the readings of a profile's replicas with one number format of the KV cache.
 
     Attributes:
-        kv_dtype: The format; with another one the sums begin anew.
+        kv_dtype: The format.
         readings: Readings while calls ran.
         starved: Those in which calls waited while the cache was full.
         calls: Calls that began.
         preemptions: Times that a call lost its blocks.
         last_at: Time of the last reading, in seconds since the epoch.
+        speeds: Output by the setting of speculation, and by the band of sequences at once.
     """
 
     kv_dtype: str = ""
@@ -51,6 +77,7 @@ class KVPressure(msgspec.Struct, kw_only=True):
     calls: float = 0.0
     preemptions: float = 0.0
     last_at: float = 0.0
+    speeds: dict[str, dict[int, SpeedSums]] = {}
 
     @property
     def preempted_share(self) -> float:
@@ -62,13 +89,21 @@ class KVPressure(msgspec.Struct, kw_only=True):
         """Part of the readings in which calls waited for room; 0 without readings."""
         return self.starved / self.readings if self.readings else 0.0
 
+
+class KVPressure(KVSums, kw_only=True):
+    """The sums of the present format, and those of the one before it.
+
+    Attributes:
+        previous: Sums of the format that ran before; None where no other one did.
+    """
+
+    previous: KVSums | None = None
+
     def add(self, kv_dtype: str, page: EngineMetrics, now: float) -> None:
         """Take in a page of a replica that runs with this format."""
         if kv_dtype != self.kv_dtype:
-            for name in ("readings", "starved", "calls", "preemptions"):
-                setattr(self, name, 0.0)
-            self.kv_dtype = kv_dtype
-        elif now > self.last_at:
+            self._switch(kv_dtype)
+        if now > self.last_at:
             self._decay(0.5 ** ((now - self.last_at) / _HALF_LIFE_S))
         self.last_at = max(now, self.last_at)
         if page.value("running"):
@@ -81,11 +116,63 @@ class KVPressure(msgspec.Struct, kw_only=True):
         self.calls += max(0.0, after.calls - before.calls)
         self.preemptions += max(0.0, after.preemptions - before.preemptions)
 
+    def add_output(self, setting: str, sequences: float, tokens: float, decode_s: float) -> None:
+        """Take in what a replica with the present format made between two pages.
+
+        Args:
+            setting: Its speculation.
+            sequences: Sequences decoded at once, on average.
+            tokens: Output tokens.
+            decode_s: Seconds of decode, of all sequences added up.
+        """
+        if tokens <= 0 or decode_s <= 0 or sequences <= 0:
+            return
+        if setting not in self.speeds and len(self.speeds) >= _MAX_SETTINGS:
+            made = {name: _samples(bands) for name, bands in self.speeds.items()}
+            del self.speeds[min(made, key=lambda name: made[name])]
+        bands = self.speeds.setdefault(setting, {})
+        bands.setdefault(_band(sequences), SpeedSums()).add(tokens, decode_s)
+
+    def sums_of(self, kv_dtype: str) -> KVSums | None:
+        """The sums of a format; None where it did not run, or more than one change ago."""
+        if self.kv_dtype == kv_dtype:
+            return self
+        is_previous = self.previous is not None and self.previous.kv_dtype == kv_dtype
+        return self.previous if is_previous else None
+
+    def _switch(self, kv_dtype: str) -> None:
+        """Make another format the present one; the two change places while replicas are replaced.
+
+        A format that served no call does not displace the one before it.
+        """
+        fields = KVSums.__struct_fields__
+        left = KVSums(**{name: getattr(self, name) for name in fields})
+        found = self.sums_of(kv_dtype)
+        taken = KVSums(kv_dtype=kv_dtype) if found is None else found
+        for name in fields:
+            setattr(self, name, getattr(taken, name))
+        if left.readings or left.calls:
+            self.previous = left
+        elif found is not None:
+            self.previous = None
+
     def _decay(self, factor: float) -> None:
         self.readings *= factor
         self.starved *= factor
         self.calls *= factor
         self.preemptions *= factor
+        for bands in self.speeds.values():
+            for band in bands.values():
+                band.scale(factor)
+
+
+def _band(sequences: float) -> int:
+    """The upper end of the band: the next power of two, and the last one for all above it."""
+    return min(1 << max(0, ceil(log2(sequences))), _LAST_BAND)
+
+
+def _samples(bands: dict[int, SpeedSums]) -> float:
+    return sum(each.samples for each in bands.values())
 
 
 def kv_counters(page: EngineMetrics) -> KVCounters | None:

@@ -123,9 +123,12 @@ class SpeculationRecorder:
                 at_once = max((before[2] + running) / 2, sample.decode_s / (now - before[1]), 1.0)
                 sample = msgspec.structs.replace(sample, running=at_once)
                 self.record.evidence.add(report.speculation, sample, now)
+                self.record.kv.add_output(
+                    report.speculation, at_once, sample.tokens, sample.decode_s
+                )
 
     def _note_kv(self, report: ReplicaReport, page: EngineMetrics, now: float) -> None:
-        """Take in the pressure on the replica's KV cache."""
+        """Take in the pressure on the replica's KV cache; its format is the present one then."""
         self.record.kv.add(report.kv_dtype, page, now)
         counters = kv_counters(page)
         before = self._last_kv.pop(report.name, None)

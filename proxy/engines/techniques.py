@@ -6,12 +6,14 @@ Source: https://nvidia.github.io/TensorRT-LLM/ (2026-11); figures of the costs: 
 blog of 2026-04-22 on fp8 KV, and the papers on EAGLE-3 and SuffixDecoding.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
+from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profile_file import parse_profiles
-from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.profiles import Engine, EngineProfile, KVDtype, ServingGoal
 
 _EXAMPLES: Final = "techniques.toml"
 _NONE: Final = "none"
@@ -28,6 +30,11 @@ class Technique:
         costs: Price paid for it.
         judged_by: Metric that shows whether it pays.
         flags: Its flag on each engine, and "" where the engine has none.
+        is_used: True for a profile in which it is in effect.
+        counters: Fields of ``MetricNames`` by which the advisor measures it; else see ``options``.
+        options: Options of ``thriftgate bench latency``, run once without it and once with it.
+        look_at: Figures of that benchmark, or of the advisor, that tell whether it paid.
+        url: URL to measure in place of the first replica's.
     """
 
     name: str
@@ -37,6 +44,18 @@ class Technique:
     costs: str
     judged_by: str
     flags: dict[Engine, str]
+    is_used: Callable[[EngineProfile], bool]
+    look_at: str
+    counters: tuple[str, ...] = ()
+    options: str = ""
+    url: str = ""
+
+    def benchmark(self, profile: EngineProfile) -> str:
+        """The command that measures a profile's first replica; "" where the advisor does."""
+        if not self.options:
+            return ""
+        url = self.url or ADAPTERS[profile.engine].urls(profile, 0).base_url
+        return f"thriftgate bench latency {url} {self.options}"
 
 
 def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> dict[Engine, str]:
@@ -51,6 +70,35 @@ def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> dict[Eng
 _SPECULATION: Final = ("--speculative-config", "--spec-type")
 _TRT_SPECULATION: Final = "speculative_config.decoding_type"
 _ACCEPTANCE: Final = "accepted tokens ÷ draft tokens, and tokens/s with and without"
+_SPECULATION_COUNTERS: Final = (
+    "spec_drafts",
+    "spec_draft_tokens",
+    "spec_accepted_tokens",
+    "generation_tokens",
+    "decode_seconds",
+)
+_SPEED_UP: Final = "measured speed-up, from calls with drafts and without"
+_KV_COUNTERS: Final = (
+    "preemptions",
+    "queue_seconds",
+    "kv_usage",
+    "waiting",
+    "generation_tokens",
+    "decode_seconds",
+)
+_KV_CHANGE: Final = "preempted calls, readings with calls that wait, tokens/s: before → after"
+#: Makes streams run beside long prompts that arrive.
+_LONG_PROMPTS: Final = (
+    "--concurrency 16 --prompt-tokens 8000 --prefix cold --output-tokens 256 --requests 128 --json"
+)
+_STALLS: Final = "p99 of `icl_ms` (gaps between chunks) against p50 of `ttft_ms`"
+_WEIGHTS: Final = "--concurrency 1,16,64 --prompt-tokens 1000 --prefix cold --requests 256"
+_WEIGHTS_LOOK_AT: Final = "ITL p50 at 1 caller, tokens/s at 64; answers by your own evaluation"
+
+
+def _speculates(method: str) -> Callable[[EngineProfile], bool]:
+    return lambda profile: profile.speculation is not None and profile.speculation.method == method
+
 
 TECHNIQUES: Final = (
     Technique(
@@ -61,6 +109,9 @@ TECHNIQUES: Final = (
         costs="memory for the draft; slower than none once batches are large",
         judged_by=_ACCEPTANCE,
         flags=_flags(*_SPECULATION, "--speculative-algorithm STANDALONE", _TRT_SPECULATION),
+        is_used=_speculates("draft_model"),
+        look_at=_SPEED_UP,
+        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="speculation: n-gram",
@@ -70,6 +121,9 @@ TECHNIQUES: Final = (
         costs="nearly nothing where nothing repeats",
         judged_by=_ACCEPTANCE,
         flags=_flags(*_SPECULATION, "--speculative-algorithm NGRAM", _TRT_SPECULATION),
+        is_used=_speculates("ngram"),
+        look_at=_SPEED_UP,
+        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="speculation: suffix",
@@ -79,6 +133,9 @@ TECHNIQUES: Final = (
         costs="host memory for the suffix trees; needs the arctic-inference package",
         judged_by=_ACCEPTANCE,
         flags=_flags("--speculative-config", "", "", ""),
+        is_used=_speculates("suffix"),
+        look_at=_SPEED_UP,
+        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="speculation: EAGLE-3",
@@ -88,6 +145,9 @@ TECHNIQUES: Final = (
         costs="memory for the head, and a head per model",
         judged_by=_ACCEPTANCE,
         flags=_flags(*_SPECULATION, "--speculative-algorithm EAGLE3", _TRT_SPECULATION),
+        is_used=_speculates("eagle3"),
+        look_at=_SPEED_UP,
+        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="speculation: MTP",
@@ -97,6 +157,9 @@ TECHNIQUES: Final = (
         costs="little; acceptance falls with each further token",
         judged_by=_ACCEPTANCE,
         flags=_flags(*_SPECULATION, "--speculative-algorithm NEXTN", _TRT_SPECULATION),
+        is_used=_speculates("mtp"),
+        look_at=_SPEED_UP,
+        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="fp8 KV cache",
@@ -108,6 +171,9 @@ TECHNIQUES: Final = (
         flags=_flags(
             "--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"
         ),
+        is_used=lambda profile: profile.kv_dtype is KVDtype.FP8,
+        look_at=_KV_CHANGE,
+        counters=_KV_COUNTERS,
     ),
     Technique(
         name="int4 KV cache",
@@ -117,6 +183,9 @@ TECHNIQUES: Final = (
         costs="accuracy that nobody has published; evaluate before rollout",
         judged_by="KV cache usage and preemptions, beside your own evaluation",
         flags=_flags("--kv-cache-dtype", "--cache-type-k", "", ""),
+        is_used=lambda profile: profile.kv_dtype is KVDtype.INT4,
+        look_at=_KV_CHANGE,
+        counters=_KV_COUNTERS,
     ),
     Technique(
         name="KV offload",
@@ -131,6 +200,9 @@ TECHNIQUES: Final = (
             "--enable-hierarchical-cache",
             "kv_cache_config.host_cache_size",
         ),
+        is_used=lambda profile: profile.kv_offload_gb > 0,
+        look_at="cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
+        options="--concurrency 16 --prompt-tokens 8000 --prefix cold --requests 128",
     ),
     Technique(
         name="fp8 weights",
@@ -140,6 +212,9 @@ TECHNIQUES: Final = (
         costs="a little accuracy",
         judged_by="tokens/s and inter-token latency, beside your own evaluation",
         flags=_flags("--quantization", "", "--quantization fp8", "a checkpoint in fp8"),
+        is_used=lambda profile: "fp8" in profile.quantization,
+        look_at=_WEIGHTS_LOOK_AT,
+        options=_WEIGHTS,
     ),
     Technique(
         name="AWQ weights",
@@ -149,6 +224,9 @@ TECHNIQUES: Final = (
         costs="some accuracy; large batches get slower",
         judged_by="tokens/s and inter-token latency, beside your own evaluation",
         flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
+        is_used=lambda profile: "awq" in profile.quantization,
+        look_at=_WEIGHTS_LOOK_AT,
+        options=_WEIGHTS,
     ),
     Technique(
         name="prefix caching",
@@ -163,6 +241,9 @@ TECHNIQUES: Final = (
             "on, unless --disable-radix-cache",
             "kv_cache_config.enable_block_reuse",
         ),
+        is_used=lambda profile: profile.prefix_caching,
+        look_at="warm TTFT p50, and the part of prompts read from the cache",
+        options="--concurrency 1,8 --prompt-tokens 8000 --prefix cold,warm",
     ),
     Technique(
         name="continuous batching limits",
@@ -172,6 +253,13 @@ TECHNIQUES: Final = (
         costs="more sequences make each slower and use more KV memory",
         judged_by="queue time against inter-token latency, and preemptions",
         flags=_flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
+        is_used=lambda profile: (
+            bool(profile.max_sequences or profile.max_batched_tokens)
+            or profile.goal is not ServingGoal.BALANCED
+        ),
+        look_at="goodput, tokens/s, ITL p99",
+        options="--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
+        " --goodput ttft:2000,itl:50",
     ),
     Technique(
         name="chunked prefill",
@@ -186,6 +274,9 @@ TECHNIQUES: Final = (
             "--chunked-prefill-size",
             "enable_chunked_prefill",
         ),
+        is_used=lambda profile: profile.chunked_prefill,
+        look_at=_STALLS,
+        options=_LONG_PROMPTS,
     ),
     Technique(
         name="tensor parallelism",
@@ -200,6 +291,9 @@ TECHNIQUES: Final = (
             "--tp-size",
             "tensor_parallel_size",
         ),
+        is_used=lambda profile: profile.tensor_parallel > 1,
+        look_at="ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
+        options="--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
     ),
     Technique(
         name="CPU offload",
@@ -209,6 +303,9 @@ TECHNIQUES: Final = (
         costs="each step reads the weights over PCIe: many times slower",
         judged_by="inter-token latency, and cost per token",
         flags=_flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
+        is_used=lambda profile: profile.cpu_offload_gb > 0,
+        look_at="ITL p50 and tokens/s",
+        options="--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
     ),
     Technique(
         name="disaggregated prefill",
@@ -220,6 +317,10 @@ TECHNIQUES: Final = (
         flags=_flags(
             "--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"
         ),
+        is_used=lambda profile: profile.role is not None,
+        look_at=_STALLS,
+        options=_LONG_PROMPTS,
+        url="http://ROUTER:8000/v1",
     ),
 )
 
@@ -234,17 +335,29 @@ def example_text() -> str:
     return resources.files("proxy.engines").joinpath(_EXAMPLES).read_text(encoding="utf8")
 
 
+def used_techniques(profile: EngineProfile) -> tuple[Technique, ...]:
+    """The techniques that are in effect in a profile, also by default, on its engine."""
+    return tuple(
+        each for each in TECHNIQUES if each.flags[profile.engine] and each.is_used(profile)
+    )
+
+
 def technique_table() -> str:
-    """The techniques as two Markdown tables, which the reference shows."""
+    """The techniques as three Markdown tables, which the reference shows."""
     uses = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
     flags = [f"| Technique | Field | {' | '.join(Engine)} |", "|---|---|---|---|---|---|"]
+    measures = ["| Technique | Before and after | Look at |", "|---|---|---|"]
+    examples = example_profiles()
     for each in TECHNIQUES:
         row = (each.name, f"`{each.example}`", each.good_for, each.costs, each.judged_by)
         uses.append(f"| {' | '.join(row)} |")
         fields = ", ".join(f"`{field}`" for field in each.field.split(", "))
         cells = (_cell(each.flags[engine]) for engine in Engine)
         flags.append(f"| {each.name} | {fields} | {' | '.join(cells)} |")
-    return "\n".join([*uses, "", *flags])
+        command = each.benchmark(examples[each.example])
+        command = command or "thriftgate engine advise PROFILE"
+        measures.append(f"| {each.name} | `{command}` | {each.look_at} |")
+    return "\n".join([*uses, "", *flags, "", *measures])
 
 
 def _cell(flag: str) -> str:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from proxy.cli.engines import engines
-from proxy.engines.kv_pressure import KVPressure
+from proxy.engines.kv_pressure import KVPressure, KVSums, SpeedSums
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
 from proxy.settings import Settings
@@ -145,3 +145,67 @@ def test_preemptions_are_shown_with_what_would_help(tmp_path, runner, group):
     assert (found["kv_dtype"], found["preemptions"], found["preempted_share"]) == ("auto", 40, 0.04)
     assert 'Write kv_dtype = "fp8"' in found["advice"]
     assert "4.0% of calls were preempted" in runner.said(group, "advise", "house")
+
+
+def test_a_change_of_the_kv_format_is_shown_before_and_after_with_its_verdict(
+    tmp_path, runner, group
+):
+    before = KVSums(kv_dtype="fp8", calls=1_000, preemptions=2, readings=100)
+    pressed = KVPressure(
+        kv_dtype="auto", calls=1_000, preemptions=40, readings=100, starved=30, previous=before
+    )
+    write_record(tmp_path / "engines/house", SpeculationRecord(kv=pressed))
+    runner.open().close(5)
+    found = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]["comparison"]
+    said = " ".join(runner.said(group, "advise", "house").split())
+
+    assert (found["before"]["kv_dtype"], found["before"]["preempted_share"]) == ("fp8", 0.002)
+    assert (found["after"]["kv_dtype"], found["after"]["starved_share"]) == ("auto", 0.3)
+    assert (found["verdict"], found["after"]["tokens_per_s"]) == ("it did not pay", None)
+    assert "KV cache fp8 → auto: preempted 0.2% → 4.0% of calls (1000 → 1000);" in said
+    assert "It did not pay: more calls are preempted, calls wait for room more often." in said
+
+
+def test_a_change_of_the_kv_format_with_few_calls_has_no_verdict(tmp_path, runner, group):
+    pressed = KVPressure(kv_dtype="auto", calls=40, readings=5, previous=KVSums(kv_dtype="fp8"))
+    write_record(tmp_path / "engines/house", SpeculationRecord(kv=pressed))
+    runner.open().close(5)
+
+    assert "Not enough data." in runner.said(group, "advise", "house")
+
+
+def test_speeds_before_and_after_name_what_they_were_measured_with(tmp_path, runner, group):
+    fast, slow = (
+        {"none": {8: SpeedSums(samples=20, tokens=n, decode_s=10, rate_squares=n * n / 10)}}
+        for n in (1_211, 808)
+    )
+    pressed = KVPressure(
+        kv_dtype="auto",
+        readings=40,
+        speeds=fast,
+        previous=KVSums(kv_dtype="fp8", readings=40, speeds=slow),
+    )
+    write_record(tmp_path / "engines/house", SpeculationRecord(kv=pressed))
+    runner.open().close(5)
+    said = " ".join(runner.said(group, "advise", "house").split())
+    found = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]["comparison"]
+
+    assert "tokens/s of a sequence 80.8 → 121.1 (speculation none, up to 8 at once)." in said
+    assert "It paid: a sequence gets more tokens/s." in said
+    assert found["speeds_with"] == {"speculation": "none", "sequences": 8}
+    assert (found["before"]["tokens_per_s"], found["after"]["tokens_per_s"]) == (80.8, 121.1)
+
+
+def test_advice_and_plan_print_the_benchmarks_of_other_techniques(runner, group):
+    runner.open().close(5)
+    command = "thriftgate bench latency http://127.0.0.1:8000/v1 --concurrency 1,8"
+    found = json.loads(runner.said(group, "advise", "house", "--json"))["benchmarks"]
+    planned = json.loads(runner.said(group, "plan", "house", "--json"))["techniques"]
+
+    assert command in runner.said(group, "advise", "house")
+    assert command in runner.said(group, "plan", "house")
+    assert [each["technique"] for each in found] == ["prefix caching", "chunked prefill"]
+    assert [each["technique"] for each in planned] == [
+        "speculation: n-gram",
+        *(each["technique"] for each in found),
+    ]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.kv_pressure import KVCounters, KVPressure, kv_advice, kv_counters
+from proxy.engines.kv_pressure import KVCounters, KVPressure, SpeedSums, kv_advice, kv_counters
 from proxy.engines.metrics_page import EngineMetrics
 from tests.fakes.engine_profiles import a_profile
 
@@ -76,14 +76,74 @@ def test_another_number_format_begins_anew_and_its_sums_are_no_reason_for_the_ot
 
     made.add("fp8", page(), NOW)
     assert (made.preemptions, made.calls, made.readings) == (0.0, 0.0, 1.0)
+    assert made.previous is not None
+    assert (made.previous.kv_dtype, made.previous.preemptions) == ("auto", 50.0)
+
+
+def test_the_sums_of_one_earlier_format_are_kept_and_no_more():
+    made = pressure(preemptions=50)
+    for dtype in ("fp8", "int8", "int4"):
+        made.add(dtype, page(), NOW)
+
+    assert made.sums_of("int4") is made
+    assert made.sums_of("int8") is made.previous
+    assert made.sums_of("fp8") is None
+    assert made.sums_of("auto") is None
+
+
+def test_a_format_that_served_no_call_does_not_displace_the_one_before_it():
+    made = pressure(preemptions=50)
+    made.add("int8", page(running=0.0), NOW)
+    made.add("fp8", page(), NOW)
+
+    assert made.previous is not None
+    assert (made.previous.kv_dtype, made.previous.preemptions) == ("auto", 50.0)
+    made.add("auto", page(), NOW)
+    assert made.previous.kv_dtype == "fp8"
+
+
+def test_a_format_that_comes_back_goes_on_with_its_own_sums():
+    made = KVPressure()
+    for dtype in ("auto", "fp8", "auto", "int8", "auto"):
+        made.add(dtype, page(), NOW)
+    made.add("int8", page(running=0.0), NOW)
+
+    assert (made.kv_dtype, made.readings) == ("int8", 1.0)
+    assert made.sums_of("auto") is made.previous
+    assert made.previous is not None
+    assert made.previous.readings == 3.0
+
+
+def test_output_is_added_up_by_speculation_and_by_sequences_at_once():
+    made = KVPressure(kv_dtype="auto")
+    for sequences in (0.5, 3.0, 4.0, 5.0, 9_000.0):
+        made.add_output("none", sequences, 100.0, 2.0)
+    made.add_output("none", 4.0, 0.0, 2.0)  # no output says nothing of a speed
+
+    assert sorted(made.speeds["none"]) == [1, 4, 8, 1_024]
+    twice = SpeedSums(samples=2, tokens=200.0, decode_s=4.0, rate_squares=10_000.0)
+    assert made.speeds["none"][4] == twice
+
+
+def test_few_settings_of_speculation_are_kept_and_the_least_measured_goes():
+    made = KVPressure(kv_dtype="auto")
+    for _ in range(2):
+        made.add_output("none", 1.0, 100.0, 2.0)
+    for depth in range(20):
+        made.add_output(f"ngram:{depth}", 1.0, 100.0, 2.0)
+
+    assert len(made.speeds) == 8
+    assert "none" in made.speeds
 
 
 def test_older_readings_weigh_less():
     made = pressure(preemptions=40)
+    made.add_output("none", 1.0, 100.0, 2.0)
     made.last_at = NOW
     made.add("auto", page(), NOW + 7 * DAY_S)
 
     assert made.preemptions == pytest.approx(20.0, rel=0.01)
+    assert made.speeds["none"][1].tokens == pytest.approx(50.0, rel=0.01)
 
 
 def test_engines_that_count_no_preemptions_have_no_counters():

@@ -1,13 +1,32 @@
 """The reference lists each technique, and each has a profile that shows it."""
 
 import re
+import shlex
+from dataclasses import fields, replace
+from decimal import Decimal
+from itertools import pairwise
 
+import msgspec
 import pytest
 
+from proxy.cli.bench import bench
+from proxy.engines.adapters.adapter import MetricNames
 from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profile_file import KEYS, parse_profiles
 from proxy.engines.profiles import Engine
-from proxy.engines.techniques import TECHNIQUES, Technique, example_profiles, technique_table
+from proxy.engines.replica_report import ProcessState, ReplicaReport
+from proxy.engines.speculation.auto_choice import SpeculationRecord
+from proxy.engines.speculation_file import SpeculationRecorder
+from proxy.engines.techniques import (
+    TECHNIQUES,
+    Technique,
+    example_profiles,
+    technique_table,
+    used_techniques,
+)
+from tests.fakes.admission_harness import NOW
+from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.engine_profiles import a_profile, written_flags
 from tests.fakes.source_trees import ROOT
 
@@ -73,3 +92,90 @@ def test_every_shipped_profile_can_be_launched():
 def test_every_technique_says_its_use_its_cost_and_its_measure():
     assert all(each.good_for and each.costs and each.judged_by for each in TECHNIQUES)
     assert all(set(each.flags) == set(Engine) for each in TECHNIQUES)
+
+
+def test_every_technique_has_counters_of_the_advisor_or_a_benchmark_and_figures():
+    known = {each.name for each in fields(MetricNames)}
+
+    for each in TECHNIQUES:
+        assert bool(each.counters) != bool(each.options), each.name
+        assert set(each.counters) <= known
+        assert each.look_at
+
+
+@pytest.mark.parametrize(
+    "technique", [each for each in TECHNIQUES if each.options], ids=lambda each: each.name
+)
+def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
+    tmp_path, technique: Technique
+):
+    words = shlex.split(technique.benchmark(example_profiles()[technique.example]))
+    nobody = "http://127.0.0.1:9"  # every option is parsed before the server is asked
+    said = CommandRunner(tmp_path, NOW).error_of(
+        bench, "latency", nobody, *words[4:], "--model", "m"
+    )
+
+    assert words[:3] == ["thriftgate", "bench", "latency"]
+    assert words[3].startswith("http://")
+    assert "does not answer" in said
+
+
+@pytest.mark.parametrize(
+    "technique", [each for each in TECHNIQUES if each.options], ids=lambda each: each.name
+)
+def test_a_benchmark_has_calls_for_all_of_its_callers(technique: Technique):
+    words = technique.options.split()
+    chosen = dict(pairwise(words))
+
+    callers = max(map(int, chosen["--concurrency"].split(",")))
+    assert int(chosen.get("--requests", "32")) >= 2 * callers
+
+
+def advisor_record(technique: Technique, stuck: str = "") -> bytes:
+    """The advisor's record after two readings; one figure stays 0, if it is named."""
+    histograms = ("queue_seconds", "decode_seconds")
+    recorder = SpeculationRecorder(SpeculationRecord())
+    report = ReplicaReport(
+        name="8000",
+        base_url="",
+        metrics_url="",
+        state=ProcessState.READY,
+        since=NOW,
+        pid=7,
+        speculation="ngram:2",
+    )
+    grown = {name: 0.0 if name == stuck else 1.0 for name in technique.counters}
+    for number in (0, 1):
+        values = {name: growth * number for name, growth in grown.items() if name not in histograms}
+        page = EngineMetrics(
+            values=values | {"running": 1.0},
+            histograms={name: (grown.get(name, 1.0) * number,) * 2 for name in histograms},
+            accepted_by_position=(values.get("spec_accepted_tokens", 0.0), 0.0),
+        )
+        recorder.note([report], {"8000": page}, NOW + 5 * number)
+    return msgspec.json.encode(recorder.record)
+
+
+@pytest.mark.parametrize(
+    "technique", [each for each in TECHNIQUES if each.counters], ids=lambda each: each.name
+)
+def test_the_advisor_reads_the_counters_of_a_technique(technique: Technique):
+    full = advisor_record(technique)
+
+    for counter in technique.counters:
+        assert advisor_record(technique, stuck=counter) != full, counter
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
+def test_a_technique_is_in_effect_in_its_example(technique: Technique):
+    assert technique in used_techniques(example_profiles()[technique.example])
+
+
+def test_a_plain_profile_uses_what_its_engine_does_by_default():
+    by_default = ["prefix caching", "chunked prefill"]
+
+    assert [each.name for each in used_techniques(a_profile(""))] == by_default
+    off = a_profile("prefix_caching = false\nchunked_prefill = false")
+    assert used_techniques(off) == ()
+    offloaded = replace(a_profile("", engine="llamacpp"), cpu_offload_gb=Decimal(4))
+    assert [each.name for each in used_techniques(offloaded)] == by_default  # it has no flag for it
