@@ -50,7 +50,7 @@ def print_advice(
     as_json: bool,
 ) -> None:
     """Print the advice by the profile's record, its calls in the ledger, and answers to replay."""
-    record = read_record(profile_folder(folder, profile.name))
+    record = read_record(profile_folder(folder, profile.name), profile)
     advice = advise(profile, record.evidence)
     chosen = "" if record.choice is None else record.choice.setting
     runs = option_that_runs(profile, chosen, advice)

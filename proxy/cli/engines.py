@@ -123,7 +123,7 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
         upstreams = read_catalog(settings()).upstreams.values()
         folder = profile_folder(settings().folder, name)
-        recorder = SpeculationRecorder(read_record(folder))
+        recorder = SpeculationRecorder(read_record(folder, profile))
 
         def replan() -> ReplicaPlan:
             made = read_replica_plan(path, name, recorder.record, terminal.now())
@@ -268,7 +268,7 @@ def _resolve_speculation(
 
     record = SpeculationRecord()
     if profile.auto_speculation is not None and not is_example:
-        record = read_record(profile_folder(settings().folder, profile.name))
+        record = read_record(profile_folder(settings().folder, profile.name), profile)
     profile = resolve_auto(profile, record, terminal.now())
     return profile, record.choice.reason if record.choice is not None else ""
 

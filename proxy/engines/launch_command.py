@@ -38,6 +38,7 @@ class LaunchCommand:
         replica: Number of the replica, from 0; its GPUs depend on it.
         speculation: Name of its speculative setting, such as ``ngram:4``.
         kv_dtype: Number format of its KV cache, such as ``fp8``.
+        weights: Its model, and the draft model of its profile or ""; None if unknown.
     """
 
     program: tuple[str, ...]
@@ -52,6 +53,7 @@ class LaunchCommand:
     replica: int = 0
     speculation: str = ""
     kv_dtype: str = ""
+    weights: tuple[str, str] | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import setting_name
+from proxy.engines.speculation.auto_choice import measured_model
 
 _MAX_PORT: Final = 65_535
 #: Ports beyond the replicas' own that are tried for a new one.
@@ -54,7 +55,7 @@ def plan_replicas(
         python: Interpreter of the gateway, for engines that are Python modules of its own.
         others: Profiles whose ports are left alone; the profile itself may be among them.
     """
-    adapter = ADAPTERS[profile.engine]
+    adapter, measured = ADAPTERS[profile.engine], measured_model(profile)
 
     def replica_command(number: int, port: int) -> LaunchCommand:
         # Adapters add the number to the first port; GPUs follow from the number as well.
@@ -62,8 +63,12 @@ def plan_replicas(
         if number >= profile.replica_count - profile.control_replicas:
             own = replace(own, speculation=None)
         command = adapter.launch_command(own, number, python)
-        setting = setting_name(own.speculation)
-        return replace(command, speculation=setting, kv_dtype=str(own.kv_dtype))
+        return replace(
+            command,
+            speculation=setting_name(own.speculation),
+            kv_dtype=measured.kv_dtype,
+            weights=(measured.model, measured.draft),
+        )
 
     return ReplicaPlan(
         count=profile.replica_count,

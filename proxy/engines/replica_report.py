@@ -43,6 +43,7 @@ class ReplicaReport:
         replica: Its number in the profile, from 0.
         speculation: Name of its speculative setting; "none" for no speculation.
         kv_dtype: Number format of its KV cache; "auto" for the model's own.
+        weights: Its model, and the draft model of its profile or ""; None where that is not known.
         left_out: Flags that its engine does not know and is run without, each with its reason.
     """
 
@@ -59,4 +60,5 @@ class ReplicaReport:
     replica: int = 0
     speculation: str = ""
     kv_dtype: str = ""
+    weights: tuple[str, str] | None = None
     left_out: tuple[str, ...] = ()

@@ -27,12 +27,14 @@ _FILE: Final = "speculation.json"
 SAMPLE_S: Final = 5.0
 
 
-def read_record(folder: Path) -> SpeculationRecord:
-    """The record in a profile's folder; an empty one where there is none that can be read."""
+def read_record(folder: Path, profile: EngineProfile) -> SpeculationRecord:
+    """The record in a profile's folder; an empty one without any of its model that can be read."""
     try:
-        return msgspec.json.decode((folder / _FILE).read_bytes(), type=SpeculationRecord)
+        record = msgspec.json.decode((folder / _FILE).read_bytes(), type=SpeculationRecord)
     except (OSError, msgspec.DecodeError):
-        return SpeculationRecord()
+        record = SpeculationRecord()
+    record.clear_if_other(profile)
+    return record
 
 
 def record_version(folder: Path) -> int:
@@ -53,7 +55,11 @@ def write_record(folder: Path, record: SpeculationRecord) -> None:
 
 
 def resolve_auto(profile: EngineProfile, record: SpeculationRecord, now: float) -> EngineProfile:
-    """The profile with the setting that is to run; where it says ``auto``, the record gets it."""
+    """The profile with the setting that is to run; where it says ``auto``, the record gets it.
+
+    A record of another model is cleared before.
+    """
+    record.clear_if_other(profile)
     if profile.auto_speculation is None:
         return profile
     record.choice = choose_setting(profile, record, now)
@@ -107,7 +113,7 @@ class SpeculationRecorder:
         """
         for report in reports:
             page = pages.get(report.name)
-            if page is None:
+            if page is None or not self._has_weights(report):
                 continue
             self._note_kv(report, page, now)
             counters = engine_counters(page, parse_setting(report.speculation)[1])
@@ -122,10 +128,17 @@ class SpeculationRecorder:
             if sample is not None:
                 at_once = max((before[2] + running) / 2, sample.decode_s / (now - before[1]), 1.0)
                 sample = msgspec.structs.replace(sample, running=at_once)
-                self.record.evidence.add(report.speculation, sample, now)
+                measured = self.record.measured
+                if measured is None or measured.kv_dtype == report.kv_dtype:
+                    self.record.evidence.add(report.speculation, sample, now)
                 self.record.kv.add_output(
                     report.speculation, at_once, sample.tokens, sample.decode_s
                 )
+
+    def _has_weights(self, report: ReplicaReport) -> bool:
+        """False if the replica still runs the weights of before a rolling change."""
+        measured, weights = self.record.measured, report.weights
+        return measured is None or weights is None or measured.has_weights(*weights)
 
     def _note_kv(self, report: ReplicaReport, page: EngineMetrics, now: float) -> None:
         """Take in the pressure on the replica's KV cache; its format is the present one then."""

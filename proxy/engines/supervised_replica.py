@@ -156,6 +156,7 @@ class SupervisedReplica:
             replica=command.replica,
             speculation=command.speculation,
             kv_dtype=command.kv_dtype,
+            weights=command.weights,
         )
 
     def stop(self, *, withdrawal: float = 0.0) -> None:

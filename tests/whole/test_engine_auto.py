@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 import psutil
 
+from proxy.engines.profile_file import parse_profiles
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
 from proxy.engines.speculation.evidence import (
@@ -49,6 +50,11 @@ class AutoEngine:
     def __init__(self, folder: Path, command: ForkedCommand) -> None:
         self.folder = profile_folder(folder, "tiny")
         self._data, self._command = folder, command
+
+    def choice(self) -> SpeculationChoice | None:
+        """The setting that is applied, as the record says."""
+        file = self._data / "engines.toml"
+        return read_record(self.folder, parse_profiles(file.read_text(), str(file))["tiny"]).choice
 
     def ready(self, *, but: int = 0) -> ReplicaReport:
         """The replica once it is ready, in another process than the named one."""
@@ -123,7 +129,7 @@ def test_a_draft_model_that_does_not_pay_is_given_up_at_the_next_rolling_change(
                 time.sleep(0.7)
             replica = engine.change(replica)
         plain_line = psutil.Process(replica.pid).cmdline()
-        given_up = read_record(engine.folder).choice
+        given_up = engine.choice()
         last = engine.change(replica)
         last_line = psutil.Process(last.pid).cmdline()
 

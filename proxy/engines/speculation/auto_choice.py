@@ -45,13 +45,66 @@ class SpeculationChoice(msgspec.Struct, frozen=True, kw_only=True):
     gain: tuple[float, ...] = ()
 
 
+class MeasuredModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a profile that evidence depends on; "" where it has none.
+
+    Attributes:
+        draft: The draft model; the last one where the profile does without one for a while.
+    """
+
+    model: str
+    draft: str
+    kv_dtype: str
+    gpu: str
+
+    def has_weights(self, model: str, draft: str) -> bool:
+        """True if these are its model and draft model; no draft model goes with any."""
+        return model == self.model and (draft == self.draft or not (draft and self.draft))
+
+    def covers(self, other: "MeasuredModel") -> bool:
+        """True if evidence of this one holds for the other, too, but for the KV format."""
+        return self.gpu == other.gpu and self.has_weights(other.model, other.draft)
+
+
 class SpeculationRecord(msgspec.Struct, kw_only=True):
-    """All that is kept of a profile's speculation, and of the pressure on its KV cache."""
+    """All that is kept of a profile's speculation, and of the pressure on its KV cache.
+
+    Attributes:
+        measured: The model that all of it was measured on; None where that is not known.
+    """
 
     evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
     choice: SpeculationChoice | None = None
     kv: KVPressure = msgspec.field(default_factory=KVPressure)
+    measured: MeasuredModel | None = None
     version: int = 1
+
+    def clear_if_other(self, profile: EngineProfile) -> None:
+        """Forget it if the profile has another model; of an unknown model it is kept.
+
+        With another KV format alone, sums on the KV cache stay: they are kept by format.
+        """
+        now = measured_model(profile)
+        before = self.measured or now
+        covers = before.covers(now)
+        if not covers or before.kv_dtype != now.kv_dtype:
+            self.evidence, self.choice = SpeculationEvidence(), None
+        if not covers:
+            self.kv = KVPressure()
+        elif not now.draft:
+            now = msgspec.structs.replace(now, draft=before.draft)
+        self.measured = now
+
+
+def measured_model(profile: EngineProfile) -> MeasuredModel:
+    """The fields of a profile that evidence depends on."""
+    speculation = profile.auto_speculation or profile.speculation
+    return MeasuredModel(
+        model=profile.model or profile.served_name,
+        draft=speculation.draft if speculation else "",
+        kv_dtype=str(profile.kv_dtype),
+        gpu=profile.gpu,
+    )
 
 
 def choose_setting(

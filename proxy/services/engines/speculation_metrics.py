@@ -69,7 +69,7 @@ class SpeculationCollector(Collector):
         version, known = record_version(folder), self._known.get(profile.name)
         if known is not None and known[:2] == (profile, version):
             return known[2]
-        record = read_record(folder)
+        record = read_record(folder, profile)
         advice = ProfileAdvice(advise(profile, record.evidence), kv_advice(profile, record.kv))
         self._known[profile.name] = (profile, version, advice)
         return advice

@@ -10,6 +10,7 @@ from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import SpeculationRecorder, read_record, write_record
+from tests.fakes.engine_profiles import a_profile
 
 NOW = 1_790_000_000.0
 READING_S = 5.0
@@ -77,7 +78,7 @@ def compare_record(kv_dtype: str, replica: BusyReplica) -> KVComparison:
 def test_fp8_that_ends_preemptions_paid(tmp_path):
     replica = BusyReplica().run("auto", preemptions=1.0).run("fp8", preemptions=0.0)
     write_record(tmp_path, replica.recorder.record)
-    found = compare_formats("fp8", read_record(tmp_path).kv)
+    found = compare_formats("fp8", read_record(tmp_path, a_profile('kv_dtype = "fp8"')).kv)
 
     assert found is not None
     assert (found.before.kv_dtype, found.after.kv_dtype) == ("auto", "fp8")

@@ -60,6 +60,13 @@ def test_control_replicas_run_without_speculation():
     assert "--speculative-config" not in second.argv
 
 
+def test_each_replica_is_known_by_the_weights_that_its_evidence_belongs_to():
+    table = 'replicas = 2\nspeculative = { method = "auto", draft = "d", control_replicas = 1 }'
+    commands = plan_replicas(a_profile(table), "python").commands()
+
+    assert [each.weights for each in commands] == [("m.gguf", "d")] * 2
+
+
 @needs_wheel
 def test_no_stream_of_real_replicas_breaks_during_a_rolling_change(tmp_path):
     profile = EngineProfile(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from proxy.engines.metrics_page import EngineMetrics
-from proxy.engines.profiles import SpeculativeMethod
+from proxy.engines.profiles import KVDtype, SpeculativeMethod
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
 from proxy.engines.speculation_file import (
@@ -27,6 +27,9 @@ REPORT = ReplicaReport(
 )
 
 
+HOUSE = a_profile("")
+
+
 def page(tokens, decode_s=1.0, **values):
     return EngineMetrics(
         values={"generation_tokens": tokens, "decode_seconds_total": decode_s, **values},
@@ -38,8 +41,8 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     record = SpeculationRecord(choice=SpeculationChoice(setting="none", reason="r", since=NOW))
     write_record(tmp_path / "new", record)
 
-    assert read_record(tmp_path / "new") == record
-    assert read_record(tmp_path) == SpeculationRecord()
+    assert read_record(tmp_path / "new", HOUSE).choice == record.choice
+    assert read_record(tmp_path, HOUSE).choice is None
 
 
 def test_a_folder_that_cannot_be_written_is_logged(tmp_path, caplog):
@@ -94,3 +97,46 @@ def test_preemptions_between_readings_of_one_process_are_kept_by_the_format_of_t
     kv = recorder.record.kv
 
     assert (kv.kv_dtype, kv.preemptions, kv.calls, kv.readings) == ("auto", 20.0, 500.0, 3.0)
+
+
+def test_a_replica_of_the_old_model_gives_no_evidence_of_the_new_one_in_a_rolling_change():
+    auto = a_profile('speculative = "auto"')
+    recorder = SpeculationRecorder(SpeculationRecord())
+    resolve_auto(auto, recorder.record, NOW)
+    old, new = (
+        replace(REPORT, name=name, weights=(model, ""), kv_dtype="auto")
+        for name, model in (("8000", "m.gguf"), ("8001", "next.gguf"))
+    )
+    for seconds in (0, 5):
+        recorder.note([old], {"8000": page(100.0 + seconds, 1.0 + seconds)}, NOW + seconds)
+    assert recorder.record.evidence.settings
+
+    resolve_auto(replace(auto, model="next.gguf"), recorder.record, NOW)
+    for seconds in (10, 15):
+        recorder.note([old], {"8000": page(100.0 + seconds, 1.0 + seconds)}, NOW + seconds)
+    assert not recorder.record.evidence.settings
+    for seconds in (20, 25):
+        recorder.note([new], {"8001": page(100.0 + seconds, 1.0 + seconds)}, NOW + seconds)
+    assert recorder.record.evidence.settings
+
+
+def test_another_kv_format_begins_evidence_anew_and_keeps_the_sums_of_both_formats():
+    profile = a_profile("")
+    recorder = SpeculationRecorder(SpeculationRecord())
+    resolve_auto(profile, recorder.record, NOW)
+    old = replace(REPORT, weights=("m.gguf", ""), kv_dtype="auto")
+    new = replace(old, name="8001", kv_dtype="fp8")
+    pages = [page(100.0 + 5 * each, 1.0 + 5 * each, running=1.0) for each in range(4)]
+    recorder.note([old], {"8000": pages[0]}, NOW)
+    resolve_auto(replace(profile, kv_dtype=KVDtype.FP8), recorder.record, NOW)
+    recorder.note([old], {"8000": pages[1]}, NOW + 5)
+    assert not recorder.record.evidence.settings  # of the old format
+    for number in (2, 3):
+        recorder.note([new], {"8001": pages[number]}, NOW + 5 * number)
+
+    (band,) = recorder.record.evidence.settings["ngram:2"].bands.values()
+    kv = recorder.record.kv
+    assert band.samples == 1
+    assert kv.previous is not None
+    assert (kv.kv_dtype, kv.previous.kv_dtype) == ("fp8", "auto")
+    assert kv.previous.speeds["ngram:2"]

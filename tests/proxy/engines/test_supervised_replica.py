@@ -315,12 +315,14 @@ def test_flags_of_one_feature_are_left_out_together_and_the_report_says_what_run
         program=("engine",),
         flags=(MODEL, MODE, DRAFT, DRAFT_TOKENS),
         speculation="draft_model:4",
+        weights=("m", "d"),
     )
 
     _, last = play(100, command)
 
     assert engine.argv == ("engine", "--model", "m", "--mode", "quick")
     assert (last.state, last.speculation) == (ProcessState.READY, "none")
+    assert last.weights == ("m", "d")
 
 
 def test_an_engine_that_does_not_know_a_flag_which_it_has_to_follow_is_a_crash_loop(play, engine):

@@ -1,8 +1,11 @@
 """The setting that ``auto`` takes: within what the profile permits, and without flapping."""
 
+from dataclasses import replace
+
 import pytest
 
-from proxy.engines.profiles import Speculation, SpeculativeMethod
+from proxy.engines.kv_pressure import KVPressure
+from proxy.engines.profiles import AutoSpeculation, KVDtype, Speculation, SpeculativeMethod
 from proxy.engines.speculation.auto_choice import (
     RETRY_S,
     SpeculationChoice,
@@ -82,3 +85,45 @@ def test_the_choice_settles_when_it_is_made_again_and_again():
         settings.append(choice.setting)
 
     assert len(set(settings[1:])) == 1
+
+
+def measured_record():
+    """A record in which a draft model pays on the profile with a draft."""
+    evidence = add_samples(draft_model=(200, 0.8, 1), none=(100, None, 1))
+    kv = KVPressure(kv_dtype="auto", calls=1_000, preemptions=40)
+    record = SpeculationRecord(evidence=evidence, choice=choice_before("draft_model:3"), kv=kv)
+    record.clear_if_other(DRAFT)  # it was measured on this model: the record had none before
+    return record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "another.gguf"},
+        {"auto_speculation": AutoSpeculation(draft="another")},
+        {"kv_dtype": KVDtype.FP8},
+        {"gpu": "A100"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_evidence_and_choice_are_forgotten_with_the_model_that_they_were_measured_on(change):
+    record = measured_record()
+    changed = replace(DRAFT, **change)
+    assert choose_setting(changed, record, NOW).gain
+    record.clear_if_other(changed)
+
+    assert (record.evidence.settings, record.choice) == ({}, None)
+    assert bool(record.kv.calls) == ("kv_dtype" in change)  # its sums are kept by format
+    assert choose_setting(changed, record, NOW).reason.startswith("not enough data")
+
+
+def test_evidence_stays_while_the_profile_changes_in_what_it_does_not_depend_on():
+    record = measured_record()
+    record.clear_if_other(replace(DRAFT, replicas=3, max_sequences=9))
+    record.clear_if_other(replace(DRAFT, auto_speculation=AutoSpeculation()))  # n-grams meanwhile
+    record.clear_if_other(DRAFT)
+
+    assert set(record.evidence.settings) == {"draft_model:3", "none"}
+    assert record.kv.preemptions == 40
+    record.clear_if_other(replace(DRAFT, auto_speculation=AutoSpeculation(draft="another")))
+    assert record.evidence.settings == {}
