@@ -45,7 +45,7 @@ def record_version(folder: Path) -> int:
         return 0
 
 
-def write_record(folder: Path, record: SpeculationRecord) -> None:
+def write_record(folder: Path, record: SpeculationRecord | msgspec.Raw) -> None:
     """Replace the record; where that fails it is logged, and nothing else happens."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

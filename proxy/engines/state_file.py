@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ _log = logging.getLogger("thriftgate")
 
 _STATE: Final = "state.json"
 _LOCK: Final = "lock"
+_EVIDENCE_LOCK: Final = "speculation.lock"
 _VERSION: Final = 1
 #: Attempts to take the lock.
 _ATTEMPTS: Final = 5
@@ -155,12 +156,12 @@ def read_engine_states(folder: Path) -> list[EngineState]:
     for path in sorted((folder / "engines").glob(f"*/{_STATE}")):
         with suppress(OSError, msgspec.DecodeError):
             state = msgspec.json.decode(path.read_bytes(), type=EngineState)
-            states.append(msgspec.structs.replace(state, is_running=_is_locked(path.parent)))
+            states.append(msgspec.structs.replace(state, is_running=is_supervised(path.parent)))
     return states
 
 
-def _is_locked(folder: Path) -> bool:
-    """True if a supervisor holds the lock."""
+def is_supervised(folder: Path) -> bool:
+    """True if a supervisor holds the lock of a profile's folder."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -174,6 +175,28 @@ def _is_locked(folder: Path) -> bool:
         return False
     finally:
         os.close(lock)
+
+
+def lock_evidence(folder: Path) -> IO[bytes] | None:
+    """A file that holds the lock of a profile's evidence until it is closed; None if another does.
+
+    It is not the supervisor's: a state that a supervisor left behind stays stale.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    file = os.fdopen(os.open(folder / _EVIDENCE_LOCK, flags, 0o600), "rb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def _take(lock: int) -> bool:

@@ -9,6 +9,7 @@ from proxy.engines.speculation.evidence import (
     MIN_DRAFTS,
     MIN_SAMPLES,
     NO_SPECULATION,
+    UNKNOWN_SETTING,
     EstimateInterval,
     EvidenceBand,
     SpeculationEvidence,
@@ -35,6 +36,9 @@ ASSUMED_DRAFT_COSTS: Final = {
     SpeculativeMethod.NGRAM: EstimateInterval(0.005, 0.01, 0.02),
     SpeculativeMethod.SUFFIX: EstimateInterval(0.005, 0.01, 0.02),
 }
+_UNNAMED_METHOD: Final = (
+    "its engines draft, and the profile does not say how: write the method as speculative"
+)
 _LOOKUPS: Final = frozenset({SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX})
 
 
@@ -127,6 +131,8 @@ def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> Speculation
             options.setdefault(better.setting, better)
     ranked = sorted(options.values(), key=lambda each: -(each.gain.value if each.gain else 0.0))
     recommended, reason = recommend(ranked)
+    if UNKNOWN_SETTING in evidence.settings and profile.speculation is None:
+        reason = f"{reason}; {_UNNAMED_METHOD}"
     return SpeculationAdvice(
         options=tuple(ranked),
         recommended=recommended,

@@ -23,6 +23,8 @@ _DESIGN_EFFECT: Final = 4.0
 _Z: Final = 1.96
 _MAX_SETTINGS: Final = 32
 NO_SPECULATION: Final = "none"
+#: Setting of an attached engine that drafts by a method that its profile does not name.
+UNKNOWN_SETTING: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from proxy.engines.state_file import read_engine_states
 from proxy.engines.traffic_file import TrafficFile
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
+from proxy.services.engines.attached_evidence import AttachedEvidence
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.kept_prompts import keeping_prompts
 from proxy.services.engines.kv_event_reader import KvEventReader
@@ -94,7 +95,14 @@ async def running_engines(
     file = TrafficFile(context.settings.folder, os.getpid())
     reporter = TrafficReport(monitor, routing, os.getpid(), context.now, advisor.advice)
     async with keeping_prompts(context, warming, ticks):
-        watching = [context.tasks.keep(each) for each in (monitor.run, partial(reporter.run, file))]
+        watching = [
+            context.tasks.keep(each)
+            for each in (
+                monitor.run,
+                _attached_evidence(context, monitor).run,
+                partial(reporter.run, file),
+            )
+        ]
         try:
             yield routing
         finally:
@@ -111,6 +119,13 @@ def _publish(
     for each in (EngineCollector(monitor, routing), WarmingCollector(warming.accounts), advisor):
         context.publish(each)
     return advisor
+
+
+def _attached_evidence(context: AppContext, monitor: ReplicaMonitor) -> AttachedEvidence:
+    """The records of attached engines, by the pages that the monitor reads."""
+    evidence = AttachedEvidence(context.settings.folder, lambda: monitor.profiles, context.now)
+    monitor.listen(evidence.note)
+    return evidence
 
 
 def page_fetcher(transport: Transport) -> PageFetcher:

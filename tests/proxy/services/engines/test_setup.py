@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
 from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.traffic_file import EngineTraffic, read_traffic
+from proxy.services.engines.attached_evidence import WRITE_INTERVAL_S
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import EngineCollector, page_fetcher
 from proxy.upstream.http import open_transport
@@ -140,3 +143,27 @@ def test_a_running_gateway_reports_what_it_sees_of_engines_and_takes_that_back_w
     assert [each.name for each in running.replicas] == ["house:0", "house:1"]
     assert running.models["house-llm"].prompt_tokens > 0
     assert ended == []
+
+
+def test_a_running_gateway_keeps_the_evidence_of_attached_engines(tmp_path: Path):
+    page = PAGE.replace(b"vllm:num_requests_running", b"llamacpp:requests_processing")
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(page), page)
+
+    @asynccontextmanager
+    async def replica() -> AsyncIterator[str]:
+        async with page_server(answer) as origin:
+            yield f"{origin}/v1"
+
+    async def story() -> SpeculationRecord:
+        async with engine_fleet(tmp_path, 1, start=replica) as fleet:
+            await asyncio.sleep(2.5 * WRITE_INTERVAL_S)
+            folder = fleet.folder / "gateway0/engines/house"
+            return msgspec.json.decode(
+                (folder / "speculation.json").read_bytes(), type=SpeculationRecord
+            )
+
+    record = run_in_virtual_time(story)
+
+    assert record.measured is not None
+    assert record.measured.model == "house-llm"
+    assert record.kv.readings  # pages of the replica were taken in

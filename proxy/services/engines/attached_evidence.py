@@ -1,0 +1,169 @@
+"""Evidence of speculation and of pressure on the KV cache, of engines that others run.
+
+`thriftgate engine serve` keeps the record of the replicas it runs. Attached ones have no
+supervisor, so a gateway keeps theirs, by the pages that it reads anyway::
+
+    each second: ReplicaMonitor ─► note ─► a sample every 5 s, in memory
+    every 30 s:  run ─► speculation.json, on a thread
+
+Of several gateways on a folder one keeps a profile's record, and another takes over at its end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.replica_report import ProcessState, ReplicaReport
+from proxy.engines.speculation.advice import setting_name
+from proxy.engines.speculation.evidence import NO_SPECULATION, UNKNOWN_SETTING
+from proxy.engines.speculation_file import (
+    SAMPLE_S,
+    SpeculationRecorder,
+    read_record,
+    write_record,
+)
+from proxy.engines.state_file import is_supervised, lock_evidence, profile_folder
+from proxy.services.engines.replica_monitor import INTERVAL_S, ReplicaStatus
+
+_log = logging.getLogger("thriftgate")
+
+#: Seconds between two writes of a record.
+WRITE_INTERVAL_S: Final = 30.0
+#: Engines whose pages count drafts by position, output and seconds of decode.
+_MEASURED: Final = frozenset({Engine.VLLM, Engine.LLAMACPP})
+
+
+@dataclass(slots=True)
+class _KeptRecord:
+    """The record of a profile that this gateway keeps, while it holds the file of its lock."""
+
+    profile: EngineProfile
+    recorder: SpeculationRecorder
+    lock: IO[bytes]
+    read_at: dict[str, float] = field(default_factory=dict)
+
+
+class AttachedEvidence:
+    """Keeps the records of attached engines.
+
+    Args:
+        folder: The gateway's folder.
+        profiles: Returns the profiles by name.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        profiles: Callable[[], Mapping[str, EngineProfile]],
+        now: Callable[[], float],
+    ) -> None:
+        self._folder = folder
+        self._profiles = profiles
+        self._now = now
+        self._kept: dict[str, _KeptRecord] = {}
+        self._has_failed = False
+
+    def note(self, status: ReplicaStatus) -> None:
+        """Take in a replica's new reading, if its last one is long enough ago."""
+        kept = self._kept.get(status.profile)
+        if kept is None or status.metrics is None:
+            return
+        if self._profiles().get(status.profile) != kept.profile:
+            return  # `keep` begins anew with the changed profile
+        last = kept.read_at.get(status.name)
+        if last is not None and status.read_at - last < SAMPLE_S - INTERVAL_S / 2:
+            return
+        kept.read_at[status.name] = status.read_at
+        report = _report(kept.profile, status)
+        kept.recorder.note([report], {report.name: status.metrics}, self._now())
+
+    async def run(self) -> None:
+        """Keep the records for ever; at the end they are written and left to others."""
+        try:
+            while True:
+                await self.keep()
+                await asyncio.sleep(WRITE_INTERVAL_S)
+        finally:
+            ended, self._kept = self._kept, {}
+            await asyncio.to_thread(self._write_all, _snapshots(ended))
+            for each in ended.values():
+                each.lock.close()
+
+    async def keep(self) -> None:
+        """Write the records, take over those that nobody keeps, leave those of gone profiles."""
+        profiles = {name: each for name, each in self._profiles().items() if _is_measured(each)}
+        for name in [each for each in self._kept if each not in profiles]:
+            self._kept.pop(name).lock.close()
+        await asyncio.to_thread(self._write_all, _snapshots(self._kept))
+        for name, profile in profiles.items():
+            kept = self._kept.get(name)
+            if kept is None:
+                taken = await asyncio.to_thread(self._take_over, profile)
+                if taken is not None:
+                    self._kept[name] = taken
+            elif kept.profile != profile:
+                record = kept.recorder.record
+                record.clear_if_other(profile)
+                self._kept[name] = _KeptRecord(profile, SpeculationRecorder(record), kept.lock)
+
+    def _take_over(self, profile: EngineProfile) -> _KeptRecord | None:
+        """The record of a profile that no other gateway keeps; blocks on files."""
+        folder = profile_folder(self._folder, profile.name)
+        try:
+            lock = lock_evidence(folder)
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("The advisor's record in %s cannot be kept: %s", folder, error)
+            self._has_failed = True
+            return None
+        if lock is None:
+            return None
+        return _KeptRecord(profile, SpeculationRecorder(read_record(folder, profile)), lock)
+
+    def _write_all(self, records: Sequence[tuple[str, msgspec.Raw]]) -> None:
+        """Replace records, except where a supervisor runs the profile by now; blocks on files."""
+        for name, data in records:
+            folder = profile_folder(self._folder, name)
+            if not is_supervised(folder):
+                write_record(folder, data)
+
+
+def _is_measured(profile: EngineProfile) -> bool:
+    return profile.is_attached and profile.engine in _MEASURED
+
+
+def _snapshots(kept: Mapping[str, _KeptRecord]) -> list[tuple[str, msgspec.Raw]]:
+    """The records as they are now: a thread writes them while more is noted."""
+    return [
+        (name, msgspec.Raw(msgspec.json.encode(each.recorder.record)))
+        for name, each in kept.items()
+    ]
+
+
+def _report(profile: EngineProfile, status: ReplicaStatus) -> ReplicaReport:
+    """The report that a supervisor would give of the replica; its starts stand for its process."""
+    return ReplicaReport(
+        name=status.name,
+        base_url=status.base_url,
+        metrics_url="",
+        state=ProcessState.READY,
+        since=0.0,
+        pid=status.starts,
+        speculation=_setting(profile, status),
+        kv_dtype=str(profile.kv_dtype),
+    )
+
+
+def _setting(profile: EngineProfile, status: ReplicaStatus) -> str:
+    """The setting that the replica runs: none where it never drafted, else as its profile says."""
+    drafts = None if status.metrics is None else status.metrics.value("spec_drafts")
+    if not drafts:
+        return NO_SPECULATION
+    return UNKNOWN_SETTING if profile.speculation is None else setting_name(profile.speculation)
