@@ -28,11 +28,13 @@ class PlayedPages:
     def __init__(self) -> None:
         self.answers: dict[str, bytes | Exception | None] = {}
         self.asked: list[str] = []
+        self.key_envs: list[str] = []
         self.states: list[EngineState] = []
         self.takes_s = 0.0
 
-    async def fetch(self, url: str) -> bytes:
+    async def fetch(self, url: str, key_env: str = "") -> bytes:
         self.asked.append(url)
+        self.key_envs.append(key_env)
         await asyncio.sleep(self.takes_s)
         answer = self.answers.get(url, PAGE)
         if answer is None:

@@ -43,8 +43,12 @@ _MIN_PREFILL_S: Final = 0.02
 class PageFetcher(Protocol):
     """Sends a GET and returns the body, which is bounded."""
 
-    async def __call__(self, url: str) -> bytes:
+    async def __call__(self, url: str, key_env: str = "") -> bytes:
         """The body.
+
+        Args:
+            url: Address of the page.
+            key_env: Variable that holds the engine's key; "" for none.
 
         Raises:
             ConnectionRefusedError: Nobody listens there.
@@ -94,6 +98,7 @@ class _Replica:
 
     adapter: EngineAdapter
     status: ReplicaStatus
+    key_env: str = ""
     round_trips: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_ROUND_TRIPS))
     pid: int = 0
 
@@ -143,7 +148,11 @@ class ReplicaMonitor:
                 )
                 known = self._replicas.get(name)
                 is_same = known is not None and self._profiles.get(profile.name) == profile
-                found[name] = known if known is not None and is_same else _Replica(adapter, status)
+                found[name] = (
+                    known
+                    if known is not None and is_same
+                    else _Replica(adapter, status, profile.key_env)
+                )
         self._profiles, self._replicas = profiles, found
 
     def listen(self, listener: Callable[[ReplicaStatus], None]) -> None:
@@ -186,16 +195,16 @@ class ReplicaMonitor:
     async def _read(self, replica: _Replica) -> None:
         """One replica's metrics page."""
         before = replica.status
-        origin = before.base_url.removesuffix("/v1")
+        origin, key_env = before.base_url.removesuffix("/v1"), replica.key_env
         began = self._ticks()
         try:
             async with asyncio.timeout(DEADLINE_S):
-                body = await self._fetch(origin + replica.adapter.metrics_path)
+                body = await self._fetch(origin + replica.adapter.metrics_path, key_env)
                 took = self._ticks() - began
                 metrics = await _parse(body, replica.adapter)
                 room = metrics.cache_tokens or before.cache_tokens
                 if room is None and replica.adapter.properties_path:
-                    room = await self._read_room(origin + replica.adapter.properties_path)
+                    room = await self._read_room(origin + replica.adapter.properties_path, key_env)
         except ConnectionRefusedError:
             self._note_refused(replica)
         except TimeoutError:
@@ -206,9 +215,9 @@ class ReplicaMonitor:
             replica.round_trips.append(took)
             self._note_metrics(replica, replace(metrics, cache_tokens=room))
 
-    async def _read_room(self, url: str) -> int | None:
+    async def _read_room(self, url: str, key_env: str) -> int | None:
         try:
-            return cache_tokens_of_properties(await self._fetch(url))
+            return cache_tokens_of_properties(await self._fetch(url, key_env))
         except OSError:
             return None
 

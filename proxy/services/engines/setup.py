@@ -130,13 +130,15 @@ def _attached_evidence(context: AppContext, monitor: ReplicaMonitor) -> Attached
 
 def page_fetcher(transport: Transport) -> PageFetcher:
     """A fetcher of engines' pages over the connections that calls use."""
-    upstreams: dict[str, Upstream] = {}
+    upstreams: dict[tuple[str, str], Upstream] = {}
 
-    async def fetch(url: str) -> bytes:
+    async def fetch(url: str, key_env: str = "") -> bytes:
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        name = f"page of {origin}"
-        upstream = upstreams.setdefault(origin, Upstream(name=name, kind="openai", base_url=origin))
+        name = f"page of {origin}" + (f" with {key_env}" if key_env else "")
+        upstream = upstreams.setdefault(
+            (origin, key_env), Upstream(name=name, kind="openai", base_url=origin, key_env=key_env)
+        )
         page = PreparedRequest(method="GET", path=parts.path, headers=_HEADERS, body=b"")
         try:
             exchange = await transport.open(upstream, page)

@@ -74,9 +74,9 @@ class PlayedEngines(PlayedPages):
             "http://b:2/metrics": AttachedEngine(100.0),
         }
 
-    async def fetch(self, url: str) -> bytes:
+    async def fetch(self, url: str, key_env: str = "") -> bytes:
         self.answers[url] = self.engines[url].page()
-        return await super().fetch(url)
+        return await super().fetch(url, key_env)
 
 
 Story = Callable[[Callable[[EngineProfile], "PlayedGateway"]], Coroutine[Any, Any, None]]

@@ -196,6 +196,18 @@ def test_llamacpp_is_asked_once_for_the_room_of_its_cache():
     assert pages.asked.count("http://127.0.0.1:8000/props") == 1
 
 
+def test_the_pages_of_an_engine_with_a_key_are_asked_for_with_it():
+    async def story():
+        pages = PlayedPages()
+        await pages.monitor(a_profile('key_env = "HOUSE_KEY"', engine="llamacpp")).read_all()
+        return pages
+
+    pages = run_in_virtual_time(story)
+
+    assert [url.rpartition("/")[2] for url in pages.asked] == ["metrics", "props"]
+    assert pages.key_envs == ["HOUSE_KEY", "HOUSE_KEY"]
+
+
 def test_readings_are_handed_on():
     pages = PlayedPages()
     seen: list[ReplicaStatus] = []

@@ -42,9 +42,38 @@ async def page_server(answer: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def fetch(url: str) -> bytes:
-    async with open_transport({}, connections=4, connect_timeout=5.0) as transport:
-        return await page_fetcher(transport)(url)
+async def fetch(url: str, key_env: str = "") -> bytes:
+    keys = {"HOUSE_KEY": "s3cret"}
+    async with open_transport(keys, connections=4, connect_timeout=5.0) as transport:
+        return await page_fetcher(transport)(url, key_env)
+
+
+@asynccontextmanager
+async def page_server_with_key(key: str) -> AsyncIterator[str]:
+    """A server whose pages only those with its key get; its origin."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        is_known = f"authorization: bearer {key}\r\n".encode() in head
+        status = b"200 OK" if is_known else b"401 Unauthorized"
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n%b" % (status, len(PAGE), PAGE))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def test_the_page_of_an_engine_with_a_key_is_fetched_with_the_key_of_its_profile():
+    async def story(key_env: str) -> bytes:
+        async with page_server_with_key("s3cret") as origin:
+            return await fetch(f"{origin}/metrics", key_env)
+
+    assert asyncio.run(story("HOUSE_KEY")) == PAGE
+    with pytest.raises(OSError, match="answered 401"):
+        asyncio.run(story(""))
+    with pytest.raises(OSError, match="set NO_SUCH_KEY"):
+        asyncio.run(story("NO_SUCH_KEY"))
 
 
 def test_a_page_is_fetched_over_a_real_connection():
