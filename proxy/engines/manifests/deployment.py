@@ -213,7 +213,7 @@ def attached_profile(
         hints: Hints for what stands before the replicas, besides the profile's own.
     """
     profile = deployment.profile
-    warming, price = profile.warming, profile.price_per_gpu_hour
+    warming, price, drafts = profile.warming, profile.price_per_gpu_hour, profile.speculation
     return write_profile(
         profile.name,
         {
@@ -221,6 +221,7 @@ def attached_profile(
             "version": profile.version,
             "served_name": profile.served_name,
             "replicas": list(urls),
+            "speculative": None if drafts is None else _without_empty(asdict(drafts)),
             "kv_dtype": "" if profile.kv_dtype is KVDtype.AUTO else str(profile.kv_dtype),
             "prefix_caching": None if profile.prefix_caching else False,
             "max_model_len": profile.max_model_len or None,
@@ -243,3 +244,8 @@ def _default_image(profile: EngineProfile, newest: str) -> str:
         raise ValueError(f"{profile.name}: name a container image of {profile.engine} with --image")
     version = profile.version or newest
     return _VLLM_IMAGE.format(version=version if version.count(".") > 1 else f"{version}.0")
+
+
+def _without_empty(fields: dict[str, object]) -> dict[str, object]:
+    """The fields whose value is not ""."""
+    return {name: value for name, value in fields.items() if value != ""}

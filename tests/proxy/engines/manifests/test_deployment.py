@@ -9,7 +9,14 @@ from proxy.engines.manifests.deployment import (
     plan_deployment,
 )
 from proxy.engines.profile_file import parse_profiles
-from proxy.engines.profiles import Engine, EngineProfile, KVDtype, WarmingSettings
+from proxy.engines.profiles import (
+    Engine,
+    EngineProfile,
+    KVDtype,
+    Speculation,
+    SpeculativeMethod,
+    WarmingSettings,
+)
 
 PROFILE = EngineProfile(
     name="House LLM",
@@ -116,6 +123,21 @@ def test_the_table_keeps_all_by_which_the_gateway_treats_the_replicas():
     for field in kept:
         assert getattr(read, field) == getattr(profile, field), field
     assert read.hints == ("vllm", "llm-d")
+
+
+@pytest.mark.parametrize(
+    "drafts",
+    [
+        None,
+        Speculation(method=SpeculativeMethod.NGRAM, tokens=4, ngram_min=2, ngram_max=5),
+        Speculation(method=SpeculativeMethod.DRAFT_MODEL, draft="org/draft", tokens=5),
+    ],
+)
+def test_the_table_names_the_speculation_that_the_advisor_judges(drafts):
+    profile = replace(PROFILE, name="house", speculation=drafts)
+    text = attached_profile(plan_deployment(profile, OPTIONS), ["http://a:8000/v1"])
+
+    assert parse_profiles(text, "engines.toml")["house"].speculation == drafts
 
 
 def test_each_pod_publishes_its_kv_events_at_the_port_of_the_profile_or_at_vllms_own():
