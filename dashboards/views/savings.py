@@ -196,6 +196,7 @@ class NextSaving:
         team: Id of the team.
         team_name: Its name.
         feature: The feature; "" for calls that name none.
+        family: Family of models that a layout is for; "" for all, and for misses.
         month_nanos: Estimated saving in thirty days at the traffic of the period, in nano-dollars.
         title: The saving, in a sentence.
         action: The thing to do, in a sentence.
@@ -210,6 +211,7 @@ class NextSaving:
     title: str
     action: str
     link: str
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

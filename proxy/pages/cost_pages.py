@@ -14,6 +14,7 @@ from dashboards.formatting import with_params
 from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
+from dashboards.views.savings import SavingsView
 from proxy.errors import Unready
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
@@ -24,7 +25,7 @@ from proxy.pages.resources.latency import LatencyQuery, LatencyResource
 from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
-from proxy.pages.resources.savings import SavingsQuery, SavingsResource
+from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
 from proxy.pages.site import Site, page_router, redirect
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ _METRICS: Final = {
     "itl": "time between tokens",
 }
 _BY_FEATURE: Final = {"by": "feature"}
+_LARGEST_LAYOUTS: Final = {"next": MAX_NEXT, "layouts_only": True}
 _MAX_PROPOSALS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
@@ -52,12 +54,18 @@ _NEXT_DIMENSION: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutProposal:
-    """A layout that nobody decided on, as the first page shows it."""
+    """A layout that nobody decided on, as the first page shows it.
+
+    Attributes:
+        month_nanos: Estimated saving in thirty days, in nano-dollars; None where it is not among
+            the largest, or savings are not known just now.
+    """
 
     feature: FeatureView
     layout: FeatureLayout
     version: LayoutVersion
     may_approve: bool
+    month_nanos: int | None
 
 
 def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRouter:
@@ -90,9 +98,10 @@ def _add_overview(
         """Spend, alerts, and the savings not taken yet."""
         viewer = await site.viewer(request)
         query = CostsQuery.model_validate(_BY_FEATURE)
+        largest = SavingsQuery.model_validate(_LARGEST_LAYOUTS)
         costs, savings, alerts, objectives, features, events = await asyncio.gather(
             _if_available(ledger.costs.costs(viewer, query)),
-            _if_available(ledger.savings.savings(viewer, SavingsQuery.model_validate({}))),
+            _if_available(ledger.savings.savings(viewer, largest)),
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
             _if_available(operations.features.list(viewer)),
@@ -107,7 +116,7 @@ def _add_overview(
             alerts=alerts.alerts,
             objectives=objectives.objectives,
             events=events,
-            proposals=None if features is None else _largest_proposals(viewer, features),
+            proposals=None if features is None else _largest_proposals(viewer, features, savings),
         )
 
 
@@ -119,20 +128,28 @@ async def _if_available(asked: Awaitable[T]) -> T | None:
         return None
 
 
-def _largest_proposals(viewer: Viewer, features: Sequence[FeatureView]) -> list[LayoutProposal]:
-    """The layouts that nobody decided on and that should save most per 1,000 calls."""
+def _largest_proposals(
+    viewer: Viewer, features: Sequence[FeatureView], savings: SavingsView | None
+) -> list[LayoutProposal]:
+    """The layouts that nobody decided on and that should save most in a month.
+
+    Those of unknown saving come last, in order of their saving per 1,000 calls.
+    """
+    untaken = () if savings is None else savings.next
+    months = {(each.team, each.feature, each.family): each.month_nanos for each in untaken}
     found = [
         LayoutProposal(
             feature=feature,
             layout=layout,
             version=layout.versions[0],
             may_approve=viewer.may(Action.CHANGE_TEAM_SETTINGS, feature.team),
+            month_nanos=months.get((feature.team, feature.feature, layout.family)),
         )
         for feature in features
         for layout in feature.layouts
         if layout.versions and layout.versions[0].state == "proposed"
     ]
-    found.sort(key=lambda each: -(each.version.saving_nanos or 0))
+    found.sort(key=lambda each: (-(each.month_nanos or 0), -(each.version.saving_nanos or 0)))
     return found[:_MAX_PROPOSALS]
 
 

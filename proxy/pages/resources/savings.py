@@ -44,7 +44,7 @@ _MEASUREMENT_LIFETIME_S: Final = 3_600.0
 _MEASUREMENT_SHARE: Final = 0.1
 _MAX_PROPOSALS: Final = 1_000
 _MAX_FEATURES: Final = 500
-_MAX_NEXT: Final = 20
+MAX_NEXT: Final = 20
 _NOTHING_TO_FIX: Final = "Nothing to fix"
 _CALLS_PER_PROPOSAL_SAVING: Final = 1_000
 _NOTHING: Final = SavingsSums()
@@ -55,7 +55,8 @@ Features = Mapping[tuple[str, str], SavingsSums]
 class SavingsQuery(PlaceQuery):
     """A question for savings."""
 
-    next: int = Field(3, ge=0, le=_MAX_NEXT, description="Savings not taken yet, the largest.")
+    next: int = Field(3, ge=0, le=MAX_NEXT, description="Savings not taken yet, the largest.")
+    layouts_only: bool = Field(default=False, description="Of those only layouts, no misses.")
 
 
 class SavingsResource:
@@ -95,7 +96,7 @@ class SavingsResource:
         providers = {name: each.provider for name, each in catalog.upstreams.items()}
         only = query.spend_filter(viewer, providers)
         view = store_answer(
-            await self._ask("savings", lambda: self._read(period, only, catalog, query.next))
+            await self._ask("savings", lambda: self._read(period, only, catalog, query))
         )
         if self._measured is None or now - self._measured[0] > _MEASUREMENT_LIFETIME_S:
             await self._ask("measured savings", self._measure, _MEASUREMENT_SHARE)
@@ -113,7 +114,7 @@ class SavingsResource:
         return routes
 
     def _read(
-        self, period: ReportPeriod, only: SpendFilter, catalog: Catalog, limit: int
+        self, period: ReportPeriod, only: SpendFilter, catalog: Catalog, query: SavingsQuery
     ) -> SavingsView:
         """Reads and adds up; blocks."""
         start, end = period.bounds
@@ -132,6 +133,9 @@ class SavingsResource:
         for sums in features.values():
             total = total.plus(sums)
         saved = total.unmodified_nanos - total.cost_nanos
+        untaken = self._next(period, only, features, names)
+        if query.layouts_only:
+            untaken = [each for each in untaken if each.kind != "miss"]
         return SavingsView(
             first=period.first,
             last=period.end - timedelta(days=1),
@@ -144,7 +148,7 @@ class SavingsResource:
             features=_feature_rows(features, names),
             measured=None,
             measured_at=None,
-            next=self._next(period, only, features, names)[:limit],
+            next=untaken[: query.next],
             unpriced_attempts=total.unpriced,
             unknown_cached_tokens=total.unknown_cached_tokens,
             unknown_routing_calls=unknown,
@@ -264,6 +268,7 @@ def _next_layout(
         team=place.team,
         team_name=names.get(place.team, place.team),
         feature=place.feature,
+        family=place.family,
         month_nanos=round(per_call * month_calls),
         title="Moving text that varies behind text that stays the same",
         action=f"{apply}, version {proposal.version}.",

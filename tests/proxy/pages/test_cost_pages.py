@@ -6,13 +6,26 @@ from html import unescape
 import msgspec
 import pytest
 
-from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
+
+
+def a_move(saving: int) -> LayoutMove:
+    """A move of a text that should save so many nano-dollars per 1,000 calls."""
+    return LayoutMove(
+        before=None,
+        after=None,
+        slot=PromptSlot.VARIABLE,
+        label="date",
+        shows="Today is Monday.",
+        saving=saving,
+    )
 
 
 class CostPagesBrowser:
@@ -105,6 +118,25 @@ def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(
     assert "chat-ttft burns its error budget" in html
     assert '<button class="main" type="submit">Apply</button>' in html
     assert html.index("burns its error budget") < html.index("$6.00") < html.index("Apply")
+
+
+def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
+    pages: CostPagesBrowser,
+) -> None:
+    team = pages.teams[0]
+    calls = [a_receipt(n, started=NOW - 3600, team=team, feature="busy") for n in range(100, 150)]
+    rare = a_receipt(200, started=NOW - 3600, team=team, feature="rare")
+    savings = {"rare": 5 * 10**9, "unused": 9 * 10**9, "busy": 10**9}
+    assert inserter(pages.store._engine)([*calls, rare]) is None
+    for feature, saving in savings.items():
+        moves = msgspec.json.encode(Layout(moves=(a_move(saving),))).decode()
+        pages.store.layouts.propose(LayoutScope(team, feature, "gpt"), "d1", moves, NOW)
+    html = pages.text("")
+    shown = re.findall(r"<li><strong>([^<]+)</strong>.*?<a href=[^>]+>(\w+)</a>", html, re.DOTALL)
+
+    assert [feature for _, feature in shown] == ["busy", "rare", "unused"]
+    assert re.fullmatch(r"\$0\.0\d+ a month", shown[0][0])
+    assert shown[2][0] == "$9.00 per 1,000 calls"
 
 
 def test_the_first_page_stands_while_the_database_is_away() -> None:

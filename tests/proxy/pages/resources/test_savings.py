@@ -1,10 +1,14 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy.catalog.catalog import Catalog
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
 from slo.usage import Usage
@@ -123,6 +127,20 @@ def test_the_next_savings_are_those_that_something_can_be_done_about(api: AdminA
     ]
     assert found[0]["link"] == "/admin/cache?team=a&feature=%28none%29"
     assert api.ok("/savings", next=1)["next"] == found[:1]
+
+
+def test_layouts_can_be_asked_for_without_misses(api: AdminApi) -> None:
+    missed: dict[str, Any] = {"conversation": "ab", "miss": "expired", "miss_nanos": MILLION}
+    api.keep(a_call(1, team="a", feature="x", **missed))
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", saving=MILLION
+    )
+    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
+    api.store.layouts.propose(LayoutScope("a", "x", "gpt"), "d1", moves, NOW)
+
+    assert [each["kind"] for each in api.ok("/savings")["next"]] == ["miss", "observe"]
+    (found,) = api.ok("/savings", layouts_only=True, next=1)["next"]
+    assert (found["kind"], found["family"]) == ("observe", "gpt")
 
 
 def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) -> None:
