@@ -59,7 +59,7 @@ function follow() {
     while (body.rows.length > MAX_ROWS) body.lastElementChild.remove();
   });
   source.addEventListener("dropped", (event) => { state.textContent = `${event.data} calls came too fast to be shown.`; });
-  source.onopen = () => { state.textContent = "Calls of this gateway appear as they end."; };
+  source.onopen = () => { state.textContent = "Calls of this gateway appear as they end, by the filters above."; };
   source.onerror = () => { state.textContent = "The connection broke off; asking again."; };
   button.textContent = "Stop";
 }

@@ -1,5 +1,6 @@
 """Pages of calls and caches: newest calls, one call's story, hit rates, and why a call missed."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, get_args
 
@@ -7,11 +8,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dashboards.access import Action
+from dashboards.formatting import with_params
 from dashboards.pages import HOME
 from dashboards.views.cache_health import CacheDimension
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.cache_health import CacheHealth, CacheQuery
-from proxy.pages.resources.calls import Calls, CallsQuery, Outcomes
+from proxy.pages.resources.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
 from proxy.pages.resources.events import EventsResource
 from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.site import Site, page_router
@@ -49,7 +51,7 @@ def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
             last=period.end - timedelta(days=1),
             tz=period.zone,
             outcomes=get_args(Outcomes),
-            live=f"{API_PATH}/calls/live",
+            live=_live_address(request.query_params),
         )
 
     @routes.get(f"{HOME}/calls/{{call_id}}")
@@ -58,6 +60,13 @@ def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
         viewer = await site.viewer(request, Action.SEE_CALLS)
         shown = await calls.story(viewer, call_id)
         return await site.html("call.html", viewer, section="calls", shown=shown)
+
+
+def _live_address(params: Mapping[str, str]) -> str:
+    """The address of live calls with the filters of a page."""
+    filters = {name: params[name] for name in sorted(LIVE_FILTERS) if params.get(name)}
+    query = with_params(filters)
+    return f"{API_PATH}/calls/live?{query}" if query else f"{API_PATH}/calls/live"
 
 
 def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: EventsResource) -> None:

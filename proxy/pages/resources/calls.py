@@ -11,16 +11,16 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from dashboards.access import Action, Viewer
+from dashboards.reports import Part, SpendFilter
 from dashboards.views.calls import CallRow, CallStory, CallsView
-from dashboards.views.costs import NO_VALUE
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.resources.call_values import call_row, call_story
 from proxy.pages.resources.live_calls import LiveCalls, LiveListener, Wanted, follow
-from proxy.pages.resources.queries import FilterQuery, OptionalText, store_answer
+from proxy.pages.resources.queries import FilterQuery, OptionalText, PeriodQuery, store_answer
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Receipt, answering_model
 from proxy.store.sql.call_pages import CallPage, CallPages, CallSearch
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
@@ -36,19 +36,24 @@ _NEWEST: Final = 50
 Outcomes = Literal["answered", "refused", "failed", "broken", "hung_up"]
 
 
-class CallsQuery(FilterQuery):
-    """A question for calls."""
+class LiveQuery(FilterQuery):
+    """Filters of calls, live and of the ledger; live calls have no period."""
 
-    after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
-    limit: int = Field(50, ge=1, le=MAX_PAGE_CALLS, description="Most calls of a page.")
     outcome: Outcomes | None = None
     miss: OptionalText = Field(None, description="A reason for a miss; `*` for any miss.")
     rerouted: bool = Field(default=False, description="Only calls that another route answered.")
     min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
 
 
-class LiveQuery(FilterQuery):
-    """A filter of live calls: team and feature."""
+class CallsQuery(LiveQuery):
+    """A question for calls."""
+
+    after: str = Field("", max_length=_MAX_CURSOR_CHARS, description="`next` of the page before.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE_CALLS, description="Most calls of a page.")
+
+
+LIVE_FILTERS: Final = LiveQuery.model_fields.keys() - PeriodQuery.model_fields.keys()
+"""Names of the query parameters that live calls are filtered by."""
 
 
 class Calls:
@@ -85,13 +90,12 @@ class Calls:
         """
         check_allowed(viewer, Action.SEE_CALLS)
         start, end = query.period(self._now()).bounds
-        providers = {name: each.provider for name, each in self._catalog().upstreams.items()}
         search = CallSearch(
             since=start,
             until=end,
             after=min(query.after, id_floor(end)) if query.after else "",
             limit=query.limit,
-            only=query.spend_filter(viewer, providers),
+            only=query.spend_filter(viewer, self._providers()),
             outcome=query.outcome or "",
             miss=query.miss or "",
             is_rerouted=query.rerouted,
@@ -129,7 +133,7 @@ class Calls:
         """
         check_allowed(viewer, Action.SEE_CALLS)
         names = store_answer(await self._ask("team names", self._team_names))
-        wanted = _live_filter(viewer, query)
+        wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
         stack = ExitStack()
         listener = stack.enter_context(self._live.listener(wanted))
         return self._events(listener, wanted, names, stack)
@@ -156,6 +160,10 @@ class Calls:
 
         return routes
 
+    def _providers(self) -> Mapping[str, str]:
+        """The provider of each upstream."""
+        return {name: each.provider for name, each in self._catalog().upstreams.items()}
+
     def _read(self, search: CallSearch) -> tuple[CallPage, Mapping[str, str]]:
         return self._store.dashboard.read(CallPages.page, search), self._team_names()
 
@@ -180,17 +188,30 @@ class Calls:
                     yield b"event: dropped\ndata: %d\n\n" % dropped
 
 
-def _live_filter(viewer: Viewer, query: LiveQuery) -> Wanted:
-    """True for a call of the viewer's teams with the team and the feature of a query."""
-    teams = viewer.teams
-    feature = "" if query.feature == NO_VALUE else query.feature
+def _live_filter(query: LiveQuery, only: SpendFilter) -> Wanted:
+    """True for a call that the ledger's list would show for the same filters."""
+    teams = only.counted_teams
+    values = {part: some for part, some in only.values.items() if part != "team"}
 
     def is_wanted(receipt: Receipt) -> bool:
-        if teams is not None and receipt.team not in teams:
-            return False
-        return query.team in {None, receipt.team} and feature in {None, receipt.feature}
+        return (
+            (teams is None or receipt.team in teams)
+            and all(_part_value(receipt, part) in some for part, some in values.items())
+            and query.outcome in {None, receipt.outcome}
+            and (not query.miss or query.miss in {receipt.miss, "*" if receipt.miss else ""})
+            and bool(receipt.reroute_reason or not query.rerouted)
+            and (receipt.cost_nanos or 0) >= query.min_cost_nanos
+        )
 
     return is_wanted
+
+
+def _part_value(receipt: Receipt, part: Part) -> str:
+    """The value of a part in a receipt, as queries of the ledger have it."""
+    if part == "model":
+        return answering_model(receipt.route, receipt.model)
+    named = {"key": "key_id", "requested": "model"}
+    return str(getattr(receipt, named.get(part, part)))
 
 
 def _event(row: CallRow, names: Mapping[str, str]) -> bytes:

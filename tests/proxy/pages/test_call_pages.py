@@ -1,6 +1,9 @@
 """Pages of calls and caches over a ledger: filters, a call's story, why a call missed."""
 
+import re
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -68,6 +71,16 @@ def test_a_filter_narrows_the_list(pages: CallPagesBrowser) -> None:
 
     assert pages.receipts[2].call_id in html
     assert pages.receipts[0].call_id not in html
+
+
+def test_live_calls_are_asked_for_with_the_filters_of_the_page(pages: CallPagesBrowser) -> None:
+    html = pages.text(f"/calls?from=2026-09-20&team={pages.team}&model=m%26x&miss=*&feature=")
+    (source,) = re.findall(r'data-source="([^"]+)"', html)
+    path, _, query = unescape(source).partition("?")
+
+    assert path == "/api/v1/calls/live"
+    assert parse_qs(query) == {"team": [pages.team], "model": ["m&x"], "miss": ["*"]}
+    assert 'data-source="/api/v1/calls/live"' in pages.text("/calls?tz=Europe/Berlin")
 
 
 def test_a_call_tells_its_story_with_its_cost_lines(pages: CallPagesBrowser) -> None:

@@ -1,5 +1,7 @@
 import asyncio
 import json
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.calls import Calls, LiveQuery
 from proxy.pages.resources.live_calls import LiveCalls
 from proxy.pages.store_questions import StoreQuestions
+from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 from tests.fakes.admin_api import ADMIN, DAY, FINANCE, NOW, AdminApi, of_team
@@ -105,6 +108,63 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
     kind, data = event.decode().strip().split("\n")
     told = json.loads(data.removeprefix("data: "))
     assert (kind, told["team"], told["feature"]) == ("event: call", "a", "coding")
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, {1, 2, 3}),
+        ({"team": "a"}, {1, 3}),
+        ({"feature": "(none)"}, {2}),
+        ({"model": "model-1"}, {2}),
+        ({"key": "key_b"}, {3}),
+        ({"user": "u"}, {3}),
+        ({"route": "lab/model-1"}, {2}),
+        ({"provider": "nobody"}, set()),
+        ({"outcome": "failed"}, {1}),
+        ({"miss": "*"}, {2}),
+        ({"miss": "expired"}, {2}),
+        ({"miss": "diverged"}, set()),
+        ({"rerouted": True}, {3}),
+        ({"min_cost_nanos": 500}, {2}),
+        ({"team": "a", "rerouted": True, "miss": "*"}, set()),
+    ],
+)
+def test_live_calls_and_the_ledgers_list_have_the_same_filters(
+    api: AdminApi, live: LiveCalls, asked: dict[str, Any], wanted: set[int]
+) -> None:
+    plain: dict[str, Any] = {
+        "feature": "x", "model": "model-0", "route": "lab/model-0", "upstream": "lab",
+        "key_id": "key_a", "user": "", "outcome": Outcome.ANSWERED, "cost_nanos": 1,
+        "reroute_reason": "", "miss": "",
+    }  # fmt: skip
+    changes: dict[int, dict[str, Any]] = {
+        1: {"team": "a", "outcome": Outcome.FAILED, "cost_nanos": None, "list_nanos": None},
+        2: {"team": "b", "feature": "", "route": "lab/model-1", "miss": "expired",
+            "conversation": "ab", "cost_nanos": 900},
+        3: {"team": "a", "key_id": "key_b", "user": "u", "reroute_reason": "slow"},
+    }  # fmt: skip
+    calls = {n: a_call(n, **(plain | changed)) for n, changed in changes.items()}
+    api.keep(*calls.values())
+    for each in calls.values():
+        live.record(each)
+
+    async def follow() -> list[str]:
+        store = api.store
+        made = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
+        events = await made.live(ADMIN, LiveQuery.model_validate(asked))
+        seen: list[str] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):  # calls of before come at once, then none
+                async for each in events:
+                    data = each.partition(b"data: ")[2]
+                    seen += [json.loads(data)["call_id"]] if data else []
+        return seen
+
+    expected = [calls[n].call_id for n in sorted(wanted)]
+    listed = [each["call_id"] for each in api.ok("/calls", **asked)["calls"]]
+    assert listed[::-1] == expected
+    assert asyncio.run(follow()) == expected
 
 
 def test_nobody_follows_live_calls_who_may_not_see_calls(store: Store, live: LiveCalls) -> None:
