@@ -11,8 +11,9 @@ from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
+from slo.alert import Severity
 from tests.fakes.admin_browser import Browser
-from tests.fakes.board import NOW
+from tests.fakes.board import NOW, FakeBoard, an_open_alert, overview
 from tests.fakes.receipts import a_receipt
 
 
@@ -137,6 +138,27 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
     assert [feature for _, feature in shown] == ["busy", "rare", "unused"]
     assert re.fullmatch(r"\$0\.0\d+ a month", shown[0][0])
     assert shown[2][0] == "$9.00 per 1,000 calls"
+
+
+def test_an_old_urgent_alert_stands_before_newer_ones_of_less_weight() -> None:
+    weights = (Severity.PAGE, Severity.NOTE, Severity.TICKET, Severity.TICKET, Severity.NOTE)
+    alerts = [
+        an_open_alert(severity=severity, title=f"alert {n}", began=NOW - 600 + n)
+        for n, severity in enumerate(weights)
+    ]
+    browser = Browser(FakeBoard(overview(open_alerts=alerts[::-1])))
+    browser.sign_in()
+    html = browser.get("").body.decode()
+
+    assert re.findall(r"alert \d", html) == ["alert 0", "alert 3", "alert 2"]
+    assert "and 2 more alerts" in html
+
+
+def test_three_alerts_are_all_that_there_are() -> None:
+    browser = Browser(FakeBoard(overview(open_alerts=[an_open_alert()] * 3)))
+    browser.sign_in()
+
+    assert "more alert" not in browser.get("").body.decode()
 
 
 def test_the_first_page_stands_while_the_database_is_away() -> None:
