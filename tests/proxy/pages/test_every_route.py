@@ -3,15 +3,20 @@
 The table names each route once, with the roles that may use it; a route that is not in it fails.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from dashboards.access import Role
 from proxy.pages.resources.api import API_PATH
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.teams import KeyLimits
@@ -259,21 +264,65 @@ def test_names_that_people_and_callers_choose_are_text_on_every_page(
         counters=[a_counter(budget=EVIL, whose=EVIL)],
         open_alerts=[an_open_alert(title=EVIL, done=EVIL, fix=EVIL, facts=((EVIL, EVIL),))],
     )
-    shown = 0
-    for endpoint in dashboard.endpoints():
-        if not (endpoint.is_page and endpoint.is_safe) or "static" in endpoint.path:
-            continue
-        path = fill_path(endpoint.path, team=team.id, call_id=receipt.call_id)
-        got = dashboard.ask("GET", path, cookie=dashboard.cookies[Role.ADMIN])
-        html = got.body.decode()
-        assert "<script>alert" not in html, path
-        assert "<img" not in html, path
-        assert "onerror=alert(1)>" not in html.replace("&gt;", ""), path
-        scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", html, re.DOTALL)
-        assert not any(text.strip() for text in scripts), path
-        shown += "&lt;script&gt;" in html
+    pages = read_pages(dashboard, team=team.id, call_id=receipt.call_id)
+    for path, html in pages.items():
+        assert_no_markup(path, html)
 
-    assert shown >= 6
+    assert sum("&lt;script&gt;" in html for html in pages.values()) >= 6
+
+
+def read_pages(dashboard: Dashboard, **values: str) -> dict[str, str]:
+    """Every page as an admin reads it, by its path with these values."""
+    cookie = dashboard.cookies[Role.ADMIN]
+    paths = [
+        fill_path(each.path, **values)
+        for each in dashboard.endpoints()
+        if each.is_page and each.is_safe and "static" not in each.path
+    ]
+    return {path: dashboard.ask("GET", path, cookie=cookie).body.decode() for path in paths}
+
+
+def assert_no_markup(path: str, html: str) -> None:
+    """No text on a page became an element or a script."""
+    assert "<script>alert" not in html, path
+    assert "<img" not in html, path
+    assert "onerror=alert(1)>" not in html.replace("&gt;", ""), path
+    scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", html, re.DOTALL)
+    assert not any(text.strip() for text in scripts), path
+
+
+def test_prompts_tool_names_and_texts_of_providers_are_text_on_every_page(
+    dashboard: Dashboard,
+) -> None:
+    """Each text has a name of its own, to see that it reaches a page at all."""
+
+    def prompt(tool: str) -> str:
+        tools = [{"function": {"name": "x", f"key {EVIL}": f"{tool} {EVIL}"}}]
+        return json.dumps({"tools": tools})
+
+    plain: dict[str, Any] = {
+        "team": dashboard.own, "feature": "chat", "model": "m", "conversation": "c" * 32,
+    }  # fmt: skip
+    hit = a_receipt(1, **plain, started=NOW - 50, prompt=prompt("hit"))
+    missed = a_receipt(
+        2, **plain, started=NOW - 40, prompt=prompt("miss"), miss="diverged",
+        miss_detail=f"detail {EVIL}", expected_read=1_000, notes=(f"note {EVIL}",),
+        error=f"error {EVIL}", upstream_id=f"id {EVIL}",
+    )  # fmt: skip
+    assert inserter(dashboard.store._engine)([hit, missed]) is None
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label=f"label {EVIL}",
+        shows=f"tool {EVIL}", saving=10**9,
+    )  # fmt: skip
+    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
+    dashboard.store.layouts.propose(LayoutScope(dashboard.own, "chat"), "digest", moves, NOW)
+    pages = read_pages(dashboard, team=dashboard.own, feature="chat", call_id=missed.call_id)
+    for path, html in pages.items():
+        assert_no_markup(path, html)
+
+    every = unescape("".join(pages.values()))
+    names = ("detail", "note", "error", "id", "label", "tool", "key", "hit", "miss")
+    assert [name for name in names if f"{name} {EVIL}" not in every] == []
 
 
 @pytest.mark.parametrize(
