@@ -1,4 +1,4 @@
-"""The audit log: changes that people made, each written in the transaction that makes it."""
+"""The audit log: changes by people and by ``auto``, each in the transaction that makes it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -37,6 +37,7 @@ from proxy.store.sql.timestamps import micros
 AUTO: Final = "auto"
 """Name of the approver of a proposal that approves itself."""
 
+_APPROVE: Final = "approve layout"
 _MAX_FEATURES = 1_000  # of a team, whose callers name features as they like
 
 
@@ -102,7 +103,8 @@ class Layouts:
 
         A layout that was proposed before keeps its version; its evidence is renewed while it is
         undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
-        once, unless the layout that holds is younger than a day or the place is suspended.
+        once, unless the layout that holds is younger than a day or the place is suspended; the
+        audit log names ``auto`` as who did it.
         """
         with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
@@ -111,7 +113,10 @@ class Layouts:
             found = rows.ensure_proposal(connection, place, digest, moves, micros(now))
             if found.state is not ProposalState.PROPOSED or not hold.is_open(now):
                 return found
+            before = hold.own
             hold.approve(found.version, AUTO, now)
+            change = _audit_entry(place, _APPROVE, AUTO, (before, hold.own))
+            record_change(connection, change, now)
             return rows.find_proposal(connection, place, found.version)
 
     def approve(self, place: LayoutScope, version: int, by: str, now: float) -> FeatureState:
@@ -120,7 +125,7 @@ class Layouts:
         Raises:
             ValueError: There is no such version.
         """
-        with self._deciding(place, "approve layout", by, now) as hold:
+        with self._deciding(place, _APPROVE, by, now) as hold:
             return hold.approve(version, by, now)
 
     def rollback(self, place: LayoutScope, by: str, now: float) -> FeatureState:

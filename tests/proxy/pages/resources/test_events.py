@@ -53,6 +53,17 @@ def test_fallbacks_alerts_and_changes_stand_in_one_list_the_newest_first(
     assert "ann" not in json.dumps(found)
 
 
+def test_a_layout_that_approves_itself_is_an_event(dashboard: Dashboard) -> None:
+    place, layouts = LayoutScope(dashboard.own, "chat", "claude"), dashboard.store.layouts
+    layouts.switch(place, PlanningMode.AUTO, "ann", NOW - 60)
+    layouts.propose(place, "d1", "[]", NOW - 30)
+    found = events(dashboard)[0]
+
+    assert (found["kind"], found["at"]) == ("layout", NOW - 30)
+    assert found["title"] == "approve layout: acme, chat on claude"
+    assert found["why"] == "layout: 0 → 1"
+
+
 def test_a_member_sees_changes_of_own_teams_and_no_alerts(dashboard: Dashboard) -> None:
     change_modes(dashboard)
     dashboard.store.outbox.add([an_alert(severity=Severity.NOTE, began=NOW - 30)], {}, NOW)

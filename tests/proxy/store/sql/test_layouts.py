@@ -6,6 +6,7 @@ from sqlalchemy import Engine
 
 from proxy.records.feature_mode import FeatureStates, LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
+from proxy.store.sql.audit_log import AuditLog
 from proxy.store.sql.database import open_database
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.layout_rows import ProposalState
@@ -143,6 +144,22 @@ def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
     assert found is not None
     assert (found.state, found.decided_by) == (ProposalState.APPROVED, "auto")
     assert version(layouts, NOW + 65) == 1
+
+
+def test_a_proposal_that_approves_itself_stands_once_in_the_audit_log(
+    layouts: Layouts, engine: Engine
+) -> None:
+    layouts.switch(PLACE.all_families, PlanningMode.AUTO, "ann", NOW)
+    for later in (60, 70):
+        layouts.propose(PLACE, "d1", "[]", NOW + later)
+    layouts.propose(PLACE, "d2", "[]", NOW + 80)
+    entry, of_ann = AuditLog(engine).entries(10)
+
+    assert (entry.at, entry.change.who, entry.change.action) == (NOW + 60, "auto", "approve layout")
+    assert (entry.change.team, entry.change.subject) == ("team_1", "support on claude")
+    assert (entry.change.before or {})["layout"] == 0
+    assert (entry.change.after or {})["layout"] == 1
+    assert of_ann.change.who == "ann"
 
 
 def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> None:
