@@ -75,7 +75,7 @@ def test_counters_that_came_back_empty_are_given_what_the_ledger_knows_and_the_d
     assert loss.drift
     assert set(loss.spent) == set(TEAMS)
     for ledger, counter in loss.spent.values():
-        assert ledger > 1_000_000_000
+        assert ledger > NEARLY  # more than what a counter may be beyond it
         assert ledger <= counter <= ledger + NEARLY
 
 
