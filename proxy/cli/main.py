@@ -3,6 +3,7 @@
 ``--version`` and ``--help`` import none of them, so they answer at once.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -93,6 +94,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    gc.set_threshold(50_000, 10, 10)  # what is imported stays; looking through it takes 5 to 11 %
     os.umask(0o077)  # what it writes is its own user's, whatever umask it was started with
     if sys.argv[1:2] == ["serve"]:  # until the gateway can reload, there is nothing to reload
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
