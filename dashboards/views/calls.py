@@ -95,6 +95,51 @@ class CostLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentSize:
+    """A segment of a prompt, in the order in which it was sent.
+
+    Attributes:
+        slot: ``stable``, ``semi-stable`` or ``variable``.
+        start: Tokens of the prompt before it.
+        tokens: Its tokens.
+    """
+
+    slot: str
+    start: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkPlace:
+    """A cache mark in a prompt.
+
+    Attributes:
+        tokens: Tokens of the prompt up to the mark.
+        lifetime: The lifetime asked for; "" for the provider's own.
+    """
+
+    tokens: int
+    lifetime: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentPrompt:
+    """The segments of a prompt and its cache marks, without a word of it.
+
+    Attributes:
+        total: Tokens of all segments.
+        segments: The segments, those without tokens left out.
+        marks: The marks, in order.
+        read: Tokens from its beginning that the cache held; null where unknown.
+    """
+
+    total: int
+    segments: Sequence[SegmentSize]
+    marks: Sequence[MarkPlace]
+    read: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStory:
     """One attempt of a call.
 
@@ -119,6 +164,7 @@ class AttemptStory:
         decision: Sentences on why this route.
         cache: Sentences on what its cache was expected to hold, and held.
         compaction: Sentences on what compaction did.
+        prompt: Segments and marks of the prompt as it was sent; null where it was not planned.
     """
 
     number: int
@@ -141,6 +187,7 @@ class AttemptStory:
     decision: Sequence[str]
     cache: Sequence[str]
     compaction: Sequence[str]
+    prompt: SentPrompt | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,6 +230,7 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
         "layout": planned.plan.layout,
         "expected_read": expected.rescale(total).tokens if total else expected.tokens,
         "planning_nanos": _planned_nanos(planned, attempt, end) if total else None,
+        "segments": planned.segments(total),
     }
     if miss is not None:
         told |= {

@@ -66,6 +66,8 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
     if receipt.reroute_reason:
         yield f"It went there in place of what it asked for: {receipt.reroute_reason}."
     yield _planning_line(receipt)
+    if receipt.segments is not None:
+        yield from receipt.segments.lines()
     yield from _compaction_lines(receipt)
     yield from _time_lines(receipt)
     yield from _cache_lines(receipt)

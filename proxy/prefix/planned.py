@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -16,11 +17,14 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.objects import members, write_object
-from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt
+from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.origin import UncompactedConversation
+from proxy.records.prompt_segments import CacheMark, PromptSegments
 from slo.price import TokenRates
 
+#: Marks of a prompt that its receipt keeps; no cache takes more than four.
+_MAX_MARKS: Final = 16
 _FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
 
 
@@ -219,6 +223,25 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> LayoutScope:
         """Scope of its layout."""
         return layout_place(self.draft.request, self.target.model)
+
+    def segments(self, total: int = 0) -> PromptSegments:
+        """Sizes of the segments of the prompt that is sent, and its cache marks.
+
+        Args:
+            total: Tokens of the prompt as its provider counted them; 0 where it did not.
+        """
+        sent, scale = self.evidence.sent, self.evidence.expected.scale
+        tokens_of = (scale.with_total(total) if total else scale).tokens_of
+        ends, heads = sent.ends, sent.blocks[: sent.block_ranges.heads.stop]
+        stable = tokens_of(ends[sum(block.slot is PromptSlot.STABLE for block in heads)])
+        leading, whole = tokens_of(ends[len(heads)]), tokens_of(sent.size)
+        marks = (CacheMark(tokens_of(ends[at + 1]), ttl) for at, ttl in sorted(sent.marks.items()))
+        return PromptSegments(
+            stable=stable,
+            semi_stable=leading - stable,
+            variable=whole - leading,
+            marks=tuple(islice(marks, _MAX_MARKS)),
+        )
 
 
 class Passthrough(msgspec.Struct, frozen=True):

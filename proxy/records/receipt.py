@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.records.prompt_segments import PromptSegments
 from slo.usage import Usage
 
 #: Names of routes with models that are remembered.
@@ -126,6 +127,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         read_saved_nanos: Amount that tokens read from a cache cost less than they would as plain
             input, at published prices in 1e-9 US dollars; None where unknown.
         write_extra_nanos: Amount that tokens written to a cache cost more than plain input.
+        segments: Sizes of the segments of its prompt, and its cache marks; None where it was not
+            planned, and in receipts older than this field.
     """
 
     call_id: str
@@ -187,6 +190,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_seconds: float | None = None
     read_saved_nanos: int | None = None
     write_extra_nanos: int | None = None
+    segments: PromptSegments | None = None
 
     @property
     def spent_nanos(self) -> int | None:

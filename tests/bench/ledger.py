@@ -90,6 +90,7 @@ MADE = {
     "planning_nanos": "NULL",
     "upstream_request_id": "'req_' || n",
     "unplanned_why": "NULL",
+    "segments": "NULL",
     "queue": "NULL",
     "prefill": "NULL",
     "decode": "NULL",

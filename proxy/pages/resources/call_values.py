@@ -5,7 +5,15 @@ from typing import Final
 
 import msgspec
 
-from dashboards.views.calls import AttemptStory, CallRow, CallStory, CostLine
+from dashboards.views.calls import (
+    AttemptStory,
+    CallRow,
+    CallStory,
+    CostLine,
+    MarkPlace,
+    SegmentSize,
+    SentPrompt,
+)
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.pages.board_data import receipt_facts
@@ -19,7 +27,7 @@ _MILLION: Final = 1_000_000
 #: Facts of a receipt that its story says elsewhere.
 _TOLD_FACTS: Final = frozenset(
     {"team", "key_id", "feature", "user", "endpoint", "model", "route", "upstream", "status",
-     "outcome", "error", "started", "final", "streamed"}
+     "outcome", "error", "started", "final", "streamed", "segments"}
 )  # fmt: skip
 
 
@@ -110,6 +118,25 @@ def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:
         decision=list(_decision(receipt)),
         cache=list(_cache(receipt)),
         compaction=list(_compaction(receipt)),
+        prompt=_sent_prompt(receipt),
+    )
+
+
+def _sent_prompt(receipt: Receipt) -> SentPrompt | None:
+    """Segments and marks of the prompt; None where its receipt keeps none."""
+    kept = receipt.segments
+    if kept is None:
+        return None
+    segments, start = [], 0
+    for slot, tokens in kept.sizes():
+        if tokens:
+            segments.append(SegmentSize(slot=slot, start=start, tokens=tokens))
+        start += tokens
+    return SentPrompt(
+        total=start,
+        segments=segments,
+        marks=[MarkPlace(tokens=mark.tokens, lifetime=mark.lifetime) for mark in kept.marks],
+        read=None if receipt.usage is None else receipt.usage.cache_read,
     )
 
 

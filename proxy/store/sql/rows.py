@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.records.prompt_segments import PromptSegments
 from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.timestamps import micros, seconds
@@ -25,8 +26,9 @@ _SILENT = {
 _TIMES = (*schema.PHASES, "gpu_seconds")
 
 _MAX_COUNT = 1 << 50  # tokens, nano-dollars (a million dollars) or microseconds of one call
-_encode_notes = msgspec.json.Encoder().encode
+_encode_json = msgspec.json.Encoder().encode
 _decode_notes = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_segments = msgspec.json.Decoder(PromptSegments).decode
 
 
 def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
@@ -58,12 +60,13 @@ def row_from_receipt(receipt: Receipt) -> tuple[Any, ...]:
         micros(receipt.overhead),
         receipt.fingerprint,
         receipt.upstream_id,
-        _encode_notes(receipt.notes).decode() if receipt.notes else "[]",
+        _encode_json(receipt.notes).decode() if receipt.notes else "[]",
         *_decision_values(receipt),
         *engine[:4],
         receipt.phases_from.value or None,
         *engine[4:],
         *caching,
+        None if receipt.segments is None else _encode_json(receipt.segments).decode(),
     )
 
 
@@ -160,5 +163,6 @@ def receipt_from_row(values: Sequence[Any], prompt: str | None = None) -> Receip
             "usage": None if tokens["input"] is None else Usage(**tokens),
             "notes": _decode_notes(named["notes"]),
             "prompt": prompt,
+            "segments": None if named["segments"] is None else _decode_segments(named["segments"]),
         }
     )

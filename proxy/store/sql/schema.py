@@ -160,13 +160,14 @@ calls = Table(
     Column("gpu_seconds", BIG),
     Column("read_saved_nanos", BIG),
     Column("write_extra_nanos", BIG),
+    Column("segments", TEXT),
     sqlite_strict=True,
 )
 """One row per receipt.
 
 Buckets are null together, where the call used no tokens. What planning and compaction say is null
 where they say nothing: their texts are never empty. Phases are null together, where the engine
-reported none; GPU seconds are microseconds, too.
+reported none; GPU seconds are microseconds, too. ``segments`` is JSON of a `PromptSegments`.
 """
 
 PLANNED = calls.c.conversation.is_not(None)

@@ -42,6 +42,16 @@ def receipt_of(planned: Planned | Passthrough, **fields: object) -> Receipt:
     return build_receipt(attempt, attempt_outcome(**fields), Timeline(ManualClock(5.0)), SEAL)
 
 
+def warm() -> Planned:
+    """A call that reads by our marks what Anthropic would not have stored without them."""
+    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
+    for turns in range(6):
+        call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
+        planned = process.plan(call)
+        process.plan_and_settle(call)
+    return planned
+
+
 def test_a_receipt_says_what_was_planned():
     planned = again()
     made = receipt_of(planned)
@@ -62,6 +72,22 @@ def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
     assert receipt_of(planned, usage=Usage(input=2 * total)).expected_read == pytest.approx(
         2 * expected, rel=0.01
     )
+
+
+def test_a_receipt_keeps_the_sizes_of_its_segments_and_the_places_of_its_marks():
+    planned = warm()
+    total = planned.evidence.sent.estimate
+    kept = receipt_of(planned, usage=Usage(input=2 * total)).segments
+
+    assert kept is not None
+    assert sum(tokens for _, tokens in kept.sizes()) == 2 * total
+    assert kept.stable > 0
+    assert kept.variable > 0
+    assert len(kept.marks) == len(planned.evidence.sent.marks) > 0
+    assert [mark.tokens for mark in kept.marks] == sorted(mark.tokens for mark in kept.marks)
+    assert kept.stable <= kept.marks[-1].tokens <= 2 * total
+    assert len(msgspec.json.encode(kept)) < 100
+    assert receipt_of(Passthrough("too large")).segments is None
 
 
 def test_a_receipt_says_why_the_cache_missed():
@@ -114,16 +140,6 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
     assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
     assert kept.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None
-
-
-def warm() -> Planned:
-    """A call that reads by our marks what Anthropic would not have stored without them."""
-    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
-    for turns in range(6):
-        call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
-        planned = process.plan(call)
-        process.plan_and_settle(call)
-    return planned
 
 
 def test_a_receipt_says_what_planning_should_have_saved():

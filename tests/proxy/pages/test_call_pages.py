@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
@@ -22,6 +23,7 @@ MISS: dict[str, Any] = {
     "miss_tokens": 900,
     "miss_nanos": 12_000_000,
     "expected_read": 1_000,
+    "segments": PromptSegments(900, 0, 100, (CacheMark(900, "1h"),)),
 }
 
 
@@ -81,6 +83,15 @@ def test_live_calls_are_asked_for_with_the_filters_of_the_page(pages: CallPagesB
     assert path == "/api/v1/calls/live"
     assert parse_qs(query) == {"team": [pages.team], "model": ["m&x"], "miss": ["*"]}
     assert 'data-source="/api/v1/calls/live"' in pages.text("/calls?tz=Europe/Berlin")
+
+
+def test_a_planned_calls_segments_are_drawn_with_their_marks(pages: CallPagesBrowser) -> None:
+    html = pages.text(f"/calls/{pages.receipts[2].call_id}")
+
+    assert '<rect class="stable" x="0.0" y="8" width="900.0"' in html
+    assert "semi-stable" not in html
+    assert "900 for 1h" in html
+    assert "segments" not in pages.text(f"/calls/{pages.receipts[0].call_id}")
 
 
 def test_a_call_tells_its_story_with_its_cost_lines(pages: CallPagesBrowser) -> None:

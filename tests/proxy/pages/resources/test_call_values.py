@@ -1,6 +1,7 @@
 from msgspec.structs import replace
 
 from proxy.pages.resources.call_values import call_row, call_story, cost_lines
+from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import Outcome
 from slo.price import call_cost
 from slo.usage import Usage
@@ -81,3 +82,22 @@ def test_a_call_that_was_sent_nowhere_says_so() -> None:
 
     assert attempt.decision[0] == "The gateway sent it nowhere."
     assert attempt.cache == ["It was not planned: off."]
+
+
+def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
+    kept = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
+    planned = a_receipt(1, segments=kept, usage=Usage(input=100, cache_read=900))
+    (attempt,) = call_story([planned], {}, CATALOG).attempts
+
+    assert attempt.prompt is not None
+    assert (attempt.prompt.total, attempt.prompt.read) == (1_000, 900)
+    assert [(each.slot, each.start, each.tokens) for each in attempt.prompt.segments] == [
+        ("stable", 0, 900),
+        ("variable", 900, 100),
+    ]
+    assert [(each.tokens, each.lifetime) for each in attempt.prompt.marks] == [
+        (900, "1h"),
+        (1_000, ""),
+    ]
+    assert "segments" not in dict(attempt.facts)
+    assert call_story([a_receipt(1)], {}, CATALOG).attempts[0].prompt is None

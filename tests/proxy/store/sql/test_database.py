@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from proxy.errors import OperatorError
+from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     ConnectionGate,
@@ -62,7 +63,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0017")
+    assert (before, revision(engine)) == (None, "0018")
     engine.dispose()
 
 
@@ -73,7 +74,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
-    assert revision(engine) == "0017"
+    assert revision(engine) == "0018"
     engine.dispose()
 
 
@@ -176,6 +177,17 @@ def test_of_calls_from_before_nobody_knows_why_they_were_not_planned(engine: Eng
     inserter(engine)([after])
 
     assert ledger_of(engine) == [before, after]
+
+
+def test_of_calls_from_before_nobody_knows_the_segments(engine: Engine) -> None:
+    segments = PromptSegments(900, 0, 100, (CacheMark(900, "1h"),))
+    inserter(engine)([a_receipt(1, segments=segments)])
+    at(engine, "0017")
+    at(engine, "head")
+    after = a_receipt(2, segments=segments)
+    inserter(engine)([after])
+
+    assert ledger_of(engine) == [a_receipt(1), after]
 
 
 def test_calls_from_before_engine_phases_are_kept_and_have_none(engine: Engine) -> None:
@@ -312,7 +324,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0017")
+    assert (before, revision(engine)) == ("0004", "0018")
     engine.dispose()
 
 
@@ -326,7 +338,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0017"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0018"):
         migrate(engine)
     assert revision(engine) == "9999"
 

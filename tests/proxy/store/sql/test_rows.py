@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import Outcome, PhasesFrom, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.rows import COLUMNS, receipt_from_row, row_from_receipt
@@ -63,6 +64,14 @@ RECEIPTS = st.builds(
     draft_tokens=st.none() | st.integers(0, 10**9),
     accepted_tokens=st.none() | st.integers(0, 10**9),
     gpu_seconds=st.none() | MICROS,
+    segments=st.none()
+    | st.builds(
+        PromptSegments,
+        st.integers(0, 10**9),
+        st.integers(0, 10**9),
+        st.integers(0, 10**9),
+        st.lists(st.builds(CacheMark, st.integers(0, 10**9), st.text())).map(tuple),
+    ),
 )
 
 
