@@ -176,6 +176,10 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
                 return period
         return None
 
+    def next_change(self, at: float) -> float | None:
+        """Time at which other prices follow those of this time; None where none are known."""
+        return next((each.since for each in self.periods if each.since > at), None)
+
 
 class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
     """The prices of one call, whatever it generates.

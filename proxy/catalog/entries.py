@@ -97,6 +97,8 @@ class Route:
         min_cache_tokens: Prompts below this are never cached; None when unknown.
         traits: Names of what the model accepts; see ``TRAITS``.
         can: Abilities of the model, of ``ABILITIES``; None where nobody said.
+        has_own_price: True if its prices stand in a file of the operator's, False for the shipped
+            ones.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Route:
     min_cache_tokens: int | None = None
     traits: frozenset[str] = frozenset()
     can: frozenset[str] | None = None
+    has_own_price: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

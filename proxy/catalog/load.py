@@ -39,11 +39,12 @@ _Places = Mapping[str, tuple[Upstream, Node | None]]
 
 
 class _Known(NamedTuple):
-    """Names that entries may refer to: upstreams, models, engines."""
+    """Names that entries may refer to, upstreams, models, engines, and that of the shipped file."""
 
     places: _Places
     models: Collection[str]
     engines: Mapping[str, EngineEntry]
+    shipped: str
 
 
 _NOWHERE = Upstream(name="", kind="openai", base_url="")
@@ -78,7 +79,7 @@ def load(
     places = _places(files, engines)
     upstreams = {name: each for name, (each, _) in places.items()}
     nodes = layers.models(files)
-    known = _Known(places, nodes, {each.profile: each for each in engines})
+    known = _Known(places, nodes, {each.profile: each for each in engines}, names[0])
     listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
     default, unlisted = _default(files, upstreams), _default_upstream(files, upstreams)
     families = _families(files, listed, upstreams)
@@ -255,6 +256,7 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
         min_cache_tokens=table.get("min_cache_tokens", int),
         traits=_traits(table),
         can=_abilities(table),
+        has_own_price="price" in table.nodes and table.nodes["price"].file != known.shipped,
     )
 
 

@@ -24,6 +24,7 @@ from proxy.pages.resources.events import EventsResource
 from proxy.pages.resources.features import FeatureLayout, FeatureView, LayoutVersion
 from proxy.pages.resources.latency import LatencyQuery, LatencyResource
 from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.queries import FilterQuery
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
@@ -42,6 +43,8 @@ _LARGEST_LAYOUTS: Final = {"next": MAX_NEXT, "layouts_only": True}
 _MAX_PROPOSALS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
+#: Parameters that costs and calls share: the period and the filters.
+_CALL_PARAMETERS: Final = frozenset(FilterQuery.model_fields) - {"first", "last"} | {"from", "to"}
 #: The dimension that a value of another leads to.
 _NEXT_DIMENSION: Final = {
     "provider": "model",
@@ -174,6 +177,12 @@ def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResour
             changed = {shown.by: value, "by": _NEXT_DIMENSION[shown.by]}
             return f"{HOME}/costs?{with_params(params, **changed)}"
 
+        filters = {name: value for name, value in params.items() if name in _CALL_PARAMETERS}
+
+        def calls_behind(**changed: str) -> str:
+            """The address of the calls behind these costs."""
+            return f"{HOME}/calls?{with_params(filters, **changed)}"
+
         return await site.html(
             "costs.html",
             viewer,
@@ -183,6 +192,7 @@ def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResour
             names={each.value: each.name for each in shown.series},
             dimensions=get_args(CostDimension),
             drill_down=drill_down,
+            calls_behind=calls_behind if viewer.may(Action.SEE_CALLS) else None,
             events=await events.list(viewer, query.period(site.now())),
         )
 

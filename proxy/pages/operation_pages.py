@@ -163,7 +163,17 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
             for each in await models.models(viewer)
             if wanted in each.id.lower() or any(wanted in one.name.lower() for one in each.routes)
         ]
-        return await site.html("models.html", viewer, section="models", models=found, wanted=wanted)
+        is_unpriced = request.query_params.get("unpriced") == "true"
+        if is_unpriced:
+            found = [each for each in found if not all(one.is_priced for one in each.routes)]
+        return await site.html(
+            "models.html",
+            viewer,
+            section="models",
+            models=found,
+            wanted=wanted,
+            is_unpriced=is_unpriced,
+        )
 
     @routes.get(f"{HOME}/engines")
     async def engines_page(request: Request) -> Response:

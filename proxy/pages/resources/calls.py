@@ -20,7 +20,7 @@ from proxy.pages.resources.live_calls import LiveCalls, LiveListener, Wanted, fo
 from proxy.pages.resources.queries import FilterQuery, OptionalText, PeriodQuery, store_answer
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.records.receipt import Receipt, answering_model
+from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.call_pages import CallPage, CallPages, CallSearch
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
@@ -42,6 +42,7 @@ class LiveQuery(FilterQuery):
     outcome: Outcomes | None = None
     miss: OptionalText = Field(None, description="A reason for a miss; `*` for any miss.")
     rerouted: bool = Field(default=False, description="Only calls that another route answered.")
+    unpriced: bool = Field(default=False, description="Only calls whose price is unknown.")
     min_cost_nanos: int = Field(0, ge=0, le=1 << 50, description="They cost at least as much.")
 
 
@@ -100,6 +101,7 @@ class Calls:
             miss=query.miss or "",
             is_rerouted=query.rerouted,
             min_cost_nanos=query.min_cost_nanos,
+            is_unpriced=query.unpriced,
         )
         page, names = store_answer(await self._ask("calls", lambda: self._read(search)))
         return CallsView(
@@ -201,9 +203,16 @@ def _live_filter(query: LiveQuery, only: SpendFilter) -> Wanted:
             and (not query.miss or query.miss in {receipt.miss, "*" if receipt.miss else ""})
             and bool(receipt.reroute_reason or not query.rerouted)
             and (receipt.cost_nanos or 0) >= query.min_cost_nanos
+            and (_is_unpriced(receipt) or not query.unpriced)
         )
 
     return is_wanted
+
+
+def _is_unpriced(receipt: Receipt) -> bool:
+    """True if it used tokens or was answered, and nobody knows its price."""
+    is_used = receipt.usage is not None or receipt.outcome is Outcome.ANSWERED
+    return receipt.cost_nanos is None and is_used
 
 
 def _part_value(receipt: Receipt, part: Part) -> str:

@@ -40,7 +40,9 @@ class RouteView:
         upstream: Upstream that it leads to.
         provider: The upstream's provider; "" where nobody said.
         is_priced: False where no price is known.
+        price_source: ``shipped``, or ``own`` for prices of the operator's file; "" without prices.
         since: Day from which the prices hold, in seconds since the epoch; null for always.
+        until: Day on which they end and others follow; null for none known.
         input: Nano-dollars per million input tokens; null where unknown, as the other rates.
         cache_read: The same of tokens read from a cache.
         cache_writes: The same of tokens written to a cache, by how long they are kept.
@@ -55,7 +57,9 @@ class RouteView:
     upstream: str
     provider: str
     is_priced: bool
+    price_source: str
     since: float | None
+    until: float | None
     input: int | None
     cache_read: int | None
     cache_writes: Mapping[str, int]
@@ -297,6 +301,8 @@ class ModelsResource:
             upstream=route.upstream.name,
             provider=route.upstream.provider,
             is_priced=sheet is not None,
+            price_source="" if sheet is None else "own" if route.has_own_price else "shipped",
+            until=None if route.tariff is None else route.tariff.next_change(now),
             since=None if period is None or period.since == float("-inf") else period.since,
             discount=0.0 if route.tariff is None else float(route.tariff.discount),
             window=route.window,

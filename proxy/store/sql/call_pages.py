@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, select
 
 from dashboards.reports import ALL_CALLS, SpendFilter
-from proxy.records.receipt import IDLE_TEAM, Receipt
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
@@ -34,6 +34,7 @@ class CallSearch:
         miss: Their reason for a miss; "" for any, ``*`` for any miss.
         is_rerouted: True for those that another route answered.
         min_cost_nanos: They cost at least as much; 0 for any.
+        is_unpriced: True for those that used tokens or were answered, at an unknown price.
     """
 
     since: float
@@ -45,6 +46,7 @@ class CallSearch:
     miss: str = ""
     is_rerouted: bool = False
     min_cost_nanos: int = 0
+    is_unpriced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +135,7 @@ def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
         found.append(calls.reroute_reason.is_not(None))
     if search.min_cost_nanos:
         found.append(calls.cost_nanos >= search.min_cost_nanos)
+    if search.is_unpriced:
+        is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
+        found += [calls.cost_nanos.is_(None), is_used]
     return found

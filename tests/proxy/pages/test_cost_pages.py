@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
@@ -70,6 +71,30 @@ def test_costs_are_stacked_with_their_table_behind_the_chart(pages: CostPagesBro
     assert re.search(r'data-value="4">\$4.00</td>', html)
     assert "&lt;b&gt;other&lt;/b&gt;" in html
     assert "<b>other" not in html
+
+
+def test_a_cost_leads_to_its_calls_with_the_same_filters(pages: CostPagesBrowser) -> None:
+    html = pages.text("/costs?by=team&feature=chat&tz=Europe/Berlin&unit=day")
+    (link,) = re.findall(r'href="/admin(/calls\?[^"]+)" aria-label="Calls of acme"', html)
+    calls = pages.text(unescape(link))
+
+    assert parse_qs(urlsplit(unescape(link)).query) == {
+        "feature": ["chat"],
+        "tz": ["Europe/Berlin"],
+        "team": [pages.teams[0]],
+    }
+    assert len(re.findall(r'<th scope="row"><a class="id"', calls)) == 2
+    assert "feature: chat" in calls
+    assert "team: acme" in calls
+
+
+def test_unpriced_costs_lead_to_the_calls_without_a_price(pages: CostPagesBrowser) -> None:
+    lost = a_receipt(9, started=NOW - 60, team=pages.teams[0], cost_nanos=None, list_nanos=None)
+    inserter(pages.store._engine)([lost])
+    (link,) = re.findall(r'href="/admin(/calls\?[^"]*unpriced=true)"', pages.text("/costs"))
+    calls = re.findall(r'<th scope="row"><a class="id" href="([^"]+)"', pages.text(unescape(link)))
+
+    assert calls == [f"/admin/calls/{lost.call_id}"]
 
 
 def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBrowser) -> None:

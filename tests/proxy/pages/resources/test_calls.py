@@ -127,6 +127,7 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
         ({"miss": "diverged"}, set()),
         ({"rerouted": True}, {3}),
         ({"min_cost_nanos": 500}, {2}),
+        ({"unpriced": True}, {1}),
         ({"team": "a", "rerouted": True, "miss": "*"}, set()),
     ],
 )

@@ -41,6 +41,21 @@ def test_a_model_has_the_standard_prices_of_now(tmp_path: Path) -> None:
     assert not next(iter(found.values())).routes[0].can_answer
 
 
+def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(
+        '[[models]]\nid = "house"\nupstream = "openai"\n'
+        'price = { input = "1", output = "2", changes = [{ since = 2030-01-01, input = "3" }] }\n'
+    )
+    catalog = read_catalog(Settings(catalog=file))
+    models = ModelsResource(lambda: catalog, lambda _route: True, tmp_path, lambda: NOW)
+    found = {each.id: each.routes[0] for each in asyncio.run(models.models(BOB))}
+    shipped = next(each for name, each in found.items() if name.startswith("claude-sonnet"))
+
+    assert (found["house"].price_source, found["house"].until) == ("own", 1_893_456_000.0)
+    assert shipped.price_source == "shipped"
+
+
 def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
     replica = ReplicaTraffic(
         name="local:0",

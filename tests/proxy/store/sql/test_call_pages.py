@@ -40,9 +40,10 @@ def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> No
         ({"miss": "expired"}, [3]),
         ({"is_rerouted": True}, [1]),
         ({"min_cost_nanos": 900}, [5]),
+        ({"is_unpriced": True}, [6]),
         ({"only": SpendFilter(values={"model": frozenset({"m"})})}, [1]),
         ({"only": SpendFilter(values={"user": frozenset({"u"}), "key": frozenset({"k"})})}, [5]),
-        ({"since": START + 5}, [5]),
+        ({"since": START + 5}, [7, 6, 5]),
         ({"until": START + 2, "since": START}, [1]),
     ],
 )
@@ -53,6 +54,8 @@ def test_a_filter_leaves_the_calls_that_are_wanted(engine: Engine, wanted, numbe
         3: a_call(3, cost_nanos=1, miss="expired", conversation="ab"),
         4: a_call(4, cost_nanos=1, miss="diverged", conversation="ab"),
         5: a_call(5, cost_nanos=900, user="u", key_id="k"),
+        6: a_call(6, cost_nanos=None, started=START - 20),
+        7: a_call(7, cost_nanos=None, usage=None, outcome=Outcome.FAILED, started=START - 20),
     }
     inserter(engine)(list(calls.values()))
 
