@@ -29,6 +29,8 @@ _PARAMETER_TEXTS = {
     "forced_tools": "be made to use a tool (tool_choice)",
     "server_tools": "use tools that Anthropic runs or defines",
     "stop": "end at stop sequences (stop)",
+    "chat": "be asked in chat completions",
+    "chat_tools": "use tools in chat completions",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Model, Route
-from proxy.providers.substitution import accepted_traits
+from proxy.providers.substitution import accepted_traits, chat_forms
 from proxy.records.call import MESSAGES, Call
 from slo.ladder import CallRequirements, Capabilities
 from slo.ladder import missing_capability as lacking
@@ -47,6 +47,8 @@ _NON_TEXT_TYPES: Final = frozenset(
 _ASSISTANT_TURN: Final = re.compile(
     rb'"role"\s*:\s*"assistant"|"type"\s*:\s*"function_call_output"'
 )
+#: Endpoints whose calls go to OpenAI's models by chat completions.
+_CHAT_ENDPOINTS: Final = frozenset({"chat/completions", MESSAGES})
 _ABSENT: Final = msgspec.Raw(b"")
 #: Values by which a body says that there are none; the longest of them bounds what is read.
 _EMPTY_VALUES: Final = (b"null", b"[]", b"{}", b"false")
@@ -188,6 +190,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         region: Region that is to process it; "" for any.
     """
     found = request_traits(call)
+    form = "chat_tools" if found.tools else "chat"
     return CallRequirements(
         tools=found.tools,
         schema=found.schema,
@@ -196,7 +199,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         output=found.output,
         region=region,
         regions=call.regions,
-        needs=found.needs,
+        needs=(*found.needs, form) if call.endpoint in _CHAT_ENDPOINTS else found.needs,
     )
 
 
@@ -225,7 +228,7 @@ def route_capabilities(route: Route) -> Capabilities:
         window=route.window,
         max_output=route.max_output,
         region=route.upstream.region,
-        takes=accepted_traits(route),
+        takes=accepted_traits(route) | chat_forms(route),
     )
 
 

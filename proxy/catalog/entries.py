@@ -149,8 +149,9 @@ REGIMES = {
 
 #: Names of what a model may accept: what it answers in another model's place is translated by this.
 #: Source: Anthropic, model pages and API versioning (2026-08 to 2026-11); OpenAI API reference,
-#: create a chat completion, and reasoning guide (2026-11). Of the other providers they are what is
-#: known of their OpenAI-compatible ways; a trait too many costs a refused attempt, no more.
+#: create a chat completion, and reasoning guide (2026-11); its refusal of tools beside reasoning:
+#: openai/openai-openapi 541 (2026-05), BerriAI/litellm 34569. Of the other providers they are what
+#: is known of their OpenAI-compatible ways; a trait too many costs a refused attempt, no more.
 TRAITS = {
     "max_tokens": "a chat call's max_tokens is accepted",
     "max_completion_tokens": "a chat call's max_completion_tokens is accepted",
@@ -168,6 +169,8 @@ TRAITS = {
     "effort_minimal": "reasoning_effort may be minimal",
     "effort_xhigh": "reasoning_effort may be xhigh",
     "effort_max": "reasoning_effort may be max",
+    "tools_at_none": "chat completions take function tools with reasoning_effort none only",
+    "responses_only": "the Responses API alone is served, no chat completions",
     "verbosity": "verbosity is accepted",
     "prediction": "prediction is accepted",
     "developer": "the role developer is accepted",

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
+from proxy.providers.body_fields import unsupported_parameter
 from proxy.providers.port import PreparedRequest
 from proxy.providers.provider_fields import (
     Fields,
@@ -84,6 +85,13 @@ _EFFORTS: Final[Mapping[str, str]] = {
 #: The most thinking tokens of an effort, for callers that asked for a number of them.
 _EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 
+_RESPONSES_ONLY: Final = (
+    "The provider serves this model by the Responses API alone: ask it there, or choose another."
+)
+_NO_CHAT_TOOLS: Final = (
+    "In chat completions this model takes no tools, because it always reasons: ask it by the"
+    " Responses API, or choose another."
+)
 _NULL: Final = b"null"
 _ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
 
@@ -109,6 +117,15 @@ def accepted_traits(route: Route) -> frozenset[str]:
     return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
 
 
+def chat_forms(route: Route) -> frozenset[str]:
+    """The forms of a chat call that the model takes: ``chat`` without tools, ``chat_tools``."""
+    if "responses_only" in route.traits:
+        return frozenset()
+    if "tools_at_none" in route.traits and "effort_none" not in route.traits:
+        return frozenset({"chat"})
+    return frozenset({"chat", "chat_tools"})
+
+
 def effort_for_budget(budget_tokens: int) -> str:
     """The effort of a caller that asked for a number of thinking tokens."""
     return next((name for most, name in _EFFORT_BUDGETS if budget_tokens <= most), "high")
@@ -122,6 +139,9 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
     Args:
         prepared: The request, as the route's wire made it.
         route: Where it goes.
+
+    Raises:
+        CallerError: If the model is not served by chat completions, or not with tools.
     """
     endpoint = prepared.path.partition("?")[0].removeprefix("/")
     if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:
@@ -150,12 +170,16 @@ class _Translation:
         self._traits = accepted_traits(route)
 
     def run(self, endpoint: str) -> None:
-        """Translate each field; one that cannot be read does not stop the others."""
+        """Translate each field; one that cannot be read does not stop the others.
+
+        Raises:
+            CallerError: If the model is not served by chat completions, or not with tools.
+        """
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
             steps = (
-                self._limit, self._say_thinking, self._chat_effort, self._messages,
-                self._unknown_fields,
+                self._limit, self._say_thinking, self._chat_effort, self._chat_tools,
+                self._messages, self._unknown_fields,
             )  # fmt: skip
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
@@ -219,6 +243,23 @@ class _Translation:
             del self.fields["reasoning_effort"]
         else:
             self.fields["reasoning_effort"] = found
+
+    def _chat_tools(self) -> None:
+        """Turn reasoning off where the model takes function tools in chat only without it."""
+        has_tools = not all(_is_empty(self.fields.get(name)) for name in ("tools", "functions"))
+        forms = chat_forms(self._route)
+        if "chat" not in forms:
+            raise unsupported_parameter("model", _RESPONSES_ONLY)
+        if not has_tools:
+            return
+        if "chat_tools" not in forms:
+            raise unsupported_parameter("tools", _NO_CHAT_TOOLS)
+        if "tools_at_none" in self._traits and not self._is_effort_none():
+            self.fields["reasoning_effort"] = _json("none")
+            self.notes.append(
+                "sent reasoning_effort none: in chat completions the model takes tools with no"
+                " other"
+            )
 
     def _responses_effort(self) -> None:
         raw = self.fields.get("reasoning")
@@ -336,6 +377,11 @@ class _Translation:
 def _is_null(raw: msgspec.Raw | None) -> bool:
     """True for a field that is absent or null."""
     return raw is None or bytes(raw) == _NULL
+
+
+def _is_empty(raw: msgspec.Raw | None) -> bool:
+    """True for a list that is absent, null or empty."""
+    return _is_null(raw) or raw is None or not bytes(raw).strip(b"[] \t\r\n")
 
 
 def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:

@@ -25,6 +25,7 @@ PRICE = (
 TRAITS = ("adaptive_thinking", "mid_system", "structured", "forced_tools", "sampling")
 MODELS = {
     "gpt-lab": SimulatedModel(regime="openai-interval", traits=frozenset(TRAITS)),
+    "gpt-next": SimulatedModel(traits=frozenset({"tools_at_none"})),
     "claude-lab": SimulatedModel(
         wire="anthropic",
         regime="anthropic-breakpoint",

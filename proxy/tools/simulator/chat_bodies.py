@@ -89,11 +89,32 @@ def _check(body: Body, messages: list[Json], context: ReadingContext) -> None:
         )
     if context.model.regime == "openai-interval":
         check_unmarked(body, messages)
+    _check_tools(body, context)
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         waiting = _unanswered_calls(index, message, waiting)
     if waiting:
         raise _missing_answers_error(waiting, len(messages) - 1)
+
+
+def _check_tools(body: Body, context: ReadingContext) -> None:
+    """Refuse tools beside reasoning, and all chat, where the model takes them in Responses alone.
+
+    Source: openai/openai-openapi 541 (2026-05); BerriAI/litellm 34569: an effort that is not sent
+    is not none.
+    """
+    if "responses_only" in context.model.traits:
+        reason = "This model is only supported in v1/responses and not in v1/chat/completions."
+        raise provider_refusal(400, reason, param="model")
+    is_none = body.get("reasoning_effort") == "none"
+    if "tools_at_none" in context.model.traits and body.get("tools") and not is_none:
+        raise provider_refusal(
+            400,
+            f"Function tools with reasoning_effort are not supported for {body['model']} in"
+            " /v1/chat/completions. To use function tools, use /v1/responses or set"
+            " reasoning_effort to 'none'.",
+            param="reasoning_effort",
+        )
 
 
 def check_unmarked(body: Body, messages: Sequence[Json]) -> None:

@@ -88,7 +88,7 @@ def test_requirements_are_read_from_the_body(body, needed):
         vision=needed.vision,
         output=needed.output,
         tokens=len(body) // 4,
-        needs=needed.needs,
+        needs=(*needed.needs, "chat_tools" if needed.tools else "chat"),
     )
 
 
@@ -222,7 +222,7 @@ def test_capabilities_of_a_route_include_its_upstreams():
         window=5,
         max_output=2,
         region="eu",
-        takes=accepted_traits(made),
+        takes=accepted_traits(made) | {"chat", "chat_tools"},
     )
 
 
@@ -260,4 +260,24 @@ def test_capabilities_of_a_route_include_its_upstreams():
 def test_the_requirements_of_a_call_of_anthropics_api_are_read(body, needed):
     found = call_requirements(call(body, endpoint="messages"))
 
-    assert replace(found, tokens=0) == needed
+    assert found.needs[-1] == ("chat_tools" if needed.tools else "chat")
+    assert replace(found, tokens=0, needs=found.needs[:-1]) == needed
+
+
+@pytest.mark.parametrize(
+    ("traits", "endpoint", "tools", "why"),
+    [
+        ({"tools_at_none", "effort_none"}, "chat/completions", True, ""),
+        ({"tools_at_none"}, "chat/completions", False, ""),
+        ({"tools_at_none"}, "chat/completions", True, "It cannot use tools in chat completions."),
+        ({"tools_at_none"}, "messages", True, "It cannot use tools in chat completions."),
+        ({"tools_at_none"}, "responses", True, ""),
+        ({"responses_only"}, "messages", False, "It cannot be asked in chat completions."),
+        ({"responses_only"}, "responses", False, ""),
+    ],
+)
+def test_a_model_is_ruled_out_for_tools_that_its_chat_refuses(traits, endpoint, tools, why):
+    body = b'{"model":"m","tools":[{"name":"a"}]}' if tools else b'{"model":"m"}'
+    there = route("s", window=8_000, can=frozenset({TOOLS}), traits=frozenset(traits))
+
+    assert missing_capability(call(body, endpoint), Model(id="s", routes=(there,))) == why

@@ -10,6 +10,7 @@ from proxy.catalog.entries import Route, Upstream
 from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import accepted_traits, translate_for_substitute
 from tests.fakes.call_dependencies import call, route
+from tests.fakes.refusals import refusing
 
 REASONING = frozenset(
     {"max_completion_tokens", "effort", "effort_xhigh", "developer", "stop", "openai_params"}
@@ -78,6 +79,37 @@ def test_sampling_goes_where_it_is_taken_without_an_effort_only():
         fields(prepare_for(traits, temperature=0.2, reasoning_effort="none"))["temperature"] == 0.2
     )
     assert fields(prepare_for(traits, temperature=0.2)) == {}
+
+
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("effort", [{}, {"reasoning_effort": "high"}])
+def test_tools_beside_reasoning_go_with_effort_none_and_a_note_where_chat_refuses_them(effort):
+    traits = REASONING | {"effort_none", "tools_at_none"}
+    prepared = prepare_for(traits, tools=[TOOL], **effort)
+
+    assert fields(prepared) == {"tools": [TOOL], "reasoning_effort": "none"}
+    assert prepared.notes[-1].startswith("sent reasoning_effort none: in chat completions")
+
+
+@pytest.mark.parametrize(
+    "tools", [{}, {"tools": []}, {"tools": [TOOL], "reasoning_effort": "none"}]
+)
+def test_a_chat_call_that_is_not_refused_keeps_its_effort(tools):
+    traits = REASONING | {"effort_none", "tools_at_none"}
+    said = {"reasoning_effort": "low", **tools}
+
+    assert fields(prepare_for(traits, **said)) == said
+
+
+@pytest.mark.parametrize(
+    ("trait", "tools", "why"),
+    [("tools_at_none", [TOOL], "takes no tools"), ("responses_only", [], "Responses API alone")],
+)
+def test_a_model_that_chat_cannot_ask_is_refused_by_name(trait, tools, why):
+    with refusing(400, match=why):
+        prepare_for(REASONING | {trait}, tools=tools)
 
 
 def test_the_role_developer_is_system_where_the_model_does_not_know_it():

@@ -6,7 +6,8 @@ import pytest
 
 from proxy.errors import UpstreamError
 from proxy.tools.simulator.chat_bodies import read_chat_request
-from proxy.tools.simulator.models import MODELS
+from proxy.tools.simulator.models import MODELS, SimulatedModel
+from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import TOOL, user
 
@@ -117,6 +118,29 @@ def test_a_tool_choice_can_oblige(context: ReadingContext) -> None:
         ]
     for free in ("auto", "none", None, {"type": "allowed_tools", "allowed_tools": {}}):
         assert read_chat_request(body(tools=[TOOL], tool_choice=free), context).forced == []
+
+
+@pytest.mark.parametrize(
+    ("trait", "said", "param"),
+    [
+        ("tools_at_none", {"tools": [TOOL]}, "reasoning_effort"),
+        ("tools_at_none", {"tools": [TOOL], "reasoning_effort": "low"}, "reasoning_effort"),
+        ("tools_at_none", {"tools": [TOOL], "reasoning_effort": "none"}, None),
+        ("tools_at_none", {"reasoning_effort": "low"}, None),
+        ("responses_only", {}, "model"),
+    ],
+)
+def test_tools_beside_reasoning_are_refused_as_openai_does(
+    vocabulary: Vocabulary, trait: str, said: dict[str, Any], param: str | None
+) -> None:
+    context = ReadingContext(vocabulary, SimulatedModel(traits=frozenset({trait})), "sk")
+    if param is None:
+        assert read_chat_request(body(**said), context).model
+        return
+    with pytest.raises(UpstreamError) as refused:
+        read_chat_request(body(**said), context)
+
+    assert (refused.value.status, refused.value.param) == (400, param)
 
 
 def test_pictures_and_files_have_tokens_too(context: ReadingContext) -> None:
