@@ -5,10 +5,11 @@ Each cell is what a workload costs through a gateway in its default mode (planni
 compaction is off) over what the same calls cost sent directly; none may be above 1.0005. Workloads
 are the recorded sets and shapes that are made up; ``replay`` reckons them with no conversation in
 the control arm, ``live`` sends them to simulators directly and through a gateway with every
-setting at its default. Exits with 1 where a cell is dearer.
+setting at its default. With ``--native`` the calls are made in Anthropic's API, of models that
+speak it. Exits with 1 where a cell is dearer.
 
-Usage: python -m tests.bench.no_harm [--quick] [--part replay] [--only WORKLOAD] [--model NAME]
-       [--rate 30] [--calls 160 | --whole] [--no-credit] [--json FILE]
+Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
+       [--model NAME] [--rate 30] [--calls 160 | --whole] [--no-credit] [--json FILE]
 """
 
 import argparse
@@ -28,7 +29,7 @@ import orjson
 from proxy.catalog.catalog import Catalog
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Replayer, WorkloadCell
-from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
+from tests.bench.no_harm_routes import FEW, LIVE, MODELS, NATIVE, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
 from tests.bench.no_harm_table import cells_as_json, dear, markdown, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
@@ -60,6 +61,7 @@ class Job:
     calls: int
     is_short: bool = False
     on_credit: bool = True
+    is_native: bool = False
 
 
 def run(job: Job) -> list[WorkloadCell]:
@@ -126,7 +128,9 @@ def _replay(job: Job, held: Workload) -> list[WorkloadCell]:
     return [
         cell
         for name in job.models
-        for cell in _replayer(on_credit=job.on_credit).cells(held, laid_out, known.models[name])
+        for cell in _replayer(on_credit=job.on_credit).cells(
+            held, laid_out, known.models[name], is_native=job.is_native
+        )
     ]
 
 
@@ -137,7 +141,9 @@ def _send(job: Job, held: Workload) -> list[WorkloadCell]:
             async with beside(Path(there), cache_marks_on_credit=job.on_credit) as both:
                 for rate in job.rates:
                     calls = _laid_out(job, held, rate)
-                    found += await both.cells(held, calls, job.models, rate)
+                    found += await both.cells(
+                        held, calls, job.models, rate, is_native=job.is_native
+                    )
         return found
 
     return run_in_virtual_time(story)
@@ -154,11 +160,12 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
             yield Job(
                 part=part,
                 workload=name,
-                models=tuple(options.model or usual),
+                models=tuple(options.model or (NATIVE if options.native else usual)),
                 rates=tuple(options.rate or (RATES[1:2] if options.quick else RATES)),
                 calls=most or calls[part],
                 is_short=options.quick or bool(options.calls),
                 on_credit=not options.no_credit,
+                is_native=options.native,
             )
 
 
@@ -183,6 +190,7 @@ def _all(todo: Sequence[Job]) -> list[WorkloadCell]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a slice of each, in three minutes")
+    parser.add_argument("--native", action="store_true", help="calls in Anthropic's API")
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--only", default="", help="a part of a workload's name")
     parser.add_argument("--model", choices=MODELS, action="append")

@@ -2,7 +2,8 @@
 
 The calls are replayed as ``thriftgate replay`` does, its row "marked" over its row "as sent", with
 two differences: no caller names its conversation, for callers of the default mode do not, and no
-conversation is in the control arm.
+conversation is in the control arm. With ``is_native`` the calls are those that a client of
+Anthropic's API sends.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.caches.port import CachedPrompt
+from proxy.calls.translation import prepare
 from proxy.catalog.entries import Model, Route
+from proxy.errors import CallerError
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
@@ -19,6 +22,7 @@ from proxy.tools.replay.run import replay
 from proxy.tools.replay.variant_totals import VariantRow
 from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
+from tests.fakes.call_dependencies import call as chat_call
 from tests.fakes.workloads import TimedCall, Workload
 
 _DAY_S = 86_400.0
@@ -85,12 +89,25 @@ class Replayer:
         self._credit = None if on_credit else 0.0
 
     def cells(
-        self, workload: Workload, laid_out: Mapping[float, Sequence[TimedCall]], model: Model
+        self,
+        workload: Workload,
+        laid_out: Mapping[float, Sequence[TimedCall]],
+        model: Model,
+        *,
+        is_native: bool = False,
     ) -> list[WorkloadCell]:
-        """Return what the calls of a workload come to on a model, laid out for each rate."""
+        """Return what the calls of a workload come to on a model, laid out for each rate.
+
+        Args:
+            workload: Its sessions.
+            laid_out: Its calls and their times, by calls a minute.
+            model: A model of the catalog.
+            is_native: True if they are made in Anthropic's API, of a model that speaks it.
+        """
         reading = _Remembering(model, model.routes[0], self._vocabulary)
         return [
-            _cell(workload, calls, reading, rate, self._credit) for rate, calls in laid_out.items()
+            _cell(workload, calls, reading, rate, self._credit, is_native=is_native)
+            for rate, calls in laid_out.items()
         ]
 
 
@@ -114,10 +131,12 @@ def _cell(
     reading: PromptReader,
     rate: float,
     credit: float | None,
+    *,
+    is_native: bool,
 ) -> WorkloadCell:
     day = START // _DAY_S * _DAY_S
     planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
-    lines = _lines(workload, calls, reading.public, reading.route.regime)
+    lines = list(_lines(workload, calls, reading, is_native=is_native))
     outcome = replay(lines, reading, (planning,), day=day, explains=False)
     sent, marked, _ = outcome.variants
     return WorkloadCell(
@@ -127,7 +146,7 @@ def _cell(
         rate=rate,
         pace=pace(calls),
         calls=outcome.calls,
-        left_out=sum(outcome.left_out.values()),
+        left_out=sum(outcome.left_out.values()) + len(calls) - len(lines),
         direct=_side(sent, outcome.calls),
         gateway=_side(marked, outcome.calls),
     )
@@ -143,15 +162,23 @@ def _side(row: VariantRow, calls: int) -> Side:
 
 
 def _lines(
-    workload: Workload, calls: Sequence[TimedCall], model: str, regime: str
+    workload: Workload, calls: Sequence[TimedCall], reading: PromptReader, *, is_native: bool
 ) -> Iterator[tuple[float, RecordedCall]]:
+    """The calls that the route can be asked for, and when."""
     for call in calls:
+        body = call.body(workload, reading.public, reading.route.regime)
+        if is_native:
+            try:
+                body = prepare(chat_call(body), reading.route).body
+            except CallerError:
+                continue
         line = RecordedCall(
             at=call.at,
             conversation=call.session.name,
             key="replay",
             feature=call.session.feature,
-            body=call.body(workload, model, regime),
+            body=body,
             reply=orjson.dumps(call.turn.reply),
+            is_native=is_native,
         )
         yield START + call.at, line

@@ -75,6 +75,8 @@ FEW: tuple[str, ...] = (
     "mistral-large-4",
     "vllm-own",
 )
+#: Those that take Anthropic's API as it is.
+NATIVE: tuple[str, ...] = ("claude-sonnet-5-5", "claude-haiku-4-5", "bedrock-claude")
 
 
 def catalog_text(url: str = NOWHERE) -> str:
