@@ -66,6 +66,8 @@ class PlannedCall:
         how: dict[str, Any] = {"model": self.model, "stream": self.streamed}
         if self.streamed:
             how["stream_options"] = {"include_usage": True}
+        if asked.get("tools") and self.model.startswith("gpt-"):
+            how["reasoning_effort"] = "none"  # beside tools, GPT-5.4 and later take no other
         return {**how, **asked}
 
     def record_answer(self, message: Mapping[str, Any]) -> None:
