@@ -47,6 +47,8 @@ from tests.fakes.workloads import TimedCall, Workload
 
 #: Words of an answer: few, so that what is compared is what prompts cost.
 _WORDS = 12
+#: Traits of models whose chat completions refuse some calls.
+_CHAT_REFUSALS = frozenset({"tools_at_none", "responses_only"})
 #: Seconds between two batches: longer than any cache or first byte is waited for.
 _BETWEEN_S = 20.0
 _SECRET = b"do no harm".ljust(32)
@@ -216,7 +218,12 @@ def _models() -> Mapping[str, SimulatedModel]:
     with TemporaryDirectory() as folder:
         known, _ = catalog(Path(folder), NOWHERE)
     served = of_models(known.models.values())
-    return {name: replace(each, words=_WORDS) for name, each in served.items()}
+    # Recorded calls with tools are sent as they are, to models whose chat refuses them, too: they
+    # stand for their cache rules.
+    return {
+        name: replace(each, words=_WORDS, traits=each.traits - _CHAT_REFUSALS)
+        for name, each in served.items()
+    }
 
 
 #: Reads texts for all simulators of this process.
