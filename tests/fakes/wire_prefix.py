@@ -28,7 +28,7 @@ from tests.fakes.call_dependencies import call
 
 _LEADING = ("system", "developer")
 #: Traits a model may have at once.
-_TRAITS = frozenset(TRAITS) - {"always_thinking"}
+_TRAITS = frozenset(TRAITS) - {"always_thinking", "tools_at_none", "responses_only"}
 
 
 @dataclass(frozen=True)
