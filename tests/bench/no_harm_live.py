@@ -42,13 +42,12 @@ from slo.usage import Usage
 from tests.bench.no_harm_replay import START, Side, WorkloadCell, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
 from tests.fakes.call_dependencies import call
+from tests.fakes.chat_refusals import without_chat_refusals
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.workloads import TimedCall, Workload
 
 #: Words of an answer: few, so that what is compared is what prompts cost.
 _WORDS = 12
-#: Traits of models whose chat completions refuse some calls.
-_CHAT_REFUSALS = frozenset({"tools_at_none", "responses_only"})
 #: Seconds between two batches: longer than any cache or first byte is waited for.
 _BETWEEN_S = 20.0
 _SECRET = b"do no harm".ljust(32)
@@ -218,12 +217,8 @@ def _models() -> Mapping[str, SimulatedModel]:
     with TemporaryDirectory() as folder:
         known, _ = catalog(Path(folder), NOWHERE)
     served = of_models(known.models.values())
-    # Recorded calls with tools are sent as they are, to models whose chat refuses them, too: they
-    # stand for their cache rules.
-    return {
-        name: replace(each, words=_WORDS, traits=each.traits - _CHAT_REFUSALS)
-        for name, each in served.items()
-    }
+    taking = without_chat_refusals(served, served)
+    return {name: replace(each, words=_WORDS) for name, each in taking.items()}
 
 
 #: Reads texts for all simulators of this process.

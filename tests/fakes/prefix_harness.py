@@ -30,6 +30,7 @@ from proxy.tools.simulator.models import SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
 from tests.fakes.background_loop import running_in_thread
+from tests.fakes.chat_refusals import without_chat_refusals
 from tests.fakes.plain_http import PLAIN
 
 #: The model that stands for each regime.
@@ -156,7 +157,7 @@ async def simulator_with_clock(folder: Path) -> AsyncIterator[tuple[Simulator, P
     shipped = read_catalog(read({}))
     catalog.write_text(_ENGINE.format(url="http://127.0.0.1:9/v1"))
     models = simulated_models(read_catalog(_settings(folder, catalog)))
-    served = {name: models[name] for name in MODELS.values()}
+    served = without_chat_refusals(models, MODELS.values())
     lab = Simulator(
         SimulatorSettings(models=served, time_scale=0.0), clock=clock, sleep=asyncio.sleep
     )

@@ -25,10 +25,11 @@ from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.fakes.call_dependencies import call
+from tests.fakes.chat_refusals import CHAT_REFUSALS
 
 _LEADING = ("system", "developer")
 #: Traits a model may have at once.
-_TRAITS = frozenset(TRAITS) - {"always_thinking", "tools_at_none", "responses_only"}
+_TRAITS = frozenset(TRAITS) - {"always_thinking"} - CHAT_REFUSALS
 
 
 @dataclass(frozen=True)
