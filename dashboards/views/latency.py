@@ -60,6 +60,7 @@ class LatencyView:
     Attributes:
         first: The first day.
         last: The last day, included.
+        tz: Time zone of the buckets: that of the question for hours, UTC for days and weeks.
         metric: The latency.
         by: The dimension of the rows.
         unit: Length of a bucket of time.
@@ -77,6 +78,7 @@ class LatencyView:
 
     first: date
     last: date
+    tz: str
     metric: LatencyMetric
     by: LatencyDimension
     unit: LatencyUnit

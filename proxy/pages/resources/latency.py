@@ -33,6 +33,8 @@ _USUAL_HOUR_DAYS: Final = 3
 _MAX_DAYS: Final = 100
 #: Monday is the fifth day of the epoch, which began on a Thursday.
 _FIRST_MONDAY_S: Final = 4 * 86_400
+#: The zone of days and weeks, whose sums are made once.
+_DAYS_ZONE: Final = "UTC"
 _MAX_ROWS: Final = 50
 _PERCENTS: Final = (50, 95, 99)
 _MICROS: Final = 1e6
@@ -108,6 +110,7 @@ class LatencyResource:
         return LatencyView(
             first=period.first,
             last=period.end - timedelta(days=1),
+            tz=period.zone if unit == "hour" else _DAYS_ZONE,
             metric=query.metric,
             by=query.by,
             unit=unit,

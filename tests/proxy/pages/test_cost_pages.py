@@ -193,3 +193,13 @@ def test_the_first_page_stands_while_the_database_is_away() -> None:
 
     assert "Costs are not available just now" in html
     assert "chat-ttft burns its error budget" in html
+
+
+def test_latencies_say_whose_hours_and_days_they_show(pages: CostPagesBrowser) -> None:
+    days = pages.text("/latency?tz=Asia/Tokyo")
+    hours = pages.text("/latency?tz=Asia/Tokyo&from=2026-11-25&to=2026-11-26")
+
+    assert "Days and weeks are those of UTC" in days
+    assert "Days and weeks" not in hours
+    for page in (days, hours):
+        assert re.search(r'name="tz" value="Asia/Tokyo"', page)

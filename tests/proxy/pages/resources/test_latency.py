@@ -49,6 +49,14 @@ def test_short_periods_are_cut_into_hours_unless_a_filter_needs_days(api: AdminA
     assert (status, body["error"]["code"]) == (400, "invalid_period")
 
 
+def test_hours_follow_the_time_zone_while_days_are_those_of_utc(api: AdminApi) -> None:
+    asked = {"from": "2026-11-25", "to": "2026-11-26", "tz": "Asia/Tokyo"}
+    hours, days = api.ok("/latency", **asked), api.ok("/latency", unit="day", **asked)
+
+    assert (hours["tz"], hours["starts"][0]) == ("Asia/Tokyo", 1_795_532_400)  # 15:00 of UTC
+    assert (days["tz"], days["starts"][0] % 86_400) == ("UTC", 0)
+
+
 def test_weeks_begin_on_monday(api: AdminApi) -> None:
     body = api.ok("/latency", unit="week", **{"from": "2026-11-18", "to": "2026-11-26"})
 
