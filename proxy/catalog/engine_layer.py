@@ -33,6 +33,7 @@ class EngineEntry:
         regime: Cache rules, one of ``REGIMES``.
         block: Tokens of a cache block; 0 where the regime knows none.
         window: Most tokens of prompt and answer; 0 where unknown.
+        shares_cache: True if teams may share its prefix cache.
         hints: Facts about calls that its scheduler is told.
         gpus: GPUs of each replica; 0 where it runs on processors alone.
         price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
@@ -50,6 +51,7 @@ class EngineEntry:
     regime: str = ""
     block: int = 0
     window: int = 0
+    shares_cache: bool = False
     hints: tuple[str, ...] = ()
     gpus: int = 0
     price_per_gpu_hour: str = ""
@@ -127,6 +129,7 @@ def _upstream(entry: EngineEntry, url: str) -> Node:
         key_env=entry.key_env,
         serves_responses=entry.serves_responses,
         bills_abandoned=False,
+        shares_cache=entry.shares_cache,
         hints=[_text(entry, each) for each in entry.hints],
         gpus=entry.gpus,
         price_per_gpu_hour=entry.price_per_gpu_hour,

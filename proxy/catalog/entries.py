@@ -38,6 +38,7 @@ class Upstream:
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
+        shares_cache: True if teams may share its prompt cache; its calls do not say whose they are.
         hints: Facts about calls that its scheduler is told, of ``HINTS``.
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
             what they cannot serve at once.
@@ -63,6 +64,7 @@ class Upstream:
     tells_misses: bool = False
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    shares_cache: bool = False
     hints: frozenset[str] = frozenset()
     adapts: bool = False
     engine: str = ""

@@ -24,8 +24,8 @@ _KINDS: Final[dict[str, Kind]] = {
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
     "serves_responses", "drops_server_tools", "tells_misses", "bills_abandoned", "headers",
-    "hints", "adapts", "discount", "gpus", "price_per_gpu_hour", "auth", "aws_region",
-    "aws_profile", "betas",
+    "shares_cache", "hints", "adapts", "discount", "gpus", "price_per_gpu_hour", "auth",
+    "aws_region", "aws_profile", "betas",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
 _MAX_GPUS: Final = 4096
@@ -64,6 +64,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         tells_misses=table.flag("tells_misses", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
+        shares_cache=table.flag("shares_cache", default=False),
         hints=_hints(table),
         adapts=table.flag("adapts", default=False),
         replica_price=_replica_price(table),

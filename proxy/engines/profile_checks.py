@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from proxy.engines.adapters.adapter import EngineAdapter, Misfit
+from proxy.engines.adapters.adapter import EngineAdapter, Misfit, parse_version
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, RollingOrder
 
@@ -15,6 +15,7 @@ KV_EVENTS_ADDRESS = re.compile(r"ipc:///[^\s\0]{1,100}|tcp://[A-Za-z0-9._-]+:\d{
 def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     """Find fields that contradict each other or the engine, each with its fix."""
     adapter = ADAPTERS[profile.engine]
+    yield from _check_cache_isolation(profile, adapter)
     yield from _check_hints(profile)
     yield from _check_kv_events(profile)
     if profile.is_attached:
@@ -38,6 +39,17 @@ def find_problems(profile: EngineProfile) -> Iterator[Misfit]:
     yield from misfits
     if not misfits:
         yield from _check_extra_args(profile, adapter)
+
+
+def _check_cache_isolation(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[Misfit]:
+    """A version that refuses what keeps teams apart, unless they may share its cache."""
+    since = adapter.cache_salt_since
+    if profile.shares_cache or not (since and profile.version):
+        return
+    if parse_version(profile.version) < parse_version(since):
+        what = f"is {profile.version}, which refuses cache_salt and so cannot keep teams apart"
+        fix = f"run {since} or newer, or write shares_cache = true if teams may share its cache"
+        yield Misfit("version", what, fix)
 
 
 def _check_hints(profile: EngineProfile) -> Iterator[Misfit]:

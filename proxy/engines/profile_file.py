@@ -36,8 +36,9 @@ KEYS: Final = (
     "speculative", "kv_dtype", "quantization", "kv_offload_gb", "cpu_offload_gb",
     "prefix_caching", "chunked_prefill", "max_model_len", "max_sequences", "max_batched_tokens",
     "tensor_parallel", "pipeline_parallel", "data_parallel", "role", "tool_call_parser",
-    "reasoning_parser", "kv_events", "warming", "hints", "region", "key_env", "gpu", "gpus",
-    "price_per_gpu_hour", "start_seconds", "drain_seconds", "rolling_order", "extra_args", "env",
+    "reasoning_parser", "kv_events", "warming", "shares_cache", "hints", "region", "key_env",
+    "gpu", "gpus", "price_per_gpu_hour", "start_seconds", "drain_seconds", "rolling_order",
+    "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = (
     "method", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
@@ -123,6 +124,7 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
         reasoning_parser=table.text("reasoning_parser", "qwen3") or "",
         kv_events=tuple(_texts(table, "kv_events")),
         warming=_warming(table),
+        shares_cache=table.flag("shares_cache", default=False),
         hints=_hints(table),
         region=table.text("region", "eu") or "",
         gpu=table.text("gpu", "H100") or "",

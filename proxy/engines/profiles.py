@@ -121,6 +121,7 @@ class EngineProfile:
         control_replicas: The last so many replicas run without speculation, for comparison.
         kv_events: Where each replica publishes its KV events, by ZeroMQ; empty for nowhere.
         warming: Prompts read ahead while a replica is idle; None for nothing.
+        shares_cache: True if teams may share its prefix cache; calls do not say whose they are.
         hints: Facts about calls that its scheduler is told, of ``proxy.catalog.entries.HINTS``.
         quantization: Number format of the weights, by the engine's own name for it.
         kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
@@ -168,6 +169,7 @@ class EngineProfile:
     reasoning_parser: str = ""
     kv_events: tuple[str, ...] = ()
     warming: WarmingSettings | None = None
+    shares_cache: bool = False
     hints: tuple[str, ...] = ()
     region: str = ""
     gpu: str = ""

@@ -11,7 +11,8 @@ Fireworks              the header of its isolation key          the team's
 =====================  =======================================  ============================
 
 What the caller said is kept apart from what others say: it is hashed together with the team's.
-Others offer nothing of the kind. OpenAI's models before GPT-5.6 only send calls to machines by it.
+Others offer nothing of the kind, and upstreams with ``shares_cache`` are sent nothing. OpenAI's
+models before GPT-5.6 only send calls to machines by it.
 
 Source: OpenAI and Mistral, prompt caching; vLLM 0.33.0 and SGLang 0.5.23, requests; TensorRT-LLM,
 release notes of 1.1 and ``openai_protocol.py``; Fireworks, prompt caching (2026-11).
@@ -66,7 +67,7 @@ _NOT_ISOLATED: Final = CacheIsolation()
 
 
 def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheIsolation:
-    """The fields and headers that keep a call in its team's cache; none without a salt.
+    """The fields and headers that keep a call in its team's cache; none where teams share it.
 
     Args:
         body: A JSON object.
@@ -74,7 +75,7 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
         route: Says whose cache it meets.
         salt: The team's, of a fixed length; "" where no team is to be kept apart.
     """
-    if not salt:
+    if not salt or route.upstream.shares_cache:
         return _NOT_ISOLATED
     provider = route.upstream.provider
     name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")

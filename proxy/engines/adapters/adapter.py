@@ -101,6 +101,8 @@ class EngineAdapter:
         properties_path: Where it says the room of its cache, if its metrics do not; "" for nowhere.
         attach_needs: Settings with which whoever starts it has to start it.
         finishes_streams: True if it ends after SIGTERM once its streams are done; else they break.
+        cache_salt_since: The first version that takes the field by which a team's cache is kept
+            apart, where earlier ones refuse calls with it; "" where none does.
         regime: Rules of its prefix cache, one of ``proxy.catalog.entries.REGIMES``.
         block_tokens: Tokens of a cache block where the regime counts in blocks, else 0.
         serves_responses: True if it has the Responses API.
@@ -115,6 +117,7 @@ class EngineAdapter:
     metrics_path: str = "/metrics"
     properties_path: str = ""
     attach_needs: str = ""
+    cache_salt_since: str = ""
     regime: str = "implicit"
     block_tokens: int = 0
     serves_responses: bool = False

@@ -3,7 +3,8 @@
 Source: ``sglang/srt/observability/metrics_collector.py`` of SGLang 0.5.23, read 2026-11-24; for
 ``trtllm-serve`` https://nvidia.github.io/TensorRT-LLM/examples/prometheus_metrics.html (2026) and
 the docstring of ``tensorrt_llm/metrics/collector.py``, read 2026-11-24. Neither was run. Releases
-of TensorRT-LLM differ in the names of two gauges, so both names are listed.
+of TensorRT-LLM differ in the names of two gauges, so both names are listed. Its ``cache_salt``
+came with NVIDIA/TensorRT-LLM#7106 (2025-09), and release 1.1.
 
 Where one of them is to be started by the gateway one day, it gets a module of its own beside
 ``vllm.py``, with a command line and a reason for each flag.
@@ -41,6 +42,7 @@ TENSORRT_LLM: Final = EngineAdapter(
     engine=Engine.TENSORRT_LLM,
     oldest_version="1.1",
     newest_version="1.4",
+    cache_salt_since="1.1",
     attach_needs="return_perf_metrics: true and enable_iter_perf_stats: true",
     metrics_path="/prometheus/metrics",
     metrics=MetricNames(

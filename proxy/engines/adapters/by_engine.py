@@ -39,6 +39,7 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
         regime=adapter.regime if profile.prefix_caching else "",
         block=adapter.block_tokens if profile.prefix_caching else 0,
         window=profile.max_model_len,
+        shares_cache=profile.shares_cache,
         hints=profile.hints,
         gpus=profile.gpus_per_replica,
         price_per_gpu_hour="" if price is None else dollars(price),

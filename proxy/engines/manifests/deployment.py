@@ -228,6 +228,7 @@ def attached_profile(
             "max_sequences": profile.max_sequences or None,
             "kv_events": list(kv_events),
             "warming": None if warming is None else asdict(warming),
+            "shares_cache": profile.shares_cache or None,
             "hints": list(dict.fromkeys((*profile.hints, *hints))),
             "region": profile.region,
             "key_env": profile.key_env,

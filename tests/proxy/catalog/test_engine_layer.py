@@ -133,6 +133,13 @@ def test_an_address_that_cannot_be_sent_to_is_named_with_the_engines_file():
     assert str(bad.value).startswith("engines.toml:7: engines.house-llm")
 
 
+def test_replicas_are_shared_by_teams_only_where_their_profile_says_so():
+    shared = catalog(None, replace(HOUSE, shares_cache=True)).upstreams["house-llm:0"]
+
+    assert shared.shares_cache
+    assert not catalog(None, HOUSE).upstreams["house-llm:0"].shares_cache
+
+
 def test_replicas_take_the_hints_of_their_profile_and_none_without():
     hinted = catalog(None, replace(HOUSE, hints=("vllm", "llm-d"))).upstreams["house-llm:0"]
 

@@ -112,6 +112,13 @@ def test_gpus_are_a_whole_number(gpus: str) -> None:
     assert (problem.where, problem.what) == ("gpus", "is no number of GPUs")
 
 
+def test_teams_share_a_cache_only_where_the_upstream_says_so() -> None:
+    found, problems = read(GOOD + "shares_cache = true")
+
+    assert (found.shares_cache, problems) == (True, [])
+    assert not read(GOOD)[0].shares_cache
+
+
 def test_hints_are_those_that_schedulers_take() -> None:
     found, problems = read(GOOD + 'hints = ["llm-d", "vllm", "vllm"]')
     assert (found.hints, problems) == (frozenset({"llm-d", "vllm"}), [])

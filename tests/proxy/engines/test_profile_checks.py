@@ -87,6 +87,22 @@ def test_attached_profiles_share_no_ports():
     assert [name for name, _ in find_shared_ports((first, attached, second))] == ["c"]
 
 
+@pytest.mark.parametrize(("version", "is_refused"), [("1.0.2", True), ("1.1.0rc2", False)])
+def test_a_version_that_cannot_keep_teams_apart_needs_their_permission(version, is_refused):
+    given = {"engine": Engine.TENSORRT_LLM, "attached_urls": ("http://g/v1",), "version": version}
+    found = problems(**given)
+
+    assert problems(**given, shares_cache=True) == []
+    assert bool(found) == is_refused
+    if is_refused:
+        what = "refuses cache_salt and so cannot keep teams apart; run 1.1 or newer, or write"
+        assert (found[0][0], what in found[0][1]) == ("version", True)
+
+
+def test_a_version_that_is_not_said_takes_what_the_newest_does():
+    assert problems(engine=Engine.TENSORRT_LLM, attached_urls=("http://g/v1",)) == []
+
+
 def test_hints_that_nothing_on_the_way_understands_are_refused():
     url = ("http://g/v1",)
 

@@ -194,6 +194,11 @@ def test_hints_are_read_once_each_and_unknown_ones_are_named():
     assert 'names "priority", which is not known' in problem(house('hints = ["priority"]'))
 
 
+def test_teams_share_a_cache_only_where_the_profile_says_so():
+    assert parse_profiles(house("shares_cache = true"), "engines.toml")["house"].shares_cache
+    assert not parse_profiles(house(""), "engines.toml")["house"].shares_cache
+
+
 def test_warming_is_off_unless_the_profile_asks_for_it():
     def warming(table: str) -> WarmingSettings | None:
         return parse_profiles(house(table), "engines.toml")["house"].warming

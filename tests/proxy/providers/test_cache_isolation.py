@@ -36,8 +36,14 @@ NONE = [
 ]
 
 
-def to(regime: str, provider: str) -> Route:
-    there = Upstream(name="up", kind="openai", base_url="http://up/v1", provider=provider)
+def to(regime: str, provider: str, *, shares_cache: bool = False) -> Route:
+    there = Upstream(
+        name="up",
+        kind="openai",
+        base_url="http://up/v1",
+        provider=provider,
+        shares_cache=shares_cache,
+    )
     return route("up", upstream=there, regime=regime)
 
 
@@ -68,6 +74,15 @@ def test_a_key_of_the_callers_parts_its_own_cache_and_no_others(
 
     assert mine == same
     assert len({mine, other, theirs, ONE, TWO}) == 5
+
+
+@pytest.mark.parametrize(("regime", "provider", "field"), KINDS)
+def test_where_teams_may_share_a_cache_a_call_says_only_what_its_caller_did(
+    regime: str, provider: str, field: str
+):
+    there = to(regime, provider, shares_cache=True)
+
+    assert fields(there, ONE) == fields(there, ONE, **{field: "k"}) == {}
 
 
 @pytest.mark.parametrize(("regime", "provider"), NONE)

@@ -111,6 +111,7 @@ def test_the_table_keeps_all_by_which_the_gateway_treats_the_replicas():
         max_model_len=32_768,
         max_sequences=16,
         warming=WarmingSettings(system_prompts=3, next_turn=False, tokens_per_minute=9),
+        shares_cache=True,
         hints=("vllm",),
         key_env="HOUSE_KEY",
     )
@@ -119,8 +120,8 @@ def test_the_table_keeps_all_by_which_the_gateway_treats_the_replicas():
 
     read = parse_profiles(text, "engines.toml")["house"]
 
-    kept = ("kv_dtype", "prefix_caching", "max_model_len", "max_sequences", "warming", "key_env")
-    for field in kept:
+    kept = ("kv_dtype", "prefix_caching", "max_model_len", "max_sequences", "warming")
+    for field in (*kept, "shares_cache", "key_env"):
         assert getattr(read, field) == getattr(profile, field), field
     assert read.hints == ("vllm", "llm-d")
 
