@@ -1,6 +1,5 @@
 """The values of planning: the call that is asked, where it goes, and what is sent."""
 
-import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Final
@@ -18,14 +17,13 @@ from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
-from proxy.records.feature_mode import LayoutScope
+from proxy.records.feature_mode import LayoutScope, model_family
 from proxy.records.origin import UncompactedConversation
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from slo.price import TokenRates
 
 #: Marks of a prompt that its receipt keeps; no cache takes more than four.
 _MAX_MARKS: Final = 16
-_FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
 
 
 class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,8 +256,7 @@ class Passthrough(msgspec.Struct, frozen=True):
 
 def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
     """Scope of a call's layout: its team's feature on the model's family."""
-    family = _FAMILY.match(model.rpartition("/")[2])
-    return LayoutScope(asked.team, asked.feature, family[0].lower() if family else "")
+    return LayoutScope(asked.team, asked.feature, model_family(model))
 
 
 def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:

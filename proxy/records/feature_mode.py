@@ -1,5 +1,6 @@
 """The state of a feature's planning: its mode, its layout, its suspension."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -8,6 +9,8 @@ import msgspec
 
 EVERY_FAMILY: Final = ""
 """The family of what holds for all families of a feature."""
+
+_FAMILY: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.IGNORECASE)
 
 
 class PlanningMode(StrEnum):
@@ -30,6 +33,16 @@ class LayoutScope(msgspec.Struct, frozen=True, order=True):
     def all_families(self) -> "LayoutScope":
         """All families of the feature."""
         return LayoutScope(self.team, self.feature)
+
+
+def model_family(model: str) -> str:
+    """The family of a model, whose layouts its calls have; "" for a name without one.
+
+    Args:
+        model: The model's name at its upstream, such as ``claude-sonnet-5-5``.
+    """
+    found = _FAMILY.match(model.rpartition("/")[2])
+    return found[0].lower() if found else EVERY_FAMILY
 
 
 class FeatureState(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +29,8 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.prefix.explain.reasons import FIXES, MissReason
 from proxy.prefix.layouts.layout import Layout
-from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.records.feature_mode import LayoutScope, PlanningMode, model_family
+from proxy.records.receipt import answering_model
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison, Savings
 from proxy.store.sql.savings_sums import MissTotals, ReroutedUsage, SavingsReader
@@ -119,11 +121,9 @@ class SavingsResource:
         """Reads and adds up; blocks."""
         start, end = period.bounds
         names = {team.id: team.name for team in self._store.teams.all()}
-        features, rerouted = self._store.dashboard.read(
-            SavingsReader.sums_by_feature, start, end, only
-        )
-        unknown = 0
-        for each in rerouted:
+        read = self._store.dashboard.read(SavingsReader.sums_by_feature, start, end, only)
+        features, unknown = read.features, 0
+        for each in read.rerouted:
             nanos = _routing_nanos(each, catalog, end)
             unknown += each.calls if nanos is None else 0
             place = each.team, each.feature
@@ -133,7 +133,7 @@ class SavingsResource:
         for sums in features.values():
             total = total.plus(sums)
         saved = total.unmodified_nanos - total.cost_nanos
-        untaken = self._next(period, only, features, names)
+        untaken = self._next(period, only, _calls_by_family(read.calls, catalog), names)
         if query.layouts_only:
             untaken = [each for each in untaken if each.kind != "miss"]
         return SavingsView(
@@ -181,7 +181,7 @@ class SavingsResource:
         self,
         period: ReportPeriod,
         only: SpendFilter,
-        features: Features,
+        calls: Mapping[LayoutScope, int],
         names: Mapping[str, str],
     ) -> list[NextSaving]:
         """Savings not taken yet, the largest first; what costs nothing to leave is left out."""
@@ -190,17 +190,32 @@ class SavingsResource:
         standings = self._store.layouts.standings()
         found: list[NextSaving] = []
         for place, proposals in self._store.layouts.newest_proposals(_MAX_PROPOSALS).items():
-            sums = features.get((place.team, place.feature))
             newest = max(proposals, key=lambda each: each.version)
-            if sums is None or newest.state is not ProposalState.PROPOSED:
+            if place not in calls or newest.state is not ProposalState.PROPOSED:
                 continue
-            calls = sums.calls * _MONTH_DAYS / days
+            month_calls = calls[place] * _MONTH_DAYS / days
             mode = standings.of(place).mode or standings.mode
-            found.append(_next_layout(place, newest, calls, mode, names))
+            found.append(_next_layout(place, newest, month_calls, mode, names))
         for miss in self._store.dashboard.read(SavingsReader.misses, start, end, only):
             found.extend(_next_miss(miss, _MONTH_DAYS / days, names))
         found.sort(key=lambda each: (-each.month_nanos, each.team, each.feature))
         return [each for each in found if each.month_nanos > 0]
+
+
+def _calls_by_family(
+    calls: Mapping[tuple[str, str, str, str], int], catalog: Catalog
+) -> Mapping[LayoutScope, int]:
+    """Calls of each feature by the family of the model that answered, and of all together."""
+    found: Counter[LayoutScope] = Counter()
+    for (team, feature, requested, route), count in calls.items():
+        name = answering_model(route, requested)
+        model = catalog.find(name)
+        routes = () if model is None else model.routes
+        upstream_name = next((each.model for each in routes if each.name == route), "") or name
+        scope = LayoutScope(team, feature, model_family(upstream_name))
+        for each in {scope, scope.all_families}:
+            found[each] += count
+    return found
 
 
 def _routing_nanos(found: ReroutedUsage, catalog: Catalog, at: float) -> int | None:

@@ -57,18 +57,29 @@ class MissTotals:
     example: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingsByFeature:
+    """Savings of a period, all read at once.
+
+    Attributes:
+        features: Sums by team and feature.
+        rerouted: Usage that another model answered than was asked for, at a known price.
+        calls: Calls by team, feature, model asked for and route.
+    """
+
+    features: dict[tuple[str, str], SavingsSums]
+    rerouted: list[ReroutedUsage]
+    calls: dict[tuple[str, str, str, str], int]
+
+
 class SavingsReader:
     """Savings in one database; every method may block."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def sums_by_feature(
-        self, start: int, end: int, only: SpendFilter
-    ) -> tuple[dict[tuple[str, str], SavingsSums], list[ReroutedUsage]]:
+    def sums_by_feature(self, start: int, end: int, only: SpendFilter) -> SavingsByFeature:
         """Sums by team and feature, and usage that another model answered than was asked for.
-
-        Both are read at once. Usage is that at a known price.
 
         Args:
             start: A moment, in seconds since the epoch.
@@ -84,13 +95,19 @@ class SavingsReader:
             found = bucket_sums(connection, (start, end), query)
         features: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
         rerouted: list[ReroutedUsage] = []
+        calls: dict[tuple[str, str, str, str], int] = {}
         for (_, team, feature, requested, route), sums in found.items():
+            calls[team, feature, requested, route] = sums["calls"]
             total = features[team, feature]
             for name in _SAVINGS:
                 total[name] += sums[name]
             if answering_model(route, requested) != requested:
                 rerouted += _rerouted_usage(team, feature, requested, sums)
-        return {place: SavingsSums(**sums) for place, sums in features.items()}, rerouted
+        return SavingsByFeature(
+            features={place: SavingsSums(**sums) for place, sums in features.items()},
+            rerouted=rerouted,
+            calls=calls,
+        )
 
     def misses(
         self, start: int, end: int, only: SpendFilter, limit: int = 1_000

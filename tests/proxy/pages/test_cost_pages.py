@@ -156,7 +156,7 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
     assert inserter(pages.store._engine)([*calls, rare]) is None
     for feature, saving in savings.items():
         moves = msgspec.json.encode(Layout(moves=(a_move(saving),))).decode()
-        pages.store.layouts.propose(LayoutScope(team, feature, "gpt"), "d1", moves, NOW)
+        pages.store.layouts.propose(LayoutScope(team, feature, "model"), "d1", moves, NOW)
     html = pages.text("")
     shown = re.findall(r"<li><strong>([^<]+)</strong>.*?<a href=[^>]+>(\w+)</a>", html, re.DOTALL)
 

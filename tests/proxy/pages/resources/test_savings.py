@@ -38,6 +38,15 @@ def a_call(n: int, days_ago: float = 1, **changes: Any):
     return a_receipt(n, call_id=f"{id_floor(started)[:-4]}{n:04x}", started=started, **fields)
 
 
+def propose(api: AdminApi, family: str, saving: int) -> None:
+    """Proposes a layout of feature x that should save so many nano-dollars per 1,000 calls."""
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", saving=saving
+    )
+    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
+    api.store.layouts.propose(LayoutScope("a", "x", family), f"d{family}", moves, NOW)
+
+
 def steps(body: Any) -> dict[str, int]:
     return {each["name"]: each["nanos"] for each in body["steps"]}
 
@@ -132,15 +141,28 @@ def test_the_next_savings_are_those_that_something_can_be_done_about(api: AdminA
 def test_layouts_can_be_asked_for_without_misses(api: AdminApi) -> None:
     missed: dict[str, Any] = {"conversation": "ab", "miss": "expired", "miss_nanos": MILLION}
     api.keep(a_call(1, team="a", feature="x", **missed))
-    move = LayoutMove(
-        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", saving=MILLION
-    )
-    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
-    api.store.layouts.propose(LayoutScope("a", "x", "gpt"), "d1", moves, NOW)
+    propose(api, "model", MILLION)
 
     assert [each["kind"] for each in api.ok("/savings")["next"]] == ["miss", "observe"]
     (found,) = api.ok("/savings", layouts_only=True, next=1)["next"]
-    assert (found["kind"], found["family"]) == ("observe", "gpt")
+    assert (found["kind"], found["family"]) == ("observe", "model")
+
+
+def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x"),
+        a_call(2, team="a", feature="x"),
+        a_call(3, team="a", feature="x", model="gpt-9", route="lab/gpt-9#fast"),
+    )
+    for family in ("model", "gpt", "claude", ""):
+        propose(api, family, 30_000)
+    found = api.ok("/savings", layouts_only=True, next=5)["next"]
+
+    assert [(each["family"], each["month_nanos"]) for each in found] == [
+        ("", pytest.approx(90, rel=0.05)),
+        ("model", pytest.approx(60, rel=0.05)),
+        ("gpt", pytest.approx(30, rel=0.05)),
+    ]
 
 
 def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) -> None:

@@ -34,8 +34,8 @@ def reader(engine: Engine, request: pytest.FixtureRequest) -> SavingsReader:
 def test_features_are_summed_apart_and_only_of_teams_that_may_be_seen(
     reader: SavingsReader,
 ) -> None:
-    every, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS)
-    mine, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM)
+    every = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS).features
+    mine = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).features
 
     assert set(every) == {("a", "x"), ("b", "y")}
     assert mine == {("a", "x"): every["a", "x"]}
@@ -43,11 +43,17 @@ def test_features_are_summed_apart_and_only_of_teams_that_may_be_seen(
 
 
 def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: SavingsReader) -> None:
-    _, mine = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM)
-    (found,) = mine
+    (found,) = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).rerouted
 
     assert (found.team, found.calls, found.list_nanos) == ("a", 1, 2)
     assert found.usage == Usage(input=4)
+
+
+def test_calls_are_counted_by_the_model_asked_for_and_the_route(reader: SavingsReader) -> None:
+    found = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).calls
+
+    assert sorted(found.values()) == [1, 1]
+    assert found["a", "x", "big", "lab/small"] == 1
 
 
 def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
@@ -60,6 +66,6 @@ def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
 
 def test_features_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
     (spent,) = SpendSeries(engine).spend_by_bucket((FIRST, FIRST + DAY), SpendSplit())
-    features, _ = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS)
+    features = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS).features
 
     assert sum(each.cost_nanos for each in features.values()) == spent.sums.priced_nanos > 0
