@@ -115,6 +115,16 @@ def is_at_least(severity: Severity, least: Severity) -> bool:
     return _RANKS[severity] <= _RANKS[least]
 
 
+def urgency_key(severity: Severity, began: float) -> tuple[int, float]:
+    """A key that sorts alerts by urgency, the newest of each first.
+
+    Args:
+        severity: An alert's severity.
+        began: Time at which it began, in seconds since the epoch.
+    """
+    return _RANKS[severity], -began
+
+
 def resolve_alert(
     alert: Alert, at: float, action: str = "", cost_nanos: int | None = None
 ) -> Alert:

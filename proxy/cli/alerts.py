@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from slo.policies.sinks import Sink
 
 _MAX_ALERTS: Final = 50
+#: Open alerts that are looked at, the newest.
+_MAX_READ_ALERTS: Final = 1_000
 _MAX_NOTIFICATIONS: Final = 20
 
 
@@ -58,14 +60,19 @@ def alerts(
 
 
 def _show(terminal: Terminal) -> None:
+    from slo.alert import urgency_key
+
     with terminal.store() as store:
-        found = store.outbox.open_alerts(_MAX_ALERTS)
+        found = store.outbox.open_alerts(_MAX_READ_ALERTS)
         letters = store.outbox.last_messages(_MAX_NOTIFICATIONS)
     if found:
         table = empty_table("severity", "since", "alert", "id")
-        for alert in found:
+        found.sort(key=lambda alert: urgency_key(alert.severity, alert.began))
+        for alert in found[:_MAX_ALERTS]:
             table.add_row(*map(Text, _row(alert)))
         terminal.show(table)
+        if len(found) > _MAX_ALERTS:
+            terminal.say(f"{len(found) - _MAX_ALERTS:,} more are open, none of them more urgent.")
     else:
         terminal.say("Nothing is wrong.")
     if letters:

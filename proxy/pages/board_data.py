@@ -55,7 +55,7 @@ _LEDGER_SHARE: Final = 2 / 3
 _MAX_OBJECTIVES: Final = 200
 _MAX_REROUTES: Final = 30
 _MAX_REROUTED_CALLS: Final = 50
-_MAX_ALERTS: Final = 50
+_MAX_ALERTS: Final = 1_000
 _MAX_BUDGETS: Final = 50
 #: Counters of one budget, those of which most is spent.
 _MAX_COUNTERS: Final = 10

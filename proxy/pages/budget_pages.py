@@ -46,6 +46,7 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             section="budgets",
             counters=counters.counters,
             open_alerts=alerts.alerts,
+            alert_count=alerts.total,
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
             may_set=may_set,

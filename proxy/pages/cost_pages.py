@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.board import OpenAlert
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.formatting import with_params
 from dashboards.pages import HOME
@@ -29,7 +28,6 @@ from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
 from proxy.pages.site import Site, page_router, redirect
-from slo.alert import Severity
 
 T = TypeVar("T")
 
@@ -118,7 +116,7 @@ def _add_overview(
             section="overview",
             costs=costs,
             savings=savings,
-            alerts=None if alerts.alerts is None else _most_urgent_first(alerts.alerts),
+            alerts=alerts,
             objectives=objectives.objectives,
             events=events,
             proposals=None if features is None else _largest_proposals(viewer, features, savings),
@@ -131,12 +129,6 @@ async def _if_available(asked: Awaitable[T]) -> T | None:
         return await asked
     except Unready:
         return None
-
-
-def _most_urgent_first(alerts: Sequence[OpenAlert]) -> list[OpenAlert]:
-    """The alerts by severity, the newest of each first."""
-    ranks = {severity: rank for rank, severity in enumerate(Severity)}
-    return sorted(alerts, key=lambda each: (ranks[each.severity], -each.began))
 
 
 def _largest_proposals(

@@ -77,6 +77,7 @@ def policies_page(shown: Overview) -> str:
             "section": "budgets",
             "counters": shown.counters,
             "open_alerts": shown.open_alerts,
+            "alert_count": len(shown.open_alerts or ()),
             "stored": [],
             "are_kept": True,
             "may_set": True,

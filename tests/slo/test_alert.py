@@ -16,6 +16,7 @@ from slo.alert import (
     resolve_alert,
     single_line,
     stable_id,
+    urgency_key,
 )
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
@@ -245,3 +246,14 @@ def test_amounts_are_said_in_full(unit, of, said):
 )
 def test_spans_are_said_in_their_two_largest_units(seconds, said):
     assert format_rough_duration(seconds) == said
+
+
+def test_alerts_are_ranked_by_urgency_and_the_newest_of_each_first():
+    begun = [(Severity.NOTE, 9.0), (Severity.PAGE, 1.0), (Severity.NOTE, 3.0), (Severity.PAGE, 2.0)]
+
+    assert sorted(begun, key=lambda each: urgency_key(*each)) == [
+        (Severity.PAGE, 2.0),
+        (Severity.PAGE, 1.0),
+        (Severity.NOTE, 9.0),
+        (Severity.NOTE, 3.0),
+    ]

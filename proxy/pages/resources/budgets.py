@@ -11,11 +11,13 @@ from dashboards.board import AdminBoard, BudgetCounter, OpenAlert
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.store import Store
+from slo.alert import urgency_key
 
 #: Scopes of budgets whose counters are of a team, of a key, or of everybody together.
 _TEAM_SCOPE: Final = "team"
 _KEY_SCOPE: Final = "key"
 _SHARED_SCOPE: Final = "organization"
+_MAX_ALERTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +29,15 @@ class BudgetsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertsView:
-    """Alerts that go on, the newest first; null where they are not known just now."""
+    """Alerts that go on, by urgency, the newest of each first; null where they are not known now.
+
+    Attributes:
+        alerts: The first fifty.
+        total: Number of all, of which the newest thousand are looked at.
+    """
 
     alerts: Sequence[OpenAlert] | None
+    total: int | None
 
 
 class BudgetsResource:
@@ -79,8 +87,12 @@ class BudgetsResource:
         """
         check_allowed(viewer, Action.SEE_OPERATIONS)
         if viewer.teams is not None:
-            return AlertsView(alerts=())
-        return AlertsView(alerts=await self._board.open_alerts())
+            return AlertsView(alerts=(), total=0)
+        found = await self._board.open_alerts()
+        if found is None:
+            return AlertsView(alerts=None, total=None)
+        ranked = sorted(found, key=lambda each: urgency_key(each.severity, each.began))
+        return AlertsView(alerts=ranked[:_MAX_ALERTS], total=len(ranked))
 
     def router(self) -> APIRouter:
         """Routes of the API."""

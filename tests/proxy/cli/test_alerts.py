@@ -76,6 +76,20 @@ def test_open_alerts_and_their_deliveries_are_shown(runner):
     assert not any(line.startswith("INJECTED") for line in said.splitlines())
 
 
+def test_the_most_urgent_alerts_are_shown_and_the_others_counted(runner):
+    notes = [
+        an_alert(f"note {n}", severity=Severity.NOTE, title=f"note {n}", began=NOW)
+        for n in range(60)
+    ]
+    store = runner.open()
+    store.outbox.add([an_alert(title="old and urgent", began=NOW - 9_000), *notes], {}, NOW)
+    store.close(5)
+    said = runner.said(showing())
+
+    assert said.index("old and urgent") < said.index("note ")
+    assert "11 more are open" in said
+
+
 def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(runner, set_variables):
     with answering(200) as server:
         set_variables(server)

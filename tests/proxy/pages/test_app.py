@@ -169,7 +169,14 @@ def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
     html = pages.render("objectives.html", {**common, "shown": nothing, "rerouted_calls": []})
     html += pages.render(
         "budgets.html",
-        {**common, "counters": [], "open_alerts": [], "stored": [], "are_kept": False},
+        {
+            **common,
+            "counters": [],
+            "open_alerts": [],
+            "alert_count": 0,
+            "stored": [],
+            "are_kept": False,
+        },
     )
     snippets = re.findall(r"<code>(\[\[.*?)</code>", html, re.DOTALL)
     file = tmp_path / "policies.toml"

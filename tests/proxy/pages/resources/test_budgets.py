@@ -6,7 +6,8 @@ from dashboards.access import Role, Viewer
 from proxy.pages.resources.budgets import BudgetsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
-from tests.fakes.board import NOW, FakeBoard, a_counter, overview
+from slo.alert import Severity
+from tests.fakes.board import NOW, FakeBoard, a_counter, an_open_alert, overview
 
 COUNTERS = [
     a_counter(budget="all", scope="organization", whose="*"),
@@ -34,6 +35,16 @@ def test_a_member_sees_the_own_teams_counters_and_no_alerts_of_others(store: Sto
     found = asyncio.run(resource(store).budgets(bob)).counters or ()
     assert [(each.budget, each.whose) for each in found] == [("all", "*"), ("teams-month", "acme")]
     assert asyncio.run(resource(store).alerts(bob)).alerts == ()
+
+
+def test_the_most_urgent_fifty_alerts_are_shown_and_all_counted(store: Store) -> None:
+    notes = [an_open_alert(severity=Severity.NOTE, began=NOW - n) for n in range(60)]
+    urgent = an_open_alert(began=NOW - 9_000)
+    board = FakeBoard(overview(open_alerts=[*notes, urgent]))
+    budgets = BudgetsResource(board, store, StoreQuestions(store))
+    found = asyncio.run(budgets.alerts(Viewer(name="fay", role=Role.FINANCE)))
+
+    assert (found.alerts, found.total) == ([urgent, *notes[:49]], 61)
 
 
 def test_a_member_sees_counters_of_the_own_teams_keys(store: Store) -> None:
