@@ -1,9 +1,9 @@
-"""Writes the ``[engines.NAME]`` table of a profile that attaches to replicas, as TOML; pure."""
+"""Writes the ``[engines.NAME]`` table of a profile as TOML; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
+from slo.toml.values import toml_value
 
 #: Columns from which on an array stands on several lines.
 _MAX_COLUMNS: Final = 100
@@ -21,21 +21,12 @@ def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] 
     for key, value in fields.items():
         if value is None or value in ("", []):
             continue
-        line = f"{key} = {_toml(value)}"
+        line = f"{key} = {toml_value(value)}"
         if isinstance(value, list) and len(line) > _MAX_COLUMNS:
-            line = "\n".join([f"{key} = [", *(f"  {_toml(each)}," for each in value), "]"])
+            line = "\n".join([f"{key} = [", *(f"  {toml_value(each)}," for each in value), "]"])
         lines.append(line)
     return "\n".join([*lines, ""])
 
 
-def _toml(value: object) -> str:
-    """A value as TOML, whose texts, numbers and truth values are written as JSON's."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}"
-    return msgspec.json.encode(value).decode()
-
-
 def _key(name: str) -> str:
-    return _toml(name) if "." in name else name
+    return toml_value(name) if "." in name else name

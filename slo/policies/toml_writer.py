@@ -1,13 +1,13 @@
 """Objectives as the text of a policies file, which reads as the same objectives again."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from slo.decimals import NANOS_PER_DOLLAR
 from slo.duration import format_duration
 from slo.objective import EVERY, BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.objective_validation import target_key
+from slo.toml.values import toml_value
 
 
 def objectives_toml(objectives: Iterable[Objective]) -> str:
@@ -42,10 +42,10 @@ def _table(objective: Objective) -> str:
 def _toml_fields(objective: Objective) -> dict[str, str | None]:
     is_ttft = objective.metric is Metric.TTFT
     return {
-        "name": _text(objective.name),
+        "name": toml_value(objective.name),
         "team": _text_unless_default(objective.team, EVERY),
         "feature": _text_unless_default(objective.feature, EVERY),
-        "metric": _text(objective.metric),
+        "metric": toml_value(objective.metric),
         target_key(objective.metric): target_text(objective),
         "under": _under(objective),
         "clear": None if objective.clear is None else repr(objective.clear),
@@ -54,37 +54,31 @@ def _toml_fields(objective: Objective) -> dict[str, str | None]:
             objective.calls, RequestKind.STREAMS if is_ttft else RequestKind.ALL
         ),
         "enforce": _text_unless_default(objective.enforce, Enforce.ALERT),
-        "ladder": _array(map(_text, objective.ladder)),
-        "alert_at": _array(map(_alert, objective.alerts)),
+        "ladder": _array(objective.ladder),
+        "alert_at": _array([_alert(each) for each in objective.alerts]),
         "stages": _stages(objective),
     }
 
 
 def _under(objective: Objective) -> str | None:
     if objective.under_nanos is not None:
-        return _text(dollars_text(objective.under_nanos))
-    return None if objective.under is None else _text(format_duration(objective.under))
+        return toml_value(dollars_text(objective.under_nanos))
+    return None if objective.under is None else toml_value(format_duration(objective.under))
 
 
 def _stages(objective: Objective) -> str | None:
-    said = [f"{each.stage} = {_text(format_duration(each.under))}" for each in objective.stages]
-    return f"{{ {', '.join(said)} }}" if said else None
+    said = {str(each.stage): format_duration(each.under) for each in objective.stages}
+    return toml_value(said) if said else None
 
 
-def _alert(alert: BurnAlert) -> str:
-    over, severity = _text(format_duration(alert.over)), _text(alert.severity)
-    return f"{{ burn = {alert.burn!r}, over = {over}, severity = {severity} }}"
+def _alert(alert: BurnAlert) -> dict[str, object]:
+    over = format_duration(alert.over)
+    return {"burn": alert.burn, "over": over, "severity": str(alert.severity)}
 
 
-def _array(items: Iterable[str]) -> str | None:
-    told = ", ".join(items)
-    return f"[{told}]" if told else None
+def _array(items: Sequence[object]) -> str | None:
+    return toml_value(items) if items else None
 
 
 def _text_unless_default(said: str, default: str) -> str | None:
-    return None if said == default else _text(said)
-
-
-def _text(said: str) -> str:
-    """A TOML string; JSON's escapes are some of TOML's, which wants one more escaped."""
-    return json.dumps(str(said), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return None if said == default else toml_value(said)

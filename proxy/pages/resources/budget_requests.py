@@ -1,6 +1,5 @@
 """A budget as people send it, read by the rules of the policies file."""
 
-import json
 from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
@@ -10,6 +9,7 @@ from slo.budget import EVERY, Budget, BudgetUnit
 from slo.policies.file import read
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
+from slo.toml.values import toml_value
 
 _MAX_CHARS: Final = 256
 #: Where problems of what was sent are said to be.
@@ -63,12 +63,12 @@ def _toml_fields(name: str, asked: BudgetRequest) -> dict[str, str]:
     limit = asked.limit.strip()
     is_count = asked.unit != BudgetUnit.USD and limit.isascii() and limit.isdigit()
     fields = {
-        "name": _toml_text(name),
-        "scope": _toml_text(asked.scope),
-        "of": _toml_text(asked.of),
-        "unit": _toml_text(asked.unit),
-        "window": _toml_text(asked.window),
-        "limit": str(int(limit)) if is_count else _toml_text(limit),
+        "name": toml_value(name),
+        "scope": toml_value(asked.scope),
+        "of": toml_value(asked.of),
+        "unit": toml_value(asked.unit),
+        "window": toml_value(asked.window),
+        "limit": str(int(limit)) if is_count else toml_value(limit),
         "hard": "true" if asked.hard else "false",
     }
     for key, text in (
@@ -77,12 +77,7 @@ def _toml_fields(name: str, asked: BudgetRequest) -> dict[str, str]:
         ("unpriced", asked.unpriced),
     ):
         if text is not None:
-            fields[key] = _toml_text(text)
+            fields[key] = toml_value(text)
     if asked.alerts is not None:
-        fields["alerts"] = json.dumps(asked.alerts)
+        fields["alerts"] = toml_value(asked.alerts)
     return fields
-
-
-def _toml_text(text: str) -> str:
-    """A text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

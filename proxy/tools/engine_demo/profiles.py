@@ -3,13 +3,13 @@
 They are written as a user writes them, in TOML, and read by the same reader.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from proxy.engines.profile_file import parse_profiles
+from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import EngineProfile
 from proxy.records.receipt import dollars
 
@@ -19,6 +19,7 @@ NGRAM: Final = "acme-parcel-ngram"
 
 _DRAFT_TOKENS: Final = 4
 _NGRAM_TOKENS: Final = 16
+_PRICE_NOTE: Final = "price_per_gpu_hour is that of the machine: there is no GPU"
 #: One thread each: the engines take turns, and threads that wait for each other burn the time.
 _ARGUMENTS: Final = ("--threads", "1", "--threads-batch", "1", "--threads-http", "2")
 
@@ -35,36 +36,37 @@ def profiles_text(ports: Iterable[int], price_per_hour: str) -> str:
         ports: Three free ports.
         price_per_hour: US dollars for an hour of the machine, as a decimal text.
     """
-    draft = json.dumps(str(model_file("draft.gguf")))
+    draft = str(model_file("draft.gguf"))
     speculation = {
-        PLAIN: "",
-        DRAFTED: f'method = "draft_model", draft = {draft}, tokens = {_DRAFT_TOKENS}',
-        NGRAM: f'method = "ngram", tokens = {_NGRAM_TOKENS}, ngram_max = 4',
+        PLAIN: None,
+        DRAFTED: {"method": "draft_model", "draft": draft, "tokens": _DRAFT_TOKENS},
+        NGRAM: {"method": "ngram", "tokens": _NGRAM_TOKENS, "ngram_max": 4},
     }
-    lines = (
-        line
+    tables = (
+        write_profile(name, _fields(name, port, price_per_hour, settings), [_PRICE_NOTE])
         for port, (name, settings) in zip(ports, speculation.items(), strict=True)
-        for line in _profile_lines(name, port, price_per_hour, settings)
     )
-    return "\n".join(lines)
+    return "\n".join(tables)
 
 
-def _profile_lines(name: str, port: int, price: str, speculation: str) -> Iterator[str]:
+def _fields(
+    name: str, port: int, price: str, speculation: dict[str, object] | None
+) -> dict[str, object]:
     more = ("--spec-draft-threads", "1") if name == DRAFTED else ()
-    yield f"[engines.{name}]"
-    yield 'engine = "llamacpp"'
-    yield f"model = {json.dumps(str(model_file('target.gguf')))}"
-    yield f'served_name = "{name}"'
-    yield f"port = {port}"
-    yield "gpus = 0"
-    yield "max_model_len = 4096"
-    yield "max_sequences = 2"
-    yield f'price_per_gpu_hour = "{price}"  # of the machine: there is no GPU'
-    yield "start_seconds = 60"
-    yield "drain_seconds = 5"
-    yield f"extra_args = {json.dumps([*_ARGUMENTS, *more])}"
-    if speculation:
-        yield f"speculative = {{ {speculation} }}"
+    return {
+        "engine": "llamacpp",
+        "model": str(model_file("target.gguf")),
+        "served_name": name,
+        "port": port,
+        "gpus": 0,
+        "max_model_len": 4096,
+        "max_sequences": 2,
+        "price_per_gpu_hour": price,
+        "start_seconds": 60,
+        "drain_seconds": 5,
+        "extra_args": [*_ARGUMENTS, *more],
+        "speculative": speculation,
+    }
 
 
 def read_profiles(text: str) -> dict[str, EngineProfile]:

@@ -1,0 +1,24 @@
+"""Values that were written are read as the same again."""
+
+import tomllib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.toml.values import toml_value
+
+PLAIN = st.text(st.characters(codec="utf-8")) | st.booleans() | st.integers(-(2**63), 2**63 - 1)
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc_", min_size=1), inner),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_written_value_is_read_as_the_same(value):
+    assert tomllib.loads(f"key = {toml_value(value)}") == {"key": value}
+
+
+def test_a_character_that_json_leaves_and_toml_forbids_is_escaped():
+    assert toml_value("a\x7f") == '"a\\u007f"'
