@@ -9,6 +9,7 @@ from rich.text import Text
 
 from proxy.cli.technique_lines import benchmark_documents, benchmark_lines
 from proxy.cli.terminal import Terminal, empty_table
+from proxy.engines.decode_speed import EstimateInterval
 from proxy.engines.kv_comparison import KVComparison, compare_formats
 from proxy.engines.kv_pressure import KVPressure, KVSums, kv_advice
 from proxy.engines.profiles import EngineProfile
@@ -18,7 +19,6 @@ from proxy.engines.speculation.advice import (
     describe_options,
     option_that_runs,
 )
-from proxy.engines.speculation.evidence import EstimateInterval
 from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
     FeatureSpeculation,

@@ -8,8 +8,8 @@ from enum import StrEnum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from proxy.engines.kv_pressure import MIN_READINGS, KVPressure, KVSums, SpeedSums
-from proxy.engines.speculation.evidence import EstimateInterval, EvidenceBand
+from proxy.engines.decode_speed import EstimateInterval
+from proxy.engines.kv_pressure import MIN_READINGS, KVPressure, KVSums
 
 #: Calls of each side from which on shares are compared.
 MIN_COMPARED_CALLS: Final = 200.0
@@ -139,18 +139,8 @@ def _speeds(before: KVSums, after: KVSums) -> SpeedPair | None:
     for setting, bands in after.speeds.items():
         earlier = before.speeds.get(setting, {})
         for band in bands.keys() & earlier.keys():
-            was, now = _interval(earlier[band]), _interval(bands[band])
+            was, now = earlier[band].tokens_per_s(), bands[band].tokens_per_s()
             if was is not None and now is not None:
                 made = min(earlier[band].tokens, bands[band].tokens)
                 found.append((made, SpeedPair(setting, band, was, now)))
     return max(found, default=(0.0, None), key=lambda each: each[0])[1]
-
-
-def _interval(sums: SpeedSums) -> EstimateInterval | None:
-    """Tokens per second of one sequence; None where samples are too few."""
-    return EvidenceBand(
-        samples=sums.samples,
-        tokens=sums.tokens,
-        decode_s=sums.decode_s,
-        rate_squares=sums.rate_squares,
-    ).tokens_per_s()

@@ -4,17 +4,15 @@ A preempted call loses its KV blocks to others and is computed again. One number
 cache holds twice the tokens, so preemptions are what makes fp8 worth its accuracy.
 """
 
-from math import ceil, log2
 from typing import Final
 
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.decode_speed import HALF_LIFE_S, SpeedSums, band_of
 from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profiles import EngineProfile, KVDtype
 
-#: Seconds after which a reading weighs half.
-_HALF_LIFE_S: Final = 7 * 86_400.0
 #: Preemptions, and their share of calls, from which on the cache is too small.
 MIN_PREEMPTIONS: Final = 10.0
 MIN_PREEMPTED_SHARE: Final = 0.01
@@ -23,9 +21,8 @@ MIN_READINGS: Final = 30.0
 MIN_STARVED_SHARE: Final = 0.1
 #: Fullness from which on a cache counts as full: vLLM preempts soon after it.
 _FULL: Final = 0.9
-#: Settings of speculation whose speeds are kept, and the last band of sequences at once.
+#: Settings of speculation whose speeds are kept.
 _MAX_SETTINGS: Final = 8
-_LAST_BAND: Final = 1_024
 #: The formats to try, in this order: the cache holds twice the tokens of bf16 with the first two.
 _SMALLER: Final = (KVDtype.FP8, KVDtype.INT8, KVDtype.INT4)
 
@@ -35,27 +32,6 @@ class KVCounters(msgspec.Struct, frozen=True, kw_only=True):
 
     preemptions: float
     calls: float
-
-
-class SpeedSums(msgspec.Struct, kw_only=True):
-    """Sums over samples of decode, named as those of the evidence on speculation."""
-
-    samples: float = 0.0
-    tokens: float = 0.0
-    decode_s: float = 0.0
-    rate_squares: float = 0.0
-
-    def add(self, tokens: float, decode_s: float) -> None:
-        """Add a sample that has output and decode time."""
-        self.samples += 1
-        self.tokens += tokens
-        self.decode_s += decode_s
-        self.rate_squares += tokens * tokens / decode_s
-
-    def scale(self, factor: float) -> None:
-        """Weigh all of it by a factor."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) * factor)
 
 
 class KVSums(msgspec.Struct, kw_only=True):
@@ -104,7 +80,7 @@ class KVPressure(KVSums, kw_only=True):
         if kv_dtype != self.kv_dtype:
             self._switch(kv_dtype)
         if now > self.last_at:
-            self._decay(0.5 ** ((now - self.last_at) / _HALF_LIFE_S))
+            self._decay(0.5 ** ((now - self.last_at) / HALF_LIFE_S))
         self.last_at = max(now, self.last_at)
         if page.value("running"):
             self.readings += 1
@@ -131,7 +107,7 @@ class KVPressure(KVSums, kw_only=True):
             made = {name: _samples(bands) for name, bands in self.speeds.items()}
             del self.speeds[min(made, key=lambda name: made[name])]
         bands = self.speeds.setdefault(setting, {})
-        bands.setdefault(_band(sequences), SpeedSums()).add(tokens, decode_s)
+        bands.setdefault(band_of(sequences), SpeedSums()).add_output(tokens, decode_s)
 
     def sums_of(self, kv_dtype: str) -> KVSums | None:
         """The sums of a format; None where it did not run, or more than one change ago."""
@@ -164,11 +140,6 @@ class KVPressure(KVSums, kw_only=True):
         for bands in self.speeds.values():
             for band in bands.values():
                 band.scale(factor)
-
-
-def _band(sequences: float) -> int:
-    """The upper end of the band: the next power of two, and the last one for all above it."""
-    return min(1 << max(0, ceil(log2(sequences))), _LAST_BAND)
 
 
 def _samples(bands: dict[int, SpeedSums]) -> float:

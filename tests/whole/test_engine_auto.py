@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx2
 import psutil
 
+from proxy.engines.decode_speed import MIN_SAMPLES
 from proxy.engines.profile_file import parse_profiles
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
 from proxy.engines.speculation.evidence import (
-    MIN_SAMPLES,
     NO_SPECULATION,
     SpeculationEvidence,
     SpeculationSample,

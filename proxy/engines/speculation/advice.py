@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.engines.decode_speed import MIN_SAMPLES, EstimateInterval
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.evidence import (
     MIN_DRAFTS,
-    MIN_SAMPLES,
     NO_SPECULATION,
     UNKNOWN_SETTING,
-    EstimateInterval,
     EvidenceBand,
     SpeculationEvidence,
     acceptance,

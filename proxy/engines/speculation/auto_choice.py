@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.decode_speed import EstimateInterval
 from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
@@ -17,7 +18,6 @@ from proxy.engines.speculation.advice import (
 )
 from proxy.engines.speculation.evidence import (
     NO_SPECULATION,
-    EstimateInterval,
     SpeculationEvidence,
 )
 

@@ -4,36 +4,21 @@ A sample is the difference of an engine's counters over some seconds. Samples ar
 setting that ran and by how many sequences were decoded at once, and older ones weigh less.
 """
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
 import msgspec
 
-#: Days after which a sample weighs half.
-HALF_LIFE_S: Final = 7 * 86_400.0
-#: Upper ends of the bands of concurrency.
-BANDS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
+from proxy.engines.decode_speed import HALF_LIFE_S, Z_95, EstimateInterval, SpeedSums, band_of
+
 #: Drafts from which on an acceptance rate is taken for one.
 MIN_DRAFTS: Final = 200
-#: Samples with output from which on a speed is taken for one.
-MIN_SAMPLES: Final = 10
 #: Draft steps of one answer are alike, so that they count as this many times fewer. Assumed.
 _DESIGN_EFFECT: Final = 4.0
-_Z: Final = 1.96
 _MAX_SETTINGS: Final = 32
 NO_SPECULATION: Final = "none"
 #: Setting of an attached engine that drafts by a method that its profile does not name.
 UNKNOWN_SETTING: Final = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class EstimateInterval:
-    """An estimate, with the ends between which the value lies in 95 of 100 cases."""
-
-    low: float
-    value: float
-    high: float
 
 
 class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,14 +54,10 @@ class SpeculationCounters(msgspec.Struct, frozen=True, kw_only=True):
     full_drafts: float = 0.0
 
 
-class EvidenceBand(msgspec.Struct, kw_only=True):
-    """Sums over the samples of one band of concurrency."""
+class EvidenceBand(SpeedSums, kw_only=True):
+    """Sums over the samples of one band of sequences at once, with those of a sample's fields."""
 
-    samples: float = 0.0
     running: float = 0.0
-    tokens: float = 0.0
-    decode_s: float = 0.0
-    rate_squares: float = 0.0
     drafts: float = 0.0
     draft_tokens: float = 0.0
     accepted: float = 0.0
@@ -89,34 +70,16 @@ class EvidenceBand(msgspec.Struct, kw_only=True):
 
     def add(self, sample: SpeculationSample) -> None:
         """Add a sample that has output and decode time."""
-        rate = sample.tokens / sample.decode_s
-        self.samples += 1
+        self.add_output(sample.tokens, sample.decode_s)
         self.running += sample.running
-        self.tokens += sample.tokens
-        self.decode_s += sample.decode_s
-        self.rate_squares += sample.decode_s * rate * rate
         self.drafts += sample.drafts
         self.draft_tokens += sample.draft_tokens
         self.accepted += sample.accepted
         self.full_drafts += _full_drafts(sample)
 
-    def scale(self, factor: float) -> None:
-        """Weigh all of it by a factor."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) * factor)
-
-    def tokens_per_s(self) -> EstimateInterval | None:
-        """Tokens per second of one sequence; None where samples are too few."""
-        if self.samples < MIN_SAMPLES or not self.decode_s:
-            return None
-        mean = self.tokens / self.decode_s
-        spread = max(self.rate_squares / self.decode_s - mean * mean, 0.0)
-        margin = _Z * sqrt(spread / self.samples)
-        return EstimateInterval(max(mean - margin, 0.0), mean, mean + margin)
-
 
 class SettingEvidence(msgspec.Struct, kw_only=True):
-    """The evidence of one setting, by the upper end of each band; 0 is above all of them."""
+    """The evidence of one setting, by the upper end of each band."""
 
     bands: dict[int, EvidenceBand] = {}
     last_at: float = 0.0
@@ -142,7 +105,7 @@ class SpeculationEvidence(msgspec.Struct, kw_only=True):
             return
         self._decay(now)
         found = self.settings.setdefault(setting, SettingEvidence())
-        found.bands.setdefault(_band(sample.running), EvidenceBand()).add(sample)
+        found.bands.setdefault(band_of(sample.running), EvidenceBand()).add(sample)
         found.last_at = now
         while len(self.settings) > _MAX_SETTINGS:
             del self.settings[min(self.settings, key=lambda name: self.settings[name].last_at)]
@@ -213,16 +176,12 @@ def _full_drafts(sample: SpeculationSample) -> float:
     return sample.drafts * found.value ** round(depth) if found else 0.0
 
 
-def _band(running: float) -> int:
-    return next((end for end in BANDS if running <= end + 0.5), 0)
-
-
 def _wilson(share: float, trials: float) -> EstimateInterval:
     """The Wilson score interval of a share."""
-    squared = _Z * _Z
+    squared = Z_95 * Z_95
     middle = (share + squared / (2 * trials)) / (1 + squared / trials)
     margin = (
-        _Z
+        Z_95
         / (1 + squared / trials)
         * sqrt(share * (1 - share) / trials + squared / (4 * trials * trials))
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Final
 
+from proxy.engines.decode_speed import EstimateInterval
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
     SpeculationOption,
@@ -19,7 +20,6 @@ from proxy.engines.speculation.advice import (
 )
 from proxy.engines.speculation.evidence import (
     NO_SPECULATION,
-    EstimateInterval,
     acceptance_by_rate,
 )
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
+from proxy.engines.decode_speed import EstimateInterval
 from proxy.engines.routing.router import ReuseCounters
-from proxy.engines.speculation.evidence import EstimateInterval
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
     EngineTraffic,

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from proxy.cli.engines import engines
-from proxy.engines.kv_pressure import KVPressure, KVSums, SpeedSums
+from proxy.engines.decode_speed import SpeedSums
+from proxy.engines.kv_pressure import KVPressure, KVSums
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.speculation_file import write_record
 from proxy.settings import Settings

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.kv_pressure import KVCounters, KVPressure, SpeedSums, kv_advice, kv_counters
+from proxy.engines.decode_speed import SpeedSums
+from proxy.engines.kv_pressure import KVCounters, KVPressure, kv_advice, kv_counters
 from proxy.engines.metrics_page import EngineMetrics
 from tests.fakes.engine_profiles import a_profile
 

@@ -1,0 +1,63 @@
+"""Speeds of decode by samples of an engine's counters, and bands of sequences at once; pure."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+import msgspec
+
+#: Seconds after which a sample weighs half.
+HALF_LIFE_S: Final = 7 * 86_400.0
+#: Upper ends of the bands of sequences at once; the last one is for all above it, too.
+BANDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
+#: Samples with output from which on a speed is taken for one.
+MIN_SAMPLES: Final = 10
+#: Standard errors on each side of an estimate, within which 95 of 100 values lie.
+Z_95: Final = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateInterval:
+    """An estimate, with the ends between which the value lies in 95 of 100 cases."""
+
+    low: float
+    value: float
+    high: float
+
+
+class SpeedSums(msgspec.Struct, kw_only=True):
+    """Sums over samples of decode: their number, output tokens and seconds, and tokens² ÷ seconds.
+
+    The seconds are of all sequences added up.
+    """
+
+    samples: float = 0.0
+    tokens: float = 0.0
+    decode_s: float = 0.0
+    rate_squares: float = 0.0
+
+    def add_output(self, tokens: float, decode_s: float) -> None:
+        """Add a sample that has output and decode time."""
+        self.samples += 1
+        self.tokens += tokens
+        self.decode_s += decode_s
+        self.rate_squares += tokens * tokens / decode_s
+
+    def scale(self, factor: float) -> None:
+        """Weigh all of it by a factor."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) * factor)
+
+    def tokens_per_s(self) -> EstimateInterval | None:
+        """Tokens per second of one sequence; None where samples are too few."""
+        if self.samples < MIN_SAMPLES or not self.decode_s:
+            return None
+        mean = self.tokens / self.decode_s
+        spread = max(self.rate_squares / self.decode_s - mean * mean, 0.0)
+        margin = Z_95 * sqrt(spread / self.samples)
+        return EstimateInterval(max(mean - margin, 0.0), mean, mean + margin)
+
+
+def band_of(sequences: float) -> int:
+    """The upper end of the band of so many sequences at once, on average."""
+    return next((end for end in BANDS if sequences <= end + 0.5), BANDS[-1])
