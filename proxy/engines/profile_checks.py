@@ -103,6 +103,11 @@ def _check_speculation_and_kv(profile: EngineProfile, adapter: EngineAdapter) ->
         known = ", ".join(sorted(adapter.speculative_methods))
         what = f"has the method {speculation.method}, which {profile.engine} lacks"
         yield Misfit("speculative", what, f"write one of {known}")
+    auto = profile.auto_speculation
+    for method in auto.methods if auto else ():
+        if method not in adapter.speculative_methods:
+            what = f"permits the method {method}, which {profile.engine} lacks"
+            yield Misfit("speculative", what, "leave it out of methods")
     if profile.kv_dtype not in adapter.kv_dtypes:
         known = ", ".join(each for each in KVDtype if each in adapter.kv_dtypes)
         what = f"is {profile.kv_dtype}, which {profile.engine} lacks"

@@ -41,7 +41,7 @@ KEYS: Final = (
     "extra_args", "env",
 )  # fmt: skip
 SPECULATIVE_KEYS: Final = (
-    "method", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
+    "method", "methods", "draft", "tokens", "ngram_min", "ngram_max", "control_replicas",
 )  # fmt: skip
 WARMING_KEYS: Final = ("system_prompts", "next_turn", "tokens_per_minute")
 _AUTO: Final = "auto"
@@ -244,8 +244,11 @@ def _speculation(
     if "method" in inner.nodes and inner.nodes["method"].value == _AUTO:
         if "tokens" in inner.nodes:
             inner.add_problem("tokens", "is chosen by the advisor", "leave it out")
-        auto = AutoSpeculation(draft=draft, ngram_min=shortest, ngram_max=longest)
+        methods = _auto_methods(inner, draft)
+        auto = AutoSpeculation(methods=methods, draft=draft, ngram_min=shortest, ngram_max=longest)
         return None, auto, control
+    if "methods" in inner.nodes:
+        inner.add_problem("methods", "is for the advisor", 'leave it out, or write method = "auto"')
     method = inner.member("method", SpeculativeMethod)
     if method is None:
         return None, None, 0
@@ -255,6 +258,20 @@ def _speculation(
         method=method, draft=draft, tokens=tokens, ngram_min=shortest, ngram_max=longest
     )
     return speculation, None, control
+
+
+def _auto_methods(inner: TableReader, draft: str) -> tuple[SpeculativeMethod, ...]:
+    """The methods that the advisor may take, in their order; () where none are listed."""
+    known = tuple(SpeculativeMethod)
+    names = (checked_choice(each, known, inner.problems) for each in inner.elements("methods"))
+    methods = tuple(SpeculativeMethod(name) for name in dict.fromkeys(filter(None, names)))
+    drafted = [each for each in methods if each.needs_draft]
+    if len(drafted) > 1:
+        what = f"names {' and '.join(drafted)}, whose drafts are different weights"
+        inner.add_problem("methods", what, "leave one of them out")
+    elif methods:
+        _check_draft(inner, drafted[0] if drafted else methods[0], draft)
+    return methods
 
 
 def _check_draft(inner: TableReader, method: SpeculativeMethod, draft: str) -> None:

@@ -81,8 +81,14 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoSpeculation:
-    """Bounds within which the advisor chooses method and depth; fields as of ``Speculation``."""
+    """Bounds within which the advisor chooses method and depth; fields as of ``Speculation``.
 
+    Attributes:
+        methods: Methods that it may take, the one to try first in front; () for a draft model where
+            there is a draft, and n-grams.
+    """
+
+    methods: tuple[SpeculativeMethod, ...] = ()
     draft: str = ""
     ngram_min: int = 2
     ngram_max: int = 4

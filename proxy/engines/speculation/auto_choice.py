@@ -25,8 +25,10 @@ from proxy.engines.speculation.evidence import (
 MIN_ADVANTAGE: Final = 1.05
 #: Seconds after which a method that did not pay is tried again: traffic changes.
 RETRY_S: Final = 14 * 86_400.0
-#: Draft tokens per step with which a method is tried first.
-FIRST_DEPTH: Final = 3
+#: Draft tokens per step with which a method is tried first, and those of methods that differ:
+#: most models have one layer for multi-token prediction, and suffix trees draft long runs.
+_FIRST_DEPTH: Final = 3
+_FIRST_DEPTHS: Final = {SpeculativeMethod.MTP: 1, SpeculativeMethod.SUFFIX: 8}
 
 
 class SpeculationChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,13 +166,15 @@ def apply_choice(profile: EngineProfile, choice: SpeculationChoice) -> EnginePro
 def permitted_methods(profile: EngineProfile) -> tuple[SpeculativeMethod, ...]:
     """Methods that ``auto`` may take, the one to try first in front.
 
-    A draft that the profile gives is a draft model; without one only n-grams need nothing more.
+    Where the profile lists none, a draft that it gives is a draft model; without one only n-grams
+    need nothing more.
     """
     auto = profile.auto_speculation
     known = ADAPTERS[profile.engine].speculative_methods
-    wanted = [SpeculativeMethod.NGRAM]
-    if auto is not None and auto.draft:
-        wanted.insert(0, SpeculativeMethod.DRAFT_MODEL)
+    wanted = auto.methods if auto else ()
+    if not wanted:
+        drafted = (SpeculativeMethod.DRAFT_MODEL,) if auto and auto.draft else ()
+        wanted = (*drafted, SpeculativeMethod.NGRAM)
     return tuple(each for each in wanted if each in known)
 
 
@@ -183,7 +187,7 @@ def _first_choice(
     if not permitted:
         why = "the engine has no method that this profile permits"
         return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now)
-    setting = setting_name(Speculation(method=permitted[0], tokens=FIRST_DEPTH))
+    setting = _first_setting(permitted[0])
     why = f"not enough data: {setting} is tried first"
     return SpeculationChoice(setting=setting, reason=why, since=now)
 
@@ -199,7 +203,7 @@ def _retry(
         each for each in permitted if all(option.method is not each for option in advice.options)
     ]
     if untried:
-        setting = setting_name(Speculation(method=untried[0], tokens=FIRST_DEPTH))
+        setting = _first_setting(untried[0])
         why = f"{present.reason}; {setting} was not tried yet"
         return SpeculationChoice(setting=setting, reason=why, since=now)
     best = _best(permitted, advice)
@@ -208,6 +212,11 @@ def _retry(
     return _choice_of(
         best, f"tried again after {RETRY_S / 86_400:.0f} days without speculation", now
     )
+
+
+def _first_setting(method: SpeculativeMethod) -> str:
+    depth = _FIRST_DEPTHS.get(method, _FIRST_DEPTH)
+    return setting_name(Speculation(method=method, tokens=depth))
 
 
 def _best(

@@ -2,6 +2,7 @@ import pytest
 
 from proxy.engines.profile_checks import find_problems, find_shared_ports
 from proxy.engines.profiles import (
+    AutoSpeculation,
     DisaggregatedRole,
     Engine,
     EngineProfile,
@@ -50,6 +51,18 @@ def test_kv_formats_and_methods_that_an_engine_lacks_are_refused_with_those_it_h
         ),
         ("kv_dtype", "is fp8, which llamacpp lacks; write one of auto, int8, int4"),
     ]
+
+
+def test_methods_permitted_to_the_advisor_are_those_of_the_engine():
+    methods = (SpeculativeMethod.SUFFIX, SpeculativeMethod.MTP)
+    ((key, text),) = problems(
+        engine=Engine.LLAMACPP, auto_speculation=AutoSpeculation(methods=methods)
+    )
+
+    assert (key, text) == (
+        "speculative",
+        "permits the method suffix, which llamacpp lacks; leave it out of methods",
+    )
 
 
 def test_the_last_replica_needs_a_port():

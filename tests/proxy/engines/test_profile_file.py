@@ -172,12 +172,24 @@ def test_auto_leaves_method_and_depth_to_the_advisor():
     assert (text.speculation, text.auto_speculation) == (None, AutoSpeculation())
     assert table.auto_speculation == AutoSpeculation(draft="d")
     assert table.control_replicas == 1
+    listed = a_profile('speculative = { method = "auto", methods = ["suffix", "mtp", "suffix"] }')
+    assert listed.auto_speculation == AutoSpeculation(
+        methods=(SpeculativeMethod.SUFFIX, SpeculativeMethod.MTP)
+    )
 
 
 @pytest.mark.parametrize(
     ("table", "what"),
     [
         ('speculative = { method = "auto", tokens = 4 }', "is chosen by the advisor"),
+        ('speculative = { method = "auto", methods = ["eagle3"] }', "eagle3 needs one"),
+        ('speculative = { method = "auto", methods = ["mpt"] }', "did you mean mtp"),
+        ('speculative = { method = "auto", methods = ["ngram"], draft = "d" }', "is not used by"),
+        (
+            'speculative = { method = "auto", methods = ["eagle3", "draft_model"], draft = "d" }',
+            "whose drafts are different weights",
+        ),
+        ('speculative = { method = "ngram", methods = ["mtp"] }', "is for the advisor"),
         ('speculative = { method = "ngram", control_replicas = 1 }', "no replica that speculates"),
         ('speculative = "always"', "is"),
     ],

@@ -1,5 +1,6 @@
 """The setting that ``auto`` takes: within what the profile permits, and without flapping."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from proxy.engines.speculation.auto_choice import (
     choose_setting,
     permitted_methods,
 )
-from tests.fakes.engine_profiles import a_profile
+from tests.fakes.engine_profiles import a_profile, written_flags
 from tests.proxy.engines.speculation.test_advice import NOW, add_samples
 
 NGRAM = a_profile('speculative = "auto"\ngpu = "H100"')
@@ -35,6 +36,40 @@ def choice_before(setting):
 def test_a_profile_permits_its_draft_and_ngrams():
     assert permitted_methods(NGRAM) == (SpeculativeMethod.NGRAM,)
     assert permitted_methods(DRAFT) == (SpeculativeMethod.DRAFT_MODEL, SpeculativeMethod.NGRAM)
+
+
+LISTED = a_profile(
+    'speculative = { method = "auto", methods = ["mtp", "eagle3", "suffix"], draft = "head" }'
+)
+
+
+def test_methods_that_the_profile_lists_are_permitted_in_their_order():
+    assert permitted_methods(LISTED) == (
+        SpeculativeMethod.MTP,
+        SpeculativeMethod.EAGLE3,
+        SpeculativeMethod.SUFFIX,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tried", "setting", "draft"),
+    [
+        ({}, "mtp:1", ""),
+        ({"mtp": (50, 0.2, 1)}, "eagle3:3", "head"),
+        ({"mtp": (50, 0.2, 1), "eagle3": (50, 0.2, 1)}, "suffix:8", ""),
+    ],
+)
+def test_listed_methods_are_tried_one_after_the_other_each_with_a_depth_that_suits_it(
+    tried, setting, draft
+):
+    evidence = add_samples(**tried, none=(100, None, 1))
+    choice = choose(LISTED, evidence, choice_before("none") if tried else None)
+    flags = written_flags(apply_choice(LISTED, choice))
+    config = json.loads(flags[flags.index("--speculative-config") + 1])
+
+    assert choice.setting == setting
+    assert f"{config['method']}:{config['num_speculative_tokens']}" == setting
+    assert config.get("model", "") == draft
 
 
 def test_without_data_the_first_permitted_method_is_tried():
