@@ -20,6 +20,7 @@ import msgspec
 
 from proxy.calls.finished_turn import FinishedTurn
 from proxy.calls.ports import Dependencies, ReplicaOrder
+from proxy.calls.responses_on_chat import CONVERTED_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.engines.routing.call_prompt import call_prompt
@@ -49,6 +50,7 @@ _MIN_RATIO_TOKENS: Final = 64
 #: Room of a prefix cache whose engine does not say it.
 DEFAULT_CACHE_TOKENS: Final = 500_000
 _EMPTY: Final = b"{}"
+_CHAT: Final = "chat/completions"
 _NO_CHAIN: Final = PromptChain((), 1.0, 0)
 _MAX_LOGGED_FAILURES: Final = 5
 
@@ -302,7 +304,9 @@ def _chain(routing: ModelRouting, call: Call, route: Route) -> tuple[PromptChain
     prompt = call_prompt(call.body, call.endpoint)
     if prompt is None:
         return _NO_CHAIN, "", 0
-    salt = call.salt if isolate_cache(_EMPTY, call.endpoint, route, call.salt).fields else ""
+    # What is sent in chat has the salt of chat.
+    endpoint = _CHAT if call.endpoint in CONVERTED_ENDPOINTS else call.endpoint
+    salt = call.salt if isolate_cache(_EMPTY, endpoint, route, call.salt).fields else ""
     root = chain_root(route.model or call.model, salt)
     size = len(prompt.content)
     tokens = round(size / routing.bytes_per_token)

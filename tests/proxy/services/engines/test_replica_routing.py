@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from proxy.calls.ports import ReplicaOrder
@@ -237,15 +238,19 @@ def test_a_large_prompt_is_matched_as_a_small_one_is():
     assert play(story).startswith("warm: ")
 
 
-def test_prompts_of_teams_that_are_kept_apart_are_not_taken_for_each_others():
+@pytest.mark.parametrize("endpoint", ["chat/completions", "messages"])
+def test_prompts_of_teams_that_are_kept_apart_are_not_taken_for_each_others(endpoint):
+    def call_of(salt: str) -> Call:
+        return msgspec.structs.replace(chat(1, salt=salt), endpoint=endpoint)
+
     async def story(pages: PlayedPages) -> list[str]:
         gateway = RoutingGateway(pages)
         choices = tuple(RouteChoice(_of_vllm(each.route), each.model) for each in gateway.choices)
         gateway.choices = choices
-        await gateway.serve(chat(1, salt="a" * 32))
+        await gateway.serve(call_of("a" * 32))
         found = []
         for salt in ("a" * 32, "b" * 32):
-            ticket = (await gateway.order(chat(1, salt=salt))).ready[0].replica
+            ticket = (await gateway.order(call_of(salt))).ready[0].replica
             assert ticket is not None
             found.append(ticket.why[:4])
         return found
