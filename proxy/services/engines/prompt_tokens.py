@@ -25,7 +25,7 @@ from proxy.upstream.port import Transport
 #: Seconds that it may take, of the call's own time.
 DEADLINE_S: Final = 0.05
 #: Larger bodies are routed by their text.
-_MAX_BODY_BYTES: Final = 256 * 1024
+MAX_BODY_BYTES: Final = 256 * 1024
 _MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 #: Bytes of token ids that are remembered.
 _MAX_REMEMBERED_BYTES: Final = 32 * 1024 * 1024
@@ -70,7 +70,7 @@ class PromptTokenizer:
             route: A route to the engine, with its key.
             base_url: The replica that is asked.
         """
-        if call.endpoint not in _TOKENIZED or len(call.body) > _MAX_BODY_BYTES:
+        if call.endpoint not in _TOKENIZED or len(call.body) > MAX_BODY_BYTES:
             return None
         body = _request(call.body, route.model or call.model)
         if body is None or self._ticks() < self._resumes_at:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import orjson
+import pytest
+from msgspec.structs import replace as replace_fields
 
 from proxy.catalog.entries import Route
 from proxy.engines.routing.decision import RoutingRequest
@@ -13,7 +15,7 @@ from proxy.engines.routing.kv_events import BlockStored, KvEventIndex
 from proxy.engines.routing.prompt_chain import PromptChain
 from proxy.engines.routing.replica import ReplicaCandidate
 from proxy.engines.routing.router import ReplicaRouter
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from tests.fakes.call_dependencies import call, route
@@ -42,9 +44,11 @@ class FakeTokenizer:
     def __init__(self, tokens: Sequence[int] | None = TOKENS) -> None:
         self._tokens = tokens
         self.asked: list[str] = []
+        self.endpoints: list[str] = []
 
     async def token_bytes(self, call: Call, route: Route, base_url: str) -> bytes | None:
         self.asked.append(base_url)
+        self.endpoints.append(call.endpoint)
         return None if self._tokens is None else array("I", self._tokens).tobytes()
 
 
@@ -92,6 +96,26 @@ def test_a_prompt_of_another_salt_is_not_held():
     assert decide(held, tokenizer, chat(cache_salt="acme")) == ("http://2/v1", 640)
     assert decide(held, tokenizer, chat(cache_salt="other"))[1] == 0
     assert decide(held, tokenizer, chat())[1] == 0
+
+
+@pytest.mark.parametrize("words", [1, 20_000], ids=["short", "long, on a thread"])
+def test_a_messages_call_is_tokenized_as_the_chat_call_that_its_engine_gets(words):
+    held, tokenizer = IndexReader(house_2=holding("a" * 32)), FakeTokenizer()
+    said = [{"role": "user", "content": "word " * words}]
+    body = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said})
+    asked = replace_fields(call(body), endpoint=MESSAGES, salt="a" * 32)
+
+    assert decide(held, tokenizer, asked) == ("http://2/v1", 640)
+    assert decide(held, tokenizer, replace_fields(asked, salt="b" * 32))[1] == 0
+    assert tokenizer.endpoints == ["chat/completions"] * 2
+
+
+def test_a_messages_call_that_cannot_be_said_in_chat_is_routed_by_its_text():
+    asked = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
+    tokenizer = FakeTokenizer(None)
+
+    assert decide(IndexReader(house_2=holding()), tokenizer, asked)[1] == 0
+    assert tokenizer.endpoints == [MESSAGES]
 
 
 def test_without_events_or_a_choice_nothing_is_tokenized():
