@@ -181,7 +181,7 @@ def _feature_document(
     return {
         "feature": name or "none",
         "calls": found.calls,
-        "calls_without_drafts": found.plain.calls,
+        "calls_without_drafts": round(found.plain.samples),
         "draft_tokens": found.draft_tokens,
         "accepted_tokens": found.accepted_tokens,
         "accepted_share": share,

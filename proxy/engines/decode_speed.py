@@ -48,14 +48,23 @@ class SpeedSums(msgspec.Struct, kw_only=True):
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) * factor)
 
-    def tokens_per_s(self) -> EstimateInterval | None:
+    def tokens_per_s(self, min_samples: int = MIN_SAMPLES) -> EstimateInterval | None:
         """Tokens per second of one sequence; None where samples are too few."""
-        if self.samples < MIN_SAMPLES or not self.decode_s:
+        if self.samples < min_samples or not self.decode_s:
             return None
         mean = self.tokens / self.decode_s
         spread = max(self.rate_squares / self.decode_s - mean * mean, 0.0)
         margin = Z_95 * sqrt(spread / self.samples)
         return EstimateInterval(max(mean - margin, 0.0), mean, mean + margin)
+
+
+def speed_ratio(
+    speed: EstimateInterval | None, base: EstimateInterval | None
+) -> EstimateInterval | None:
+    """A speed ÷ another; None where either is not known."""
+    if speed is None or base is None or base.low <= 0:
+        return None
+    return EstimateInterval(speed.low / base.high, speed.value / base.value, speed.high / base.low)
 
 
 def band_of(sequences: float) -> int:

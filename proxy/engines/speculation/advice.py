@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.engines.decode_speed import MIN_SAMPLES, EstimateInterval
+from proxy.engines.decode_speed import MIN_SAMPLES, EstimateInterval, speed_ratio
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.evidence import (
     MIN_DRAFTS,
@@ -161,7 +161,7 @@ def _option_that_ran(
     if totals.drafts < MIN_DRAFTS:
         return SpeculationOption(setting=setting, method=method, depth=depth, drafts=totals.drafts)
     rate = acceptance(totals.drafts, totals.accepted, totals.full_drafts)
-    measured = _ratio(band, load.without)
+    measured = speed_ratio(_tokens_per_s(band), _tokens_per_s(load.without))
     cost, is_measured = ASSUMED_DRAFT_COSTS[method].value, False
     if measured is not None and rate is not None and measured.value > 0:
         cost = draft_cost_from(measured.value, rate.value, depth, load.concurrency, load.saturation)
@@ -233,13 +233,8 @@ def option_by_formula(option: SpeculationOption, load: UsualLoad) -> Speculation
     )
 
 
-def _ratio(band: EvidenceBand | None, without: EvidenceBand | None) -> EstimateInterval | None:
-    """Speed with ÷ speed without, in one band; None where either is not known."""
-    ours = band.tokens_per_s() if band else None
-    base = without.tokens_per_s() if without else None
-    if ours is None or base is None or base.low <= 0:
-        return None
-    return EstimateInterval(ours.low / base.high, ours.value / base.value, ours.high / base.low)
+def _tokens_per_s(band: EvidenceBand | None) -> EstimateInterval | None:
+    return None if band is None else band.tokens_per_s()
 
 
 def recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:

@@ -6,10 +6,9 @@ come from calls of the same feature and days, such as those that control replica
 """
 
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Final
 
-from proxy.engines.decode_speed import EstimateInterval
+from proxy.engines.decode_speed import EstimateInterval, SpeedSums, speed_ratio
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
     SpeculationOption,
@@ -25,34 +24,6 @@ from proxy.engines.speculation.evidence import (
 
 #: Calls from which on a feature's acceptance, or a speed of it, is taken for one.
 MIN_CALLS: Final = 20
-_Z: Final = 1.96
-
-
-@dataclass(slots=True)
-class DecodeSpeed:
-    """Output and decode time of calls, and how much their speeds differ."""
-
-    calls: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    rate_squares: float = 0.0
-
-    def add(self, tokens: int, seconds: float) -> None:
-        """Add a call; one without output or decode time says nothing."""
-        if tokens > 0 and seconds > 0:
-            self.calls += 1
-            self.tokens += tokens
-            self.seconds += seconds
-            self.rate_squares += tokens * tokens / seconds
-
-    def interval(self) -> EstimateInterval | None:
-        """Tokens per second of one call; None where calls are too few."""
-        if self.calls < MIN_CALLS:
-            return None
-        mean = self.tokens / self.seconds
-        spread = max(self.rate_squares / self.seconds - mean * mean, 0.0)
-        margin = _Z * sqrt(spread / self.calls)
-        return EstimateInterval(max(mean - margin, 0.0), mean, mean + margin)
 
 
 @dataclass(slots=True)
@@ -70,31 +41,27 @@ class FeatureSpeculation:
     calls: int = 0
     draft_tokens: int = 0
     accepted_tokens: int = 0
-    drafted: DecodeSpeed = field(default_factory=DecodeSpeed)
-    plain: DecodeSpeed = field(default_factory=DecodeSpeed)
+    drafted: SpeedSums = field(default_factory=SpeedSums)
+    plain: SpeedSums = field(default_factory=SpeedSums)
 
     def add(self, drafts: tuple[int, int] | None, tokens: int, decode_s: float) -> None:
-        """Add a call.
+        """Add a call; one without output or decode time says nothing of a speed.
 
         Args:
             drafts: Its drafted and accepted tokens; None where there were none.
             tokens: Its output.
             decode_s: Seconds of its decode; 0 where unknown.
         """
-        if drafts is None:
-            self.plain.add(tokens, decode_s)
-            return
-        self.calls += 1
-        self.draft_tokens += drafts[0]
-        self.accepted_tokens += drafts[1]
-        self.drafted.add(tokens, decode_s)
+        if drafts is not None:
+            self.calls += 1
+            self.draft_tokens += drafts[0]
+            self.accepted_tokens += drafts[1]
+        if tokens > 0 and decode_s > 0:
+            (self.plain if drafts is None else self.drafted).add_output(tokens, decode_s)
 
     def measured_speed_up(self) -> EstimateInterval | None:
         """Speed with drafts ÷ speed without; None where calls of either are too few."""
-        ours, base = self.drafted.interval(), self.plain.interval()
-        if ours is None or base is None or base.low <= 0:
-            return None
-        return EstimateInterval(ours.low / base.high, ours.value / base.value, ours.high / base.low)
+        return speed_ratio(self.drafted.tokens_per_s(MIN_CALLS), self.plain.tokens_per_s(MIN_CALLS))
 
 
 def advise_feature(

@@ -1,8 +1,16 @@
 """Speeds come with an interval, from enough samples on, and belong to a band of sequences."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proxy.engines.decode_speed import MIN_SAMPLES, SpeedSums, band_of
+from proxy.engines.decode_speed import (
+    MIN_SAMPLES,
+    EstimateInterval,
+    SpeedSums,
+    band_of,
+    speed_ratio,
+)
 
 
 def test_a_speed_is_known_from_enough_samples_on():
@@ -14,6 +22,26 @@ def test_a_speed_is_known_from_enough_samples_on():
     speed = sums.tokens_per_s()
     assert speed is not None
     assert speed.low < speed.value == 105.0 < speed.high
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.floats(0.01, 60)), min_size=20, max_size=40))
+def test_a_speed_is_all_tokens_by_all_seconds_within_its_interval(made):
+    sums = SpeedSums()
+    for tokens, seconds in made:
+        sums.add_output(tokens, seconds)
+    found = sums.tokens_per_s()
+
+    assert found is not None
+    assert found.value == pytest.approx(sum(t for t, _ in made) / sum(s for _, s in made))
+    assert found.low <= found.value <= found.high
+
+
+def test_a_speed_up_is_surest_where_both_speeds_are():
+    found = speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(40, 50, 60))
+
+    assert found == EstimateInterval(1.5, 2.0, 2.75)
+    assert speed_ratio(None, EstimateInterval(40, 50, 60)) is None
+    assert speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(0, 50, 60)) is None
 
 
 def test_weighing_less_leaves_the_speed_as_it_is():

@@ -1,14 +1,11 @@
 """Advice for one feature: measured before expected, and honest where calls are few."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy.engines.profiles import SpeculativeMethod
 from proxy.engines.speculation.advice import SpeculationAdvice, SpeculationOption
 from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
-    DecodeSpeed,
     FeatureSpeculation,
     advise_feature,
 )
@@ -80,17 +77,3 @@ def test_few_calls_and_an_unknown_setting_are_no_advice() -> None:
     unknown = advise_feature(calls(0.6), None, at(1.0))
     assert (unknown.recommended, unknown.options) == ("", ())
     assert unknown.reason == "the setting that runs is not known"
-
-
-@given(st.lists(st.tuples(st.integers(1, 500), st.floats(0.01, 60)), min_size=20, max_size=40))
-def test_a_speed_is_all_tokens_by_all_seconds_within_its_interval(
-    made: list[tuple[int, float]],
-) -> None:
-    speed = DecodeSpeed()
-    for tokens, seconds in made:
-        speed.add(tokens, seconds)
-    found = speed.interval()
-
-    assert found is not None
-    assert found.value == pytest.approx(sum(t for t, _ in made) / sum(s for _, s in made))
-    assert found.low <= found.value <= found.high
