@@ -8,8 +8,8 @@ from typing import Literal
 from dashboards.prompt_differences import PromptDifference
 from dashboards.time_buckets import BucketUnit
 
-CacheDimension = Literal["team", "feature", "model", "route", "provider"]
-"""A dimension that hit rates are split by."""
+CacheDimension = Literal["team", "feature", "model", "route", "provider", "regime"]
+"""A dimension that hit rates are split by; a regime is a set of rules that a cache follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

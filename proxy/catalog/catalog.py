@@ -50,6 +50,11 @@ class Catalog:
         return model
 
     @property
+    def providers(self) -> dict[str, str]:
+        """The provider of each upstream, by its name; "" where nobody said."""
+        return {name: each.provider for name, each in self.upstreams.items()}
+
+    @property
     def messages_default(self) -> Route:
         """Takes the calls of Anthropic's API that name no model, such as batches and files.
 

@@ -61,7 +61,7 @@ def shipped_catalog() -> Catalog:
 
 def providers() -> dict[str, str]:
     """The provider of each upstream in the catalog that this process's settings name."""
-    return {name: each.provider for name, each in catalog().upstreams.items()}
+    return catalog().providers
 
 
 def policies(chosen: Settings, known: Catalog | None = None) -> Policies:

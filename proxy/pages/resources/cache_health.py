@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dashboards.access import Action, Viewer
 from dashboards.prompt_differences import prompt_difference
-from dashboards.reports import Part, ReportPeriod, SpendFilter
+from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.time_buckets import BucketUnit, TimeBuckets
 from dashboards.views.cache_health import (
     CacheDimension,
@@ -24,6 +24,7 @@ from dashboards.views.cache_health import (
     MissReasonSums,
 )
 from dashboards.views.costs import NO_VALUE, OTHERS, share
+from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.resources.queries import PlaceQuery, buckets_of, store_answer, value_label
 from proxy.pages.store_questions import StoreQuestions
@@ -32,14 +33,16 @@ from proxy.prefix.explain.reasons import FIXES, MissReason
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import Receipt
 from proxy.store.sql.bucket_sums import Sums
-from proxy.store.sql.cache_sums import CacheReader, CacheSplit
+from proxy.store.sql.cache_sums import CacheFigures, CacheReader, CacheSplit
 from proxy.store.sql.savings_sums import MissTotals, SavingsReader
-from proxy.store.sql.value_sums import OTHER_VALUES
+from proxy.store.sql.value_sums import OTHER_VALUES, merge_labels
 from proxy.store.store import Store
 from slo.budget import EVERY
 from slo.objective import Metric, Objective
 
 _MAX_SERIES: Final = 50
+#: Routes whose regimes are told apart, those with most prompt tokens.
+_MAX_ROUTES: Final = 1_000
 _MAX_FEATURES: Final = 500
 _MAX_FEATURE_REASONS: Final = 200
 _NOTHING: Final[Mapping[str, int]] = {}
@@ -59,7 +62,7 @@ class CacheHealth:
     Args:
         store: The store.
         ask: Asks it, few questions at once.
-        providers: Returns the provider of each upstream.
+        catalog: Returns the catalog in force.
         objectives: Returns the objectives in force.
         now: Seconds since the epoch.
     """
@@ -68,13 +71,13 @@ class CacheHealth:
         self,
         store: Store,
         ask: StoreQuestions,
-        providers: Callable[[], Mapping[str, str]],
+        catalog: Callable[[], Catalog],
         objectives: Callable[[], Sequence[Objective]],
         now: Callable[[], float],
     ) -> None:
         self._store = store
         self._ask = ask
-        self._providers = providers
+        self._catalog = catalog
         self._objectives = objectives
         self._now = now
 
@@ -88,7 +91,7 @@ class CacheHealth:
         check_allowed(viewer, Action.SEE_COSTS)
         period = query.period(self._now())
         buckets = buckets_of(period, query.unit)
-        only = query.spend_filter(viewer, self._providers())
+        only = query.spend_filter(viewer, self._catalog().providers)
         return store_answer(
             await self._ask("cache", lambda: self._read(query, period, buckets, only))
         )
@@ -133,11 +136,10 @@ class CacheHealth:
     ) -> CacheHealthView:
         """Reads and adds up; blocks."""
         read, (start, end) = self._store.dashboard.read, period.bounds
-        part: Part = "upstream" if query.by == "provider" else query.by
-        providers = self._providers() if query.by == "provider" else {}
-        labels = {name: whose for name, whose in providers.items() if whose and whose != name}
-        split = CacheSplit(part=part, labels=labels, limit=query.top)
-        found = read(CacheReader.sums, buckets.edges, split, only)
+        catalog = self._catalog()
+        found = read(CacheReader.sums, buckets.edges, _split(query, catalog), only)
+        if query.by == "regime":
+            found = _by_regime(found, catalog)
         names = {team.id: team.name for team in self._store.teams.all()}
         size, rates = len(buckets.starts), _by_value(found.buckets)
         misses = read(SavingsReader.misses, start, end, only)
@@ -199,6 +201,28 @@ class CacheHealth:
                 keeps_prompts=pair.missed is not None,
             )
         ]
+
+
+def _split(query: CacheQuery, catalog: Catalog) -> CacheSplit:
+    """The split of the prompts that are read; regimes are merged from routes afterwards."""
+    if query.by == "regime":
+        return CacheSplit(part="route", labels={}, limit=_MAX_ROUTES)
+    if query.by != "provider":
+        return CacheSplit(part=query.by, labels={}, limit=query.top)
+    providers = catalog.providers
+    labels = {name: whose for name, whose in providers.items() if whose and whose != name}
+    return CacheSplit(part="upstream", labels=labels, limit=query.top)
+
+
+def _by_regime(found: CacheFigures, catalog: Catalog) -> CacheFigures:
+    """Figures of routes by the rules of their caches; "" where the catalog names none."""
+    regimes = {each.name: each.regime for model in catalog.models.values() for each in model.routes}
+    regimes[OTHER_VALUES] = OTHER_VALUES
+    return replace(
+        found,
+        values=merge_labels(found.values, regimes),
+        buckets=merge_labels(found.buckets, regimes),
+    )
 
 
 def _read_tokens(receipt: Receipt) -> int | None:

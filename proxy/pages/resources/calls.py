@@ -164,7 +164,7 @@ class Calls:
 
     def _providers(self) -> Mapping[str, str]:
         """The provider of each upstream."""
-        return {name: each.provider for name, each in self._catalog().upstreams.items()}
+        return self._catalog().providers
 
     def _read(self, search: CallSearch) -> tuple[CallPage, Mapping[str, str]]:
         return self._store.dashboard.read(CallPages.page, search), self._team_names()

@@ -73,13 +73,13 @@ class LedgerResources:
         """
 
         def providers() -> dict[str, str]:
-            return {name: each.provider for name, each in catalog().upstreams.items()}
+            return catalog().providers
 
         return cls(
             costs=Costs(store, ask, providers, now),
             reports=CostReportsResource(store, providers, now),
             savings=SavingsResource(store, ask, catalog, now),
-            cache=CacheHealth(store, ask, providers, objectives, now),
+            cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(store, ask, now),
             calls=Calls(store, ask, catalog, live, now),
         )

@@ -95,8 +95,7 @@ class SavingsResource:
         now = self._now()
         period = query.period(now)
         catalog = self._catalog()
-        providers = {name: each.provider for name, each in catalog.upstreams.items()}
-        only = query.spend_filter(viewer, providers)
+        only = query.spend_filter(viewer, catalog.providers)
         view = store_answer(
             await self._ask("savings", lambda: self._read(period, only, catalog, query))
         )

@@ -178,7 +178,7 @@ async def running_reports(context: AppContext) -> AsyncIterator[None]:
     senders = _logged_senders(context.policies.reports, context.settings)
 
     def providers() -> dict[str, str]:
-        return {name: each.provider for name, each in catalog.upstreams.items()}
+        return catalog.providers
 
     async with HttpSender() as http:
         scheduler = ReportScheduler(context.opened, senders, http, providers, context.now)

@@ -110,6 +110,21 @@ def merge_unshown(found: Sums, shown: Collection[str]) -> Sums:
     return dict(merged)
 
 
+def merge_labels(found: Sums, labels: Mapping[str, str]) -> Sums:
+    """The same sums by the label of each value; values without one are one, "".
+
+    Args:
+        found: Sums by bucket and value.
+        labels: Labels by value.
+    """
+    merged: Sums = defaultdict(partial(defaultdict, int))
+    for (bucket, value), sums in found.items():
+        total = merged[bucket, labels.get(value, "")]
+        for name, number in sums.items():
+            total[name] += number
+    return dict(merged)
+
+
 def _model_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
     """The same by the model that answered, of sums by model asked for and route."""
     found = read(edges, query.at(lambda rows: value_columns(rows, query)))

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from proxy.store.store import Store
 from slo.objective import Metric, Objective
 from slo.usage import Usage
 from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.receipts import a_receipt
 
 make_id = call_ids()
@@ -28,9 +30,12 @@ def api(store: Store) -> AdminApi:
     assert team.id
 
     def make(ask):
-        providers = {"lab": "acme"}
-        made = CacheHealth(store, ask, lambda: providers, lambda: floors, lambda: NOW)
-        return made.router()
+        known = catalog(
+            route("lab", regime="implicit"),
+            replace(route("lab", regime="block-chain"), name="lab/n"),
+            route("shop", regime="implicit"),
+        )
+        return CacheHealth(store, ask, lambda: known, lambda: floors, lambda: NOW).router()
 
     return AdminApi(store, make)
 
@@ -59,6 +64,23 @@ def test_hit_rates_are_read_tokens_of_prompt_tokens(api: AdminApi) -> None:
     for by in ("team", "model", "route", "provider"):
         (one,) = api.ok("/cache", by=by)["series"]
         assert one["sums"]["prompt_tokens"] == 300
+
+
+def test_routes_are_told_apart_by_the_rules_of_their_caches(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, usage=Usage(input=10, cache_read=90)),
+        a_call(2, route="shop/m", usage=Usage(input=100)),
+        a_call(3, route="lab/n", usage=Usage(input=20, cache_read=30)),
+        a_call(4, route="gone/m", usage=Usage(input=7)),
+    )
+    series = api.ok("/cache", by="regime")["series"]
+
+    assert [(each["value"], each["sums"]["hit_rate"]) for each in series] == [
+        ("implicit", 0.45),
+        ("block-chain", 0.6),
+        ("(none)", 0.0),
+    ]
+    assert [each["hit_rates"][-2] for each in series] == [0.45, 0.6, 0.0]
 
 
 def test_reasons_are_summed_by_money_with_their_fix_and_an_example(api: AdminApi) -> None:

@@ -9,6 +9,7 @@ from proxy.store.sql.value_sums import (
     OTHER_VALUES,
     ValueQuery,
     largest_values,
+    merge_labels,
     merge_unshown,
     value_sums,
 )
@@ -60,4 +61,14 @@ def test_values_are_ranked_by_the_bucket_that_is_asked_for() -> None:
         (0, OTHER_VALUES): {"cost": 9},
         (1, OTHER_VALUES): {"cost": 1},
         (1, "new"): {"cost": 2},
+    }
+
+
+def test_values_of_one_label_are_one_and_those_without_are_another() -> None:
+    found: Sums = {(0, "a"): {"n": 1}, (0, "b"): {"n": 2}, (1, "a"): {"n": 4}, (0, "c"): {"n": 8}}
+
+    assert merge_labels(found, {"a": "x", "b": "x"}) == {
+        (0, "x"): {"n": 3},
+        (1, "x"): {"n": 4},
+        (0, ""): {"n": 8},
     }
