@@ -27,9 +27,10 @@ from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.site import Site, page_router, redirect, validated_request
-from proxy.records.feature_mode import PlanningMode
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
 
+_COMPACTION_FIELDS: Final = ("keep_turns", "target_tokens")
 _FEATURE_PATH: Final = f"{HOME}/layouts/{{team}}/{{feature:path}}"
 
 
@@ -221,9 +222,12 @@ async def _change_feature(
     elif change == "rollback":
         await features.decide(viewer, *place, LayoutDecision(version=None, family=family))
     elif change == "resume":
-        await features.resume(viewer, *place, family)
+        await features.resume(viewer, LayoutScope(*place, family), ["planning"])
+    elif change == "resume compaction":
+        await features.resume(viewer, LayoutScope(*place), ["compaction"])
     elif change == "compaction":
-        mode = validated_request(CompactionModeRequest, mode=fields.get("compaction", ""))
+        named = {name: fields[name] for name in _COMPACTION_FIELDS if name in fields}
+        mode = validated_request(CompactionModeRequest, mode=fields.get("compaction", ""), **named)
         await features.set_compaction(viewer, *place, mode)
     else:
         raise CallerError("This is no form of these pages.", code="invalid_form")

@@ -1,8 +1,8 @@
 """``/api/v1/features``: planning and compaction of each feature, and decisions on them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 from fastapi import APIRouter
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.resources.queries import store_answer
+from proxy.pages.resources.queries import OptionalCount, store_answer
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.prefix.layouts.layout import Layout, layout_lines
@@ -24,6 +24,10 @@ from proxy.store.store import Store
 _MAX_FEATURES: Final = 500
 #: Versions of layouts that are shown of all features, the newest.
 _MAX_VERSIONS: Final = 1_000
+
+Resumable = Literal["planning", "compaction"]
+"""A part of a feature that the gateway stops by itself, and a person resumes."""
+RESUMABLE: Final[tuple[Resumable, ...]] = get_args(Resumable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,8 @@ class FeatureView:
         compaction: Mode of compaction in force.
         compaction_chosen: Mode that a person chose; null for nobody.
         compaction_why: Reason for a step back; "" for none.
+        keep_turns: The last turns that compaction leaves unmodified; null for the usual.
+        target_tokens: Tokens that it brings a prompt down to; null for as far as facts go.
     """
 
     team: str
@@ -91,6 +97,8 @@ class FeatureView:
     compaction: str
     compaction_chosen: str | None
     compaction_why: str
+    keep_turns: int | None
+    target_tokens: int | None
 
 
 class ModeRequest(BaseModel):
@@ -108,9 +116,11 @@ class LayoutDecision(BaseModel):
 
 
 class CompactionModeRequest(BaseModel):
-    """The mode of compaction of a feature."""
+    """The mode of compaction of a feature; what is left out stays, null is the usual."""
 
     mode: CompactionMode
+    keep_turns: OptionalCount = Field(None, description="Last turns that stay unmodified.")
+    target_tokens: OptionalCount = Field(None, description="Tokens to bring a prompt down to.")
 
 
 class FeaturesResource:
@@ -190,19 +200,29 @@ class FeaturesResource:
         except ValueError as error:
             raise CallerError(str(error), code="unknown_layout", status=404) from None
 
-    async def resume(self, viewer: Viewer, team: str, feature: str, family: str = "") -> None:
+    async def resume(
+        self, viewer: Viewer, place: LayoutScope, parts: Collection[Resumable] = RESUMABLE
+    ) -> None:
         """Plans a suspended feature again, and compacts one that was stepped back as chosen.
 
+        Args:
+            viewer: The person who asks.
+            place: The feature, and the family on which it was suspended.
+            parts: Parts that are to go on, where they were stopped.
+
         Raises:
-            CallerError: They may not, or neither was so.
+            CallerError: They may not, or none of these was stopped.
         """
-        place, store = await self._place(viewer, team, feature, family), self._store
-        by, now = viewer.name, self._now()
-        was_suspended = await store.ask(lambda: store.layouts.resume(place, by, now))
-        was_stepped = await store.ask(lambda: store.compactions.resume((team, feature), by, now))
-        if not (was_suspended or was_stepped):
+        await self._place(viewer, place.team, place.feature)
+        store, by, now = self._store, viewer.name, self._now()
+        whole, was_stopped = (place.team, place.feature), False
+        if "planning" in parts:
+            was_stopped |= await store.ask(lambda: store.layouts.resume(place, by, now))
+        if "compaction" in parts:
+            was_stopped |= await store.ask(lambda: store.compactions.resume(whole, by, now))
+        if not was_stopped:
             raise CallerError(
-                "Neither planning nor compaction of it was stopped.",
+                f"Nothing of it was stopped: {' and '.join(parts)} went on all the time.",
                 code="not_suspended",
                 status=404,
             )
@@ -210,13 +230,13 @@ class FeaturesResource:
     async def set_compaction(
         self, viewer: Viewer, team: str, feature: str, asked: CompactionModeRequest
     ) -> None:
-        """Sets the mode of compaction.
+        """Sets the mode of compaction, and how far it goes.
 
         Raises:
             CallerError: They may not.
         """
         await self._place(viewer, team, feature)
-        store = self._store
+        store, given = self._store, asked.model_fields_set
         before = (await store.ask(store.compactions.all_settings)).of(team, feature)
         await store.ask(
             lambda: store.compactions.choose(
@@ -224,8 +244,8 @@ class FeaturesResource:
                 asked.mode,
                 viewer.name,
                 self._now(),
-                keep_turns=before.keep_turns,
-                target=before.target,
+                keep_turns=asked.keep_turns if "keep_turns" in given else before.keep_turns,
+                target=asked.target_tokens if "target_tokens" in given else before.target,
             )
         )
 
@@ -257,13 +277,13 @@ class FeaturesResource:
         @routes.post(f"{path}/resume", status_code=204)
         async def resume(viewer: SignedIn, team: str, feature: str) -> None:
             """Ends a suspension, or a step back of compaction."""
-            await self.resume(viewer, team, feature_from_path(feature))
+            await self.resume(viewer, LayoutScope(team, feature_from_path(feature)))
 
         @routes.put(f"{path}/compaction", status_code=204)
         async def set_compaction(
             viewer: SignedIn, team: str, feature: str, asked: CompactionModeRequest
         ) -> None:
-            """Sets the mode of compaction."""
+            """Sets the mode of compaction, and how far it goes."""
             await self.set_compaction(viewer, team, feature_from_path(feature), asked)
 
         return routes
@@ -318,6 +338,8 @@ class FeaturesResource:
             compaction=setting.effective_mode(self._compaction),
             compaction_chosen=setting.mode,
             compaction_why=setting.why,
+            keep_turns=setting.keep_turns,
+            target_tokens=setting.target,
         )
 
 

@@ -28,6 +28,9 @@ OptionalDate = Annotated[date | None, BeforeValidator(_none_if_blank)]
 OptionalText = Annotated[
     Annotated[str, Field(max_length=1_000)] | None, BeforeValidator(_none_if_blank)
 ]
+OptionalCount = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000_000)] | None, BeforeValidator(_none_if_blank)
+]
 
 
 class PeriodQuery(BaseModel):

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 
+from compaction.policy import CompactionMode
 from proxy.engines.traffic_file import (
     EngineTraffic,
     SettingReport,
@@ -67,12 +68,29 @@ def test_a_mode_is_set_by_its_form(pages: OperationPagesBrowser) -> None:
     assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OFF
 
 
+def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPagesBrowser) -> None:
+    chosen = {"compaction": "facts", "keep_turns": "4", "target_tokens": "9000"}
+    assert pages.submit(pages.path, change="compaction", **chosen).status == 303
+    place = (pages.team, EVIL)
+    setting = pages.store.compactions.all_settings().of(*place)
+    assert (setting.mode, setting.keep_turns, setting.target) == (CompactionMode.FACTS, 4, 9_000)
+
+    pages.store.compactions.step_back(place, CompactionMode.TRIM, "lost a fact", NOW)
+    html = pages.browser.get(pages.path).body.decode()
+    assert "the last 4 turns stay unmodified; prompts come down to 9,000 tokens" in html
+    assert "Resume compaction" in html
+    assert pages.submit(pages.path, change="resume compaction").status == 303
+    assert "Resume compaction" not in pages.browser.get(pages.path).body.decode()
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"change": "mode", "mode": "fast"}, "mode: Input should be"),
         ({"change": "approve", "version": "9", "family": "gpt"}, "version 9"),
-        ({"change": "resume"}, "Neither planning nor compaction"),
+        ({"change": "resume"}, "planning went on all the time"),
+        ({"change": "resume compaction"}, "compaction went on all the time"),
+        ({"change": "compaction", "compaction": "facts", "keep_turns": "0"}, "keep_turns"),
         ({"change": "nothing"}, "no form of these pages"),
     ],
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import ValidationError
 
 from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
@@ -48,6 +49,9 @@ class FeaturesHarness:
 
     def change(self, role: Role, kind: str, team: str, *asked: Any) -> None:
         asyncio.run(getattr(self.resource, kind)(self.viewer(role), team, "chat", *asked))
+
+    def resume(self, place: LayoutScope, *parts: Any) -> None:
+        asyncio.run(self.resource.resume(self.viewer(Role.TEAM_ADMIN), place, *parts))
 
 
 @pytest.fixture
@@ -96,11 +100,46 @@ def test_modes_of_planning_and_compaction_are_set(desk: FeaturesHarness) -> None
 
 def test_a_suspended_feature_is_resumed_once(desk: FeaturesHarness) -> None:
     desk.store.layouts.suspend(LayoutScope(desk.acme, "chat"), "it cost more", NOW)
-    desk.change(Role.TEAM_ADMIN, "resume", desk.acme)
+    place = LayoutScope(desk.acme, "chat")
+    desk.resume(place)
     assert not desk.store.layouts.standings().of(LayoutScope(desk.acme, "chat")).suspended
 
-    with pytest.raises(CallerError, match="Neither planning nor compaction"):
-        desk.change(Role.TEAM_ADMIN, "resume", desk.acme)
+    with pytest.raises(CallerError, match="planning and compaction went on"):
+        desk.resume(place)
+
+
+def test_compaction_is_resumed_while_planning_stays_suspended(desk: FeaturesHarness) -> None:
+    place = LayoutScope(desk.acme, "chat")
+    desk.store.layouts.suspend(place, "it cost more", NOW)
+    desk.store.compactions.choose((desk.acme, "chat"), CompactionMode.FACTS, "bob", NOW)
+    desk.store.compactions.step_back((desk.acme, "chat"), CompactionMode.TRIM, "lost a fact", NOW)
+    desk.resume(place, ["compaction"])
+
+    assert desk.store.layouts.standings().of(place).suspended
+    assert desk.store.compactions.all_settings().of(desk.acme, "chat").stepped is None
+    assert [change.action for change in desk.audit_entries()] == ["resume compaction"]
+    with pytest.raises(CallerError, match="compaction went on"):
+        desk.resume(place, ["compaction"])
+
+
+def test_how_far_compaction_goes_stays_until_it_is_changed(desk: FeaturesHarness) -> None:
+    settings = (
+        ({"keep_turns": 5, "target_tokens": 9_000}, (5, 9_000)),
+        ({}, (5, 9_000)),
+        ({"keep_turns": None}, (None, 9_000)),
+        ({"target_tokens": ""}, (None, None)),
+    )
+    for fields, expected in settings:
+        asked = CompactionModeRequest.model_validate({"mode": "facts", **fields})
+        desk.change(Role.TEAM_ADMIN, "set_compaction", desk.acme, asked)
+        found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+        assert (found.keep_turns, found.target_tokens) == expected
+
+
+@pytest.mark.parametrize("fields", [{"keep_turns": 0}, {"target_tokens": -1}, {"keep_turns": "x"}])
+def test_compaction_keeps_at_least_a_turn_and_a_token(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CompactionModeRequest.model_validate({"mode": "facts", **fields})
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.FINANCE])
