@@ -46,6 +46,8 @@ class ObjectiveStatus:
         counted: All events that were counted, lately.
         pin: Pin that a person set; None where nobody did, or it is not known.
         knows_pin: True if it is known who pinned it, if anybody did.
+        floor: The least part of input tokens that is to be read from caches; None for an objective
+            of anything else.
         fell_back: Names of levels, each with the number of calls that fell back to it since this
             gateway started; where it does not act, of those that would have.
     """
@@ -67,6 +69,7 @@ class ObjectiveStatus:
     only: str = ""
     pin: Pin | None = None
     knows_pin: bool = True
+    floor: float | None = None
     fell_back: Sequence[tuple[str, int]] = ()
 
 

@@ -253,7 +253,7 @@ def add_admin_pages(
     app.include_router(static_router())
     app.include_router(cost_pages.router(site, ledger, operations))
     app.include_router(call_pages.router(site, ledger, operations.events))
-    app.include_router(operation_pages.router(site, operations, board))
+    app.include_router(operation_pages.router(site, operations, board, ledger.savings))
     app.include_router(budget_pages.router(site, operations, people.teams))
     app.include_router(people_pages.router(site, people, now))
     add_sign_in_redirect(app)

@@ -222,6 +222,7 @@ def _objective_status(
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
         knows_pin=pins is not None,
+        floor=objective.target if objective.metric is Metric.CACHE else None,
         fell_back=_fell_back(track, router),
     )
 

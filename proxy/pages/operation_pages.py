@@ -25,6 +25,7 @@ from proxy.pages.resources.features import (
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.site import Site, page_router, redirect, validated_request
 from proxy.records.feature_mode import LayoutScope, PlanningMode
@@ -62,17 +63,20 @@ class Operations:
         return [each.router() for each in resources]
 
 
-def router(site: Site, operations: Operations, board: AdminBoard) -> APIRouter:
+def router(
+    site: Site, operations: Operations, board: AdminBoard, savings: SavingsResource
+) -> APIRouter:
     """The routes of the pages.
 
     Args:
         site: Parts that all pages share.
         operations: Resources that the pages show.
         board: Knows the calls that fell back.
+        savings: Knows what control arms measured.
     """
     routes = page_router()
     _add_objectives(routes, site, operations.objectives, board)
-    _add_layouts(routes, site, operations.features)
+    _add_layouts(routes, site, operations.features, savings)
     _add_models(routes, site, operations.models)
     _add_settings(routes, site, operations.configuration)
     return routes
@@ -122,7 +126,9 @@ def _add_objectives(
         return redirect("/objectives")
 
 
-def _add_layouts(routes: APIRouter, site: Site, features: FeaturesResource) -> None:
+def _add_layouts(
+    routes: APIRouter, site: Site, features: FeaturesResource, savings: SavingsResource
+) -> None:
     @routes.get(f"{HOME}/layouts")
     async def layouts_page(request: Request) -> Response:
         """Planning and compaction of each feature."""
@@ -140,6 +146,7 @@ def _add_layouts(routes: APIRouter, site: Site, features: FeaturesResource) -> N
             viewer,
             section="layouts",
             shown=shown,
+            measured=await savings.measured(viewer, team, shown.team_name, shown.feature),
             modes=[each.value for each in PlanningMode],
             compaction_modes=[each.value for each in CompactionMode],
             may_change=viewer.may(Action.CHANGE_TEAM_SETTINGS, team),

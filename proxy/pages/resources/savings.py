@@ -1,7 +1,7 @@
 """Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Final
@@ -99,9 +99,23 @@ class SavingsResource:
         view = store_answer(
             await self._ask("savings", lambda: self._read(period, only, catalog, query))
         )
-        if self._measured is None or now - self._measured[0] > _MEASUREMENT_LIFETIME_S:
-            await self._ask("measured savings", self._measure, _MEASUREMENT_SHARE)
+        await self._refresh_measurement()
         return self._with_measurement(view, only)
+
+    async def measured(
+        self, viewer: Viewer, team: str, team_name: str, feature: str
+    ) -> Sequence[MeasuredSaving] | None:
+        """The control arm's word on one feature: one saving, or none; None while it is measured.
+
+        Raises:
+            CallerError: They may not see the team's costs.
+        """
+        check_allowed(viewer, Action.SEE_COSTS, team)
+        await self._refresh_measurement()
+        if self._measured is None:
+            return None
+        found = (each for each in self._measured[1] if (each.team, each.feature) == (team, feature))
+        return [_measured_saving(each, team_name) for each in found]
 
     def router(self) -> APIRouter:
         """The route of the API."""
@@ -152,6 +166,11 @@ class SavingsResource:
             unknown_cached_tokens=total.unknown_cached_tokens,
             unknown_routing_calls=unknown,
         )
+
+    async def _refresh_measurement(self) -> None:
+        """Measures again where the last result is old, and waits for a moment."""
+        if self._measured is None or self._now() - self._measured[0] > _MEASUREMENT_LIFETIME_S:
+            await self._ask("measured savings", self._measure, _MEASUREMENT_SHARE)
 
     def _measure(self) -> None:
         """Compares the arms of all features over thirty days; blocks, for long on a large ledger.

@@ -82,7 +82,7 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
 
     assert chat.burn == pytest.approx(4.0)
     assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
-    assert cache.burn is None
+    assert (cache.burn, cache.floor, chat.floor) == (None, 0.95, None)
 
 
 def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> None:

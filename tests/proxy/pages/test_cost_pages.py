@@ -14,7 +14,7 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.alert import Severity
 from tests.fakes.admin_browser import Browser
-from tests.fakes.board import NOW, FakeBoard, an_open_alert, overview
+from tests.fakes.board import NOW, FakeBoard, an_objective, an_open_alert, overview
 from tests.fakes.receipts import a_receipt
 
 
@@ -184,6 +184,20 @@ def test_three_alerts_are_all_that_there_are() -> None:
     browser.sign_in()
 
     assert "more alert" not in browser.get("").body.decode()
+
+
+def test_the_first_page_has_the_floor_beside_the_hit_rate(store: Store) -> None:
+    floors = [
+        an_objective(name="warm", feature="*", missed=20, counted=100, floor=0.7),
+        an_objective(name="warmer", feature="chat", counted=0, floor=0.9),
+        an_objective(name="warmest", floor=0.95),
+        an_objective(),
+    ]
+    browser = Browser(FakeBoard(overview(objectives=floors)), store=store)
+    browser.sign_in()
+    html = re.sub(r"<[^>]+>", "", browser.get("").body.decode())
+
+    assert "floor 70.0 %, 80.0 % of late; floor 90.0 % of chat; 1 more" in html
 
 
 def test_the_first_page_stands_while_the_database_is_away() -> None:

@@ -133,6 +133,7 @@ def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: OperationPa
     assert got.status == 200
     assert "Mode <strong>observe</strong>, no layout" in got.body.decode()
     assert "There is no proposal of a layout yet" in got.body.decode()
+    assert "No planned conversations in the last 30 days" in got.body.decode()
     assert "no proposal of a layout" not in pages.browser.get(pages.path).body.decode()
 
 

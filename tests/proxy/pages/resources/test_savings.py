@@ -1,15 +1,21 @@
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
+from dashboards.access import Role, Viewer
+from dashboards.views.savings import MeasuredSaving
 from proxy.catalog.catalog import Catalog
+from proxy.errors import CallerError
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.ids import id_floor
+from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
@@ -182,6 +188,24 @@ def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) ->
     assert found["low"] < found["share"] < found["high"]
     assert body["measured_at"] == NOW
     assert api.ok("/savings", of_team("b"))["measured"] == []
+
+
+def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
+    store: Store, catalog: Catalog
+) -> None:
+    planned: Any = {"team": "a", "conversation": "ab", "arm": "treated"}
+    inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
+    savings = SavingsResource(store, StoreQuestions(store), lambda: catalog, lambda: NOW)
+
+    async def measured(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
+        viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
+        return await savings.measured(viewer, team, "Acme", feature)
+
+    (found,) = asyncio.run(measured("a", "x")) or ()
+    assert (found.team_name, found.feature, found.finding) == ("Acme", "x", "not enough")
+    assert asyncio.run(measured("a", "z")) == []
+    with pytest.raises(CallerError, match="of this team"):
+        asyncio.run(measured("b", "x"))
 
 
 def test_cached_tokens_of_unknown_saving_are_said(api: AdminApi) -> None:
