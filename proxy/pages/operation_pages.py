@@ -146,7 +146,7 @@ def _add_layouts(
             viewer,
             section="layouts",
             shown=shown,
-            measured=await savings.measured(viewer, team, shown.team_name, shown.feature),
+            measured=await savings.measurement_of(viewer, team, shown.team_name, shown.feature),
             modes=[each.value for each in PlanningMode],
             compaction_modes=[each.value for each in CompactionMode],
             may_change=viewer.may(Action.CHANGE_TEAM_SETTINGS, team),

@@ -119,8 +119,10 @@ class CompactionModeRequest(BaseModel):
     """The mode of compaction of a feature; what is left out stays, null is the usual."""
 
     mode: CompactionMode
-    keep_turns: OptionalCount = Field(None, description="Last turns that stay unmodified.")
-    target_tokens: OptionalCount = Field(None, description="Tokens to bring a prompt down to.")
+    keep_turns: OptionalCount = Field(default=None, description="Last turns that stay unmodified.")
+    target_tokens: OptionalCount = Field(
+        default=None, description="Tokens to bring a prompt down to."
+    )
 
 
 class FeaturesResource:

@@ -102,7 +102,7 @@ class SavingsResource:
         await self._refresh_measurement()
         return self._with_measurement(view, only)
 
-    async def measured(
+    async def measurement_of(
         self, viewer: Viewer, team: str, team_name: str, feature: str
     ) -> Sequence[MeasuredSaving] | None:
         """The control arm's word on one feature: one saving, or none; None while it is measured.

@@ -122,8 +122,8 @@ def test_compaction_is_resumed_while_planning_stays_suspended(desk: FeaturesHarn
         desk.resume(place, ["compaction"])
 
 
-def test_how_far_compaction_goes_stays_until_it_is_changed(desk: FeaturesHarness) -> None:
-    settings = (
+def test_the_extent_of_compaction_stays_until_it_is_changed(desk: FeaturesHarness) -> None:
+    settings: tuple[tuple[dict[str, Any], tuple[int | None, int | None]], ...] = (
         ({"keep_turns": 5, "target_tokens": 9_000}, (5, 9_000)),
         ({}, (5, 9_000)),
         ({"keep_turns": None}, (None, 9_000)),

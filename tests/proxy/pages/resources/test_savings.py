@@ -197,15 +197,15 @@ def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
     inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
     savings = SavingsResource(store, StoreQuestions(store), lambda: catalog, lambda: NOW)
 
-    async def measured(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
+    async def ask_measurement(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
         viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
-        return await savings.measured(viewer, team, "Acme", feature)
+        return await savings.measurement_of(viewer, team, "Acme", feature)
 
-    (found,) = asyncio.run(measured("a", "x")) or ()
+    (found,) = asyncio.run(ask_measurement("a", "x")) or ()
     assert (found.team_name, found.feature, found.finding) == ("Acme", "x", "not enough")
-    assert asyncio.run(measured("a", "z")) == []
+    assert asyncio.run(ask_measurement("a", "z")) == []
     with pytest.raises(CallerError, match="of this team"):
-        asyncio.run(measured("b", "x"))
+        asyncio.run(ask_measurement("b", "x"))
 
 
 def test_cached_tokens_of_unknown_saving_are_said(api: AdminApi) -> None:
