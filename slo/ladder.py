@@ -31,6 +31,8 @@ _PARAMETER_TEXTS = {
     "stop": "end at stop sequences (stop)",
     "chat": "be asked in chat completions",
     "chat_tools": "use tools in chat completions",
+    "chat_or_responses": "be asked in chat completions",
+    "chat_or_responses_tools": "use tools in chat completions",
 }
 
 

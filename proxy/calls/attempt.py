@@ -368,8 +368,15 @@ class Attempt:
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         hints = call_hints(self.context, call, route)
         translates = self.info.translated is not None and self.info.translated.adapts
-        adapts = is_substitute or self.choice.is_alias or translates
-        made = partial(prepare, call, route, self.planned, is_substitute=adapts, hints=hints)
+        made = partial(
+            prepare,
+            call,
+            route,
+            self.planned,
+            is_substitute=is_substitute or self.choice.is_alias or translates,
+            seals_reasoning=translates,
+            hints=hints,
+        )
         return await self._run_translation(made)
 
     async def _run_translation(self, work: Callable[[], T]) -> T | UpstreamError:

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Model, Route
-from proxy.providers.substitution import accepted_traits, chat_forms
+from proxy.providers.chat_forms import accepted_forms, required_form
+from proxy.providers.substitution import accepted_traits
 from proxy.records.call import MESSAGES, Call
 from slo.ladder import CallRequirements, Capabilities
 from slo.ladder import missing_capability as lacking
@@ -190,7 +191,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         region: Region that is to process it; "" for any.
     """
     found = request_traits(call)
-    form = "chat_tools" if found.tools else "chat"
+    form = required_form(frozenset(found.needs), has_tools=found.tools)
     return CallRequirements(
         tools=found.tools,
         schema=found.schema,
@@ -228,7 +229,7 @@ def route_capabilities(route: Route) -> Capabilities:
         window=route.window,
         max_output=route.max_output,
         region=route.upstream.region,
-        takes=accepted_traits(route) | chat_forms(route),
+        takes=accepted_traits(route) | accepted_forms(route),
     )
 
 

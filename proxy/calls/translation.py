@@ -10,6 +10,7 @@ from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
+from proxy.providers.openai.responses_request import send_by_responses
 from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
@@ -26,6 +27,7 @@ def prepare(
     planned: Planned | Passthrough = _UNMODIFIED,
     *,
     is_substitute: bool = False,
+    seals_reasoning: bool = False,
     hints: CallHints | None = None,
 ) -> PreparedRequest:
     """The attempt at this call on this route.
@@ -36,32 +38,37 @@ def prepare(
         planned: The body that is sent in place of the caller's, or why the caller's is.
         is_substitute: True if the route's model answers in place of the one that was asked for, so
             that the request is translated to what it takes.
+        seals_reasoning: True if the caller sends reasoning back that a translation has sealed.
         hints: Said to the route's scheduler in its own words; None says nothing.
 
     Raises:
         CallerError: If the call cannot be said on the route's wire without changing its meaning.
     """
-    prepared = _prepare(call, route, planned, is_substitute=is_substitute)
+    if is_substitute:
+        call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
+    prepared = _prepare(call, route, planned)
+    if is_substitute:
+        prepared = translate_for_substitute(prepared, route)
+        prepared = send_by_responses(prepared, call, route, seals_reasoning=seals_reasoning)
+    prepared = _add_plan(prepared, call, route, planned)
     return prepared if hints is None else add_hints(prepared, route.upstream.hints, hints)
 
 
-def _prepare(
-    call: Call, route: Route, planned: Planned | Passthrough, *, is_substitute: bool
-) -> PreparedRequest:
+def _prepare(call: Call, route: Route, planned: Planned | Passthrough) -> PreparedRequest:
     wire = WIRES[route.upstream.kind]
-    if is_substitute:
-        call = msgspec.structs.replace(call, substitute=answering_model(route.name, call.model))
     if isinstance(planned, Passthrough):
-        call = _without_tags(call)
-        prepared = wire.request(call, route)
-        if is_substitute:
-            prepared = translate_for_substitute(prepared, route)
-        return _with_notes(prepared, (*call.notes, *filter(None, (planned.why,))))
+        return wire.request(_without_tags(call), route)
     changed = planned.body is not call.body
     sent = msgspec.structs.replace(call, body=planned.body) if changed else call
-    prepared = wire.request(sent, route)
-    if is_substitute:
-        prepared = translate_for_substitute(prepared, route)
+    return wire.request(sent, route)
+
+
+def _add_plan(
+    prepared: PreparedRequest, call: Call, route: Route, planned: Planned | Passthrough
+) -> PreparedRequest:
+    """The request with the plan's notes, headers and question."""
+    if isinstance(planned, Passthrough):
+        return _with_notes(prepared, (*call.notes, *filter(None, (planned.why,))))
     prepared = _with_notes(prepared, (*call.notes, *planned.notes))
     if planned.headers:
         headers = {**prepared.headers, **planned.headers}

@@ -29,6 +29,9 @@ _KEYS: Final = (
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
 _MAX_GPUS: Final = 4096
+#: In the address of an Azure deployment, which has chat completions and no Responses.
+#: Source: Microsoft, Azure OpenAI, Responses API (2026-11).
+_AZURE_DEPLOYMENT: Final = "/openai/deployments/"
 #: Characters that end a line of a request, or a part of it.
 #: Source: RFC 3986, section 2 (2005-01).
 _UNSENDABLE: Final = re.compile(r"[\0- \x7f]")
@@ -59,7 +62,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         provider=table.text("provider") or CLOUD_KINDS.get(kind, ""),
         region=table.text("region", "eu") or "",
         asks_usage=table.flag("asks_usage", default=True),
-        serves_responses=table.flag("serves_responses", default=True),
+        serves_responses=table.flag("serves_responses", default=_AZURE_DEPLOYMENT not in address),
         drops_server_tools=table.flag("drops_server_tools", default=False),
         tells_misses=table.flag("tells_misses", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),

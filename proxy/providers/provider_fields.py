@@ -70,15 +70,18 @@ def refused_fields(names: Iterable[str], route: Route) -> list[str]:
     return sorted(name for name in names if name not in _SHARED and name not in own)
 
 
-def refused_message_fields(route: Route, *, takes_extra: bool) -> tuple[str, ...]:
+def refused_message_fields(
+    route: Route, *, takes_extra: bool, takes_blocks: bool = False
+) -> tuple[str, ...]:
     """The fields of a message that the route's provider would refuse.
 
     Args:
         route: Where the messages go.
         takes_extra: True if it is an engine that reads or ignores whatever it is sent.
+        takes_blocks: True if ``thinking_blocks`` are said in other words afterwards.
     """
     provider = route.upstream.provider
-    names = [] if serves_claude(route) else [_THINKING_BLOCKS]
+    names = [] if takes_blocks or serves_claude(route) else [_THINKING_BLOCKS]
     if not takes_extra and provider not in _READS_REASONING:
         names += _REASONING
     if not is_openai(route):

@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import unsupported_parameter
+from proxy.providers.chat_forms import goes_by_responses, has_tools, takes_chat_tools
 from proxy.providers.port import PreparedRequest
 from proxy.providers.provider_fields import (
     Fields,
@@ -86,11 +87,12 @@ _EFFORTS: Final[Mapping[str, str]] = {
 _EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
 
 _RESPONSES_ONLY: Final = (
-    "The provider serves this model by the Responses API alone: ask it there, or choose another."
+    "The provider serves this model by the Responses API alone, which lacks a field of this call or"
+    " is not served there: ask another model."
 )
 _NO_CHAT_TOOLS: Final = (
-    "In chat completions this model takes no tools, because it always reasons: ask it by the"
-    " Responses API, or choose another."
+    "In chat completions this model takes no tools, because it always reasons, and the Responses"
+    " API lacks a field of this call or is not served there: ask another model."
 )
 _NULL: Final = b"null"
 _ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
@@ -115,15 +117,6 @@ def accepted_traits(route: Route) -> frozenset[str]:
     if not route.traits.isdisjoint(_LIMITS):
         return route.traits
     return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
-
-
-def chat_forms(route: Route) -> frozenset[str]:
-    """The forms of a chat call that the model takes: ``chat`` without tools, ``chat_tools``."""
-    if "responses_only" in route.traits:
-        return frozenset()
-    if "tools_at_none" in route.traits and "effort_none" not in route.traits:
-        return frozenset({"chat"})
-    return frozenset({"chat", "chat_tools"})
 
 
 def effort_for_budget(budget_tokens: int) -> str:
@@ -168,6 +161,7 @@ class _Translation:
         self.notes: list[str] = []
         self._route = route
         self._traits = accepted_traits(route)
+        self._is_chat = True
 
     def run(self, endpoint: str) -> None:
         """Translate each field; one that cannot be read does not stop the others.
@@ -245,14 +239,18 @@ class _Translation:
             self.fields["reasoning_effort"] = found
 
     def _chat_tools(self) -> None:
-        """Turn reasoning off where the model takes function tools in chat only without it."""
-        has_tools = not all(_is_empty(self.fields.get(name)) for name in ("tools", "functions"))
-        forms = chat_forms(self._route)
-        if "chat" not in forms:
-            raise unsupported_parameter("model", _RESPONSES_ONLY)
-        if not has_tools:
+        """Turn reasoning off where the model takes function tools in chat only without it.
+
+        What goes by the Responses API keeps its effort, and its sealed reasoning.
+        """
+        self._is_chat = not goes_by_responses(self.fields, self._route)
+        if not self._is_chat:
             return
-        if "chat_tools" not in forms:
+        if "responses_only" in self._traits:
+            raise unsupported_parameter("model", _RESPONSES_ONLY)
+        if not has_tools(self.fields):
+            return
+        if not takes_chat_tools(self._route):
             raise unsupported_parameter("tools", _NO_CHAT_TOOLS)
         if "tools_at_none" in self._traits and not self._is_effort_none():
             self.fields["reasoning_effort"] = _json("none")
@@ -354,7 +352,9 @@ class _Translation:
         text = bytes(raw)
         says_role = "developer" not in self._traits and b'"developer"' in text
         takes_extra = "extra_sampling" in self._traits
-        refused = refused_message_fields(self._route, takes_extra=takes_extra)
+        refused = refused_message_fields(
+            self._route, takes_extra=takes_extra, takes_blocks=not self._is_chat
+        )
         left_out = [name for name in refused if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return
@@ -377,11 +377,6 @@ class _Translation:
 def _is_null(raw: msgspec.Raw | None) -> bool:
     """True for a field that is absent or null."""
     return raw is None or bytes(raw) == _NULL
-
-
-def _is_empty(raw: msgspec.Raw | None) -> bool:
-    """True for a list that is absent, null or empty."""
-    return _is_null(raw) or raw is None or not bytes(raw).strip(b"[] \t\r\n")
 
 
 def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, cast
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
@@ -42,6 +43,11 @@ def route(
         bills_abandoned=bills_abandoned,
     )
     return Route(**{"name": f"{name}/m", "upstream": upstream, "tariff": TARIFF, **fields})
+
+
+def chat_alone(served: Route) -> Route:
+    """The route with an upstream that has no Responses API."""
+    return replace(served, upstream=replace(served.upstream, serves_responses=False))
 
 
 def catalog(*routes: Route) -> Catalog:

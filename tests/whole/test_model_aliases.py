@@ -27,22 +27,7 @@ upstream = "lab-anthropic"
 model = "claude-lab"
 price = {PRICE}
 
-[[models]]
-id = "gpt-next"
-upstream = "lab"
-price = {PRICE}
-traits = ["max_completion_tokens", "effort", "effort_none", "forced_tools", "tools_at_none"]
-
-[[models]]
-id = "gpt-always"
-upstream = "lab"
-model = "gpt-next"
-price = {PRICE}
-traits = ["max_completion_tokens", "effort", "forced_tools", "tools_at_none"]
-
 [teams.acme.model_aliases]
-"claude-next" = "gpt-next"
-"claude-always" = "gpt-always"
 "claude-*" = "gpt-lab"
 "claude-lab" = "claude-lab"
 "house" = "claude-lab"
@@ -232,30 +217,3 @@ def test_a_chat_call_by_an_alias_is_said_as_the_model_that_is_meant_takes_it(
     acme.post("chat/completions", {"model": OPUS, "messages": HELLO, "verbosity": "low"})
 
     assert "verbosity" not in json.loads(gateway_with_aliases.lab.exchanges[-1].body)
-
-
-LOOK_UP = {"name": "look_up", "input_schema": {"type": "object", "properties": {}}}
-
-
-@pytest.mark.parametrize("name", ["claude-next", "gpt-next"])
-def test_tools_of_a_message_reach_a_model_whose_chat_takes_them_without_reasoning_only(
-    gateway_with_aliases: GatewayFixture, acme: CallingTeam, name: str
-) -> None:
-    body = {**MESSAGE, "tools": [LOOK_UP], "thinking": {"type": "adaptive"}}
-    answer = acme.post("messages", {"model": name, **body, "tool_choice": {"type": "any"}})
-    sent = json.loads(gateway_with_aliases.lab.exchanges[-1].body)
-
-    assert answer.json()["stop_reason"] == "tool_use"
-    assert sent["reasoning_effort"] == "none"
-    assert "sent reasoning_effort none" in answer.headers["x-thriftgate-notes"]
-
-
-def test_a_message_with_tools_is_refused_with_the_reason_where_the_model_always_reasons(
-    gateway_with_aliases: GatewayFixture, acme: CallingTeam
-) -> None:
-    before = len(gateway_with_aliases.lab.exchanges)
-    answer = acme.ask("POST", "messages", {"model": "claude-always", **MESSAGE, "tools": [LOOK_UP]})
-
-    assert answer.status_code == 400
-    assert "In chat completions this model takes no tools" in answer.json()["error"]["message"]
-    assert len(gateway_with_aliases.lab.exchanges) == before

@@ -20,7 +20,7 @@ from proxy.providers.messages.blocks import (
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.names import caller_call_id
 from proxy.providers.messages.settings import AnswerSettings
-from proxy.providers.messages.signatures import call_signature
+from proxy.providers.messages.signatures import call_signature, is_own_signature
 from proxy.providers.responses.chunk import CallPart, Delta
 from proxy.providers.responses.order import blocks_of
 from proxy.providers.stream_endings import malformed_answer
@@ -113,6 +113,9 @@ class MessageOutput:
         if block is None:
             return
         words, signature = block.get("thinking"), block.get("signature")
+        is_ours = isinstance(signature, str) and is_own_signature(signature)
+        if is_ours and self._settings.thinking == "hidden":
+            return
         is_thought = block.get("type") == "thinking" and isinstance(words, str)
         if is_thought and isinstance(self._open, ThinkingOutput) and self._open.words == words:
             self._open.signature = signature if isinstance(signature, str) else ""

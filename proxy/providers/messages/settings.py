@@ -58,5 +58,5 @@ def _display(asked: MessagesBody, target: ChatTarget) -> ThinkingDisplay:
         return "hidden"
     if thinking.display != "omitted":
         return "shown"
-    keeps = target.thinking == "text" or target.takes_call_extras
+    keeps = target.thinking in {"text", "sealed"} or target.takes_call_extras
     return "sealed" if keeps else "hidden"

@@ -2,12 +2,13 @@
 
 Callers of the Messages API send thinking back unmodified, signature included. A signature of ours
 says that no Claude model wrote the block: Anthropic would refuse it. It holds all that the upstream
-wants to see again and the block does not show: reasoning, and what Google attaches to calls::
+wants to see again and the block does not show: reasoning, what Google attaches to calls, and the
+reasoning that OpenAI encrypts::
 
     tg1.<base64url of JSON>
 
-It is no secret and proves nothing. Source: Anthropic, extended thinking; Google, thought signatures
-(2026-11).
+It is no secret and proves nothing. Source: Anthropic, extended thinking; Google, thought
+signatures; OpenAI, reasoning models, encrypted reasoning items (2026-11).
 """
 
 from typing import Final
@@ -25,6 +26,7 @@ from proxy.records.request_fields import replace_fields
 
 _MARK: Final = "tg1."
 _CALL: Final = "call"
+_REASONING: Final = "reasoning"
 #: The beginning of a signature of ours in a body.
 _OPENING: Final = b'"' + _MARK.encode()
 
@@ -40,9 +42,34 @@ def call_signature(chat_id: str, extra_content: Json) -> str:
     return seal_parts(OpaqueParts(thinking_blocks=[attached]))
 
 
+def reasoning_signature(item: Json, maker: str) -> str:
+    """A signature of ours that holds a reasoning item of the Responses API.
+
+    Args:
+        item: The item, with its encrypted content.
+        maker: The upstream and model that can read it.
+    """
+    return seal_parts(
+        OpaqueParts(thinking_blocks=[{"type": _REASONING, "maker": maker, "item": item}])
+    )
+
+
+def reasoning_items(signature: str | None, maker: str) -> list[Json]:
+    """The reasoning items that a signature holds and this upstream and model can read."""
+    sealed = _unseal(signature).thinking_blocks
+    found = [one for one in sealed if isinstance(one, dict) and one.get("maker") == maker]
+    return [one["item"] for one in found if isinstance(one.get("item"), dict)]
+
+
+def has_reasoning_items(signature: str | None) -> bool:
+    """True if a signature holds reasoning items of any maker."""
+    sealed = _unseal(signature).thinking_blocks
+    return any(isinstance(one, dict) and one.get("type") == _REASONING for one in sealed)
+
+
 def call_extras(block: MessagesBlock) -> dict[str, Json]:
     """The contents attached to calls, by the upstream's ids, that a block's signature holds."""
-    attached = _unseal(block).thinking_blocks
+    attached = _unseal(block.signature).thinking_blocks
     found = [one for one in attached if isinstance(one, dict) and one.get("type") == _CALL]
     return {
         one["id"]: one["extra_content"]
@@ -100,12 +127,12 @@ def _is_own_block(raw: bytes) -> bool:
 
 def reasoning_of(block: MessagesBlock) -> str:
     """The words of a thinking block: shown, else held by its signature; "" for none."""
-    return block.thinking or _unseal(block).reasoning_content
+    return block.thinking or _unseal(block.signature).reasoning_content
 
 
-def _unseal(block: MessagesBlock) -> OpaqueParts:
-    """The parts that a block's signature holds; empty where it is none of ours, or was changed."""
+def _unseal(signature: str | None) -> OpaqueParts:
+    """The parts that a signature holds; empty where it is none of ours, or was changed."""
     try:
-        return unseal_parts(block.signature)
+        return unseal_parts(signature)
     except ValueError:
         return OpaqueParts()

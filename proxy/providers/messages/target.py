@@ -5,11 +5,13 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.catalog.entries import Route
+from proxy.providers.chat_forms import serves_by_responses
 from proxy.providers.provider_fields import is_openai, serves_claude
 from proxy.providers.substitution import accepted_traits
 
-#: Form in which the thinking of earlier answers is sent: not at all, as text, or block by block.
-ThinkingForm = Literal["none", "text", "blocks"]
+#: Form in which the thinking of earlier answers is sent: not at all, as text, block by block, or
+#: only blocks that hold encrypted reasoning items of the Responses API.
+ThinkingForm = Literal["none", "text", "blocks", "sealed"]
 #: Ids of tool calls that an upstream takes: any, 40 characters, or nine letters and digits.
 IdForm = Literal["any", "short", "nine"]
 
@@ -76,6 +78,8 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
     is_claude = serves_claude(route)
     takes_any = "extra_sampling" in traits
     thinking: ThinkingForm = "text" if takes_any or provider in _READS_REASONING else "none"
+    if serves_by_responses(route):
+        thinking = "sealed"
     stops = None if takes_any else _MAX_STOPS
     ids: IdForm = "short" if is_openai(route) else "any"
     return ChatTarget(

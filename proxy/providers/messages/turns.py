@@ -39,7 +39,12 @@ from proxy.providers.messages.parts import (
     user_parts,
 )
 from proxy.providers.messages.server_tools import is_server_block
-from proxy.providers.messages.signatures import call_extras, is_own_signature, reasoning_of
+from proxy.providers.messages.signatures import (
+    call_extras,
+    has_reasoning_items,
+    is_own_signature,
+    reasoning_of,
+)
 from proxy.providers.messages.target import ChatTarget
 from proxy.providers.messages.tools import tool_call
 
@@ -233,9 +238,10 @@ class _Thoughts:
         """Add a block, with a note where it is left out."""
         is_own, words = is_own_signature(block.signature), reasoning_of(block)
         self.extras |= call_extras(block)
-        if is_own and not words:
+        is_sealed = self._form == "sealed" and has_reasoning_items(block.signature)
+        if is_own and not words and not is_sealed:
             return
-        if self._form == "blocks" and not is_own:
+        if is_sealed or (self._form == "blocks" and not is_own):
             told = {"thinking": block.thinking, "signature": block.signature, "data": block.data}
             kept = {name: value for name, value in told.items() if value is not None}
             self.blocks += order.entries_for_block({"type": block.type, **kept})

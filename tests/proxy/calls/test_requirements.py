@@ -15,9 +15,10 @@ from proxy.calls.requirements import (
     route_capabilities,
 )
 from proxy.catalog.entries import Model, Upstream
+from proxy.providers.chat_forms import accepted_forms, required_form
 from proxy.providers.substitution import accepted_traits
 from slo.ladder import SCHEMA, TOOLS, VISION, CallRequirements, Capabilities
-from tests.fakes.call_dependencies import call, route
+from tests.fakes.call_dependencies import call, chat_alone, route
 
 
 def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_000) -> Model:
@@ -88,7 +89,7 @@ def test_requirements_are_read_from_the_body(body, needed):
         vision=needed.vision,
         output=needed.output,
         tokens=len(body) // 4,
-        needs=(*needed.needs, "chat_tools" if needed.tools else "chat"),
+        needs=(*needed.needs, required_form(frozenset(needed.needs), has_tools=needed.tools)),
     )
 
 
@@ -222,7 +223,7 @@ def test_capabilities_of_a_route_include_its_upstreams():
         window=5,
         max_output=2,
         region="eu",
-        takes=accepted_traits(made) | {"chat", "chat_tools"},
+        takes=accepted_traits(made) | accepted_forms(made),
     )
 
 
@@ -260,7 +261,7 @@ def test_capabilities_of_a_route_include_its_upstreams():
 def test_the_requirements_of_a_call_of_anthropics_api_are_read(body, needed):
     found = call_requirements(call(body, endpoint="messages"))
 
-    assert found.needs[-1] == ("chat_tools" if needed.tools else "chat")
+    assert found.needs[-1] == required_form(frozenset(needed.needs), has_tools=needed.tools)
     assert replace(found, tokens=0, needs=found.needs[:-1]) == needed
 
 
@@ -278,6 +279,6 @@ def test_the_requirements_of_a_call_of_anthropics_api_are_read(body, needed):
 )
 def test_a_model_is_ruled_out_for_tools_that_its_chat_refuses(traits, endpoint, tools, why):
     body = b'{"model":"m","tools":[{"name":"a"}]}' if tools else b'{"model":"m"}'
-    there = route("s", window=8_000, can=frozenset({TOOLS}), traits=frozenset(traits))
+    there = chat_alone(route("s", window=8_000, can=frozenset({TOOLS}), traits=frozenset(traits)))
 
     assert missing_capability(call(body, endpoint), Model(id="s", routes=(there,))) == why

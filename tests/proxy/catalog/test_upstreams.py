@@ -105,6 +105,22 @@ def test_a_machine_is_priced_by_the_hour(said: str, price: ReplicaPrice | None) 
     assert (found.replica_price, problems) == (price, [])
 
 
+@pytest.mark.parametrize(
+    ("address", "said", "serves"),
+    [
+        ("https://a.openai.azure.com/openai/v1", "", True),
+        ("https://a.openai.azure.com/openai/deployments/d", "", False),
+        ("https://a.openai.azure.com/openai/deployments/d", "serves_responses = true", True),
+    ],
+)
+def test_an_azure_deployment_has_no_responses_unless_it_is_said(
+    address: str, said: str, *, serves: bool
+) -> None:
+    found, problems = read(f'base_url = "{address}"\n{said}')
+
+    assert (found.serves_responses, problems) == (serves, [])
+
+
 @pytest.mark.parametrize("gpus", ["-1", "1.5", '"two"', "true", "9999"])
 def test_gpus_are_a_whole_number(gpus: str) -> None:
     (problem,) = read(f"{GOOD}gpus = {gpus}")[1]

@@ -9,7 +9,7 @@ from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.port import PreparedRequest
 from proxy.providers.substitution import accepted_traits, translate_for_substitute
-from tests.fakes.call_dependencies import call, route
+from tests.fakes.call_dependencies import call, chat_alone, route
 from tests.fakes.refusals import refusing
 
 REASONING = frozenset(
@@ -24,6 +24,8 @@ def prepare_for(
     """The translated request of a call that says this."""
     body = orjson.dumps({"model": "m", **said})
     there = route("two", traits=traits, model="theirs")
+    if endpoint != "responses":
+        there = chat_alone(there)
     return prepare(call(body, endpoint), there, is_substitute=True)
 
 

@@ -1,0 +1,169 @@
+"""Messages of a chat call as the input items of a Responses call.
+
+::
+
+    system, developer, user    a message with parts of type input_text, input_image, input_file
+    assistant                  its reasoning, message and calls, in the order that they had
+    tool                       function_call_output | custom_tool_call_output
+
+A conversation that goes on keeps all items it had, so its cached prefix stays.
+
+Source: OpenAI API reference, create a response; OpenAI, migrate to the Responses API (2026-11).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.providers.block_order import PLACES, entry_kind, restore_order
+from proxy.providers.body_fields import invalid_parameter, unsupported_parameter
+from proxy.providers.messages.signatures import reasoning_items
+
+Json = dict[str, Any]
+
+_BREAKPOINT: Final = "prompt_cache_breakpoint"
+_ROLES: Final = frozenset({"system", "developer", "user"})
+_REASONING: Final = "reasoning"
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_block: Final = msgspec.json.Decoder(Json).decode
+
+
+class ChatTurn(msgspec.Struct):
+    """A message of a chat call; which fields matter depends on its role."""
+
+    role: str
+    content: str | list[Json] | None = None
+    refusal: str | None = None
+    tool_calls: list[Json] | None = None
+    tool_call_id: str | None = None
+    thinking_blocks: list[Raw] | None = None
+
+
+def input_items(messages: list[ChatTurn], maker: str) -> list[Json]:
+    """The items of a conversation.
+
+    Args:
+        messages: Its messages.
+        maker: Upstream and model, as sealed reasoning names those that can read it.
+
+    Raises:
+        CallerError: If a message has a part or a role that the Responses API lacks.
+    """
+    reader = _InputReader(maker)
+    return [item for place, each in enumerate(messages) for item in reader.items(each, place)]
+
+
+class _InputReader:
+    """Turns messages into items, one after the other."""
+
+    def __init__(self, maker: str) -> None:
+        self._maker = maker
+        self._custom_calls: set[str] = set()
+
+    def items(self, message: ChatTurn, place: int) -> Iterator[Json]:
+        at = f"messages[{place}]"
+        if message.role == "assistant":
+            yield from self._answer(message, at)
+        elif message.role == "tool":
+            name = message.tool_call_id or ""
+            kind = "custom_tool_call" if name in self._custom_calls else "function_call"
+            output = _content(message.content, at)
+            yield {"type": f"{kind}_output", "call_id": name, "output": output}
+        elif message.role in _ROLES:
+            yield {"role": message.role, "content": _content(message.content, at)}
+        else:
+            said = f"`{at}.role` {message.role!r} is not taken by this model."
+            raise unsupported_parameter(f"{at}.role", said)
+
+    def _answer(self, message: ChatTurn, at: str) -> Iterator[Json]:
+        words = _words(message, at)
+        calls = [self._call(call, f"{at}.tool_calls") for call in message.tool_calls or ()]
+        named = [(str(call["call_id"]), call) for call in calls]
+        entries = list(self._entries(message.thinking_blocks or []))
+        ordered = restore_order(entries, words, named) if entries else None
+        # Where it was edited since, reasoning would belong to nothing.
+        yield from _as_items([*words, *calls] if ordered is None else ordered)
+
+    def _entries(self, blocks: list[Raw]) -> Iterator[Raw]:
+        """Places of words and calls, and the reasoning items between that this model can read."""
+        for raw in blocks:
+            if entry_kind(raw) in PLACES:
+                yield raw
+                continue
+            try:
+                signature = _block(raw).get("signature")
+            except _UNREADABLE:
+                continue
+            sealed = signature if isinstance(signature, str) else None
+            for item in reasoning_items(sealed, self._maker):
+                yield Raw(msgspec.json.encode(item))
+
+    def _call(self, call: Json, at: str) -> Json:
+        name = call.get("id")
+        is_custom = call.get("type") == "custom"
+        called = call.get("custom" if is_custom else "function")
+        if not isinstance(name, str) or not isinstance(called, dict):
+            raise invalid_parameter(at, f"A call in `{at}` needs an `id` and what it calls.")
+        if is_custom:
+            self._custom_calls.add(name)
+            return {
+                "type": "custom_tool_call",
+                "call_id": name,
+                "name": called.get("name"),
+                "input": called.get("input") or "",
+            }
+        return {
+            "type": "function_call",
+            "call_id": name,
+            "name": called.get("name"),
+            "arguments": called.get("arguments") or "{}",
+        }
+
+
+def _words(message: ChatTurn, at: str) -> list[Json]:
+    """The texts of an answer; a refusal goes on as what was said."""
+    said = message.content or message.refusal or ""
+    parts = [{"type": "text", "text": said}] if isinstance(said, str) else said
+    texts = [part.get("text") or part.get("refusal") or "" for part in parts]
+    if any(part.get("type") not in {"text", "refusal"} for part in parts):
+        raise unsupported_parameter(f"{at}.content", "An assistant's message holds text alone.")
+    return [{"type": "text", "text": text} for text in texts if text]
+
+
+def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
+    """Each text as a message; reasoning that nothing follows is left out, for it is refused.
+
+    Source: OpenAI, reasoning models: an item of reasoning needs the item that followed (2026-11).
+    """
+    waiting: list[Json] = []
+    for block in found:
+        if isinstance(block, Raw):
+            waiting.append(_block(block))
+            continue
+        yield from waiting
+        waiting.clear()
+        is_text = block["type"] == "text"
+        yield {"role": "assistant", "content": block["text"]} if is_text else block
+
+
+def _content(content: str | list[Json] | None, at: str) -> str | list[Json]:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return [_part(part, f"{at}.content[{place}]") for place, part in enumerate(content)]
+
+
+def _part(part: Json, at: str) -> Json:
+    kind, said = part.get("type"), {}
+    image, file = part.get("image_url"), part.get("file")
+    if kind == "text":
+        said = {"type": "input_text", "text": part.get("text") or ""}
+    elif kind == "image_url" and isinstance(image, dict):
+        detail = image.get("detail") or "auto"
+        said = {"type": "input_image", "image_url": image.get("url"), "detail": detail}
+    elif kind == "file" and isinstance(file, dict):
+        said = {"type": "input_file", **file}
+    else:
+        raise unsupported_parameter(at, f"`{at}` of type {kind!r} is not taken by this model.")
+    return said | {_BREAKPOINT: part[_BREAKPOINT]} if _BREAKPOINT in part else said

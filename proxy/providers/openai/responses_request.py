@@ -1,0 +1,183 @@
+"""A chat call as a Responses call, for models that take it so alone.
+
+What only steers an answer and the Responses API lacks is left out with a note. Nothing is kept at
+OpenAI unless the caller asked for it: reasoning comes back encrypted, and the caller holds it.
+
+Source: OpenAI API reference, create a response; OpenAI, migrate to the Responses API, reasoning
+models (2026-11).
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.catalog.entries import Route
+from proxy.providers.body_fields import decode_typed, invalid_parameter, is_given
+from proxy.providers.chat_forms import goes_by_responses
+from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
+from proxy.providers.openai.responses_input import ChatTurn, input_items
+from proxy.providers.openai.responses_stream import ResponsesChunks
+from proxy.providers.port import PreparedRequest, Reader
+from proxy.providers.provider_fields import Fields
+from proxy.records.call import Call
+
+Json = dict[str, Any]
+
+_CHAT: Final = "chat/completions"
+_PATH: Final = "/responses"
+_NOTE: Final = "sent by the Responses API: in chat completions the model takes no such call"
+#: Fields that both APIs have by one name.
+_SHARED: Final = (
+    "model", "stream", "temperature", "top_p", "parallel_tool_calls", "service_tier", "metadata",
+    "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    "prompt_cache_options",
+)  # fmt: skip
+#: Fields that are said in other words, or that say nothing beside them.
+_SAID: Final = frozenset(
+    {
+        "messages", "tools", "tool_choice", "max_tokens", "max_completion_tokens", "store",
+        "reasoning_effort", "verbosity", "response_format", "stream_options", "functions",
+        "function_call", "n", "stop", "logprobs", "top_logprobs", "modalities", "audio",
+        "web_search_options",
+    }
+)  # fmt: skip
+#: Source: OpenAI API reference, ``max_output_tokens`` (2026-11).
+_MIN_OUTPUT_TOKENS: Final = 16
+_ENCRYPTED: Final = ["reasoning.encrypted_content"]
+_fields: Final = msgspec.json.Decoder(Fields).decode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Body(msgspec.Struct, kw_only=True):
+    """The fields of a chat call that are said in other words."""
+
+    messages: list[ChatTurn]
+    tools: list[Json] | None = None
+    tool_choice: str | Json | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    store: bool | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    response_format: dict[str, Raw] | None = None
+
+
+_body: Final = msgspec.json.Decoder(_Body)
+
+
+def send_by_responses(
+    prepared: PreparedRequest, call: Call, route: Route, *, seals_reasoning: bool
+) -> PreparedRequest:
+    """The request by the Responses API, where the model takes a translated chat call only so.
+
+    Args:
+        prepared: The chat request, in the fields that the route's model takes.
+        call: The call that it is made of.
+        route: Where it goes.
+        seals_reasoning: True if the caller sends encrypted reasoning back.
+
+    Raises:
+        CallerError: If the call cannot be said in the Responses API.
+    """
+    path, mark, query = prepared.path.partition("?")
+    if route.upstream.kind != "openai" or path != f"/{_CHAT}":
+        return prepared
+    try:
+        fields = _fields(prepared.body)
+    except _UNREADABLE:
+        return prepared
+    if not goes_by_responses(fields, route):
+        return prepared
+    notes = [_NOTE]
+    maker = f"{route.upstream.name}/{route.model or call.model}"
+    body = _responses_body(prepared.body, fields, maker, notes)
+    return msgspec.structs.replace(
+        prepared,
+        path=f"{_PATH}{mark}{query}",
+        body=body,
+        reader=_reader(call, maker if seals_reasoning else ""),
+        notes=(*prepared.notes, *notes),
+    )
+
+
+def _reader(call: Call, maker: str) -> Reader:
+    wants_usage = call.fields is not None and call.fields.wants_usage
+    reply = ResponsesReply(call.substitute or call.model, int(call.arrived), maker)
+    if call.is_streaming:
+        return ResponsesChunks(reply, wants_usage=wants_usage)
+    return WholeResponse(reply)
+
+
+def _responses_body(body: bytes, fields: Fields, maker: str, notes: list[str]) -> bytes:
+    """The Responses body, fields in a fixed order."""
+    asked, names = decode_typed(_body, body)
+    if dropped := sorted(names - _SAID - frozenset(_SHARED)):
+        notes.append(f"dropped {', '.join(dropped)}: the Responses API has no such parameter")
+    said: Json = {name: fields[name] for name in _SHARED if name in names}
+    said["input"] = input_items(asked.messages, maker)
+    if asked.tools:
+        said["tools"] = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(asked.tools)]
+    if asked.tool_choice is not None:
+        said["tool_choice"] = _choice(asked.tool_choice)
+    said |= _limit(asked, notes)
+    if asked.reasoning_effort is not None:
+        said["reasoning"] = {"effort": asked.reasoning_effort}
+    if text := _text(asked):
+        said["text"] = text
+    return msgspec.json.encode(said | {"store": bool(asked.store), "include": _ENCRYPTED})
+
+
+def _limit(asked: _Body, notes: list[str]) -> Json:
+    limits = (asked.max_completion_tokens, asked.max_tokens)
+    most = next((limit for limit in limits if limit is not None), None)
+    if most is None:
+        return {}
+    if most < _MIN_OUTPUT_TOKENS:
+        notes.append(f"raised the output limit to {_MIN_OUTPUT_TOKENS}: the Responses API's least")
+    return {"max_output_tokens": max(most, _MIN_OUTPUT_TOKENS)}
+
+
+def _text(asked: _Body) -> Json:
+    """Form and length of the answer."""
+    text: Json = {}
+    form = asked.response_format or {}
+    if is_given(form.get("json_schema", Raw())):
+        text["format"] = {"type": "json_schema", **_fields(form["json_schema"])}
+    elif form:
+        text["format"] = form
+    return text if asked.verbosity is None else text | {"verbosity": asked.verbosity}
+
+
+def _tool(tool: Json, at: str) -> Json:
+    """A tool without the object around its function; not strict unless it was, as in chat."""
+    kind = tool.get("type", "function")
+    inner = tool.get(kind)
+    if not isinstance(inner, dict):
+        raise invalid_parameter(at, f"`{at}` has no `{kind}`: add it.")
+    if kind == "custom":
+        return {"type": kind, **inner, **_custom_format(inner)}
+    known = {name: inner[name] for name in ("name", "description") if name in inner}
+    schema = inner.get("parameters") or {"type": "object", "properties": {}}
+    return {"type": kind, **known, "parameters": schema, "strict": bool(inner.get("strict"))}
+
+
+def _custom_format(custom: Json) -> Json:
+    """The format of a custom tool's text, without the object around its grammar."""
+    form = custom.get("format")
+    grammar = form.get("grammar") if isinstance(form, dict) else None
+    return {"format": {"type": "grammar", **grammar}} if isinstance(grammar, dict) else {}
+
+
+def _choice(choice: str | Json) -> str | Json:
+    """The choice without the object around its name."""
+    if isinstance(choice, str):
+        return choice
+    kind = choice.get("type")
+    inner = choice.get(kind) if isinstance(kind, str) else None
+    if not isinstance(inner, dict):
+        return choice
+    said = {"type": kind, **inner}
+    if isinstance(tools := inner.get("tools"), list):
+        said["tools"] = [_choice(tool) for tool in tools]
+    return said

@@ -1,0 +1,208 @@
+"""The events of a Responses stream as chat completion chunks.
+
+::
+
+    response.created                 role
+    response.output_text.delta       content
+    an item of reasoning, done       thinking_blocks, sealed
+    a call, added and its deltas     tool_calls
+    response.completed | incomplete  finish_reason, usage if asked for, [DONE]
+    response.failed | error          an error event; nothing follows it
+
+Source: OpenAI API reference, Responses, streaming events; chat completion chunks (2026-11).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from proxy.errors import UpstreamError
+from proxy.providers.openai.responses_answer import (
+    Json,
+    Response,
+    ResponseItem,
+    ResponsesReply,
+    response_failure,
+    tool_call,
+)
+from proxy.providers.sse import parse_events
+from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+
+_CHAT: Final = "chat/completions"
+_DONE: Final = b"data: [DONE]\n\n"
+_ENDS: Final = frozenset({"response.completed", "response.incomplete"})
+_FAILURES: Final = frozenset({"error", "response.failed"})
+#: Texts of an answer, by the field of a chunk that they belong to.
+_TEXTS: Final = {
+    "response.output_text.delta": "content",
+    "response.refusal.delta": "refusal",
+    "response.reasoning_summary_text.delta": "reasoning_content",
+    "response.reasoning_text.delta": "reasoning_content",
+}
+_ARGUMENTS: Final = frozenset(
+    {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    output_index: int = 0
+    delta: Any = None
+    item: ResponseItem | None = None
+    response: Response | None = None
+    error: Any = None
+    code: Any = None
+    message: Any = None
+
+
+_event: Final = msgspec.json.Decoder(_Event).decode
+
+
+class _OpenCall:
+    """A call that is being written."""
+
+    __slots__ = ("is_custom", "is_written", "number")
+
+    def __init__(self, number: int, *, is_custom: bool) -> None:
+        self.number = number
+        self.is_custom = is_custom
+        self.is_written = False
+
+    def delta(self, arguments: str) -> Json:
+        """The change that further arguments make."""
+        self.is_written = True
+        field, name = ("custom", "input") if self.is_custom else ("function", "arguments")
+        return {"tool_calls": [{"index": self.number, field: {name: arguments}}]}
+
+
+class ResponsesChunks:
+    """Turns a Responses stream into chat completion chunks."""
+
+    def __init__(self, reply: ResponsesReply, *, wants_usage: bool) -> None:
+        """Answer in the caller's words.
+
+        Args:
+            reply: Facts that every chunk repeats.
+            wants_usage: True if the caller asked for a usage chunk at the end.
+        """
+        self._reply = reply
+        self._wants_usage = wants_usage
+        self._id = ""
+        self._calls: dict[int, _OpenCall] = {}
+        self._messages = 0
+        self._has_begun = self._has_ended = False
+        self._unread: UpstreamError | None = None
+
+    def feed(self, piece: bytes) -> bytes:
+        """The chunks for a run of whole events.
+
+        Raises:
+            UpstreamError: If an event cannot be read, once all before it was given.
+        """
+        chunks: list[bytes] = []
+        for event in parse_events(piece):
+            if self._has_ended or self._unread is not None:
+                break
+            try:
+                told = _event(event.data)
+            except _UNREADABLE:
+                self._unread = malformed_answer()
+            else:
+                chunks += self._chunks(told)
+        if self._unread is not None and not chunks:
+            raise self._unread
+        return b"".join(chunks)
+
+    def end(self) -> bytes:
+        """Nothing more, as the last event was the end.
+
+        Raises:
+            UpstreamError: If the upstream ended in the middle of its answer.
+        """
+        if not self._has_ended:
+            raise self._unread or truncated_stream()
+        return b""
+
+    def _chunks(self, event: _Event) -> Iterator[bytes]:
+        if event.response is not None:
+            self._id = self._id or event.response.id
+        if event.type in _FAILURES:
+            self._has_ended = True
+            yield error_event(_CHAT, response_failure(_error_of(event)))
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            yield self._chunk({"role": "assistant", "content": "", "refusal": None})
+        if event.type in _ENDS:
+            yield from self._ending(event.response or Response())
+        elif delta := self._delta(event):
+            yield self._chunk(delta)
+
+    def _delta(self, event: _Event) -> Json:
+        """The change that an event makes; empty for none."""
+        if event.type in _TEXTS and isinstance(event.delta, str):
+            return {_TEXTS[event.type]: event.delta}
+        if event.type in _ARGUMENTS and isinstance(event.delta, str):
+            call = self._calls.get(event.output_index)
+            return {} if call is None else call.delta(event.delta)
+        if event.item is None:
+            return {}
+        if event.type == "response.output_item.added":
+            return self._begin(event.item, event.output_index)
+        return self._finish(event) if event.type == "response.output_item.done" else {}
+
+    def _begin(self, item: ResponseItem, index: int) -> Json:
+        """The change that an item makes when it begins; messages are paragraphs of one text."""
+        if item.type == "message":
+            self._messages += 1
+            return {"content": "\n\n"} if self._messages > 1 else {}
+        told = tool_call(item)
+        if told is None:
+            return {}
+        is_custom = told["type"] == "custom"
+        call = self._calls[index] = _OpenCall(len(self._calls), is_custom=is_custom)
+        call.is_written = bool(item.arguments or item.input)
+        return {"tool_calls": [{"index": call.number, **told}]}
+
+    def _finish(self, event: _Event) -> Json:
+        """The rest of an item that is done: its reasoning, or arguments that came at once."""
+        item = event.item or ResponseItem()
+        if item.type == "reasoning":
+            blocks = self._reply.reasoning_blocks(item)
+            return {"thinking_blocks": blocks} if blocks else {}
+        arguments = item.arguments or item.input
+        call = self._calls.get(event.output_index)
+        if call is None or call.is_written or not arguments:
+            return {}
+        return call.delta(arguments)
+
+    def _ending(self, response: Response) -> Iterator[bytes]:
+        self._has_ended = True
+        reason = response.finish_reason(calls=bool(self._calls))
+        yield self._chunk({}, reason, response.service_tier)
+        counted = response.chat_usage
+        if self._wants_usage and counted is not None:
+            yield self._frame([], counted)
+        yield _DONE
+
+    def _chunk(self, delta: Json, reason: str | None = None, tier: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return self._frame([choice], None, tier)
+
+    def _frame(self, choices: list[Json], usage: Json | None, tier: str | None = None) -> bytes:
+        chunk = self._reply.frame(self._id, "chat.completion.chunk", choices)
+        if tier is not None:
+            chunk["service_tier"] = tier
+        if self._wants_usage:
+            chunk["usage"] = usage
+        return b"data: %b\n\n" % msgspec.json.encode(chunk)
+
+
+def _error_of(event: _Event) -> object:
+    """The error object of an event, which says it in one of three places."""
+    told = event.error or (event.response.error if event.response is not None else None)
+    if told is not None:
+        return told
+    return {"code": event.code, "message": str(event.message or "The model failed.")}

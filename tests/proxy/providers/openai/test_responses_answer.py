@@ -1,0 +1,101 @@
+"""A response of the Responses API as a chat completion."""
+
+import orjson
+import pytest
+from openai.types.chat import ChatCompletion
+
+from proxy.errors import UpstreamError
+from proxy.providers.messages.signatures import reasoning_items
+from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
+from tests.fakes.responses_answers import CALL, THOUGHT, Json, message_item, response
+
+MAKER = "openai/gpt-x"
+
+
+def read_completion(whole: Json, maker: str = "") -> Json:
+    reader = WholeResponse(ResponsesReply("claude-x", 7, maker))
+    found: Json = orjson.loads(reader.feed(orjson.dumps(whole)) + reader.end())
+    ChatCompletion.model_validate(found, strict=True)
+    return found
+
+
+def test_words_calls_and_usage_are_those_of_the_response():
+    found = read_completion(
+        response(THOUGHT, message_item("I look."), CALL, service_tier="default")
+    )
+    (choice,) = found["choices"]
+
+    assert (found["id"], found["model"]) == ("chatcmpl-1", "claude-x")
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": "I look.",
+        "refusal": None,
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "weather", "arguments": '{"city": "Bern"}'},
+            }
+        ],
+    }
+    assert found["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
+    assert found["usage"]["completion_tokens"] == 9
+    assert found["service_tier"] == "default"
+
+
+def test_encrypted_reasoning_is_sealed_for_a_caller_that_sends_it_back():
+    message = read_completion(response(THOUGHT, message_item("Hi")), MAKER)["choices"][0]["message"]
+    (block,) = message["thinking_blocks"]
+
+    assert (block["type"], block["thinking"]) == ("thinking", "")
+    assert reasoning_items(block["signature"], MAKER) == [THOUGHT]
+    assert reasoning_items(block["signature"], "openai/other") == []
+
+
+@pytest.mark.parametrize(
+    ("whole", "reason"),
+    [
+        (response(message_item("Hi")), "stop"),
+        (
+            response(
+                message_item("H"),
+                status="incomplete",
+                incomplete_details={"reason": "max_output_tokens"},
+            ),
+            "length",
+        ),
+        (
+            response(status="incomplete", incomplete_details={"reason": "content_filter"}),
+            "content_filter",
+        ),
+    ],
+)
+def test_the_reason_for_the_end_is_said_in_chats_words(whole, reason):
+    assert read_completion(whole)["choices"][0]["finish_reason"] == reason
+
+
+def test_two_messages_are_paragraphs_and_a_refusal_is_one():
+    refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}
+    words = read_completion(response(message_item("First."), message_item("Then.")))["choices"][0][
+        "message"
+    ]
+
+    assert words["content"] == "First.\n\nThen."
+    assert read_completion(response(refusal))["choices"][0]["message"]["refusal"] == "No."
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"<html>", "upstream_malformed"),
+        (b'{"id":"resp_1"}', "upstream_malformed"),
+        (b'{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow"}}', None),
+    ],
+)
+def test_a_body_that_is_no_answer_is_an_upstreams_error(body, code):
+    with pytest.raises(UpstreamError) as failed:
+        WholeResponse(ResponsesReply("m", 7, "")).feed(body)
+
+    assert failed.value.status == (502 if code else 429)
+    assert failed.value.code == (code or "rate_limit_exceeded")

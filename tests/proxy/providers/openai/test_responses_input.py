@@ -1,0 +1,127 @@
+"""Messages of a chat call as the input items of a Responses call."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from openai.types.responses import ResponseInputParam
+from pydantic import TypeAdapter
+
+from proxy.providers.block_order import BlockOrder
+from proxy.providers.messages.signatures import reasoning_signature
+from proxy.providers.openai.responses_input import ChatTurn, input_items
+from tests.fakes.refusals import refusing
+from tests.fakes.responses_answers import THOUGHT
+
+MAKER = "openai/gpt-x"
+LATER = {**THOUGHT, "id": "rs_2"}
+CALLS = [
+    {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}'}},
+    {"id": "call_2", "type": "custom", "custom": {"name": "patch", "input": "x"}},
+]
+RESULTS: list[dict[str, Any]] = [
+    {"role": "tool", "tool_call_id": "call_1", "content": "seen"},
+    {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "done"}]},
+]
+
+
+def items(*messages: dict[str, Any], maker: str = MAKER) -> list[dict[str, Any]]:
+    turns = msgspec.json.decode(msgspec.json.encode(messages), type=list[ChatTurn])
+    found = input_items(turns, maker)
+    read = msgspec.json.decode(msgspec.json.encode(found))
+    TypeAdapter(ResponseInputParam).validate_python(read)
+    return list(read)
+
+
+def sealed_block(item: dict[str, Any]) -> dict[str, str]:
+    return {"type": "thinking", "thinking": "", "signature": reasoning_signature(item, MAKER)}
+
+
+def test_parts_and_their_breakpoints_go_along():
+    point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    image = {"type": "image_url", "image_url": {"url": "http://a", "detail": "low"}}
+    file = {"type": "file", "file": {"file_data": "data:,x", "filename": "a"}}
+    asked = [{"type": "text", "text": "Hi", **point}, image, file]
+    found = items({"role": "system", "content": "Be brief."}, {"role": "user", "content": asked})
+
+    assert found == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "Hi", **point},
+                {"type": "input_image", "image_url": "http://a", "detail": "low"},
+                {"type": "input_file", "file_data": "data:,x", "filename": "a"},
+            ],
+        },
+    ]
+
+
+def test_calls_and_results_are_items_of_their_own():
+    answer = {"role": "assistant", "content": "I look.", "tool_calls": CALLS}
+
+    assert items({"role": "user", "content": "Hi"}, answer, *RESULTS)[1:] == [
+        {"role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"a": 1}'},
+        {"type": "custom_tool_call", "call_id": "call_2", "name": "patch", "input": "x"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
+        {
+            "type": "custom_tool_call_output",
+            "call_id": "call_2",
+            "output": [{"type": "input_text", "text": "done"}],
+        },
+    ]
+
+
+def test_sealed_reasoning_stands_where_it_stood():
+    order = BlockOrder()
+    blocks = order.entries_for_block(sealed_block(THOUGHT))
+    order.note_words("I look.")
+    blocks += order.entries_for_block(sealed_block(LATER))
+    order.note_call("call_1")
+    answer = {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": CALLS[:1],
+        "thinking_blocks": blocks + order.final_entries(),
+    }
+    found = items({"role": "user", "content": "Hi"}, answer, RESULTS[0])
+
+    assert [one.get("id") or one.get("role") or one["type"] for one in found] == [
+        "user", "rs_1", "assistant", "rs_2", "function_call", "function_call_output",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": "", "tool_calls": []},
+        {"content": "Other words", "thinking_blocks": [{"type": "said", "length": 3}]},
+    ],
+)
+def test_reasoning_that_nothing_follows_or_that_lost_its_place_is_left_out(answer):
+    blocks = [*answer.get("thinking_blocks", ()), sealed_block(THOUGHT)]
+    found = items({"role": "assistant", **answer, "thinking_blocks": blocks})
+
+    assert "reasoning" not in {one.get("type") for one in found}
+
+
+def test_reasoning_of_another_model_is_left_out():
+    answer = {"role": "assistant", "content": "Hi", "thinking_blocks": [sealed_block(THOUGHT)]}
+
+    assert len(items(answer)) == 2
+    assert len(items(answer, maker="openai/other")) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({"role": "function", "content": "x"}, "role"),
+        ({"role": "user", "content": [{"type": "input_audio"}]}, "content"),
+        ({"role": "assistant", "content": [{"type": "image_url"}]}, "text alone"),
+        ({"role": "assistant", "tool_calls": [{"type": "function"}]}, "tool_calls"),
+    ],
+)
+def test_a_part_that_cannot_be_said_is_refused_by_its_name(message, param):
+    with refusing(400, match=param):
+        items(message)

@@ -1,0 +1,122 @@
+"""A chat call as a Responses call, for models that take it so alone."""
+
+from typing import Any
+
+import orjson
+import pytest
+from openai.types.responses import ResponseCreateParams
+from pydantic import TypeAdapter
+
+from proxy.calls.translation import prepare
+from proxy.providers.port import PreparedRequest
+from tests.fakes.call_dependencies import call, route
+from tests.fakes.refusals import refusing
+
+TRAITS = frozenset(
+    {"max_completion_tokens", "effort", "developer", "openai_params", "parallel_tools",
+     "forced_tools", "custom_tools", "verbosity", "seed", "tools_at_none"}
+)  # fmt: skip
+HELLO = [{"role": "user", "content": "Hi"}]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "number", "maximum": 1.0}}}
+LOOK = {"type": "function", "function": {"name": "look", "parameters": SCHEMA}}
+
+
+def sent_request(**said: Any) -> PreparedRequest:
+    """The request of a translated call that says this, beside a tool."""
+    asked = {"model": "m", "messages": HELLO, "tools": [LOOK], **said}
+    there = route("openai", traits=TRAITS, model="gpt-x")
+    return prepare(call(orjson.dumps(asked)), there, is_substitute=True)
+
+
+def body(**said: Any) -> dict[str, Any]:
+    prepared = sent_request(**said)
+    found: dict[str, Any] = orjson.loads(prepared.body)
+    assert prepared.path == "/responses"
+    TypeAdapter(ResponseCreateParams).validate_python(found)
+    return found
+
+
+def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
+    prepared = sent_request(reasoning_effort="high", max_tokens=50)
+
+    assert orjson.loads(prepared.body) == {
+        "model": "gpt-x",
+        "input": HELLO,
+        "tools": [{"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}],
+        "max_output_tokens": 50,
+        "reasoning": {"effort": "high"},
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+    assert prepared.notes[-1].startswith("sent by the Responses API")
+
+
+@pytest.mark.parametrize(
+    ("said", "becomes"),
+    [
+        ({"max_completion_tokens": 5}, {"max_output_tokens": 16}),
+        ({"verbosity": "low"}, {"text": {"verbosity": "low"}}),
+        ({"tool_choice": "required"}, {"tool_choice": "required"}),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "look"}}},
+            {"tool_choice": {"type": "function", "name": "look"}},
+        ),
+        (
+            {"tool_choice": {
+                "type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [LOOK]}}},
+            {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [
+                {"type": "function", "name": "look", "parameters": SCHEMA}]}},
+        ),
+        (
+            {"response_format": {
+                "type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}},
+            {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}},
+        ),
+        (
+            {"response_format": {"type": "json_object"}},
+            {"text": {"format": {"type": "json_object"}}},
+        ),
+        ({"store": True, "metadata": {"a": "b"}}, {"store": True, "metadata": {"a": "b"}}),
+        ({"prompt_cache_key": "k", "user": "u"}, {"prompt_cache_key": "k", "user": "u"}),
+        ({"parallel_tool_calls": False}, {"parallel_tool_calls": False}),
+        ({"n": 1, "stop": None, "stream_options": {"include_usage": True}}, {}),
+    ],
+)  # fmt: skip
+def test_parameters_are_said_in_the_words_of_responses(said, becomes):
+    found, plain = body(**said), body()
+
+    assert {name: value for name, value in found.items() if value != plain.get(name)} == {
+        name: value for name, value in becomes.items() if value != plain.get(name)
+    }
+
+
+def test_a_field_that_responses_lack_and_that_only_steers_is_dropped_with_a_note():
+    prepared = sent_request(seed=1)
+
+    assert b"seed" not in prepared.body
+    assert "dropped seed: the Responses API has no such parameter" in prepared.notes
+
+
+def test_a_custom_tool_keeps_its_grammar():
+    grammar = {"syntax": "lark", "definition": "start: WORD"}
+    inner = {"name": "patch", "format": {"type": "grammar", "grammar": grammar}}
+    (tool,) = body(tools=[{"type": "custom", "custom": inner}])["tools"]
+
+    assert tool == {"type": "custom", "name": "patch", "format": {"type": "grammar", **grammar}}
+
+
+def test_a_call_without_tools_stays_in_chat():
+    assert sent_request(tools=[]).path == "/chat/completions"
+
+
+@pytest.mark.parametrize("said", [{"tools": [{"type": "function"}]}, {"messages": 7}])
+def test_a_malformed_call_is_refused(said):
+    with refusing(400, match="tools|messages"):
+        sent_request(**said)
+
+
+def test_the_callers_own_call_is_left_alone():
+    raw = orjson.dumps({"model": "gpt-x", "messages": HELLO, "tools": [LOOK]})
+    prepared = prepare(call(raw), route("openai", traits=TRAITS, model="gpt-x"))
+
+    assert (prepared.path, prepared.body) == ("/chat/completions", raw)

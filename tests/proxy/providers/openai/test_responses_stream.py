@@ -1,0 +1,143 @@
+"""The events of a Responses stream as chat completion chunks."""
+
+from itertools import pairwise
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
+
+from proxy.errors import UpstreamError
+from proxy.providers.messages.signatures import reasoning_items
+from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
+from proxy.providers.openai.responses_stream import ResponsesChunks
+from proxy.providers.sse import EventFramer, parse_events
+from tests.fakes.responses_answers import (
+    CALL,
+    THOUGHT,
+    Json,
+    event_run,
+    message_item,
+    response,
+    stream_of,
+)
+
+MAKER = "openai/gpt-x"
+SECOND = {**CALL, "id": "fc_2", "call_id": "call_2", "arguments": '{"city": "Rom"}'}
+WHOLE = response(THOUGHT, message_item("I lóok."), CALL, SECOND, message_item("Wait."))
+STREAM = stream_of(WHOLE)
+
+
+def reader(maker: str = MAKER, *, wants_usage: bool = True) -> ResponsesChunks:
+    return ResponsesChunks(ResponsesReply("claude-x", 7, maker), wants_usage=wants_usage)
+
+
+def read(run: bytes, *, wants_usage: bool = True) -> bytes:
+    stream = reader(wants_usage=wants_usage)
+    return stream.feed(run) + stream.end()
+
+
+def chunks(run: bytes) -> list[Json]:
+    found = [orjson.loads(one.data) for one in parse_events(run) if one.data != b"[DONE]"]
+    for one in found:
+        ChatCompletionChunk.model_validate(one, strict=True)
+    return found
+
+
+def test_a_stream_says_what_the_whole_answer_says() -> None:
+    state = ChatCompletionStreamState()
+    for each in chunks(read(STREAM)):
+        state.handle_chunk(ChatCompletionChunk.model_validate(each))
+    streamed = state.get_final_completion().to_dict()
+    whole = orjson.loads(WholeResponse(ResponsesReply("claude-x", 7, "")).feed(orjson.dumps(WHOLE)))
+    told, meant = streamed["choices"][0]["message"], whole["choices"][0]["message"]  # type: ignore[index]
+
+    assert told["content"] == meant["content"] == "I lóok.\n\nWait."
+    assert [call["function"]["arguments"] for call in told["tool_calls"]] == [
+        CALL["arguments"],
+        SECOND["arguments"],
+    ]
+    assert streamed["choices"][0]["finish_reason"] == "tool_calls"  # type: ignore[index]
+    assert streamed["usage"] == whole["usage"]
+
+
+def test_reasoning_comes_sealed_where_it_stood_and_only_to_whom_sends_it_back() -> None:
+    deltas = [one["choices"][0]["delta"] for one in chunks(read(STREAM)) if one["choices"]]
+    (block,) = deltas[1]["thinking_blocks"]
+
+    assert reasoning_items(block["signature"], MAKER) == [THOUGHT]
+    assert b"thinking_blocks" not in reader("").feed(STREAM)
+
+
+def test_usage_is_told_only_where_it_was_asked_for() -> None:
+    assert b'"usage"' not in read(STREAM, wants_usage=False)
+    assert read(STREAM).endswith(b"data: [DONE]\n\n")
+
+
+def test_arguments_that_come_at_the_end_alone_are_not_lost() -> None:
+    begun = {"type": "response.output_item.added", "item": {**CALL, "arguments": ""}}
+    done = {"type": "response.output_item.done", "item": CALL}
+    end = {"type": "response.completed", "response": response(CALL)}
+    told = [
+        one["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"]
+        for one in chunks(read(event_run(begun, done, end)))
+        if one["choices"] and "tool_calls" in one["choices"][0]["delta"]
+    ]
+
+    assert told == ["", CALL["arguments"]]
+
+
+def test_a_custom_call_is_told_as_one() -> None:
+    item = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": ""}
+    begun = {"type": "response.output_item.added", "item": item}
+    more = {"type": "response.custom_tool_call_input.delta", "delta": "*** Begin"}
+    found = [orjson.loads(one.data) for one in parse_events(reader().feed(event_run(begun, more)))]
+    calls = [one["choices"][0]["delta"]["tool_calls"][0] for one in found[1:]]
+
+    assert calls[0] == {
+        "index": 0,
+        "id": "call_1",
+        "type": "custom",
+        "custom": {"name": "patch", "input": ""},
+    }
+    assert calls[1] == {"index": 0, "custom": {"input": "*** Begin"}}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        {
+            "type": "response.failed",
+            "response": {"error": {"code": "server_error", "message": "Lost it."}},
+        },
+        {"type": "error", "code": "server_error", "message": "Lost it."},
+        {"type": "error", "error": {"type": "server_error", "message": "Lost it."}},
+    ],
+)
+def test_a_failure_ends_the_stream_with_an_error(failure: Json) -> None:
+    stream = reader()
+    told = stream.feed(event_run(failure, {"type": "response.output_text.delta", "delta": "x"}))
+    (event,) = parse_events(told)
+
+    assert orjson.loads(event.data)["error"]["code"] == "upstream_error"
+    assert stream.end() == b""
+
+
+def test_a_stream_that_ends_midway_or_is_unreadable_is_an_error() -> None:
+    cut = reader()
+    cut.feed(event_run({"type": "response.output_text.delta", "delta": "x"}))
+    with pytest.raises(UpstreamError, match="in the middle"):
+        cut.end()
+    with pytest.raises(UpstreamError, match="could not be read"):
+        reader().feed(b"data: {\n\n")
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=6))
+def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
+    framer, stream, told = EventFramer(), reader(), []
+    for start, stop in pairwise([0, *sorted(cuts), len(STREAM)]):
+        told.append(stream.feed(framer.feed(STREAM[start:stop])))
+
+    assert b"".join([*told, stream.end()]) == read(STREAM)
