@@ -30,6 +30,7 @@ class Action(StrEnum):
     CHANGE_TEAMS = "make teams"
     CHANGE_USERS = "change people"
     CHANGE_CONFIGURATION = "reload catalog and policies"
+    SEND_MESSAGES = "send reports and test alerts"
 
 
 _ALLOWED: Final[Mapping[Role, frozenset[Action]]] = MappingProxyType(

@@ -13,7 +13,6 @@ from proxy.cli.terminal import Terminal, empty_table, format_time
 
 if TYPE_CHECKING:
     from proxy.services.alerts.configured_sinks import ConfiguredSink
-    from proxy.services.alerts.http_sender import DeliveryFailure
     from proxy.settings import Settings
     from proxy.store.sql.outbox import OutboxMessage
     from slo.alert import Alert
@@ -49,8 +48,11 @@ def alerts(
         It is marked as a test, and no alert for its end follows.
         """
         sinks = policies(settings()).sinks
+        from proxy.services.alerts.sink_check import send_test_alert
+
         outlet = _find_sink(terminal, sinks, sink)
-        failure = asyncio.run(_send_test(outlet, terminal.now()))
+        origin = "somebody ran `thriftgate alerts test`"
+        failure = asyncio.run(send_test_alert(outlet, origin, terminal.now()))
         if failure is not None:
             said = f" It was said: {failure.detail}" if failure.detail else ""
             terminal.fail(f"The sink {sink} did not take the message: {failure.reason}.{said}")
@@ -109,26 +111,3 @@ def _find_sink(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> Config
     if not found:
         terminal.fail(lacking[0])
     return found[0]
-
-
-async def _send_test(outlet: ConfiguredSink, now: float) -> DeliveryFailure | None:
-    """Send a test as an alert that goes on, as it is then that people have to be reached.
-
-    It is as urgent as an alert has to be for the sink to be told of it.
-    """
-    from proxy.services.alerts.http_sender import HttpSender
-    from proxy.store.sql.outbox import OutboxMessage
-    from slo.alert import Alert
-    from slo.alerting import AlertGroup
-
-    alert = Alert(
-        kind="test",
-        subject="thriftgate",
-        severity=outlet.sink.at_least,
-        title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",
-        fix="Nothing: somebody ran `thriftgate alerts test`.",
-        began=now,
-    )
-    letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
-    async with HttpSender() as post:
-        return await post.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))

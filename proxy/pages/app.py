@@ -39,6 +39,7 @@ from proxy.pages.health import LedgerMetrics, health_router, readiness
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.receipts import ReceiptFeed
+from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets import BudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
@@ -49,6 +50,7 @@ from proxy.pages.resources.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.site import Site, add_sign_in_redirect, static_router
 from proxy.pages.store_questions import StoreQuestions
@@ -226,6 +228,8 @@ def _operations(
         budgets=BudgetsResource(board, opened, ask),
         stored_budgets=StoredBudgetsResource(opened, ask, reloader, context.settings, now),
         scheduled_reports=ReportDeliveriesResource(opened, ask, reloader, context.settings, now),
+        report_sending=ReportSending(opened, reloader, context.settings, record, now),
+        alert_sinks=AlertSinksResource(reloader, record, now),
         features=FeaturesResource(opened, ask, context.settings.compaction, now),
         models=ModelsResource(
             lambda: reloader.snapshot.catalog, can_answer, context.settings.folder, now

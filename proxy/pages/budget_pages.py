@@ -40,6 +40,7 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
         counters = await operations.budgets.budgets(viewer)
         alerts = await operations.budgets.alerts(viewer)
         may_set = viewer.may(Action.CHANGE_BUDGETS)
+        may_send = viewer.may(Action.SEND_MESSAGES)
         return await site.html(
             "budgets.html",
             viewer,
@@ -47,11 +48,26 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             counters=counters.counters,
             open_alerts=alerts.alerts,
             alert_count=alerts.total,
+            sinks=operations.alert_sinks.list(viewer) if may_send else None,
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
             may_set=may_set,
             teams=await teams.list(viewer) if may_set and stored.are_kept else (),
             choices=_CHOICES,
+        )
+
+    @routes.post(f"{HOME}/budgets/test-sink")
+    async def test_sink(request: Request) -> Response:
+        """Sends a sink a test alert, and says if it took it."""
+        viewer, fields = await site.check_form(request)
+        result = await operations.alert_sinks.test(viewer, fields.get("name", ""))
+        return await site.html(
+            "sent.html",
+            viewer,
+            section="budgets",
+            title="Test alert",
+            results=[result],
+            back="/budgets#sinks",
         )
 
     @routes.post(f"{HOME}/budgets/set")

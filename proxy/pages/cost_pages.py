@@ -24,10 +24,10 @@ from proxy.pages.resources.features import FeatureLayout, FeatureView, LayoutVer
 from proxy.pages.resources.latency import LatencyQuery, LatencyResource
 from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.resources.queries import FilterQuery
-from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
-from proxy.pages.site import Site, page_router, redirect
+from proxy.pages.site import Site, page_router, redirect, validated_request
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRo
     routes = page_router()
     _add_overview(routes, site, ledger, operations)
     _add_costs(routes, site, ledger.costs, operations.events)
-    _add_reports(routes, site, ledger.reports, operations.scheduled_reports)
+    _add_reports(routes, site, ledger.reports, operations)
     _add_savings(routes, site, ledger.savings)
     _add_latency(routes, site, ledger.latency, operations.events)
     return routes
@@ -193,7 +193,7 @@ def _add_reports(
     routes: APIRouter,
     site: Site,
     reports: CostReportsResource,
-    scheduled: ReportDeliveriesResource,
+    operations: Operations,
 ) -> None:
     @routes.get(f"{HOME}/reports")
     async def reports_page(request: Request, query: Annotated[ReportQuery, Query()]) -> Response:
@@ -211,7 +211,23 @@ def _add_reports(
             dimensions=DIMENSIONS,
             api=f"{API_PATH}/reports/cost",
             rows=report.rows[:_MAX_ROWS],
-            scheduled=await scheduled.list(viewer),
+            scheduled=await operations.scheduled_reports.list(viewer),
+            may_send=viewer.may(Action.SEND_MESSAGES),
+        )
+
+    @routes.post(f"{HOME}/reports/send")
+    async def send_report(request: Request) -> Response:
+        """Sends a scheduled report now, and says who took it."""
+        viewer, fields = await site.check_form(request)
+        asked = validated_request(SendRequest, period=fields.get("period", "").strip())
+        sent = await operations.report_sending.send(viewer, fields.get("name", ""), asked)
+        return await site.html(
+            "sent.html",
+            viewer,
+            section="reports",
+            title=f"Report {sent.name} of {sent.period}",
+            results=sent.results,
+            back="/reports#scheduled",
         )
 
 

@@ -12,6 +12,7 @@ from dashboards.access import Action, Viewer
 from dashboards.board import AdminBoard
 from dashboards.pages import HOME
 from proxy.errors import CallerError
+from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets import BudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.events import EventsResource
@@ -25,6 +26,7 @@ from proxy.pages.resources.features import (
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.site import Site, page_router, redirect, validated_request
@@ -44,6 +46,8 @@ class Operations:
     budgets: BudgetsResource
     stored_budgets: StoredBudgetsResource
     scheduled_reports: ReportDeliveriesResource
+    report_sending: ReportSending
+    alert_sinks: AlertSinksResource
     features: FeaturesResource
     models: ModelsResource
     configuration: ConfigurationResource
@@ -56,6 +60,8 @@ class Operations:
             self.budgets,
             self.stored_budgets,
             self.scheduled_reports,
+            self.report_sending,
+            self.alert_sinks,
             self.features,
             self.models,
             self.configuration,

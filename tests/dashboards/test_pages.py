@@ -81,6 +81,7 @@ def policies_page(shown: Overview) -> str:
             "stored": [],
             "are_kept": True,
             "may_set": True,
+            "sinks": None,
             "teams": [],
             "choices": {"scopes": ["team"], "units": ["usd"], "windows": ["month"]},
         },

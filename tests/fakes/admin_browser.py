@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn, cast
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from proxy.configuration import read_catalog
 from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
+from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets import BudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.events import EventsResource
@@ -22,11 +24,14 @@ from proxy.pages.resources.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import RecordChange
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.store import Store
+from slo.policies.file import Policies
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
 from tests.fakes.clock import ManualClock
@@ -47,6 +52,12 @@ class AwayStore:
 
 NO_STORE = cast("Store", AwayStore())
 
+NO_SINKS = AlertSinksResource(
+    cast("Reloader", SimpleNamespace(snapshot=SimpleNamespace(policies=Policies()))),
+    cast("RecordChange", object()),
+    lambda: NOW,
+)
+
 
 def operations(
     board: FakeBoard, store: Store = NO_STORE, folder: Path = Path("none")
@@ -61,6 +72,8 @@ def operations(
         budgets=BudgetsResource(board, store, ask),
         stored_budgets=StoredBudgetsResource(store, ask, reloader, Settings(), lambda: NOW),
         scheduled_reports=ReportDeliveriesResource(store, ask, reloader, Settings(), lambda: NOW),
+        report_sending=cast("ReportSending", object()),
+        alert_sinks=NO_SINKS,
         features=FeaturesResource(store, ask, CompactionMode.OFF, lambda: NOW),
         models=ModelsResource(lambda: catalog, lambda _: True, folder, lambda: NOW),
         configuration=cast("ConfigurationResource", object()),

@@ -22,6 +22,7 @@ from proxy.pages.access.sign_in_methods import SignInMethods
 from proxy.pages.app import add_admin_pages, add_error_handlers
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
+from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.resources.budgets import BudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
@@ -32,6 +33,7 @@ from proxy.pages.resources.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
+from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Reloader
@@ -100,6 +102,8 @@ class Dashboard:
             budgets=BudgetsResource(self.board, store, ask),
             stored_budgets=StoredBudgetsResource(store, ask, reloader, settings, self.now),
             scheduled_reports=ReportDeliveriesResource(store, ask, reloader, settings, self.now),
+            report_sending=ReportSending(store, reloader, settings, self._record, self.now),
+            alert_sinks=AlertSinksResource(reloader, self._record, self.now),
             features=FeaturesResource(store, ask, CompactionMode.OFF, self.now),
             models=ModelsResource(lambda: catalog, lambda _: True, self.folder, self.now),
             configuration=ConfigurationResource(

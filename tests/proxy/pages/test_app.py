@@ -174,6 +174,7 @@ def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
             "counters": [],
             "open_alerts": [],
             "alert_count": 0,
+            "sinks": None,
             "stored": [],
             "are_kept": False,
         },

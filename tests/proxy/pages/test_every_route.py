@@ -67,6 +67,8 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", "/admin/budgets"): (EVERYBODY, None),
     ("POST", "/admin/budgets/set"): (TEAM_ADMINS, {"name": "x", **BUDGET}),
     ("POST", "/admin/budgets/remove"): (TEAM_ADMINS, {"name": "x"}),
+    ("POST", "/admin/budgets/test-sink"): (ADMINS, {"name": "x"}),
+    ("POST", "/admin/reports/send"): (ADMINS, {"name": "x"}),
     ("GET", "/admin/layouts"): (EVERYBODY, None),
     ("GET", "/admin/layouts/{team}/{feature:path}"): (EVERYBODY, None),
     ("POST", "/admin/layouts/{team}/{feature:path}"): (
@@ -123,6 +125,9 @@ ROUTES: Final[dict[tuple[str, str], tuple[frozenset[Role] | None, Any]]] = {
     ("GET", f"{_API}/calls/{{call_id}}"): (TEAM_ADMINS, None),
     ("GET", f"{_API}/reports/cost"): (EVERYBODY, None),
     ("GET", f"{_API}/reports/scheduled"): (EVERYBODY, None),
+    ("POST", f"{_API}/reports/scheduled/{{name}}/send"): (ADMINS, {}),
+    ("GET", f"{_API}/alerts/sinks"): (ADMINS, None),
+    ("POST", f"{_API}/alerts/sinks/{{name}}/test"): (ADMINS, None),
     ("GET", f"{_API}/teams"): (EVERYBODY, None),
     ("POST", f"{_API}/teams"): (ADMINS, {"name": "new"}),
     ("PUT", f"{_API}/teams/{{team}}/prompts"): (ADMINS, {"keeps_prompts": True}),

@@ -1,0 +1,131 @@
+"""``/api/v1/alerts/sinks``: whom alerts are sent to, and test alerts to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+
+from dashboards.access import Action, Viewer
+from proxy.errors import CallerError
+from proxy.pages.resources.report_sending import DeliveryResult, delivery_result
+from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
+from proxy.reloading import Reloader
+from proxy.services.alerts.configured_sinks import (
+    ConfiguredSink,
+    configured_sinks,
+    environment_variables,
+)
+from proxy.services.alerts.sink_check import send_test_alert
+from proxy.settings import upstream_keys
+from proxy.store.sql.audit_log import AuditedChange
+from slo.policies.sinks import Sink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkView:
+    """A sink of the policies file.
+
+    Attributes:
+        name: Its name.
+        kind: ``webhook``, ``slack``, ``alertmanager`` or ``apprise``.
+        at_least: The least urgent of the alerts that it is sent.
+        problem: Reason that it gets none, in a sentence; "" where it can be reached.
+    """
+
+    name: str
+    kind: str
+    at_least: str
+    problem: str
+
+
+class AlertSinksResource:
+    """Sinks of alerts, as administrators see and test them.
+
+    Args:
+        reloader: Has the policies in force.
+        record: Writes the audit log.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, reloader: Reloader, record: RecordChange, now: Callable[[], float]) -> None:
+        self._reloader = reloader
+        self._record = record
+        self._now = now
+        self._underway: set[str] = set()
+
+    def list(self, viewer: Viewer) -> Sequence[SinkView]:
+        """The sinks, in the order of the file.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEND_MESSAGES)
+        return [_view(each) for each in self._reloader.snapshot.policies.sinks]
+
+    async def test(self, viewer: Viewer, name: str) -> DeliveryResult:
+        """Sends a sink a test alert that counts as open; no alert for its end follows.
+
+        Raises:
+            CallerError: They may not, there is no such sink, a test is underway, or its address
+                is not known.
+        """
+        check_allowed(viewer, Action.SEND_MESSAGES)
+        sink = next((s for s in self._reloader.snapshot.policies.sinks if s.name == name), None)
+        if sink is None:
+            raise CallerError(
+                "There is no sink of this name in the policies file.",
+                code="unknown_sink",
+                status=404,
+            )
+        found, lacking = _configured(sink)
+        if not found:
+            raise CallerError(" ".join(lacking), code="not_configured")
+        if name in self._underway:
+            raise CallerError(f"{name} is being tested.", code="already_sending", status=409)
+        self._underway.add(name)
+        try:
+            origin = f"{viewer.name} sent it from the dashboard"
+            failure = await send_test_alert(found[0], origin, self._now())
+        finally:
+            self._underway.discard(name)
+        result = delivery_result(name, failure)
+        await self._record(
+            AuditedChange(
+                who=viewer.name,
+                action="test sink",
+                subject=name,
+                after={"worked": not result.failure},
+            )
+        )
+        return result
+
+    def router(self) -> APIRouter:
+        """Routes of the API."""
+        routes = APIRouter(tags=["budgets"])
+
+        @routes.get("/alerts/sinks")
+        async def list_sinks(viewer: SignedIn) -> Sequence[SinkView]:
+            """Sinks of alerts, and why some get none."""
+            return self.list(viewer)
+
+        @routes.post("/alerts/sinks/{name}/test")
+        async def test_sink(viewer: SignedIn, name: str) -> DeliveryResult:
+            """Sends a sink a test alert that begins with TEST."""
+            return await self.test(viewer, name)
+
+        return routes
+
+
+def _configured(sink: Sink) -> tuple[Sequence[ConfiguredSink], Sequence[str]]:
+    """The sink where it can be spoken to, else the reason that it cannot."""
+    return configured_sinks([sink], upstream_keys(environment_variables([sink])))
+
+
+def _view(sink: Sink) -> SinkView:
+    _, lacking = _configured(sink)
+    return SinkView(
+        name=sink.name,
+        kind=sink.kind.value,
+        at_least=sink.at_least.value,
+        problem=" ".join(lacking),
+    )

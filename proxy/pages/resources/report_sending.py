@@ -1,0 +1,177 @@
+"""``/api/v1/reports/scheduled/NAME/send``: a scheduled report, sent by hand."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from dashboards.access import Action, Viewer
+from dashboards.reports import ReportPeriod
+from dashboards.scheduled_periods import PERIOD_EXAMPLES, last_period, named_period, period_name
+from proxy.errors import CallerError, OperatorError
+from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
+from proxy.reloading import Reloader
+from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender
+from proxy.services.reports.mail_server import AddressedMail
+from proxy.services.reports.report_content import report_content
+from proxy.services.reports.report_delivery import configured_senders
+from proxy.services.reports.report_senders import ReportSenders
+from proxy.settings import Settings
+from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.store import Store
+from slo.policies.reports import ScheduledReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryResult:
+    """The result of one message: ``failure`` is "" where the recipient's server took it."""
+
+    recipient: str
+    failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentReportView:
+    """A report that was sent by hand, with the result for each recipient."""
+
+    name: str
+    period: str
+    results: Sequence[DeliveryResult]
+
+
+class SendRequest(BaseModel):
+    """The period to report, ``2026-W47`` or ``2026-11``; "" is the last whole one."""
+
+    period: Annotated[str, Field(max_length=20)] = ""
+
+
+class ReportSending:
+    """Sends scheduled reports at once, as often as people want; the schedule stays as it is.
+
+    Args:
+        store: Holds the ledger.
+        reloader: Has the policies and the catalog in force.
+        settings: They name the mail server.
+        record: Writes the audit log.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        reloader: Reloader,
+        settings: Settings,
+        record: RecordChange,
+        now: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._reloader = reloader
+        self._settings = settings
+        self._record = record
+        self._now = now
+        self._underway: set[str] = set()
+
+    async def send(self, viewer: Viewer, name: str, asked: SendRequest) -> SentReportView:
+        """Sends a report to its recipients now, once more where it was sent before.
+
+        Raises:
+            CallerError: They may not, there is no such report or period, it is being sent, or a
+                recipient cannot be reached by this gateway's settings.
+        """
+        check_allowed(viewer, Action.SEND_MESSAGES)
+        report = self._find(name)
+        period = self._period(report, asked.period)
+        (senders,), problems = configured_senders([report], self._settings)
+        if problems:
+            raise CallerError(" ".join(problems), code="not_configured")
+        if name in self._underway:
+            raise CallerError(f"{name} is being sent now.", code="already_sending", status=409)
+        self._underway.add(name)
+        try:
+            messages = await self._store.ask(self._messages, senders, period)
+            results = await _send(senders, messages)
+        except OperatorError as error:
+            raise CallerError(f"It cannot be built: {error}.", code="invalid_report") from None
+        finally:
+            self._underway.discard(name)
+        await self._record(_change(viewer, name, period, results))
+        return SentReportView(name=name, period=period_name(period), results=results)
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["reports"])
+
+        @routes.post("/reports/scheduled/{name}/send")
+        async def send_report(viewer: SignedIn, name: str, asked: SendRequest) -> SentReportView:
+            """Sends a scheduled report now; what its schedule sends stays as it is."""
+            return await self.send(viewer, name, asked)
+
+        return routes
+
+    def _find(self, name: str) -> ScheduledReport:
+        for each in self._reloader.snapshot.policies.reports:
+            if each.name == name:
+                return each
+        raise CallerError(
+            "There is no report of this name in the policies file.",
+            code="unknown_report",
+            status=404,
+        )
+
+    def _period(self, report: ScheduledReport, name: str) -> ReportPeriod:
+        if not name:
+            return last_period(report.every, report.time_zone, self._now())
+        try:
+            found = named_period(report.every, name, report.time_zone)
+        except ValueError:
+            raise CallerError(
+                f"period: a {report.every} is written as {PERIOD_EXAMPLES[report.every]}.",
+                code="invalid_period",
+                param="period",
+            ) from None
+        if found.bounds[1] > self._now():
+            raise CallerError(
+                f"period: {name} has not ended.", code="invalid_period", param="period"
+            )
+        return found
+
+    def _messages(
+        self, senders: ReportSenders, period: ReportPeriod
+    ) -> Mapping[str, HttpMessage | AddressedMail]:
+        """The message to each recipient; blocks."""
+        providers = self._reloader.snapshot.catalog.providers
+        content = report_content(self._store, senders.scheduled, period, providers)
+        return {each: senders.message(content, each, self._now()) for each in senders.recipients}
+
+
+async def _send(
+    senders: ReportSenders, messages: Mapping[str, HttpMessage | AddressedMail]
+) -> list[DeliveryResult]:
+    """Sends all messages at once, each within its own deadline."""
+    async with HttpSender() as http:
+        found = await asyncio.gather(*(senders.send(http, each) for each in messages.values()))
+    return [delivery_result(to, failure) for to, failure in zip(messages, found, strict=True)]
+
+
+def delivery_result(recipient: str, failure: DeliveryFailure | None) -> DeliveryResult:
+    """The result for one recipient, with what its server said."""
+    said = "" if failure is None else f"{failure.reason}. {failure.detail}".rstrip(" .") + "."
+    return DeliveryResult(recipient=recipient, failure=said)
+
+
+def _change(
+    viewer: Viewer, name: str, period: ReportPeriod, results: Sequence[DeliveryResult]
+) -> AuditedChange:
+    return AuditedChange(
+        who=viewer.name,
+        action="send report",
+        subject=name,
+        after={
+            "period": period_name(period),
+            "sent": sum(not each.failure for each in results),
+            "failed": sum(bool(each.failure) for each in results),
+        },
+    )

@@ -1,0 +1,105 @@
+"""Sinks of alerts as administrators see and test them, on the page and by the API."""
+
+import json
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from dashboards.access import Role
+from proxy.store.store import Store
+from tests.fakes.alerts import json_of_post
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.dashboard import POLICIES, Dashboard
+from tests.fakes.server import Server, head, serving
+
+SINKS = """
+[[sinks]]
+name = "hook"
+kind = "webhook"
+url_env = "SINKS_TEST_URL"
+secret_env = "SINKS_TEST_SECRET"
+
+[[sinks]]
+name = "chat"
+kind = "slack"
+url_env = "SINKS_TEST_CHAT"
+at_least = "page"
+"""
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path)
+    (tmp_path / "policies.toml").write_text(POLICIES + SINKS, encoding="utf8")
+    assert made.ask_as(Role.ADMIN, "POST", "/api/v1/configuration/reload").status < 300
+    yield made
+    made.close()
+
+
+@contextmanager
+def a_sink_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    @asynccontextmanager
+    async def made():
+        async with serving([head(status, "content-length: 0")]) as server:
+            yield server
+
+    with running_in_thread(made) as server:
+        monkeypatch.setenv("SINKS_TEST_URL", f"http://127.0.0.1:{server.port}/xyzzy")
+        monkeypatch.setenv("SINKS_TEST_SECRET", "s3cret")
+        yield server
+
+
+def audit_of_tests(dashboard: Dashboard) -> list[tuple[str, str, object]]:
+    """Who tested which sink, and if it worked, the newest first."""
+    return [
+        (each.change.who, each.change.subject, (each.change.after or {})["worked"])
+        for each in dashboard.store.audit.entries(20)
+        if each.change.action == "test sink"
+    ]
+
+
+def test_a_test_reaches_the_sink_and_the_audit_log(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_sink_that_answers(200, monkeypatch) as server:
+        page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/budgets").body.decode()
+        answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/test-sink", {"name": "hook"})
+    (alert,) = json_of_post(server.got[0])["data"]["alerts"]
+
+    assert "Send a test alert to hook" in page
+    assert "SINKS_TEST_CHAT is not set" in page
+    assert answer.status == 200
+    assert '<strong class="healthy">taken</strong>' in answer.body.decode()
+    assert alert["fix"] == "Nothing: admin sent it from the dashboard."
+    assert audit_of_tests(dashboard) == [("admin", "hook", True)]
+
+
+def test_a_sink_that_does_not_take_it_says_why_without_its_address(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_sink_that_answers(404, monkeypatch):
+        answer = dashboard.ask_as(Role.ADMIN, "POST", "/api/v1/alerts/sinks/hook/test")
+
+    assert json.loads(answer.body) == {"recipient": "hook", "failure": "it answered 404."}
+    assert audit_of_tests(dashboard) == [("admin", "hook", False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("other", "There is no sink"), ("chat", "SINKS_TEST_CHAT is not set")]
+)
+def test_a_sink_that_cannot_be_tested_is_explained(
+    dashboard: Dashboard, name: str, said: str
+) -> None:
+    answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/test-sink", {"name": name})
+
+    assert answer.status in {400, 404}
+    assert said in answer.body.decode()
+    assert audit_of_tests(dashboard) == []
+
+
+def test_other_roles_see_no_sinks(dashboard: Dashboard) -> None:
+    page = dashboard.ask_as(Role.FINANCE, "GET", "/admin/budgets").body.decode()
+
+    assert "Where alerts go" not in page
