@@ -91,6 +91,8 @@ def test_a_planned_calls_segments_are_drawn_with_their_marks(pages: CallPagesBro
     assert '<rect class="stable" x="0.0" y="8" width="900.0"' in html
     assert "semi-stable" not in html
     assert "900 for 1h" in html
+    assert html.index("Prompt as it was sent") < html.index("<svg")
+    assert '<rect class="mark" x="898.0"' in html
     assert "segments" not in pages.text(f"/calls/{pages.receipts[0].call_id}")
 
 
