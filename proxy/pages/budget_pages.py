@@ -9,6 +9,7 @@ from starlette.responses import Response
 from dashboards.access import Action
 from dashboards.pages import HOME
 from proxy.pages.operation_pages import Operations
+from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budget_requests import BudgetRequest
 from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import Site, page_router, redirect, validated_request
@@ -56,20 +57,6 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             choices=_CHOICES,
         )
 
-    @routes.post(f"{HOME}/budgets/test-sink")
-    async def test_sink(request: Request) -> Response:
-        """Sends a sink a test alert, and says if it took it."""
-        viewer, fields = await site.check_form(request)
-        result = await operations.alert_sinks.test(viewer, fields.get("name", ""))
-        return await site.html(
-            "sent.html",
-            viewer,
-            section="budgets",
-            title="Test alert",
-            results=[result],
-            back="/budgets#sinks",
-        )
-
     @routes.post(f"{HOME}/budgets/set")
     async def set_budget(request: Request) -> Response:
         """Sets a budget."""
@@ -84,7 +71,24 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
         await stored.remove(viewer, fields.get("name", ""))
         return redirect("/budgets#set-budgets")
 
+    _add_sink_test(routes, site, operations.alert_sinks)
     return routes
+
+
+def _add_sink_test(routes: APIRouter, site: Site, sinks: AlertSinksResource) -> None:
+    @routes.post(f"{HOME}/budgets/test-sink")
+    async def test_sink(request: Request) -> Response:
+        """Sends a sink a test alert, and says if it took it."""
+        viewer, fields = await site.check_form(request)
+        result = await sinks.test(viewer, fields.get("name", ""))
+        return await site.html(
+            "sent.html",
+            viewer,
+            section="budgets",
+            title="Test alert",
+            results=[result],
+            back="/budgets#sinks",
+        )
 
 
 def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:

@@ -77,7 +77,7 @@ class AlertSinksResource:
                 code="unknown_sink",
                 status=404,
             )
-        found, lacking = _configured(sink)
+        found, lacking = _reachable_sinks(sink)
         if not found:
             raise CallerError(" ".join(lacking), code="not_configured")
         if name in self._underway:
@@ -116,13 +116,13 @@ class AlertSinksResource:
         return routes
 
 
-def _configured(sink: Sink) -> tuple[Sequence[ConfiguredSink], Sequence[str]]:
+def _reachable_sinks(sink: Sink) -> tuple[Sequence[ConfiguredSink], Sequence[str]]:
     """The sink where it can be spoken to, else the reason that it cannot."""
     return configured_sinks([sink], upstream_keys(environment_variables([sink])))
 
 
 def _view(sink: Sink) -> SinkView:
-    _, lacking = _configured(sink)
+    _, lacking = _reachable_sinks(sink)
     return SinkView(
         name=sink.name,
         kind=sink.kind.value,

@@ -52,7 +52,7 @@ def a_sink_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def audit_of_tests(dashboard: Dashboard) -> list[tuple[str, str, object]]:
-    """Who tested which sink, and if it worked, the newest first."""
+    """The person, the sink and the result of each test, the newest first."""
     return [
         (each.change.who, each.change.subject, (each.change.after or {})["worked"])
         for each in dashboard.store.audit.entries(20)

@@ -53,7 +53,7 @@ def a_webhook_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def audit_of_reports(dashboard: Dashboard) -> list[tuple[str, object]]:
-    """Who sent reports, and the results, the newest first."""
+    """The person and the results of each sending, the newest first."""
     return [
         (each.change.who, each.change.after)
         for each in dashboard.store.audit.entries(20)
