@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+from compaction.policy import CompactionMode
 from tests.fakes.demo_gateway import DemoGateway
 
 pytestmark = pytest.mark.browser
@@ -37,6 +38,50 @@ def test_planning_and_compaction_modes_are_chosen(
     assert "facts" in {
         each.mode for each in gateway.store.compactions.all_settings().features.values()
     }
+
+
+def test_the_extent_of_compaction_is_set_and_a_step_back_is_resumed(
+    admin: BrowserContext, gateway: DemoGateway
+) -> None:
+    page = admin.new_page()
+    page.goto("/admin/layouts")
+    page.locator("tbody th a").first.click()
+    page.locator("select[name=compaction]").select_option("facts")
+    page.get_by_label("Last turns unmodified").fill("5")
+    page.get_by_label("Tokens to come down to").fill("9000")
+    page.get_by_role("button", name="Set compaction").click()
+    section = page.locator("section").filter(has_text="Set compaction")
+    expect(section).to_contain_text("the last 5 turns stay unmodified")
+
+    features = gateway.store.compactions.all_settings().features
+    (place,) = (place for place, each in features.items() if each.keep_turns == 5)
+    gateway.store.compactions.step_back(place, CompactionMode.TRIM, "lost a fact", 1.0)
+    page.reload()
+    expect(section).to_contain_text("Stepped back: lost a fact")
+    page.get_by_role("button", name="Resume compaction").click()
+    expect(section).not_to_contain_text("Stepped back")
+    page.get_by_label("Last turns unmodified").fill("")
+    page.get_by_label("Tokens to come down to").fill("")
+    page.get_by_role("button", name="Set compaction").click()
+    expect(section).not_to_contain_text("stay unmodified")
+
+
+def test_an_objective_is_pinned_and_released(admin: BrowserContext) -> None:
+    page = admin.new_page()
+    page.goto("/admin/objectives")
+    row = page.locator("#objectives tbody tr").first
+    row.locator("summary").click()
+    row.get_by_label("Level").select_option("1")
+    row.get_by_label("For").fill("30m")
+    row.get_by_label("Why").fill("a test in a browser")
+    row.get_by_role("button", name="Pin").click()
+    expect(row.locator("[data-name='Pinned by']")).to_contain_text("a test in a browser, until")
+
+    row.get_by_role("button", name="Release").click()
+    expect(row.locator("[data-name='Pinned by']")).to_have_text(re.compile("^.$"))
+    page.goto("/admin/audit?who=admin")
+    for action in ("pin objective", "release objective"):
+        assert page.locator("#changes tbody tr").filter(has_text=action).count()
 
 
 def test_the_files_are_read_again(admin: BrowserContext) -> None:
