@@ -171,6 +171,7 @@ TRAITS = {
     "effort_minimal": "reasoning_effort may be minimal",
     "effort_xhigh": "reasoning_effort may be xhigh",
     "effort_max": "reasoning_effort may be max",
+    "thinks_by_default": "it thinks unless told not to, and wants reasoning_content with its calls",
     "tools_at_none": "chat completions take function tools with reasoning_effort none only",
     "responses_only": "the Responses API alone is served, no chat completions",
     "verbosity": "verbosity is accepted",

@@ -15,6 +15,13 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import unsupported_parameter
 from proxy.providers.chat_forms import goes_by_responses, has_tools, takes_chat_tools
+from proxy.providers.efforts import (
+    THINKING_DISABLED,
+    disable_unasked_thinking,
+    effort_for_budget,
+    nearest_effort,
+    takes_effort,
+)
 from proxy.providers.port import PreparedRequest
 from proxy.providers.provider_fields import (
     Fields,
@@ -73,19 +80,6 @@ _NEEDED: Final[Mapping[str, str]] = {
 _EVERYWHERE: Final = frozenset({"temperature", "top_p"})
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 
-#: Efforts, from the least to the most, with the trait that each needs.
-_EFFORTS: Final[Mapping[str, str]] = {
-    "none": "effort_none",
-    "minimal": "effort_minimal",
-    "low": "effort",
-    "medium": "effort",
-    "high": "effort",
-    "xhigh": "effort_xhigh",
-    "max": "effort_max",
-}
-#: The most thinking tokens of an effort, for callers that asked for a number of them.
-_EFFORT_BUDGETS: Final = ((2_048, "low"), (8_192, "medium"))
-
 _RESPONSES_ONLY: Final = (
     "The provider serves this model by the Responses API alone, which lacks a field of this call or"
     " is not served there: ask another model."
@@ -117,11 +111,6 @@ def accepted_traits(route: Route) -> frozenset[str]:
     if not route.traits.isdisjoint(_LIMITS):
         return route.traits
     return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
-
-
-def effort_for_budget(budget_tokens: int) -> str:
-    """The effort of a caller that asked for a number of thinking tokens."""
-    return next((name for most, name in _EFFORT_BUDGETS if budget_tokens <= most), "high")
 
 
 def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
@@ -172,8 +161,8 @@ class _Translation:
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
             steps = (
-                self._limit, self._say_thinking, self._chat_effort, self._chat_tools,
-                self._messages, self._unknown_fields,
+                self._limit, self._say_thinking, self._default_thinking, self._chat_effort,
+                self._chat_tools, self._messages, self._unknown_fields,
             )  # fmt: skip
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
@@ -228,6 +217,10 @@ class _Translation:
         else:
             self.notes.append("dropped thinking: the model has no such parameter")
 
+    def _default_thinking(self) -> None:
+        if "thinks_by_default" in self._traits and disable_unasked_thinking(self.fields):
+            self.notes.append(THINKING_DISABLED)
+
     def _chat_effort(self) -> None:
         raw = self.fields.get("reasoning_effort")
         if raw is None or bytes(raw) == _NULL:
@@ -273,13 +266,9 @@ class _Translation:
             inner["effort"] = found
         self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
 
-    def _reasons(self) -> bool:
-        """True if the model takes an effort of any kind."""
-        return not self._traits.isdisjoint(_EFFORTS.values())
-
     def _responses_steering(self) -> None:
         """Leave out what only reasoning models take: summaries, verbosity, encrypted reasoning."""
-        if self._reasons():
+        if takes_effort(self._traits):
             return
         if "reasoning" in self.fields:
             del self.fields["reasoning"]
@@ -298,7 +287,7 @@ class _Translation:
 
     def _responses_reasoning(self) -> None:
         """Leave out reasoning items, which a model that does not reason refuses."""
-        if self._reasons():
+        if takes_effort(self._traits):
             return
         raw = self.fields.get("input")
         if raw is None or not bytes(raw).startswith(b"[") or b'"reasoning"' not in bytes(raw):
@@ -314,17 +303,14 @@ class _Translation:
             self.notes.append("dropped reasoning items: the model does not reason")
 
     def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
-        """The nearest effort that the model knows, the lower of two; None for no parameter."""
+        """The nearest effort that the model knows; None for no parameter."""
         asked = msgspec.json.decode(raw)
-        known = [each for each, trait in _EFFORTS.items() if trait in self._traits]
-        if not known:
+        if not takes_effort(self._traits):
             self.notes.append(f"dropped {name}: the model has no such parameter")
             return None
-        if not isinstance(asked, str) or asked in known or asked not in _EFFORTS:
+        nearest = nearest_effort(asked, self._traits) if isinstance(asked, str) else asked
+        if nearest == asked:
             return raw
-        order = list(_EFFORTS)
-        place = order.index(asked)
-        nearest = min(known, key=lambda each: abs(order.index(each) - place))
         self.notes.append(f"sent {name} {asked} as {nearest}: the nearest that the model has")
         return _json(nearest)
 

@@ -11,10 +11,10 @@ import msgspec
 import orjson
 
 from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.efforts import effort_for_budget
 from proxy.providers.messages.body import Json, MessagesBody, ThinkingConfig
 from proxy.providers.messages.target import ChatTarget
 from proxy.providers.messages.tools import is_strict_schema
-from proxy.providers.substitution import effort_for_budget
 
 _EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
 #: Source: OpenAI API reference, ``safety_identifier`` (2026-11).
