@@ -46,6 +46,7 @@ REASON_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
             "the model's thinking is signed together with all that stands before it, so nothing"
             " there may change; the mode native leaves compaction to its provider"
         ),
+        "api": "calls of its API are sent on as they are",
         "slots": "its caller declares slots inside the conversation",
         "nothing_said": "it has no message but the system's",
         "refused": "an upstream refused a compacted call of its feature a short while ago",

@@ -32,7 +32,7 @@ from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.amounts import quantity
-from proxy.records.call import Call
+from proxy.records.call import MESSAGES, Call
 from proxy.records.compaction_result import (
     NO_COMPACTION,
     NOTES,
@@ -76,7 +76,8 @@ _log = logging.getLogger("thriftgate.compaction")
 T = TypeVar("T")
 
 #: Endpoints whose conversations are compacted.
-_COMPACTED_ENDPOINTS: Final = frozenset({CHAT, RESPONSES})
+#: Endpoints of conversations; of Messages those that go to Claude as they are.
+_CONVERSATIONS: Final = frozenset({CHAT, RESPONSES, MESSAGES})
 #: Bytes from which on compacting may take more than a millisecond, and so goes to a thread.
 _LARGE_BODY_BYTES: Final = 4 * 1024
 #: Bytes above which a prompt is sent unmodified: it would not be compacted in time.
@@ -139,14 +140,12 @@ class Compactor:
 
     async def compact(self, call: Call, route: Route) -> CompactionResult:
         """The call to send on this route, or the reason to send it unmodified; never raises."""
-        if call.endpoint not in _COMPACTED_ENDPOINTS or call.method != "POST":
+        if call.endpoint not in _CONVERSATIONS or call.method != "POST":
             return NO_COMPACTION
         place = (call.key.team, call.feature)
         setting = self._store.compaction_settings.current.of(*place)
         request = parse_compaction_request(call.compaction, setting, self._defaults.mode)
-        if request.mode is CompactionMode.OFF or (
-            request.mode is not CompactionMode.NATIVE and call.endpoint != CHAT
-        ):
+        if request.mode is CompactionMode.OFF:
             result = (
                 msgspec.structs.replace(NO_COMPACTION, notes=request.notes)
                 if request.notes
@@ -271,16 +270,15 @@ class Compactor:
 
     def _skip_reason(self, call: Call, route: Route, mode: CompactionMode) -> str:
         """The reason to skip a call, whatever it holds; "" for none."""
+        is_native = mode is CompactionMode.NATIVE
+        if call.endpoint == MESSAGES or (call.endpoint == RESPONSES and not is_native):
+            return "api"
         if self._cool_downs.is_feature_cooling((call.key.team, call.feature), self._now()):
             return "refused"
         if len(call.body) > _MAX_BODY_BYTES:
             return "too_large"
         asked = call.body if call.fields is None else call.fields.thinking_body
-        return (
-            "thinks"
-            if mode is not CompactionMode.NATIVE and may_sign_thinking(asked, route)
-            else ""
-        )
+        return "thinks" if not is_native and may_sign_thinking(asked, route) else ""
 
     async def _identify_conversation(self, call: Call) -> ConversationIdentity | None:
         """The conversation of a call that was not compacted, or not in time."""

@@ -189,11 +189,17 @@ def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "given",
-    [chat(endpoint="responses"), chat(method="GET"), chat(compaction="off")],
+    [chat(endpoint="embeddings"), chat(method="GET"), chat(compaction="off")],
 )
-def test_calls_other_than_chats_are_not_compacted(tmp_path, given):
+def test_calls_other_than_conversations_are_not_compacted(tmp_path, given):
     with room(tmp_path) as (made, _):
         assert compact(made, given) == NO_COMPACTION
+
+
+@pytest.mark.parametrize("endpoint", ["responses", "messages"])
+def test_a_call_of_another_api_says_that_it_is_left_alone(tmp_path, endpoint):
+    with room(tmp_path) as (made, _):
+        assert compact(made, chat(endpoint=endpoint)).header == "unmodified; reason=api"
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
