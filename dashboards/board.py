@@ -24,6 +24,25 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BurnStatus:
+    """The burn rate of an error budget over the window of one of its alerts, on all gateways.
+
+    Attributes:
+        over: Length of the window, in seconds.
+        limit: Multiple of the allowed rate from which on its alert may be due.
+        rate: Multiple at which it was used up; 0 where nothing was counted.
+        counted: Events that were counted.
+        known: Seconds of the window that are known: since gateways began to count.
+    """
+
+    over: float
+    limit: float
+    rate: float
+    counted: int
+    known: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveStatus:
     """An objective and its state.
 
@@ -42,6 +61,7 @@ class ObjectiveStatus:
         why: Reason for its state; "" where nothing happened.
         burn: Multiple of the allowed rate at which its error budget is used up; None where nothing
             was counted, or it has no error budget.
+        burns: The same over the window of each of its alerts, the shortest first.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
         pin: Pin that a person set; None where nobody did, or it is not known.
@@ -64,6 +84,7 @@ class ObjectiveStatus:
     since: float | None = None
     why: str = ""
     burn: float | None = None
+    burns: Sequence[BurnStatus] = ()
     missed: int = 0
     counted: int = 0
     only: str = ""
@@ -94,6 +115,41 @@ class Reroute:
     why: str
     began: float
     ended: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSpan:
+    """A time in which an objective was not healthy, or on another level than asked for.
+
+    Attributes:
+        state: ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
+        level: The level of new conversations; "" for what they ask for.
+        began: Time at which it began, in seconds since the epoch; not before the timeline does.
+        ended: Time at which it ended, or now.
+    """
+
+    state: str
+    level: str
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateTimeline:
+    """The states of one objective lately; between its spans it was healthy.
+
+    Attributes:
+        objective: Its name.
+        began: Beginning of the timeline, in seconds since the epoch: a day ago, or later where
+            reroutes are known from then on alone.
+        ended: Its end, which is now.
+        spans: The first span first.
+    """
+
+    objective: str
+    began: float
+    ended: float
+    spans: Sequence[StateSpan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

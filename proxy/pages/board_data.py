@@ -17,6 +17,7 @@ import msgspec
 
 from dashboards.board import (
     BudgetCounter,
+    BurnStatus,
     CeilingStatus,
     ObjectiveStatus,
     OpenAlert,
@@ -53,7 +54,7 @@ from slo.usage import Usage
 _LEDGER_SHARE: Final = 2 / 3
 #: Rows of each part.
 _MAX_OBJECTIVES: Final = 200
-_MAX_REROUTES: Final = 30
+_MAX_REROUTES: Final = 300
 _MAX_REROUTED_CALLS: Final = 50
 _MAX_ALERTS: Final = 1_000
 _MAX_BUDGETS: Final = 50
@@ -218,6 +219,9 @@ def _objective_status(
         since=None if standing is None else standing.since,
         why="" if standing is None else _status_reason(standing),
         burn=_burn_rate(track, counts),
+        burns=[
+            BurnStatus(**msgspec.structs.asdict(each)) for each in router.burns.get(track.name, ())
+        ],
         missed=counts.bad,
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),

@@ -10,6 +10,7 @@ import pytest
 
 from dashboards import pages
 from dashboards.access import Role, Viewer
+from dashboards.board import BurnStatus, StateSpan, StateTimeline
 from dashboards.pages import SignInForm
 from slo.budget import BudgetUnit
 from tests.fakes.board import (
@@ -350,3 +351,23 @@ def test_the_stylesheet_knows_the_dark():
 
     assert "prefers-color-scheme: dark" in text
     assert "url(" not in text
+
+
+def test_states_of_the_last_day_are_drawn_in_their_shares():
+    span = StateSpan(state="degraded", level=EVIL, began=NOW - 50, ended=NOW - 25)
+    timeline = StateTimeline(objective=EVIL, began=NOW - 100, ended=NOW, spans=[span])
+    html = policies_page(overview(timelines=[timeline]))
+
+    assert '<rect class="degraded" x="500.0" y="0" width="250.0" height="16">' in html
+    assert EVIL not in html
+
+
+def test_burns_over_the_windows_of_alerts_stand_below_the_latest():
+    burns = (
+        BurnStatus(over=1800.0, limit=6.0, rate=7.25, counted=90, known=1800.0),
+        BurnStatus(over=21_600.0, limit=3.0, rate=1.0, counted=90, known=7_200.0),
+    )
+    html = policies_page(overview(objectives=[an_objective(burns=burns)]))
+
+    assert '<small class="problem">30 min: 7.2 of 6</small>' in html
+    assert "<small>6 h: 1.0 of 3 since 2 h</small>" in html

@@ -12,6 +12,7 @@ from dashboards.board import (
     Pin,
     Reroute,
     ReroutedCall,
+    StateTimeline,
 )
 from slo.alert import Severity
 from slo.budget import BudgetUnit
@@ -29,6 +30,7 @@ class Overview:
     counters: Sequence[BudgetCounter] | None
     open_alerts: Sequence[OpenAlert] | None
     ceilings: Sequence[CeilingStatus] = ()
+    timelines: Sequence[StateTimeline] | None = None
 
 
 CALL = f"call_{32 * 'a'}"

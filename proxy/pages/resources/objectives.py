@@ -8,7 +8,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
-from dashboards.board import AdminBoard, CeilingStatus, ObjectiveStatus, Reroute
+from dashboards.board import (
+    AdminBoard,
+    CeilingStatus,
+    ObjectiveStatus,
+    Reroute,
+    StateSpan,
+    StateTimeline,
+)
 from proxy.errors import CallerError
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
@@ -18,6 +25,12 @@ from slo.budget import EVERY
 
 MAX_PIN_S: Final = 30 * 86_400.0
 MAX_REASON_CHARS: Final = 200
+#: Seconds of a timeline, and reroutes that the board tells: where there are so many, those before
+#: the oldest are not known.
+_TIMELINE_S: Final = 86_400.0
+_MAX_REROUTES: Final = 300
+#: Reroutes of objectives that are only observed are told to nobody.
+_OBSERVED: Final = "observe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +40,13 @@ class ObjectivesView:
     Attributes:
         objectives: Objectives that bind calls of the viewer's teams, in the file's order.
         reroutes: Latest reroutes of these, the newest first.
+        timelines: The last day of each that is enforced or alerts, as these reroutes tell it.
         ceilings: Cost ceilings of calls of the viewer's teams, the lowest first.
     """
 
     objectives: Sequence[ObjectiveStatus] | None
     reroutes: Sequence[Reroute] | None
+    timelines: Sequence[StateTimeline] | None
     ceilings: Sequence[CeilingStatus]
 
 
@@ -80,15 +95,15 @@ class ObjectivesResource:
         ]
         found = await self._board.objectives()
         if found is None:
-            return ObjectivesView(objectives=None, reroutes=None, ceilings=ceilings)
+            return ObjectivesView(objectives=None, reroutes=None, timelines=None, ceilings=ceilings)
         seen = [each for each in found if names is None or each.team in {EVERY, *names}]
         shown = {each.name for each in seen}
         reroutes = await self._board.reroutes()
+        own = None if reroutes is None else [each for each in reroutes if each.objective in shown]
         return ObjectivesView(
             objectives=seen,
-            reroutes=None
-            if reroutes is None
-            else [each for each in reroutes if names is None or each.objective in shown],
+            reroutes=reroutes if names is None else own,
+            timelines=None if reroutes is None else _timelines(seen, reroutes, self._now()),
             ceilings=ceilings,
         )
 
@@ -167,3 +182,33 @@ class ObjectivesResource:
             code="unknown_objective",
             status=404,
         )
+
+
+def _timelines(
+    objectives: Sequence[ObjectiveStatus], reroutes: Sequence[Reroute], now: float
+) -> list[StateTimeline]:
+    """The last day of each objective that is not only observed."""
+    began = now - _TIMELINE_S
+    if len(reroutes) >= _MAX_REROUTES:
+        began = min(max(began, reroutes[-1].began), now)
+    return [
+        StateTimeline(
+            objective=one.name,
+            began=began,
+            ended=now,
+            spans=[
+                StateSpan(
+                    state=each.state,
+                    level=each.level,
+                    began=max(each.began, began),
+                    ended=now if each.ended is None else min(each.ended, now),
+                )
+                for each in reversed(reroutes)
+                if each.objective == one.name
+                and each.began < now
+                and (each.ended is None or each.ended > began)
+            ],
+        )
+        for one in objectives
+        if one.enforce != _OBSERVED
+    ]

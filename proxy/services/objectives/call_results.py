@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
@@ -86,3 +87,13 @@ def load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
     )
     error.details = {"objective": track.name}
     return error
+
+
+def levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
+    """The level of each route whose model is on the ladder, by the route's name."""
+    found: dict[str, int] = {}
+    for level, entry in enumerate(track.objective.ladder, 1):
+        model = catalog.models.get(entry)
+        for route in model.routes if model is not None else ():
+            found.setdefault(route.name, level)
+    return found

@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from proxy.services.objectives.objective_state import TrackedObjective
+from proxy.services.objectives.objective_state import BurnWindow, TrackedObjective
+from slo.burn import burn_alerts, burn_rate
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
 from slo.controller.state import ControllerSnapshot, ControllerState, level_counts
@@ -125,6 +126,23 @@ class Judge:
             for level in range(track.rules.fallback_levels + 1)
         ]
         return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
+
+    def burn_windows(self, track: TrackedObjective, now: float) -> tuple[BurnWindow, ...]:
+        """Burn rates of an error budget over the window of each of its alerts."""
+        known = self.known_seconds(now)
+        found = []
+        for alert in burn_alerts(track.objective):
+            counts = self.counts(track, now, alert.over)
+            found.append(
+                BurnWindow(
+                    over=alert.over,
+                    limit=alert.burn,
+                    rate=burn_rate(counts, track.objective),
+                    counted=counts.n,
+                    known=min(known, alert.over),
+                )
+            )
+        return tuple(found)
 
     def judge(
         self, pins: Mapping[str, ActivePin], now: float

@@ -70,6 +70,24 @@ def track_objective(objective: Objective) -> TrackedObjective:
     return TrackedObjective(objective, rules)
 
 
+class BurnWindow(msgspec.Struct, frozen=True):
+    """The burn rate of an error budget over the window of one of its alerts, on all replicas.
+
+    Attributes:
+        over: Length of the window, in seconds.
+        limit: Burn rate from which on its alert may be due.
+        rate: Burn rate; 0 where nothing was counted.
+        counted: Events that were counted.
+        known: Seconds of the window of which the leader knows the counts.
+    """
+
+    over: float
+    limit: float
+    rate: float
+    counted: int
+    known: float
+
+
 class PublishedState(msgspec.Struct, frozen=True):
     """An objective's state as the replicas' leader publishes it.
 
@@ -77,8 +95,10 @@ class PublishedState(msgspec.Struct, frozen=True):
         at: Time of the change, in seconds since the epoch.
         standing: Its state and level.
         stage: The stage that most late calls broke lately, in words; "" for none.
+        burns: Its burn windows, the shortest first.
     """
 
     at: float
     standing: ControllerSnapshot
     stage: str = ""
+    burns: tuple[BurnWindow, ...] = ()

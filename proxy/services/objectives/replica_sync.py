@@ -93,7 +93,7 @@ class ReplicaSync:
         self._alerts = ObjectiveAlerts()
         self._read_so_far: dict[tuple[str, int], tuple[int, int]] = {}
         self._pins: dict[str, ActivePin] = {}
-        self._pins_read_at = self._alerts_checked_at = float("-inf")
+        self._pins_read_at = self._alerts_checked_at = self._burns_at = float("-inf")
         self._synced_at = now()
         self._is_lost = self._leads = self._is_resumed = False
         self._outage = CountersOutage(router.tracks.values(), send_alert)
@@ -170,8 +170,12 @@ class ReplicaSync:
         if not self._is_resumed and now - self._alerts_checked_at >= _ALERTS_INTERVAL_S:
             await self._resume(now)
         self._judge_objectives(now)
+        self._measure_burns(now)
+        burns = self._router.burns
         said = {
-            name: msgspec.json.encode(PublishedState(now, standing, self._late_stage(name)))
+            name: msgspec.json.encode(
+                PublishedState(now, standing, self._late_stage(name), burns.get(name, ()))
+            )
             for name, standing in self._judge.standings.items()
         }
         if await self._counters.publish(epoch, said):
@@ -239,6 +243,14 @@ class ReplicaSync:
             ):
                 self._send_alert(alert)
 
+    def _measure_burns(self, now: float) -> None:
+        """Measure the burn rates of error budgets, at intervals."""
+        if now - self._burns_at >= _ALERTS_INTERVAL_S:
+            self._burns_at = now
+            self._router.burns = {
+                each.name: self._judge.burn_windows(each, now) for each in self._tracks.values()
+            }
+
     def _late_stage(self, objective: str) -> str:
         """The stage that most late calls of an objective broke, in words; "" for none."""
         found = self._router.misses.most_broken(objective)
@@ -246,11 +258,13 @@ class ReplicaSync:
 
     def _adopt_published(self, published: tuple[int, Mapping[str, bytes]], now: float) -> None:
         """Take over the states that the leader published; an objective without one is healthy."""
-        states = {
-            name: each.standing
+        found = [
+            (name, each)
             for name, each in self._decode_states(published[1])
             if now - each.at < _STALE_AFTER_S
-        }
+        ]
+        states = {name: each.standing for name, each in found}
+        self._router.burns = {name: each.burns for name, each in found}
         for name, standing in states.items():
             before = self._router.standings.get(name) or ControllerSnapshot(since=now)
             if state_change(before, standing) is not None:
@@ -285,6 +299,7 @@ class ReplicaSync:
                 await self._resume(now)
             self._thaw(now)
             self._judge_objectives(now)
+            self._measure_burns(now)
         self._router.standings = dict(self._judge.standings)
 
     def _thaw(self, now: float) -> None:

@@ -8,7 +8,7 @@ long prompt, the region), or if it continues answers that its provider keeps.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final
 
@@ -23,6 +23,7 @@ from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.services.objectives.call_results import (
     fallback_reason,
+    levels_by_route,
     load_shed,
     measure_call,
     note_broken_stage,
@@ -36,7 +37,13 @@ from proxy.services.objectives.conversations import (
     is_new,
     is_worth_switching,
 )
-from proxy.services.objectives.objective_state import CACHE_ONLY, ELSEWHERE, SHED, TrackedObjective
+from proxy.services.objectives.objective_state import (
+    CACHE_ONLY,
+    ELSEWHERE,
+    SHED,
+    BurnWindow,
+    TrackedObjective,
+)
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
@@ -77,6 +84,7 @@ class ObjectiveRouter:
     Attributes:
         tracks: The objectives, by name.
         standings: State of each objective, by name; absent is healthy.
+        burns: Burn rates by objective, as the leader measured them.
         tally: Results of this process's calls, by objective and level.
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.
@@ -97,6 +105,7 @@ class ObjectiveRouter:
         self._open: dict[str, _ActiveCall] = {}
         self._levels = ConversationLevels(_MAX_CONVERSATIONS)
         self.standings: dict[str, ControllerSnapshot] = {}
+        self.burns: Mapping[str, tuple[BurnWindow, ...]] = {}
         self.tally = Tally()
         self.rerouted: Counter[tuple[str, str]] = Counter()
         self.not_enforced: Counter[tuple[str, str]] = Counter()
@@ -110,7 +119,7 @@ class ObjectiveRouter:
         self._objectives = ObjectiveIndex(each.objective for each in tracks.values())
         self._catalog = catalog
         self._route_levels = {
-            name: _levels_by_route(track, catalog) for name, track in tracks.items()
+            name: levels_by_route(track, catalog) for name, track in tracks.items()
         }
         self._fallback_choices.clear()
 
@@ -360,16 +369,6 @@ class ObjectiveRouter:
                 for each in substitute_routes(model, f"{track.name}: in its place")
             )
         return made
-
-
-def _levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
-    """The level of each route whose model is on the ladder, by the route's name."""
-    found: dict[str, int] = {}
-    for level, entry in enumerate(track.objective.ladder, 1):
-        model = catalog.models.get(entry)
-        for route in model.routes if model is not None else ():
-            found.setdefault(route.name, level)
-    return found
 
 
 def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:

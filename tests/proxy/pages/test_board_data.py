@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from dashboards.board import AdminBoard, CeilingStatus, Pin
+from dashboards.board import AdminBoard, BurnStatus, CeilingStatus, Pin
 from proxy.pages.board_data import LiveBoard, receipt_facts
+from proxy.services.objectives.objective_state import BurnWindow
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
@@ -83,6 +84,14 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
     assert chat.burn == pytest.approx(4.0)
     assert (chat.missed, chat.counted) == (cache.missed, cache.counted) == (20, 100)
     assert (cache.burn, cache.floor, chat.floor) == (None, 0.95, None)
+
+
+def test_burns_over_the_windows_of_alerts_are_those_of_the_leader(store: Store) -> None:
+    moving = wheel(objective(name="chat"))
+    moving.burns = {"chat": (BurnWindow(1800.0, 6.0, 2.5, 40, 600.0),)}
+    (found,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
+
+    assert found.burns == [BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0)]
 
 
 def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from dashboards.access import Role, Viewer
+from dashboards.board import Reroute, StateTimeline
 from proxy.errors import CallerError
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.store_questions import StoreQuestions
@@ -39,6 +40,37 @@ def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) 
     assert [each.name for each in found.objectives or ()] == ["everyone", "acme"]
     assert [each.objective for each in found.reroutes or ()] == ["acme"]
     assert [each.name for each in found.ceilings] == ["all"]
+
+
+def timelines(store: Store, *reroutes: Reroute) -> dict[str, StateTimeline]:
+    objectives = [an_objective(name="acme"), an_objective(name="dry", enforce="observe")]
+    board = FakeBoard(overview(objectives=objectives, reroutes=list(reroutes)))
+    resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+    found = asyncio.run(resource.list(ADMIN)).timelines or ()
+    return {each.objective: each for each in found}
+
+
+def test_the_last_day_of_an_objective_is_told_by_its_reroutes(store: Store) -> None:
+    (found,) = timelines(
+        store,
+        a_reroute(objective="acme", began=NOW - 60, ended=None, state="pinned", level=""),
+        a_reroute(objective="acme", began=NOW - 90_000, ended=NOW - 80_000),
+        a_reroute(objective="acme", began=NOW - 200_000, ended=NOW - 190_000),
+        a_reroute(objective="another"),
+    ).values()
+
+    assert (found.objective, found.began, found.ended) == ("acme", NOW - 86_400, NOW)
+    assert [(each.state, each.level, each.began, each.ended) for each in found.spans] == [
+        ("degraded", "small", NOW - 86_400, NOW - 80_000),
+        ("pinned", "", NOW - 60, NOW),
+    ]
+
+
+def test_a_timeline_begins_where_reroutes_are_known_from(store: Store) -> None:
+    many = [a_reroute(objective="acme", began=NOW - n, ended=NOW - n + 1) for n in range(1, 301)]
+
+    assert timelines(store, *many)["acme"].began == NOW - 300
+    assert timelines(store, *many[:299])["acme"].began == NOW - 86_400
 
 
 def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:

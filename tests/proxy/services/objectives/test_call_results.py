@@ -2,6 +2,7 @@
 
 from proxy.services.objectives.call_results import (
     fallback_reason,
+    levels_by_route,
     load_shed,
     measure_call,
     note_broken_stage,
@@ -10,6 +11,7 @@ from proxy.services.objectives.objective_state import track_objective
 from slo.objective import Metric
 from slo.stages import Stage, StageBudget, StageMisses
 from tests.fakes.call_dependencies import call
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objectives import objective
 from tests.fakes.receipts import a_receipt, an_engine_receipt
 
@@ -65,3 +67,9 @@ def test_a_call_that_is_shed_is_told_when_to_come_back() -> None:
 
     assert (refusal.status, refusal.retry_after) == (429, 30.0)
     assert "`chat-ttft` is missed" in refusal.message
+
+
+def test_routes_of_the_ladders_models_have_the_first_level_that_names_them() -> None:
+    track = track_objective(objective(ladder=("elsewhere", "small", "m", "small")))
+
+    assert levels_by_route(track, two_model_catalog()) == {"small/m": 2, "one/m": 3, "two/m": 3}

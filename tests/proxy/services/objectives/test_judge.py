@@ -51,6 +51,18 @@ def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
     ]  # fmt: skip
 
 
+def test_an_error_budget_is_measured_over_the_window_of_each_alert():
+    day = JudgedTraffic().goes_on(100, good=9, bad=1)
+    found = day.judge.burn_windows(TRACK, day.now)
+
+    assert [(each.over, each.limit) for each in found] == [
+        (1800.0, 6.0), (21_600.0, 3.0), (259_200.0, 1.5),
+    ]  # fmt: skip
+    assert [each.rate for each in found] == pytest.approx([2.0] * 3)
+    assert {each.counted for each in found} == {1000}
+    assert all(90.0 <= each.known <= 110.0 for each in found)
+
+
 def test_every_level_is_counted_by_itself():
     assert Judge([TRACK, BARE]).arms == [
         "chat-ttft#0", "chat-ttft#1", "chat-ttft#2", "bare#0",

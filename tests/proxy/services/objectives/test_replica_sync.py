@@ -26,6 +26,18 @@ def test_one_leads_and_the_other_hears_what_both_counted():
     two(story)
 
 
+def test_burns_that_the_leader_measured_are_heard_by_all():
+    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
+        await world.goes_on(60, first, second, good=3, bad=1)
+
+        assert first.wheel.burns == second.wheel.burns
+        shortest = second.wheel.burns["chat-ttft"][0]
+        assert shortest.rate == pytest.approx(5.0)
+        assert shortest.counted > 300
+
+    two(story)
+
+
 def test_few_calls_of_each_are_enough_calls_of_both():
     async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         for _ in range(12):
