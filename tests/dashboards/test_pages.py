@@ -362,12 +362,13 @@ def test_states_of_the_last_day_are_drawn_in_their_shares():
     assert EVIL not in html
 
 
-def test_burns_over_the_windows_of_alerts_stand_below_the_latest():
+def test_burns_over_the_windows_of_alerts_have_a_table():
     burns = (
         BurnStatus(over=1800.0, limit=6.0, rate=7.25, counted=90, known=1800.0),
         BurnStatus(over=21_600.0, limit=3.0, rate=1.0, counted=90, known=7_200.0),
     )
-    html = policies_page(overview(objectives=[an_objective(burns=burns)]))
+    outline = page_outline(objectives=[an_objective(burns=burns)])
 
-    assert '<small class="problem">30 min: 7.2 of 6</small>' in html
-    assert "<small>6 h: 1.0 of 3 since 2 h</small>" in html
+    assert "chat-ttft 30 min 7.2 6 90 all of it" in outline.text
+    assert "chat-ttft 6 h 1.0 3 90 2 h" in outline.text
+    assert "Burn rates over" not in page_outline().text
