@@ -82,11 +82,11 @@ class GatewayFixture:
     gateway: Gateway
     lab: Simulator
 
-    def receipts(self, call_id: str) -> list[Receipt]:
-        """Return what the ledger holds of a call, once all that was journalled is in it."""
+    def receipts(self, call_id: str, team_number: int = 0) -> list[Receipt]:
+        """Return what the ledger holds of a team's call, once all that was journalled is in it."""
         store = self.gateway.store
         assert store.drain.flush(20)
-        team = store.teams.all()[0]
+        team = store.teams.all()[team_number]
         return store.ledger.call_receipts(call_id, team.id)
 
     def all_receipts(self) -> list[Receipt]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import psutil
 
-from proxy.app import gateway
+from proxy.app import Gateway, gateway
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.profiles import Engine, ServingGoal
 from proxy.engines.replica_report import ProcessState, ReplicaReport
@@ -46,6 +46,7 @@ max_sequences = 4
 drain_seconds = 60
 start_seconds = 500
 kv_events = [{kv_events}]
+hints = ["vllm"]
 speculative = {{ method = "draft_model", draft = {model}, tokens = 4 }}
 extra_args = [
   "--load-format", "dummy", "--enforce-eager",
@@ -71,6 +72,8 @@ CATALOG = """
 [upstreams.vllm]
 kind = "openai"
 base_url = "http://127.0.0.1:{port}/v1"
+provider = "vllm"
+hints = ["vllm"]
 bills_abandoned = false
 
 [[models]]
@@ -85,6 +88,10 @@ class ServedEngine:
     """vLLM as `thriftgate engine serve` runs it, and a gateway before it.
 
     Its parser of flags runs beside it, and ends by itself.
+
+    Attributes:
+        gateway: It has keys of two teams, so that it keeps their caches apart.
+        other_key: A key of the second one.
     """
 
     command: ForkedCommand
@@ -92,6 +99,7 @@ class ServedEngine:
     folder: Path
     port: int
     gateway: GatewayFixture
+    other_key: str
 
     @property
     def url(self) -> str:
@@ -111,20 +119,38 @@ class ServedEngine:
             time.sleep(0.1)
         raise AssertionError((self.folder / "serve.log").read_text())
 
+    def metric(self, name: str) -> float:
+        """The sum of the series of one of its own metrics."""
+        lines = httpx2.get(f"{self.url}/metrics").text.splitlines()
+        found = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{name}{{")]
+        return sum(map(float, found))
+
+    def wait_for_metric(self, name: str, value: float) -> None:
+        until = time.monotonic() + 60
+        while self.metric(name) != value:
+            assert time.monotonic() < until, f"{name} is {self.metric(name)}, not {value}"
+            time.sleep(0.02)
+
     def processes(self) -> list[psutil.Process]:
         return psutil.Process(self.command.pid).children(recursive=True)
 
 
 @asynccontextmanager
-async def gateway_before(port: int, folder: Path) -> AsyncIterator[GatewayFixture]:
+async def gateway_before(port: int, folder: Path) -> AsyncIterator[tuple[GatewayFixture, str]]:
+    """The gateway with a key of its first team, and a key of its second one."""
     catalog = folder / "catalog.toml"
     catalog.write_text(CATALOG.format(port=port))
     chosen = Settings(folder=folder / "gateway", catalog=catalog)
     migrated_sqlite(chosen.folder / "thriftgate.db")
     async with gateway(chosen) as running, serving(running.app) as url:
-        team = running.store.teams.create("acme", now=1_790_000_000.0)
-        _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-        yield GatewayFixture(url, key, folder, running, lab=None)  # type: ignore[arg-type]
+        key, other_key = (_create_key(running, team) for team in ("acme", "other"))
+        yield GatewayFixture(url, key, folder, running, lab=None), other_key  # type: ignore[arg-type]
+
+
+def _create_key(running: Gateway, team: str) -> str:
+    teams, now = running.store.teams, 1_790_000_000.0
+    _, key = teams.create_key(teams.create(team, now=now).id, "first", now=now)
+    return key
 
 
 def kv_events_address(folder: Path) -> str:
@@ -167,23 +193,28 @@ def start_flag_parser(folder: Path) -> "subprocess.Popen[str]":
 
 @asynccontextmanager
 async def gateway_at_two_addresses(
-    engine: ServedEngine,
+    engine: ServedEngine, folder: Path
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, str]]:
-    """A gateway to which the engine is two replicas; a client with its key, and where to ask."""
+    """A gateway of two teams that takes the engine for two replicas; a client, and its URL.
+
+    Args:
+        engine: The engine.
+        folder: The gateway's own.
+    """
     urls = [f"http://{host}:{engine.port}/v1" for host in ("127.0.0.1", "localhost")]
-    file = engine.folder / "twice.toml"
+    file = folder / "twice.toml"
     file.write_text(
         f'[engines.twice]\nengine = "vllm"\nserved_name = "tiny"\nreplicas = {json.dumps(urls)}\n'
         f"kv_events = {json.dumps([kv_events_address(engine.folder)] * 2)}\n"
+        f'hints = ["vllm"]\n'
     )
-    chosen = Settings(folder=engine.folder / "twice", engines=file)
+    chosen = Settings(folder=folder / "gateway", engines=file)
     migrated_sqlite(chosen.folder / "thriftgate.db")
     async with gateway(chosen) as running, serving(running.app) as url:
-        team = running.store.teams.create("acme", now=1_790_000_000.0)
-        _, key = running.store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+        key, _ = (_create_key(running, team) for team in ("acme", "other"))
         headers = {"authorization": f"Bearer {key}"}
         async with httpx2.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
-            yield client, f"{url}/chat/completions"
+            yield client, url
 
 
 @contextmanager
@@ -193,9 +224,9 @@ def served_vllm(folder: Path) -> Iterator[ServedEngine]:
     environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder)}  # noqa: TID251 - a child needs it
     log = folder / "serve.log"
     words = ["engine", "serve", "tiny", "--file", str(file)]
-    with running_in_thread(lambda: gateway_before(port, folder)) as before:
+    with running_in_thread(lambda: gateway_before(port, folder)) as (before, other):
         command = ForkedCommand(words, environment, log, log)
-        served = ServedEngine(command, start_flag_parser(folder), folder, port, before)
+        served = ServedEngine(command, start_flag_parser(folder), folder, port, before, other)
         try:
             served.wait_until_ready()
             yield served

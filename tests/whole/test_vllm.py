@@ -48,6 +48,7 @@ pytestmark = [
     ),
 ]
 REPLICA = "x-thriftgate-replica"
+TEXT = " is how the clerk wrote it down." * 40
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +176,78 @@ def test_the_receipt_of_a_call_has_cached_tokens_and_accepted_draft_tokens(engin
     assert 0 < second.accepted_tokens <= second.draft_tokens
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "body"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 4}),
+        ("completions", {"prompt": TEXT, "max_tokens": 4}),
+        ("responses", {"input": TEXT, "max_output_tokens": 4}),
+        ("messages", {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 4}),
+    ],
+)
+def test_with_hints_a_team_reads_its_own_prompt_from_the_cache_and_no_other_teams(
+    engine, endpoint, body
+):
+    """Each call carries the gateway's ``priority`` and its team's ``cache_salt``."""
+    # Each API has a text of its own, so that none finds what another one cached.
+    asked = json.loads(json.dumps({"model": "tiny", **body}).replace(TEXT, endpoint + TEXT))
+    hits = "vllm:prefix_cache_hits_total"
+
+    def ask(team: int) -> tuple[int, float]:
+        key = (engine.gateway.key, engine.other_key)[team]
+        before = engine.metric(hits)
+        answer = httpx2.post(
+            f"{engine.gateway.url}/{endpoint}",
+            json=asked,
+            headers={"authorization": f"Bearer {key}"},
+            timeout=PATIENCE_S,
+        )
+        assert answer.status_code == 200, answer.text
+        (receipt,) = engine.gateway.receipts(answer.headers["x-request-id"], team)
+        return receipt.usage.cache_read, engine.metric(hits) - before
+
+    first, again, other, other_again = (ask(team) for team in (0, 0, 1, 1))
+
+    assert first == other == (0, 0)
+    assert again == other_again
+    assert again[0] == again[1] > 1000
+
+
+def test_it_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
+    """Four long calls fill its batch, and of two calls behind them the later one is urgent."""
+    asked = {"model": "tiny", "messages": [{"role": "user", "content": "Count"}]}
+    url = f"{engine.gateway.url}/chat/completions"
+    headers = {"authorization": f"Bearer {engine.gateway.key}"}
+    served = []
+
+    async def story() -> None:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
+
+            async def call(name: str, tokens: int, **fields: object) -> None:
+                body = {**asked, "max_tokens": tokens, "ignore_eos": True, **fields}
+                answer = await client.post(url, json=body)
+                served.append((name, answer.status_code))
+
+            async def metric_is(name: str, value: float) -> None:
+                await asyncio.to_thread(engine.wait_for_metric, f"vllm:num_requests_{name}", value)
+
+            async with asyncio.TaskGroup() as group:
+                first, *others = [group.create_task(call("long", 8_000)) for _ in range(4)]
+                await metric_is("running", 4)
+                patient = group.create_task(call("patient", 8))
+                await metric_is("waiting", 1)
+                urgent = group.create_task(call("urgent", 8, priority=1))
+                await metric_is("waiting", 2)
+                first.cancel()
+                await asyncio.wait([patient, urgent])
+                for each in others:
+                    each.cancel()
+
+    asyncio.run(story())
+
+    assert served == [("urgent", 200), ("patient", 200)]
+
+
 def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
     pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
     said = [{"role": "user", "content": "The clerk wrote down what was agreed. " * 30}]
@@ -206,21 +279,24 @@ def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
     assert not index.matched_tokens(chain_of_token_ids(chain_root("tiny", ""), content, size))
 
 
-def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_like(engine):
+@pytest.mark.parametrize("endpoint", ["chat/completions", "messages"])
+def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_like(
+    engine, endpoint, tmp_path
+):
     pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
-    text = "What the clerk wrote down was read aloud. " * 30
+    text = f"What the clerk wrote down was read to {endpoint}. " * 30
     first = {"model": "tiny", "max_tokens": 4, "messages": [{"role": "user", "content": text}]}
     # The same prompt in other bytes: the guess by its text knows nothing of it.
     same = {**first, "messages": [{"content": text, "role": "user"}]}
 
     async def story() -> tuple[str, str]:
-        async with gateway_at_two_addresses(engine) as (client, url):
+        async with gateway_at_two_addresses(engine, tmp_path) as (client, url):
             await asyncio.sleep(2.0)  # pages are read, and events subscribed to
-            cold = await client.post(url, json=first)
+            cold = await client.post(f"{url}/{endpoint}", json=first)
             warm = cold
             for _ in range(10):
                 await asyncio.sleep(1.5)  # /tokenize may be late beside other work
-                warm = await client.post(url, json=same)
+                warm = await client.post(f"{url}/{endpoint}", json=same)
                 if warm.headers[REPLICA].partition("; ")[2].startswith("warm"):
                     break
             return cold.headers[REPLICA], warm.headers[REPLICA]
