@@ -279,15 +279,18 @@ def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
     assert not index.matched_tokens(chain_of_token_ids(chain_root("tiny", ""), content, size))
 
 
-@pytest.mark.parametrize("endpoint", ["chat/completions", "messages"])
+@pytest.mark.parametrize("endpoint", ["chat/completions", "messages", "responses"])
 def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_like(
     engine, endpoint, tmp_path
 ):
     pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
     text = f"What the clerk wrote down was read to {endpoint}. " * 30
-    first = {"model": "tiny", "max_tokens": 4, "messages": [{"role": "user", "content": text}]}
+    limit = "max_output_tokens" if endpoint == "responses" else "max_tokens"
+    said = {"model": "tiny", limit: 16}
+    field = "input" if endpoint == "responses" else "messages"
+    first = {**said, field: [{"role": "user", "content": text}]}
     # The same prompt in other bytes: the guess by its text knows nothing of it.
-    same = {**first, "messages": [{"content": text, "role": "user"}]}
+    same = {**said, field: [{"content": text, "role": "user"}]}
 
     async def story() -> tuple[str, str]:
         async with gateway_at_two_addresses(engine, tmp_path) as (client, url):

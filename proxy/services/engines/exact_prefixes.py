@@ -1,7 +1,7 @@
 """Exact prefixes: a prompt in its engine's tokens beside what replicas say that they hold."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,7 @@ from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
 from proxy.engines.routing.router import ReplicaRouter
 from proxy.errors import CallerError
 from proxy.providers.cache_isolation import isolate_cache
+from proxy.providers.responses.request import chat_body
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import raw_field
 from proxy.services.engines.kv_event_reader import KvEventReader
@@ -21,8 +22,21 @@ from proxy.services.engines.prompt_tokens import MAX_BODY_BYTES, PromptTokenizer
 from proxy.services.engines.replica_monitor import ReplicaStatus
 
 _SALT: Final = "cache_salt"
-#: Messages calls from this size on are said in chat on a thread: it takes half a millisecond.
+_CHAT: Final = "chat/completions"
+#: Calls from this size on are said in chat on a thread: it takes half a millisecond.
 _MIN_THREADED_BODY_BYTES: Final = 64 * 1024
+
+
+class _Typed(msgspec.Struct):
+    type: str | None = None
+
+
+class _ResponsesBody(msgspec.Struct):
+    input: str | list[_Typed] | None = None
+    tools: list[_Typed] | None = None
+
+
+_decode_responses: Final = msgspec.json.Decoder(_ResponsesBody).decode
 
 
 class ExactPrefixes:
@@ -53,26 +67,53 @@ class ExactPrefixes:
         block = max((each.block_size for each in indexes.values() if each is not None), default=0)
         if not block or len(healthy) < 2:
             return request
-        sent = await _as_sent(call, route)
-        found = await self._tokenizer.token_bytes(sent, route, healthy[0])
+        chat = await _in_chat(call, route)
+        found = await self._tokenizer.token_bytes(chat, route, healthy[0])
         if found is None:
             return request
-        root = chain_root(route.model or call.model, _salt(sent, route))
+        root = chain_root(route.model or call.model, _salt(chat, route))
         return replace(request, token_chain=chain_of_token_ids(root, found, block))
 
 
-async def _as_sent(call: Call, route: Route) -> Call:
-    """The call in the API in which its engine gets it; as it is where it cannot be said in that."""
-    if call.endpoint != MESSAGES or len(call.body) > MAX_BODY_BYTES:
+async def _in_chat(call: Call, route: Route) -> Call:
+    """The chat call whose prompt has the same tokens at the engine; the call itself for none."""
+    in_chat = _IN_CHAT.get(call.endpoint)
+    if in_chat is None or len(call.body) > MAX_BODY_BYTES:
         return call
     try:
         if len(call.body) < _MIN_THREADED_BODY_BYTES:
-            translated = chat_translation(call, route)
-        else:
-            translated = await asyncio.to_thread(chat_translation, call, route)
-    except CallerError:
+            return in_chat(call, route)
+        return await asyncio.to_thread(in_chat, call, route)
+    except (CallerError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return call  # the attempt says what is wrong with it
+
+
+def _messages_in_chat(call: Call, route: Route) -> Call:
+    translated = chat_translation(call, route)
     return call if translated is None else translated.call
+
+
+def _responses_in_chat(call: Call, route: Route) -> Call:
+    """The call in chat, as vLLM itself lays out its items, tools and instructions.
+
+    It puts reasoning of earlier turns into the prompt, and knows tools of free text there: chat has
+    neither.
+
+    Source: vLLM 0.32.0, /v1/responses/render beside /tokenize.
+    """
+    asked = _decode_responses(call.body)
+    items = asked.input if isinstance(asked.input, list) else []
+    has_reasoning = any(each.type == "reasoning" for each in items)
+    if has_reasoning or any(each.type != "function" for each in asked.tools or ()):
+        return call
+    body = chat_body(call.body).body
+    return msgspec.structs.replace(call, endpoint=_CHAT, body=body)
+
+
+_IN_CHAT: Final[Mapping[str, Callable[[Call, Route], Call]]] = {
+    MESSAGES: _messages_in_chat,
+    "responses": _responses_in_chat,
+}
 
 
 def _salt(call: Call, route: Route) -> str:

@@ -110,6 +110,38 @@ def test_a_messages_call_is_tokenized_as_the_chat_call_that_its_engine_gets(word
     assert tokenizer.endpoints == ["chat/completions"] * 2
 
 
+def responses(**fields: object) -> Call:
+    body = orjson.dumps({"model": "m", "input": "Hello", **fields})
+    return replace_fields(call(body), endpoint="responses", salt="a" * 32)
+
+
+def test_a_responses_call_is_tokenized_as_chat_as_its_engine_lays_it_out():
+    held, tokenizer = IndexReader(house_2=holding("a" * 32)), FakeTokenizer()
+    tools = [{"type": "function", "name": "f", "parameters": {}}]
+
+    assert decide(held, tokenizer, responses(tools=tools)) == ("http://2/v1", 640)
+    assert decide(held, tokenizer, responses(cache_salt="own"))[1] == 0
+    assert tokenizer.endpoints == ["chat/completions"] * 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"input": [{"type": "reasoning", "id": "r", "summary": []}]},
+        {"tools": [{"type": "custom", "name": "patch"}]},
+        {"tools": [{"type": "web_search"}]},
+        {"previous_response_id": "resp_1"},
+        {"input": 7},
+    ],
+    ids=["reasoning", "a tool of free text", "a hosted tool", "kept state", "malformed"],
+)
+def test_a_responses_call_that_its_engine_lays_out_otherwise_is_routed_by_its_text(fields):
+    tokenizer = FakeTokenizer(None)
+
+    assert decide(IndexReader(house_2=holding()), tokenizer, responses(**fields))[1] == 0
+    assert tokenizer.endpoints == ["responses"]
+
+
 def test_a_messages_call_that_cannot_be_said_in_chat_is_routed_by_its_text():
     asked = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
     tokenizer = FakeTokenizer(None)
