@@ -63,7 +63,7 @@ function layout(figure, kind, count) {
     autosize: true, margin: { l: 48, r: 12, t: 8, b: 36 }, barmode: "relative", bargap: 0.15,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: styleOf("--text"), family: "system-ui, sans-serif", size: 12 },
     hovermode: ["heat", "waterfall"].includes(kind) ? "closest" : "x unified", hoverlabel: { bgcolor: styleOf("--card"), bordercolor: grid, font: { color: styleOf("--text") } },
-    showlegend: count > 1, legend: { orientation: "h", y: -0.18 },
+    showlegend: count > 1, legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom" },
     xaxis: axis, yaxis: { ...axis, rangemode: "tozero", tickprefix: unit === "usd" ? "$" : "", tickformat: unit === "share" ? ".0%" : "", ...(kind === "heat" ? { type: "category" } : {}) },
     shapes: marks(figure), annotations: [],
   };

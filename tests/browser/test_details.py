@@ -16,20 +16,30 @@ _SERIOUS = {"serious", "critical"}
 
 @pytest.fixture(scope="module")
 def paths(chromium: Browser, gateway: DemoGateway, session_state: object) -> dict[str, str]:
-    """Paths of the dearest miss, of its call, of a feature with a proposal, and of the account."""
+    """Paths of a call with cache marks, of the dearest miss, of a feature, and of the account."""
     context = chromium.new_context(base_url=gateway.url, storage_state=str(session_state))
     page = context.new_page()
     page.goto("/admin/cache")
     miss = page.locator("td[data-name=Example] a").first.get_attribute("href") or ""
     page.goto("/admin")
     feature = page.locator(".next a").first.get_attribute("href") or ""
+    page.goto("/admin/calls")
+    links = page.locator("#calls-title ~ .scroll tbody a.id")
+    calls = [link.get_attribute("href") or "" for link in links.all()]
+    call = next(each for each in calls if is_drawn_in_full(page, each))
     context.close()
     return {
-        "call": miss.replace("/cache/", "/calls/"),
+        "call": call,
         "miss": miss,
         "feature": feature,
         "account": "/admin/account",
     }
+
+
+def is_drawn_in_full(page: Page, call: str) -> bool:
+    """True if a call's page draws cache marks, and what was read from the cache."""
+    page.goto(call)
+    return all(page.locator(f"svg.segments .{part}").count() for part in ("mark", "read"))
 
 
 def test_pages_of_one_thing_are_drawn_without_a_fault(
