@@ -63,8 +63,10 @@ def lab_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFix
 
 
 @pytest.fixture(scope="module")
-def claude(lab_gateway: GatewayFixture) -> Any:
-    return SyncMessages(lab_gateway.url, lab_gateway.key).client
+def claude(lab_gateway: GatewayFixture) -> Iterator[Any]:
+    sdk = SyncMessages(lab_gateway.url, lab_gateway.key)
+    yield sdk.client
+    sdk.close()
 
 
 def sent_body(lab_gateway: GatewayFixture) -> tuple[str, dict[str, Any]]:
@@ -174,7 +176,7 @@ def test_a_chat_call_that_another_model_answers_keeps_its_tools_and_effort(
 def test_a_refusal_of_the_model_reaches_the_caller_as_its_apis_error(
     lab_gateway: GatewayFixture, claude: Any
 ) -> None:
-    question: dict[str, Any] = {"role": "user", "content": "Hi [[fault:status=400]]"}
+    question: dict[str, Any] = {"role": "user", "content": "Hi [[fault:400]]"}
     with pytest.raises(anthropic.BadRequestError) as refused:
         claude.messages.create(model="gpt-next", messages=[question], **ASKED)
 
