@@ -67,6 +67,16 @@ price = {{ input = "0.02" }}
 """
 
 
+#: A model that takes tools beside reasoning by the Responses API alone, for ``more_catalog``.
+GPT_NEXT = f"""
+[[models]]
+id = "gpt-next"
+upstream = "lab"
+price = {PRICE}
+traits = ["max_completion_tokens", "effort", "forced_tools", "tools_at_none"]
+"""
+
+
 @dataclass(frozen=True)
 class GatewayFixture:
     """A running gateway, for one test.

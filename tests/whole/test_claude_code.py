@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proxy.records.receipt import Outcome, Receipt
-from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
+from tests.fakes.gateway_fixture import GPT_NEXT, GatewayFixture, running_gateway
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ROOT / ".claude-code" / "node_modules" / ".bin" / "claude"
@@ -30,7 +30,7 @@ pytestmark = [
 @pytest.fixture
 def all_treated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
-    with running_gateway(tmp_path, control_share=0.0) as made:
+    with running_gateway(tmp_path, more_catalog=GPT_NEXT, control_share=0.0) as made:
         yield made
 
 
@@ -92,7 +92,15 @@ def test_claude_code_runs_on_an_openai_model_without_its_attribution_line(
     assert all(each.usage is not None and each.usage.cache_read > 10_000 for each in later)
 
 
-@pytest.mark.parametrize("model", ["claude-lab", "gpt-lab"])
+#: Results of tools as they arrive upstream, by the model.
+RESULTS = {
+    "claude-lab": '"tool_result"',
+    "gpt-lab": '"tool"',
+    "gpt-next": '"function_call_output"',
+}
+
+
+@pytest.mark.parametrize("model", RESULTS)
 def test_claude_code_calls_tools_over_several_turns_and_reads_what_it_sent_before(
     all_treated: GatewayFixture, tmp_path: Path, model: str
 ) -> None:
@@ -100,11 +108,12 @@ def test_claude_code_calls_tools_over_several_turns_and_reads_what_it_sent_befor
     all_treated.lab.queue_directives(script)
     said = run_session(all_treated, tmp_path / "sessions", "Read the notes.", model)
     receipts = all_treated.of_feature("claude-code", len(script))
-    messages = json.loads(all_treated.lab.exchanges[-1].body)["messages"]
+    body = json.loads(all_treated.lab.exchanges[-1].body)
+    messages = json.dumps(body.get("messages", body.get("input")))
 
     assert (said["is_error"], said["num_turns"]) == (False, 4)
     assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(script)
     for each in receipts[1:]:
         assert each.usage is not None
         assert each.usage.cache_read > 0.85 * each.usage.prompt_tokens
-    assert json.dumps(messages).count('"tool_result"' if model == "claude-lab" else '"tool"') == 3
+    assert messages.count(RESULTS[model]) == 3

@@ -11,17 +11,11 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from proxy.providers.sse import parse_events
-from tests.fakes.gateway_fixture import PRICE, GatewayFixture, running_gateway
+from tests.fakes.gateway_fixture import GPT_NEXT, PRICE, GatewayFixture, running_gateway
 from tests.fakes.messages_sdk import WEATHER, SyncMessages
 from tests.fakes.plain_http import PLAIN
 
-CATALOG = f"""
-[[models]]
-id = "gpt-next"
-upstream = "lab"
-price = {PRICE}
-traits = ["max_completion_tokens", "effort", "forced_tools", "tools_at_none"]
-
+CATALOG = f"""{GPT_NEXT}
 [upstreams.chat-alone]
 base_url = "{{url}}"
 key_env = "SIMULATOR_KEY"
