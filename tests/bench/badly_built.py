@@ -10,7 +10,10 @@ With ``--mended`` the same words stand in a good order, from the first call on a
 label: the rules, what varies between conversations, the conversation, the time; tools sorted. How
 that is read as it is sent shows what this order does in a regime; another may do a little more.
 
-Usage: python -m tests.bench.badly_built KIND PATH [--gap 30] [--most N] [--seed S] > FILE
+With ``--native`` the calls are those that a client of Anthropic's API would make.
+
+Usage: python -m tests.bench.badly_built KIND PATH [--gap 30] [--most N] [--seed S] [--mended]
+[--native] > FILE
 KIND is tau, agentdojo or lmcache; PATH is the set's file or folder.
 """
 
@@ -21,9 +24,16 @@ from pathlib import Path
 
 import orjson
 
+from proxy.calls.translation import prepare
+from proxy.catalog.entries import Route
+from proxy.configuration import read_catalog
+from proxy.settings import read
 from tests.fakes.badly_built import Line, lines
+from tests.fakes.call_dependencies import call
 from tests.fakes.recorded import KINDS
 
+#: The model whose API the native calls are made in.
+_CLAUDE = "claude-sonnet-5-5"
 #: Between the lines above and the rules.
 _RULES = "\n\n"
 
@@ -37,10 +47,14 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="conversations to take")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--mended", action="store_true", help="the same words in a good order")
+    parser.add_argument("--native", action="store_true", help="calls in Anthropic's API")
     options = parser.parse_args()
+    claude = read_catalog(read({})).models[_CLAUDE].routes[0]
     them = islice(KINDS[options.kind](options.path), options.most)
     for line in lines(them, gap=options.gap, seed=options.seed):
         found = with_good_order(line) if options.mended else line
+        if options.native:
+            found = in_messages_form(found, claude)
         sys.stdout.buffer.write(orjson.dumps(found) + b"\n")
 
 
@@ -57,6 +71,12 @@ def with_good_order(line: Line) -> Line:
     ]
     tools = sorted(body.get("tools", ()), key=lambda tool: str(tool["function"]["name"]))
     return {**line, "body": {**body, "messages": messages, **({"tools": tools} if tools else {})}}
+
+
+def in_messages_form(line: Line, claude: Route) -> Line:
+    """A line whose call is one of Anthropic's API."""
+    body = prepare(call(orjson.dumps(line["body"])), claude).body
+    return {**line, "url": "/v1/messages", "body": orjson.loads(body)}
 
 
 if __name__ == "__main__":
