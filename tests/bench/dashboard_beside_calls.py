@@ -3,7 +3,8 @@
 
 Rounds take turns in one run, so the machine's noise falls on both; each figure is the median of its
 rounds. The gateway's ledger is a SQLite file that ``dashboard_queries --keep`` filled.
-Usage: python -m tests.bench.dashboard_beside_calls FILE [--rounds 5] [--seconds 10]
+A person who reads without a pause stands for several: ``--pause 1`` asks for a page each second.
+Usage: python -m tests.bench.dashboard_beside_calls FILE [--rounds 5] [--seconds 10] [--pause 0]
 """
 
 import argparse
@@ -37,9 +38,14 @@ _CONNECTIONS: Final = 4
 
 
 class PageReader:
-    """A person who asks for one page's data after another, while asked to."""
+    """A person who asks for one page's data after another, while asked to.
 
-    def __init__(self, port: int) -> None:
+    Attributes:
+        pause: Seconds from an answer to the next question.
+    """
+
+    def __init__(self, port: int, pause: float) -> None:
+        self.pause = pause
         self._base = f"http://127.0.0.1:{port}"
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         self.is_reading = threading.Event()
@@ -66,6 +72,7 @@ class PageReader:
             except HTTPError:  # 503: the database did not answer within the page's patience
                 self.unanswered += 1
             number += 1
+            time.sleep(self.pause)
 
 
 def percentile(times: list[float], percent: int) -> float:
@@ -80,11 +87,14 @@ def main() -> None:
     parser.add_argument("file", help="the filled SQLite file")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--pause", type=float, default=0.0)
     options = parser.parse_args()
     found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port, reader, call = _start(stack, folder, Path(options.file).resolve())
+        port, key = _start(stack, folder, Path(options.file).resolve())
+        reader, call = PageReader(port, options.pause), request(200, key, is_stream=False)
+        reader.sign_in()
         thread = threading.Thread(target=reader.run)
         thread.start()
         for _ in range(options.rounds):
@@ -104,8 +114,8 @@ def main() -> None:
     print(f"{len(reader.taken)} answers, p95 {p95:.0f} ms; {reader.unanswered} without an answer")
 
 
-def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, PageReader, bytes]:
-    """The gateway's port, a reader that is signed in, and a call."""
+def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, str]:
+    """The gateway's port, and a key."""
     behind, port = free_port(), free_port()
     upstream = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
     stack.enter_context(process(upstream, None, behind))
@@ -120,9 +130,7 @@ def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, PageReader,
     }
     key = gateway_key(environment)
     stack.enter_context(process([command(), "serve"], None, port, **environment))
-    reader = PageReader(port)
-    reader.sign_in()
-    return port, reader, request(200, key, is_stream=False)
+    return port, key
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ def questions() -> dict[str, Question]:
         "savings: 30 days": savings(tz="Europe/Berlin", **MONTH),
         "savings: one team's 90 days": savings(ONE_TEAM, **QUARTER),
         "cache: 30 days by feature": cache(tz="Europe/Berlin", **MONTH),
+        "cache: 30 days by cache rules": cache(by="regime", tz="Europe/Berlin", **MONTH),
         "cache: one team's 30 days by model": cache(ONE_TEAM, by="model", **MONTH),
         "latency: 30 days": latency(**MONTH),
         "latency: 3 days by hour": latency(**{"from": "2026-11-24", "to": "2026-11-26"}),
