@@ -178,6 +178,40 @@ def test_a_refusal_of_the_model_reaches_the_caller_as_its_apis_error(
     assert refused.value.body["type"] == "error"  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("fault", "last"),
+    [
+        ("split", "message_stop"),
+        ("crlf", "message_stop"),
+        ("keepalives=3", "message_stop"),
+        ("double-usage", "message_stop"),
+        ("no-usage", "message_stop"),
+        ("refuse", "message_stop"),
+        ("death=3", "error"),
+        ("error-event=2", "error"),
+        ("short=2", "error"),
+        ("malformed=2", "error"),
+    ],
+)
+def test_a_faulty_stream_ends_as_anthropics_streams_do(
+    lab_gateway: GatewayFixture, fault: str, last: str
+) -> None:
+    question = {"role": "user", "content": f"Hi [[fault:{fault}]]"}
+    raw = httpx.post(
+        f"{lab_gateway.url}/messages",
+        json={"model": "gpt-next", **ASKED, "messages": [question], "stream": True},
+        headers={"x-api-key": lab_gateway.key},
+        timeout=30,
+        trust_env=False,
+        verify=PLAIN,
+    )
+    events = list(parse_events(raw.content))
+
+    assert sent_body(lab_gateway)[0] == "/v1/responses"
+    assert (events[0].name, events[-1].name) == ("message_start", last)
+    assert [event.name for event in events].count(last) == 1
+
+
 def test_tools_go_without_reasoning_where_there_are_no_responses(
     lab_gateway: GatewayFixture, claude: Any
 ) -> None:
