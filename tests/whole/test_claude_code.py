@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,28 @@ def test_claude_code_calls_tools_over_several_turns_and_reads_what_it_sent_befor
         assert each.usage is not None
         assert each.usage.cache_read > 0.85 * each.usage.prompt_tokens
     assert messages.count(RESULTS[model]) == 3
+
+
+def test_a_subagent_in_another_folder_reads_the_tools_and_stable_text_of_the_first_one(
+    all_treated: GatewayFixture, tmp_path: Path
+) -> None:
+    """Two sessions, each with a subagent of its own, whose tools and system text are others."""
+    asked = {"description": "Look", "prompt": "Look around.", "subagent_type": "general-purpose"}
+    arguments = urlsafe_b64encode(json.dumps(asked).encode()).decode().rstrip("=")
+    usages = []
+    for number in range(2):
+        before = len(all_treated.lab.exchanges)
+        all_treated.lab.queue_directives((f"call=Agent,args={arguments}", "ok", "ok"))
+        said = run_session(all_treated, tmp_path / str(number), "Have it looked at.", "claude-lab")
+        assert said["subtype"] == "success"
+        asked_for = [
+            each for each in list(all_treated.lab.exchanges)[before:] if each.usage is not None
+        ]
+        first, *others = [(json.loads(each.body), each.usage) for each in asked_for]
+        (found,) = [each for each in others if each[0]["system"] != first[0]["system"]]
+        usages.append(found[1])
+    reads = [each.cache_read for each in usages if each is not None]
+    writes = [each.write_5m for each in usages if each is not None]
+
+    assert reads[0] == 0
+    assert reads[1] > 0.9 * writes[0]

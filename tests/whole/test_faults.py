@@ -24,6 +24,7 @@ crlf                 | *      | *    | answer stop                            | 
 split                | *      | *    | answer stop                            | answered | exact
 words                | *      | *    | answer stop                            | answered | exact
 call                 | *      | *    | answer tool_calls                      | answered | exact
+args                 | *      | *    | answer stop                            | answered | exact
 refuse               | openai | *    | answer stop                            | answered | exact
 refuse               | claude | *    | answer content_filter                  | answered | exact
 double-usage         | *      | *    | answer stop                            | answered | exact

@@ -7,9 +7,12 @@ upstream's own script (one entry per call), or from the model's name after a plu
 """
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 #: Every cue that is not an HTTP status, and what it does.
 NAMES: Mapping[str, str] = {
@@ -36,6 +39,7 @@ NAMES: Mapping[str, str] = {
     "early-usage": "a stream says it, in part, in the middle, and in full at the end",
     "zero-usage": "the answer says it used nothing",
     "call": "the answer calls that tool (the first one); more than one is called in parallel",
+    "args": "the arguments of that call, as base64url of JSON; of several calls, in their order",
     "refuse": "the model refuses",
     "words": "the answer is about that many words long",
 }
@@ -73,17 +77,30 @@ def parse_directives(text: str) -> FaultDirectives:
     """The cues that text names; none for "".
 
     Raises:
-        ValueError: If a name is unknown, or the value of one that takes a number is none.
+        ValueError: If a name is unknown, the value of one that takes a number is none, or that of
+            ``args`` is not JSON.
     """
     entries = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = part.partition("=")
         if name not in NAMES and not (name.isdigit() and 400 <= int(name) <= 599):
             raise ValueError(f"The simulator knows no fault {name!r}; see fault_directives.NAMES.")
-        if value and name != "call":
+        if value and name == "args":
+            decode_arguments(value)
+        elif value and name != "call":
             float(value)
         entries.append((name, value))
     return FaultDirectives(tuple(entries))
+
+
+def decode_arguments(value: str) -> str:
+    """The arguments of a call, which an ``args`` cue has as base64url.
+
+    Raises:
+        ValueError: If it is not JSON.
+    """
+    text = urlsafe_b64decode(value + "=" * (-len(value) % 4))
+    return orjson.dumps(orjson.loads(text)).decode()
 
 
 def with_directives(text: str) -> FaultDirectives:

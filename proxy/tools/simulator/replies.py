@@ -10,7 +10,11 @@ from typing import Any, Literal
 import orjson
 
 from proxy.caches.port import CachedPrompt
-from proxy.tools.simulator.fault_directives import FaultDirectives, without_directives
+from proxy.tools.simulator.fault_directives import (
+    FaultDirectives,
+    decode_arguments,
+    without_directives,
+)
 from proxy.tools.simulator.rendering import Vocabulary, call_text
 from proxy.tools.simulator.samples import sample
 from proxy.tools.simulator.simulated_text import prose, refusal, seeded_random
@@ -111,7 +115,8 @@ def reply(
     left = asked.max_tokens - reasoning
     names = asked.forced or _directed_tools(asked, cues)
     if names and "refuse" not in cues:
-        answer = _calling(asked, names, seed, vocabulary)
+        given = [decode_arguments(each) for each in cues.values("args") if each]
+        answer = _calling(asked, names, given, seed, vocabulary)
     else:
         answer = _saying(_text(asked, cues, thrown, words), asked, cues, vocabulary)
     return _limit_answer(answer, left, reasoning, thinking, vocabulary)
@@ -137,17 +142,23 @@ def _directed_tools(asked: ReplyRequest, cues: FaultDirectives) -> Sequence[str]
 
 
 def _calling(
-    asked: ReplyRequest, names: Sequence[str], seed: int, vocabulary: Vocabulary
+    asked: ReplyRequest,
+    names: Sequence[str],
+    given: Sequence[str],
+    seed: int,
+    vocabulary: Vocabulary,
 ) -> ModelReply:
+    """Calls of these tools, with the given arguments or, beyond those, ones by their schemas."""
     schemas = {tool.name: tool.schema for tool in asked.tools}
     calls = []
     for index, name in enumerate(names):
         schema = schemas.get(name, {})
-        arguments = sample(schema, seeded_random(seed + index)) if schema.get("properties") else {}
+        found = sample(schema, seeded_random(seed + index)) if schema.get("properties") else {}
+        arguments = given[index] if index < len(given) else orjson.dumps(found).decode()
         called = ScriptedCall(
             id=f"{seed % 2**40:010x}{index:02d}",
             name=name,
-            arguments=orjson.dumps(arguments).decode(),
+            arguments=arguments,
         )
         calls.append(called)
     text = "".join(call_text(call.name, call.arguments) for call in calls)

@@ -35,9 +35,9 @@ def test_a_number_is_the_status_to_refuse_with(text: str, status: int) -> None:
     assert parse_directives(text).status == status
 
 
-@pytest.mark.parametrize("text", ["dearth", "200", "600", "death=soon"])
+@pytest.mark.parametrize("text", ["dearth", "200", "600", "death=soon", "args=eyJh"])
 def test_an_unknown_cue_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"fault|float"):
+    with pytest.raises(ValueError, match=r"fault|float|JSON|unexpected end"):
         parse_directives(text)
 
 

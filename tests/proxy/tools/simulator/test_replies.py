@@ -86,6 +86,13 @@ def test_several_tools_are_called_at_once(model: ReplyModel) -> None:
     assert found.calls[0].id != found.calls[1].id
 
 
+def test_a_cue_may_hold_the_arguments_of_a_call(model: ReplyModel) -> None:
+    found = model(ASKED, "call=look,args=eyJhdCI6ICJPc2xvIn0,call=look")
+
+    assert found.calls[0].arguments == '{"at":"Oslo"}'
+    assert orjson.loads(found.calls[1].arguments)["at"].startswith("[simulated]")
+
+
 def test_without_tools_none_is_called(model: ReplyModel) -> None:
     assert model(replace(ASKED, tools=()), "call").calls == ()
 
