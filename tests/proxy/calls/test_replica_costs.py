@@ -6,14 +6,16 @@ from proxy.calls.replica_costs import ReplicaCosts
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.engine_timings import EngineTimings
 from proxy.records.timeline import Timeline
+from proxy.services.objectives.conversations import is_worth_switching
 from slo.measured_rates import MIN_MEASURED_CALLS
 from slo.replica_cost import NS_PER_S, ReplicaPrice
 from slo.usage import Usage
-from tests.fakes.call_dependencies import TARIFF
+from tests.fakes.call_dependencies import TARIFF, call, route
 
 #: $3.60 an hour: a million nano-dollars a second.
 PRICE = ReplicaPrice(gpus=1, gpu_hour_nanos=3_600_000_000)
 USAGE = Usage(input=1_000, output=500)
+LONG = b'{"model":"m","messages":[{"role":"user","content":"' + b"word " * 1_000 + b'"}]}'
 
 
 def upstream(name: str = "gpu", price: ReplicaPrice | None = PRICE) -> Upstream:
@@ -121,3 +123,21 @@ def test_an_unknown_price_stays_unknown(price: ReplicaPrice | None) -> None:
 
     assert share is None or share.nanos is None
     assert machine.costs.tariff(ROUTE) is None
+
+
+@pytest.mark.parametrize(
+    ("speed", "is_cheaper"), [(1.0, False), (100.0, True)], ids=["slow", "fast"]
+)
+def test_the_controller_compares_an_engines_measured_price_with_a_providers(
+    speed: float, *, is_cheaper: bool
+) -> None:
+    """A provider at $1 and $4 a million tokens, beside an engine paid by the hour."""
+    machine = ReplicaCostsHarness()
+    seconds = 1.0 / speed
+    for _ in range(MIN_MEASURED_CALLS):
+        machine.serve(timings=EngineTimings(prefill=seconds, decode=2.0 * seconds))
+    provider = route("provider")
+    tariff = machine.costs.tariff
+
+    assert is_worth_switching(call(LONG), provider, ROUTE, tariff) is is_cheaper
+    assert not is_worth_switching(call(LONG), provider, ROUTE)
