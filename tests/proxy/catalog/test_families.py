@@ -57,6 +57,25 @@ def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchange
 
 
 @pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("gpt-5.7-sol", "gpt-5.6-sol"),
+        ("gpt-5.6-nova", "gpt-5.6-sol"),
+        ("gpt-5.5-pro-2026-12-01", "gpt-5.5-pro"),
+        ("gpt-5.5-mini", "gpt-5.5"),
+        ("gpt-5.4-micro", "gpt-5.4"),
+        ("gpt-5.3-codex-spark", "gpt-5.3-codex"),
+        ("gpt-5.1-nano", "gpt-5"),
+    ],
+)
+def test_an_unlisted_gpt_is_asked_as_its_generation_is(name, like):
+    found, known = route_of_unlisted(name), route_of_listed(like)
+
+    assert found is not None
+    assert (found.regime, found.traits) == (known.regime, known.traits)
+
+
+@pytest.mark.parametrize(
     "name", ["ft:gpt-4.1:acme::abc", "ft:gpt-4.1-2025-04-14:acme:x:abc", "ft:gpt-4.1:a"]
 )
 def test_a_fine_tune_takes_its_price_window_and_cache_rules_from_its_base(name):
