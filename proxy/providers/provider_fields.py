@@ -4,12 +4,13 @@ Some providers answer 400 or 422 to each field that they do not know. Others ign
 nothing is said of them here.
 
 Source: OpenAI API reference, create chat completion (2026-11); mistralai 3.7.0,
-``ChatCompletionStreamRequest`` and its messages; Groq and Gemini (OpenAI compatibility), errors of
+``ChatCompletionStreamRequest``, its messages and its ``Prediction``; Mistral, predicted outputs
+(2026-11); Groq and Gemini (OpenAI compatibility), errors of
 unknown fields (2026-07).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -52,6 +53,16 @@ _THINKING_BLOCKS: Final = "thinking_blocks"
 _NULL: Final = b"null"
 
 
+class _TextPrediction(msgspec.Struct):
+    """The only form in which Mistral takes it; OpenAI takes parts of text, too."""
+
+    type: Literal["content"]
+    content: str
+
+
+_prediction: Final = msgspec.json.Decoder(_TextPrediction).decode
+
+
 def serves_claude(route: Route) -> bool:
     """True if Claude answers there in chat's form, with cache marks and signed thinking."""
     return route.upstream.kind == "openai" and route.regime == "anthropic-breakpoint"
@@ -68,6 +79,24 @@ def refused_fields(names: Iterable[str], route: Route) -> list[str]:
     if own is None:
         return []
     return sorted(name for name in names if name not in _SHARED and name not in own)
+
+
+def refused_prediction(fields: Fields, route: Route) -> str:
+    """The reason why the route's provider would refuse a call's ``prediction``; "" if it takes it.
+
+    Args:
+        fields: Those of the chat call.
+        route: Where it goes.
+    """
+    raw = fields.get("prediction")
+    if raw is None or route.upstream.provider != "mistral":
+        return ""
+    try:
+        _prediction(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "the model takes it as one text"
+    choices = bytes(fields.get("n", msgspec.Raw(_NULL)))
+    return "" if choices in {_NULL, b"1"} else "the model takes it with one answer only"
 
 
 def refused_message_fields(

@@ -28,6 +28,7 @@ from proxy.providers.provider_fields import (
     is_openai,
     refused_fields,
     refused_message_fields,
+    refused_prediction,
     serves_claude,
     without_message_fields,
 )
@@ -162,7 +163,7 @@ class _Translation:
         if endpoint == _CHAT:
             steps = (
                 self._limit, self._say_thinking, self._default_thinking, self._chat_effort,
-                self._chat_tools, self._messages, self._unknown_fields,
+                self._chat_tools, self._messages, self._prediction, self._unknown_fields,
             )  # fmt: skip
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
@@ -182,6 +183,12 @@ class _Translation:
             for name in unknown:
                 del self.fields[name]
             self.notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
+
+    def _prediction(self) -> None:
+        """Leave out a prediction in a form that the provider refuses."""
+        if "prediction" in self._traits and (why := refused_prediction(self.fields, self._route)):
+            del self.fields["prediction"]
+            self.notes.append(f"dropped prediction: {why}")
 
     def _limit(self) -> None:
         """Move the output limit to the field that the model knows."""

@@ -125,6 +125,14 @@ def test_every_route_of_a_chat_model_says_what_its_requests_may_hold(catalog: Ca
             assert only.traits & {"max_tokens", "max_completion_tokens"}
 
 
+def test_all_models_of_mistral_take_a_prediction(catalog: Catalog) -> None:
+    names = {
+        name for name, model in catalog.models.items() if model.routes[0].upstream.name == "mistral"
+    }
+    assert "mistral-large-latest" in names
+    assert all("prediction" in route(catalog, name).traits for name in names)
+
+
 def test_reasoning_models_of_openai_refuse_max_tokens(catalog: Catalog) -> None:
     refusing = {model for model in catalog.models if model.startswith(("gpt-5", "gpt-6", "o"))}
     for name in refusing - {"openai/gpt-oss-120b", "openai/gpt-oss-20b"}:

@@ -127,6 +127,32 @@ def test_mistral_gets_names_of_tools_alone():
     assert fields(prepare_for(at("groq"), messages=messages))["messages"] == messages
 
 
+TEXT = {"type": "content", "content": "def f(): ..."}
+PARTS = {"type": "content", "content": [{"type": "text", "text": "def f(): ..."}]}
+
+
+@pytest.mark.parametrize(
+    ("provider", "said", "note"),
+    [
+        ("mistral", {"prediction": TEXT}, ""),
+        ("mistral", {"prediction": TEXT, "n": 1}, ""),
+        ("mistral", {"prediction": PARTS}, "dropped prediction: the model takes it as one text"),
+        (
+            "mistral",
+            {"prediction": TEXT, "n": 2},
+            "dropped prediction: the model takes it with one answer only",
+        ),
+        ("openai", {"prediction": PARTS}, ""),
+    ],
+)
+def test_a_prediction_goes_in_the_form_that_the_provider_takes(provider, said, note):
+    prepared = prepare_for(at(provider, traits=TRAITS | {"prediction"}), **said)
+
+    left = {name: value for name, value in said.items() if name != "prediction" or not note}
+    assert fields(prepared) == left
+    assert prepared.notes == ((note,) if note else ())
+
+
 def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
     asked = {"stream": True, "stream_options": {"include_usage": True}}
 
