@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from sqlite3 import SQLITE_BUSY
+from sqlite3 import SQLITE_BUSY, register_adapter
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import Error as SqliteAnyError
 from sqlite3 import OperationalError as SqliteError
@@ -305,6 +305,7 @@ def _sqlite(engine: Engine, settings: Sequence[str]) -> Engine:
     """The engine, whose connections begin with these settings."""
     file = Path(engine.url.database or "")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    register_adapter(type(None), _as_null)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: SqliteConnection, _record: object) -> None:
@@ -320,6 +321,14 @@ def _sqlite(engine: Engine, settings: Sequence[str]) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _as_null(_none: None) -> None:
+    """None as SQLite stores it, which is NULL without an adapter too, but slower.
+
+    Before Python 3.12 the driver looks for an adapter of each None among the attributes of two
+    types, and formats the errors of both: two thirds of what the insert of a receipt takes.
+    """
 
 
 def _close_to_others(file: Path) -> None:
