@@ -7,11 +7,16 @@ reasoning that OpenAI encrypts::
 
     tg1.<base64url of JSON>
 
-It is no secret and proves nothing. Source: Anthropic, extended thinking; Google, thought
-signatures; OpenAI, reasoning models, encrypted reasoning items (2026-11).
+It is no secret and proves nothing. A caller may write one, so only encrypted reasoning leaves it as
+an item, and never a reference to what a provider keeps.
+
+Source: Anthropic, extended thinking; Google, thought signatures; OpenAI, reasoning models,
+encrypted reasoning items (2026-11).
 """
 
-from typing import Final
+from typing import Annotated, Final, Literal
+
+import msgspec
 
 from proxy.prefix.prompts.objects import (
     Unplannable,
@@ -29,6 +34,21 @@ _CALL: Final = "call"
 _REASONING: Final = "reasoning"
 #: The beginning of a signature of ours in a body.
 _OPENING: Final = b'"' + _MARK.encode()
+_Given = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _SummaryText(msgspec.Struct):
+    type: Literal["summary_text"]
+    text: str
+
+
+class _ReasoningItem(msgspec.Struct):
+    """All that goes back of a reasoning item."""
+
+    type: Literal["reasoning"]
+    id: _Given
+    summary: list[_SummaryText]
+    encrypted_content: _Given
 
 
 def own_signature(hidden: str = "") -> str:
@@ -58,7 +78,17 @@ def reasoning_items(signature: str | None, maker: str) -> list[Json]:
     """The reasoning items that a signature holds and this upstream and model can read."""
     sealed = _unseal(signature).thinking_blocks
     found = [one for one in sealed if isinstance(one, dict) and one.get("maker") == maker]
-    return [one["item"] for one in found if isinstance(one.get("item"), dict)]
+    items = (_reasoning_item(one.get("item")) for one in found)
+    return [item for item in items if item is not None]
+
+
+def _reasoning_item(sealed: object) -> Json | None:
+    """The item as its provider gave it; None for anything else, which a caller has sealed."""
+    try:
+        item: Json = msgspec.to_builtins(msgspec.convert(sealed, _ReasoningItem))
+    except msgspec.ValidationError:
+        return None
+    return item
 
 
 def has_reasoning_items(signature: str | None) -> bool:
