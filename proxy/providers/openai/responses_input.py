@@ -61,6 +61,7 @@ class _InputReader:
     def __init__(self, maker: str) -> None:
         self._maker = maker
         self._custom_calls: set[str] = set()
+        self._reasoning_ids: set[str] = set()
 
     def items(self, message: ChatTurn, place: int) -> Iterator[Json]:
         at = f"messages[{place}]"
@@ -84,7 +85,20 @@ class _InputReader:
         entries = list(self._entries(message.thinking_blocks or []))
         ordered = restore_order(entries, words, named) if entries else None
         # Where it was edited since, reasoning would belong to nothing.
-        yield from _as_items([*words, *calls] if ordered is None else ordered)
+        for item in _as_items([*words, *calls] if ordered is None else ordered):
+            if self._is_first(item):
+                yield item
+
+    def _is_first(self, item: Json) -> bool:
+        """False for reasoning that stands before: a conversation with the same twice is refused.
+
+        Source: OpenAI's error "Duplicate item found with id" (vercel/ai 7883, 2025-08).
+        """
+        if item.get("type") != _REASONING:
+            return True
+        is_first = item["id"] not in self._reasoning_ids
+        self._reasoning_ids.add(item["id"])
+        return is_first
 
     def _entries(self, blocks: list[Raw]) -> Iterator[Raw]:
         """Places of words and calls, and the reasoning items between that this model can read."""

@@ -63,12 +63,9 @@ def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
 
 def _check(given: Sequence[Json]) -> None:
     """Each output answers a call before it, each call is answered, and no seal is broken."""
+    _check_reasoning([item for item in given if item.get("type") == "reasoning"])
     open_calls: set[str] = set()
     for item in given:
-        sealed = item.get("encrypted_content")
-        if sealed is not None and sealed != signature(item.get("id", "")):
-            reason = f"The encrypted content for item {item.get('id')} could not be verified."
-            raise provider_refusal(400, reason, code="invalid_encrypted_content")
         if item.get("type") == "function_call":
             open_calls.add(item["call_id"])
         elif item.get("type") == "function_call_output":
@@ -82,6 +79,23 @@ def _check(given: Sequence[Json]) -> None:
         raise provider_refusal(
             400, f"No tool output found for function call {names}.", param="input"
         )
+
+
+def _check_reasoning(items: Sequence[Json]) -> None:
+    """Each item stands there once, with the seal that it was given.
+
+    Source: OpenAI's errors (openai/codex 8145, 2025-12; vercel/ai 7883, 2025-08).
+    """
+    found: set[str] = set()
+    for item in items:
+        name, sealed = str(item.get("id") or ""), item.get("encrypted_content")
+        if sealed is not None and sealed != signature(name):
+            reason = f"The encrypted content for item {name} could not be verified."
+            raise provider_refusal(400, reason, code="invalid_encrypted_content")
+        if name and name in found:
+            told = f"Duplicate item found with id {name}. Remove duplicate items."
+            raise provider_refusal(400, told, param="input")
+        found.add(name)
 
 
 def _echoes(body: Body) -> Json:

@@ -106,6 +106,16 @@ def test_reasoning_that_nothing_follows_or_that_lost_its_place_is_left_out(answe
     assert "reasoning" not in {one.get("type") for one in found}
 
 
+def test_reasoning_that_a_caller_repeats_goes_once() -> None:
+    """An agent that copies a turn into a summary or a second branch sends its seal twice."""
+    twice = {"role": "assistant", "content": "Hi", "thinking_blocks": [sealed_block(THOUGHT)] * 2}
+    found = items(twice, {"role": "user", "content": "So?"}, twice)
+
+    assert [one.get("id") or one["role"] for one in found] == [
+        "rs_1", "assistant", "user", "assistant",
+    ]  # fmt: skip
+
+
 def test_reasoning_of_another_model_is_left_out():
     answer = {"role": "assistant", "content": "Hi", "thinking_blocks": [sealed_block(THOUGHT)]}
 

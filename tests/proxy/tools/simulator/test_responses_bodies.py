@@ -10,6 +10,7 @@ from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.simulator.scene import FLAT_TOOL, user
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "{}"}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "text"}
 
 
@@ -101,7 +102,8 @@ def test_responses_parameters_are_read_and_echoed(context: ReadingContext) -> No
 
 
 @pytest.mark.parametrize(
-    "said", ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}]]
+    "said",
+    ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}], [THOUGHT, THOUGHT]],
 )
 def test_a_responses_body_that_openai_refuses_is_refused(
     context: ReadingContext, said: object
