@@ -18,7 +18,12 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.block_order import PLACES, entry_kind, restore_order
-from proxy.providers.body_fields import invalid_parameter, unsupported_parameter
+from proxy.providers.body_fields import (
+    FileContent,
+    invalid_parameter,
+    is_given,
+    unsupported_parameter,
+)
 from proxy.providers.messages.signatures import reasoning_items
 
 Json = dict[str, Any]
@@ -30,13 +35,44 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _block: Final = msgspec.json.Decoder(Json).decode
 
 
+class _Image(msgspec.Struct):
+    url: str
+    detail: str | None = None
+
+
+class ChatPart(msgspec.Struct):
+    """A part of a message's content; which fields matter depends on its type."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: _Image | None = None
+    file: FileContent | None = None
+    prompt_cache_breakpoint: Raw = Raw()
+
+
+class _Called(msgspec.Struct):
+    name: str
+    arguments: str | None = None
+    input: str | None = None
+
+
+class ChatCall(msgspec.Struct):
+    """A call of a function or of a custom tool."""
+
+    id: str
+    type: str = "function"
+    function: _Called | None = None
+    custom: _Called | None = None
+
+
 class ChatTurn(msgspec.Struct):
     """A message of a chat call; which fields matter depends on its role."""
 
     role: str
-    content: str | list[Json] | None = None
+    content: str | list[ChatPart] | None = None
     refusal: str | None = None
-    tool_calls: list[Json] | None = None
+    tool_calls: list[ChatCall] | None = None
     tool_call_id: str | None = None
     thinking_blocks: list[Raw] | None = None
 
@@ -68,7 +104,9 @@ class _InputReader:
         if message.role == "assistant":
             yield from self._answer(message, at)
         elif message.role == "tool":
-            name = message.tool_call_id or ""
+            if not (name := message.tool_call_id):
+                said = f"`{at}` must name the call that it answers: add `tool_call_id`."
+                raise invalid_parameter(f"{at}.tool_call_id", said)
             kind = "custom_tool_call" if name in self._custom_calls else "function_call"
             output = _content(message.content, at)
             yield {"type": f"{kind}_output", "call_id": name, "output": output}
@@ -114,35 +152,34 @@ class _InputReader:
             for item in reasoning_items(sealed, self._maker):
                 yield Raw(msgspec.json.encode(item))
 
-    def _call(self, call: Json, at: str) -> Json:
-        name = call.get("id")
-        is_custom = call.get("type") == "custom"
-        called = call.get("custom" if is_custom else "function")
-        if not isinstance(name, str) or not isinstance(called, dict):
+    def _call(self, call: ChatCall, at: str) -> Json:
+        is_custom = call.type == "custom"
+        called = call.custom if is_custom else call.function
+        if called is None:
             raise invalid_parameter(at, f"A call in `{at}` needs an `id` and what it calls.")
         if is_custom:
-            self._custom_calls.add(name)
+            self._custom_calls.add(call.id)
             return {
                 "type": "custom_tool_call",
-                "call_id": name,
-                "name": called.get("name"),
-                "input": called.get("input") or "",
+                "call_id": call.id,
+                "name": called.name,
+                "input": called.input or "",
             }
         return {
             "type": "function_call",
-            "call_id": name,
-            "name": called.get("name"),
-            "arguments": called.get("arguments") or "{}",
+            "call_id": call.id,
+            "name": called.name,
+            "arguments": called.arguments or "{}",
         }
 
 
 def _words(message: ChatTurn, at: str) -> list[Json]:
     """The texts of an answer; a refusal goes on as what was said."""
     said = message.content or message.refusal or ""
-    parts = [{"type": "text", "text": said}] if isinstance(said, str) else said
-    texts = [part.get("text") or part.get("refusal") or "" for part in parts]
-    if any(part.get("type") not in {"text", "refusal"} for part in parts):
+    parts = [ChatPart(type="text", text=said)] if isinstance(said, str) else said
+    if any(part.type not in {"text", "refusal"} for part in parts):
         raise unsupported_parameter(f"{at}.content", "An assistant's message holds text alone.")
+    texts = [part.text or part.refusal or "" for part in parts]
     return [{"type": "text", "text": text} for text in texts if text]
 
 
@@ -162,22 +199,23 @@ def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
         yield {"role": "assistant", "content": block["text"]} if is_text else block
 
 
-def _content(content: str | list[Json] | None, at: str) -> str | list[Json]:
+def _content(content: str | list[ChatPart] | None, at: str) -> str | list[Json]:
     if content is None or isinstance(content, str):
         return content or ""
     return [_part(part, f"{at}.content[{place}]") for place, part in enumerate(content)]
 
 
-def _part(part: Json, at: str) -> Json:
-    kind, said = part.get("type"), {}
-    image, file = part.get("image_url"), part.get("file")
-    if kind == "text":
-        said = {"type": "input_text", "text": part.get("text") or ""}
-    elif kind == "image_url" and isinstance(image, dict):
-        detail = image.get("detail") or "auto"
-        said = {"type": "input_image", "image_url": image.get("url"), "detail": detail}
-    elif kind == "file" and isinstance(file, dict):
-        said = {"type": "input_file", **file}
+def _part(part: ChatPart, at: str) -> Json:
+    if part.type == "text":
+        said: Json = {"type": "input_text", "text": part.text or ""}
+    elif part.type == "image_url" and part.image_url is not None:
+        image = part.image_url
+        said = {"type": "input_image", "image_url": image.url, "detail": image.detail or "auto"}
+    elif part.type == "file" and part.file is not None:
+        given = msgspec.structs.asdict(part.file)
+        said = {"type": "input_file"}
+        said |= {name: value for name, value in given.items() if value is not None}
     else:
-        raise unsupported_parameter(at, f"`{at}` of type {kind!r} is not taken by this model.")
-    return said | {_BREAKPOINT: part[_BREAKPOINT]} if _BREAKPOINT in part else said
+        raise unsupported_parameter(at, f"`{at}` of type {part.type!r} is not taken by this model.")
+    mark = part.prompt_cache_breakpoint
+    return said | {_BREAKPOINT: mark} if is_given(mark) else said

@@ -10,14 +10,21 @@ models (2026-11).
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import decode_typed, invalid_parameter, is_given
+from proxy.providers.body_fields import decode_typed
 from proxy.providers.chat_forms import goes_by_responses
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_input import ChatTurn, input_items
 from proxy.providers.openai.responses_stream import ResponsesChunks
+from proxy.providers.openai.responses_tools import (
+    ChatAnswerFormat,
+    ChatTool,
+    ChatToolChoice,
+    responses_choice,
+    responses_format,
+    responses_tool,
+)
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.providers.provider_fields import Fields
 from proxy.records.call import Call
@@ -53,14 +60,14 @@ class _Body(msgspec.Struct, kw_only=True):
     """The fields of a chat call that are said in other words."""
 
     messages: list[ChatTurn]
-    tools: list[Json] | None = None
-    tool_choice: str | Json | None = None
+    tools: list[ChatTool] | None = None
+    tool_choice: str | ChatToolChoice | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     store: bool | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
-    response_format: dict[str, Raw] | None = None
+    response_format: ChatAnswerFormat | None = None
 
 
 _body: Final = msgspec.json.Decoder(_Body)
@@ -117,9 +124,9 @@ def _responses_body(body: bytes, fields: Fields, maker: str, notes: list[str]) -
     said: Json = {name: fields[name] for name in _SHARED if name in names}
     said["input"] = input_items(asked.messages, maker)
     if asked.tools:
-        said["tools"] = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(asked.tools)]
+        said["tools"] = [responses_tool(tool, f"tools[{n}]") for n, tool in enumerate(asked.tools)]
     if asked.tool_choice is not None:
-        said["tool_choice"] = _choice(asked.tool_choice)
+        said["tool_choice"] = responses_choice(asked.tool_choice)
     said |= _limit(asked, notes)
     if asked.reasoning_effort is not None:
         said["reasoning"] = {"effort": asked.reasoning_effort}
@@ -141,43 +148,6 @@ def _limit(asked: _Body, notes: list[str]) -> Json:
 def _text(asked: _Body) -> Json:
     """Form and length of the answer."""
     text: Json = {}
-    form = asked.response_format or {}
-    if is_given(form.get("json_schema", Raw())):
-        text["format"] = {"type": "json_schema", **_fields(form["json_schema"])}
-    elif form:
-        text["format"] = form
+    if asked.response_format is not None:
+        text["format"] = responses_format(asked.response_format)
     return text if asked.verbosity is None else text | {"verbosity": asked.verbosity}
-
-
-def _tool(tool: Json, at: str) -> Json:
-    """A tool without the object around its function; not strict unless it was, as in chat."""
-    kind = tool.get("type", "function")
-    inner = tool.get(kind)
-    if not isinstance(inner, dict):
-        raise invalid_parameter(at, f"`{at}` has no `{kind}`: add it.")
-    if kind == "custom":
-        return {"type": kind, **inner, **_custom_format(inner)}
-    known = {name: inner[name] for name in ("name", "description") if name in inner}
-    schema = inner.get("parameters") or {"type": "object", "properties": {}}
-    return {"type": kind, **known, "parameters": schema, "strict": bool(inner.get("strict"))}
-
-
-def _custom_format(custom: Json) -> Json:
-    """The format of a custom tool's text, without the object around its grammar."""
-    form = custom.get("format")
-    grammar = form.get("grammar") if isinstance(form, dict) else None
-    return {"format": {"type": "grammar", **grammar}} if isinstance(grammar, dict) else {}
-
-
-def _choice(choice: str | Json) -> str | Json:
-    """The choice without the object around its name."""
-    if isinstance(choice, str):
-        return choice
-    kind = choice.get("type")
-    inner = choice.get(kind) if isinstance(kind, str) else None
-    if not isinstance(inner, dict):
-        return choice
-    said = {"type": kind, **inner}
-    if isinstance(tools := inner.get("tools"), list):
-        said["tools"] = [_choice(tool) for tool in tools]
-    return said

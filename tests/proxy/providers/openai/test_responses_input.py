@@ -129,7 +129,8 @@ def test_reasoning_of_another_model_is_left_out():
         ({"role": "function", "content": "x"}, "role"),
         ({"role": "user", "content": [{"type": "input_audio"}]}, "content"),
         ({"role": "assistant", "content": [{"type": "image_url"}]}, "text alone"),
-        ({"role": "assistant", "tool_calls": [{"type": "function"}]}, "tool_calls"),
+        ({"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]}, "tool_calls"),
+        ({"role": "tool", "content": "seen"}, "tool_call_id"),
     ],
 )
 def test_a_part_that_cannot_be_said_is_refused_by_its_name(message, param):

@@ -65,7 +65,7 @@ def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
             {"tool_choice": {
                 "type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [LOOK]}}},
             {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [
-                {"type": "function", "name": "look", "parameters": SCHEMA}]}},
+                {"type": "function", "name": "look"}]}},
         ),
         (
             {"response_format": {
@@ -97,21 +97,23 @@ def test_a_field_that_responses_lack_and_that_only_steers_is_dropped_with_a_note
     assert "dropped seed: the Responses API has no such parameter" in prepared.notes
 
 
-def test_a_custom_tool_keeps_its_grammar():
-    grammar = {"syntax": "lark", "definition": "start: WORD"}
-    inner = {"name": "patch", "format": {"type": "grammar", "grammar": grammar}}
-    (tool,) = body(tools=[{"type": "custom", "custom": inner}])["tools"]
-
-    assert tool == {"type": "custom", "name": "patch", "format": {"type": "grammar", **grammar}}
-
-
 def test_a_call_without_tools_stays_in_chat():
     assert sent_request(tools=[]).path == "/chat/completions"
 
 
-@pytest.mark.parametrize("said", [{"tools": [{"type": "function"}]}, {"messages": 7}])
-def test_a_malformed_call_is_refused(said):
-    with refusing(400, match="tools|messages"):
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ({"messages": 7}, "messages"),
+        ({"messages": [{"role": "assistant", "content": [{"type": ["text"]}]}]}, "content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}, "text"),
+        ({"tools": [{"type": ["function"]}]}, "tools"),
+        ({"tool_choice": {"name": "look"}}, "tool_choice"),
+        ({"response_format": {"type": "json_schema", "json_schema": 5}}, "json_schema"),
+    ],
+)
+def test_a_malformed_call_is_refused_by_the_place_of_its_mistake(said, place):
+    with refusing(400, match=place):
         sent_request(**said)
 
 

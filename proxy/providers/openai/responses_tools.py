@@ -1,0 +1,160 @@
+"""Tools of a chat call, the choice among them and its answer's form, in the words of Responses.
+
+Each goes with the members that chat completions have; what else a caller wrote would mean something
+else in the Responses API, such as tools that run at the provider.
+
+Source: OpenAI API reference, create a chat completion, create a response (2026-11).
+"""
+
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from proxy.providers.body_fields import NamedObject, invalid_parameter, unsupported_parameter
+
+Json = dict[str, Any]
+
+_KINDS: Final = frozenset({"function", "custom"})
+_PLAIN_FORMS: Final = frozenset({"text", "json_object"})
+_NO_PARAMETERS: Final = frozenset({b"", b"null", b"{}"})
+_OPEN_SCHEMA: Final = Raw(b'{"type":"object","properties":{}}')
+
+
+class _Grammar(Struct):
+    syntax: str
+    definition: str
+
+
+class _TextFormat(Struct):
+    """The form of a custom tool's text."""
+
+    type: str
+    grammar: _Grammar | None = None
+
+
+class _Definition(Struct):
+    """A function or a custom tool; which fields matter depends on its type."""
+
+    name: str
+    description: str | None = None
+    parameters: Raw = Raw()
+    strict: bool | None = None
+    format: _TextFormat | None = None
+
+
+class ChatTool(Struct):
+    """A tool of a chat call."""
+
+    type: str = "function"
+    function: _Definition | None = None
+    custom: _Definition | None = None
+
+
+class _AllowedTools(Struct):
+    mode: str
+    tools: "list[ChatToolChoice]"
+
+
+class ChatToolChoice(Struct):
+    """The tool that must be used, or those that may be."""
+
+    type: str
+    function: NamedObject | None = None
+    custom: NamedObject | None = None
+    allowed_tools: _AllowedTools | None = None
+
+
+class _Schema(Struct):
+    name: str
+    description: str | None = None
+    schema: Raw = Raw()
+    strict: bool | None = None
+
+
+class ChatAnswerFormat(Struct):
+    """The form of the answer."""
+
+    type: str
+    json_schema: _Schema | None = None
+
+
+def responses_tool(tool: ChatTool, at: str) -> Json:
+    """A tool without the object around its function; not strict unless it was, as in chat.
+
+    Args:
+        tool: The tool.
+        at: Its place in the body.
+
+    Raises:
+        CallerError: If it is incomplete, or of a type that chat completions do not have.
+    """
+    _check_kind(tool.type, f"{at}.type")
+    inner = tool.function if tool.type == "function" else tool.custom
+    if inner is None:
+        raise invalid_parameter(at, f"`{at}` has no `{tool.type}`: add it.")
+    said: Json = {"type": tool.type, "name": inner.name}
+    if inner.description is not None:
+        said["description"] = inner.description
+    if tool.type == "custom":
+        return said if inner.format is None else said | {"format": _text_format(inner.format)}
+    has_schema = bytes(inner.parameters) not in _NO_PARAMETERS
+    schema = inner.parameters if has_schema else _OPEN_SCHEMA
+    return said | {"parameters": schema, "strict": bool(inner.strict)}
+
+
+def responses_choice(choice: str | ChatToolChoice) -> str | Json:
+    """The choice without the object around its name.
+
+    Raises:
+        CallerError: If it names no tool, or is of a type that chat completions do not have.
+    """
+    if isinstance(choice, str):
+        return choice
+    if choice.type != "allowed_tools":
+        return _named_tool(choice, "tool_choice")
+    if choice.allowed_tools is None:
+        raise invalid_parameter("tool_choice", "`tool_choice` has no `allowed_tools`: add it.")
+    allowed = choice.allowed_tools
+    tools = [
+        _named_tool(tool, f"tool_choice.allowed_tools.tools[{n}]")
+        for n, tool in enumerate(allowed.tools)
+    ]
+    return {"type": choice.type, "mode": allowed.mode, "tools": tools}
+
+
+def responses_format(form: ChatAnswerFormat) -> Json:
+    """The answer's form without the object around its schema.
+
+    Raises:
+        CallerError: If it has no schema, or is of a type that chat completions do not have.
+    """
+    if form.type in _PLAIN_FORMS:
+        return {"type": form.type}
+    if form.type != "json_schema" or form.json_schema is None:
+        raise invalid_parameter(
+            "response_format", "`response_format` must be text, json_object, or a json_schema."
+        )
+    asked = form.json_schema
+    members = {"description": asked.description, "schema": asked.schema, "strict": asked.strict}
+    given = {name: value for name, value in members.items() if value not in (None, Raw())}
+    return {"type": form.type, "name": asked.name, **given}
+
+
+def _text_format(form: _TextFormat) -> Json:
+    if form.grammar is None:
+        return {"type": form.type}
+    grammar = form.grammar
+    return {"type": form.type, "syntax": grammar.syntax, "definition": grammar.definition}
+
+
+def _named_tool(choice: ChatToolChoice, at: str) -> Json:
+    _check_kind(choice.type, f"{at}.type")
+    inner = choice.function if choice.type == "function" else choice.custom
+    if inner is None:
+        raise invalid_parameter(at, f"`{at}` has no `{choice.type}`: add it.")
+    return {"type": choice.type, "name": inner.name}
+
+
+def _check_kind(kind: str, at: str) -> None:
+    if kind not in _KINDS:
+        raise unsupported_parameter(at, f"`{at}` {kind!r} is not taken: use function or custom.")

@@ -1,0 +1,92 @@
+"""Tools of a chat call, the choice among them and its answer's form, in the words of Responses."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.providers.openai.responses_tools import (
+    ChatAnswerFormat,
+    ChatTool,
+    ChatToolChoice,
+    responses_choice,
+    responses_format,
+    responses_tool,
+)
+from tests.fakes.refusals import refusing
+
+Json = dict[str, Any]
+HOSTED: Json = {"type": "mcp", "server_url": "http://a", "server_label": "a", "name": "look"}
+
+
+def plain(found: object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(found))
+
+
+def tool(**said: Any) -> Any:
+    return plain(
+        responses_tool(msgspec.json.decode(msgspec.json.encode(said), type=ChatTool), "tools[0]")
+    )
+
+
+def choice(**said: Any) -> Any:
+    return plain(
+        responses_choice(msgspec.json.decode(msgspec.json.encode(said), type=ChatToolChoice))
+    )
+
+
+def form(**said: Any) -> Any:
+    return plain(
+        responses_format(msgspec.json.decode(msgspec.json.encode(said), type=ChatAnswerFormat))
+    )
+
+
+def test_a_schema_goes_on_byte_for_byte() -> None:
+    body = b'{"type":"function","function":{"name":"look","parameters":{"b":1E2, "a":1e400}}}'
+    found = responses_tool(msgspec.json.decode(body, type=ChatTool), "tools[0]")
+
+    assert bytes(found["parameters"]) == b'{"b":1E2, "a":1e400}'
+
+
+def test_a_custom_tool_keeps_its_grammar() -> None:
+    grammar = {"syntax": "lark", "definition": "start: WORD"}
+    inner = {"name": "patch", "format": {"type": "grammar", "grammar": grammar}}
+    named = {"type": "custom", "name": "patch"}
+
+    assert tool(type="custom", custom=inner) == {**named, "format": {"type": "grammar", **grammar}}
+    assert tool(type="custom", custom={"name": "patch"}) == named
+
+
+def test_no_member_of_a_tool_makes_another_of_it_that_runs_at_the_provider() -> None:
+    assert tool(type="custom", custom=HOSTED) == {"type": "custom", "name": "look"}
+    assert set(tool(function=HOSTED)) == {"type", "name", "parameters", "strict"}
+    assert choice(type="function", function=HOSTED) == {"type": "function", "name": "look"}
+
+
+@pytest.mark.parametrize(
+    ("say", "said"),
+    [
+        (tool, {"type": "mcp"}),
+        (tool, {"type": "function"}),
+        (choice, {"type": "custom"}),
+        (choice, {"type": "file_search"}),
+        (choice, {"type": "allowed_tools"}),
+        (choice, {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [HOSTED]}}),
+        (form, {"type": "json_schema"}),
+        (form, {"type": "grammar"}),
+    ],
+)
+def test_a_type_that_chat_lacks_or_that_says_nothing_is_refused(say: Any, said: Json) -> None:
+    with refusing(400, match="tools|tool_choice|response_format"):
+        say(**said)
+
+
+def test_a_form_says_what_was_given() -> None:
+    schema = {"name": "a", "schema": {"type": "object"}, "strict": None, "type": "text"}
+
+    assert form(type="text") == {"type": "text"}
+    assert form(type="json_schema", json_schema=schema) == {
+        "type": "json_schema",
+        "name": "a",
+        "schema": {"type": "object"},
+    }
