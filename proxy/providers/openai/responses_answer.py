@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from proxy.errors import UpstreamError
+from proxy.providers.block_order import BlockOrder
 from proxy.providers.failures import openai_failure, status_of
 from proxy.providers.lenient import to_strict_json
-from proxy.providers.messages.signatures import reasoning_signature
+from proxy.providers.messages.signatures import own_signature, reasoning_signature
 from proxy.providers.stream_endings import malformed_answer
 
 Json = dict[str, Any]
@@ -29,6 +30,10 @@ _COUNTS: Final = {
     "input_tokens_details": "prompt_tokens_details",
     "output_tokens_details": "completion_tokens_details",
 }
+#: Stands between two messages of an answer, and between two parts of a thought.
+PARAGRAPH: Final = "\n\n"
+#: Statuses of a response that has no answer.
+_FAILED: Final = frozenset({"failed", "cancelled"})
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -50,8 +55,14 @@ class ResponseItem(msgspec.Struct):
     arguments: str = ""
     input: str = ""
     content: list[ResponsePart] | None = None
-    summary: list[ResponsePart] = []
+    summary: list[ResponsePart] | None = None
     encrypted_content: str | None = None
+
+    @property
+    def thinking_text(self) -> str:
+        """The words of an item of reasoning: their summary, else themselves; "" for none."""
+        parts = self.summary or self.content or ()
+        return PARAGRAPH.join(part.text for part in parts if part.text)
 
 
 class _Incomplete(msgspec.Struct):
@@ -107,16 +118,15 @@ class ResponsesReply(msgspec.Struct, frozen=True):
 
     def reasoning_blocks(self, item: ResponseItem) -> list[Json]:
         """An item of reasoning as ``thinking_blocks``: it is sealed, so that it can come back."""
-        if not self.maker or not item.encrypted_content:
+        words = item.thinking_text
+        if not self.maker or not (item.encrypted_content or words):
             return []
-        kept = {
-            "type": item.type,
-            "id": item.id,
-            "summary": [{"type": part.type, "text": part.text} for part in item.summary],
-            "encrypted_content": item.encrypted_content,
-        }
-        words = "\n\n".join(part.text for part in item.summary)
-        signature = reasoning_signature(kept, self.maker)
+        signature = own_signature()
+        if item.encrypted_content:
+            summary = [{"type": part.type, "text": part.text} for part in item.summary or ()]
+            kept = {"type": item.type, "id": item.id, "summary": summary}
+            kept["encrypted_content"] = item.encrypted_content
+            signature = reasoning_signature(kept, self.maker)
         return [{"type": "thinking", "thinking": words, "signature": signature}]
 
 
@@ -150,7 +160,7 @@ class WholeResponse:
             UpstreamError: If the body is no answer, or says that there is none.
         """
         response = _read(piece)
-        if response.error is not None:
+        if response.error is not None or response.status in _FAILED:
             raise response_failure(response.error)
         if response.output is None:
             raise malformed_answer()
@@ -173,22 +183,51 @@ class WholeResponse:
         return b""
 
     def _message(self, output: list[ResponseItem]) -> Json:
-        said = [item.content or [] for item in output if item.type == "message"]
-        texts = ["".join(part.text for part in parts) for parts in said]
-        refusal = "".join(part.refusal for parts in said for part in parts)
-        calls = [call for item in output if (call := tool_call(item)) is not None]
-        blocks = [
-            block
-            for item in output
-            if item.type == "reasoning"
-            for block in self._reply.reasoning_blocks(item)
-        ]
-        words = "\n\n".join(filter(None, texts))
-        message: Json = {"role": "assistant", "content": words or (None if calls else "")}
-        message["refusal"] = refusal or None
-        if blocks:
-            message["thinking_blocks"] = blocks
-        return message | ({"tool_calls": calls} if calls else {})
+        found, order = _MessageParts(), BlockOrder()
+        for item in output:
+            if item.type == "reasoning":
+                found.thoughts.append(item.thinking_text)
+                for block in self._reply.reasoning_blocks(item):
+                    found.blocks += order.entries_for_block(block)
+            elif item.type == "message":
+                order.note_words(found.add_message(item.content or []))
+            elif (call := tool_call(item)) is not None:
+                found.calls.append(call)
+                order.note_call(item.call_id)
+        found.blocks += order.final_entries()
+        return found.message()
+
+
+class _MessageParts:
+    """The parts of a chat message, while its items are read."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Json] = []
+        self.calls: list[Json] = []
+        self.thoughts: list[str] = []
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
+
+    def add_message(self, parts: list[ResponsePart]) -> str:
+        """Add a message; its words, as they go on from those before."""
+        self._refusals += [part.refusal for part in parts]
+        words = "".join(part.text for part in parts)
+        if words and self._texts:
+            words = PARAGRAPH + words
+        self._texts += [words] if words else []
+        return words
+
+    def message(self) -> Json:
+        """The message; what an answer lacks is left out of it."""
+        words, thought = "".join(self._texts), "".join(self.thoughts)
+        message: Json = {"role": "assistant", "content": words or (None if self.calls else "")}
+        message["refusal"] = "".join(self._refusals) or None
+        more = {
+            "reasoning_content": thought,
+            "thinking_blocks": self.blocks,
+            "tool_calls": self.calls,
+        }
+        return message | {name: value for name, value in more.items() if value}
 
 
 def _read(piece: bytes) -> Response:

@@ -19,6 +19,7 @@ import msgspec
 
 from proxy.errors import UpstreamError
 from proxy.providers.openai.responses_answer import (
+    PARAGRAPH,
     Json,
     Response,
     ResponseItem,
@@ -33,9 +34,10 @@ _CHAT: Final = "chat/completions"
 _DONE: Final = b"data: [DONE]\n\n"
 _ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 _FAILURES: Final = frozenset({"error", "response.failed"})
+_CONTENT: Final = "content"
 #: Texts of an answer, by the field of a chunk that they belong to.
 _TEXTS: Final = {
-    "response.output_text.delta": "content",
+    "response.output_text.delta": _CONTENT,
     "response.refusal.delta": "refusal",
     "response.reasoning_summary_text.delta": "reasoning_content",
     "response.reasoning_text.delta": "reasoning_content",
@@ -49,6 +51,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class _Event(msgspec.Struct):
     type: str = ""
     output_index: int = 0
+    summary_index: int = 0
     delta: Any = None
     item: ResponseItem | None = None
     response: Response | None = None
@@ -91,7 +94,8 @@ class ResponsesChunks:
         self._wants_usage = wants_usage
         self._id = ""
         self._calls: dict[int, _OpenCall] = {}
-        self._messages = 0
+        #: Place of the last words of each field.
+        self._places: dict[str, tuple[int, int]] = {}
         self._has_begun = self._has_ended = False
         self._unread: UpstreamError | None = None
 
@@ -143,7 +147,7 @@ class ResponsesChunks:
     def _delta(self, event: _Event) -> Json:
         """The change that an event makes; empty for none."""
         if event.type in _TEXTS and isinstance(event.delta, str):
-            return {_TEXTS[event.type]: event.delta}
+            return self._words(_TEXTS[event.type], event, event.delta)
         if event.type in _ARGUMENTS and isinstance(event.delta, str):
             call = self._calls.get(event.output_index)
             return {} if call is None else call.delta(event.delta)
@@ -153,11 +157,18 @@ class ResponsesChunks:
             return self._begin(event.item, event.output_index)
         return self._finish(event) if event.type == "response.output_item.done" else {}
 
+    def _words(self, field: str, event: _Event, words: str) -> Json:
+        """The change that words make; messages, and parts of a thought, are paragraphs."""
+        if not words:
+            return {}
+        place = (event.output_index, event.summary_index)
+        before = self._places.get(field, place)
+        self._places[field] = place
+        is_next = place != before and (field == _CONTENT or place[0] == before[0])
+        return {field: PARAGRAPH + words if is_next else words}
+
     def _begin(self, item: ResponseItem, index: int) -> Json:
-        """The change that an item makes when it begins; messages are paragraphs of one text."""
-        if item.type == "message":
-            self._messages += 1
-            return {"content": "\n\n"} if self._messages > 1 else {}
+        """The change that a call makes when it begins."""
         told = tool_call(item)
         if told is None:
             return {}

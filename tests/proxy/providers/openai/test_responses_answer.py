@@ -1,5 +1,6 @@
 """A response of the Responses API as a chat completion."""
 
+import msgspec
 import orjson
 import pytest
 from openai.types.chat import ChatCompletion
@@ -7,6 +8,7 @@ from openai.types.chat import ChatCompletion
 from proxy.errors import UpstreamError
 from proxy.providers.messages.signatures import reasoning_items
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
+from proxy.providers.openai.responses_input import ChatTurn, input_items
 from tests.fakes.responses_answers import CALL, THOUGHT, Json, message_item, response
 
 MAKER = "openai/gpt-x"
@@ -53,6 +55,27 @@ def test_encrypted_reasoning_is_sealed_for_a_caller_that_sends_it_back():
     assert reasoning_items(block["signature"], "openai/other") == []
 
 
+def test_a_whole_answer_goes_back_in_the_order_that_it_came():
+    later, second = {**THOUGHT, "id": "rs_2"}, {**CALL, "id": "fc_2", "call_id": "call_2"}
+    whole = response(THOUGHT, message_item("So."), CALL, later, second)
+    message = read_completion(whole, MAKER)["choices"][0]["message"]
+    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
+
+    assert [one.get("id") or one.get("role") or one["call_id"] for one in found] == [
+        "rs_1", "assistant", "call_1", "rs_2", "call_2",
+    ]  # fmt: skip
+
+
+def test_the_summary_of_a_thought_is_shown_also_where_it_cannot_go_back():
+    summary = [{"type": "summary_text", "text": text} for text in ("First.", "", "Then.")]
+    shown = {"type": "reasoning", "id": "rs_1", "summary": summary}
+    message = read_completion(response(shown, message_item("Hi")), MAKER)["choices"][0]["message"]
+    (block,) = message["thinking_blocks"]
+
+    assert message["reasoning_content"] == block["thinking"] == "First.\n\nThen."
+    assert reasoning_items(block["signature"], MAKER) == []
+
+
 @pytest.mark.parametrize(
     ("whole", "reason"),
     [
@@ -86,16 +109,16 @@ def test_two_messages_are_paragraphs_and_a_refusal_is_one():
 
 
 @pytest.mark.parametrize(
-    ("body", "code"),
+    ("body", "code", "status"),
     [
-        (b"<html>", "upstream_malformed"),
-        (b'{"id":"resp_1"}', "upstream_malformed"),
-        (b'{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Slow"}}', None),
+        (b"<html>", "upstream_malformed", 502),
+        (b'{"id":"resp_1"}', "upstream_malformed", 502),
+        (b'{"status":"failed","error":{"code":"rate_limit_exceeded"}}', "rate_limit_exceeded", 429),
+        (b'{"status":"failed","error":null,"output":[]}', "upstream_error", 502),
     ],
 )
-def test_a_body_that_is_no_answer_is_an_upstreams_error(body, code):
+def test_a_body_that_is_no_answer_is_an_upstreams_error(body, code, status):
     with pytest.raises(UpstreamError) as failed:
         WholeResponse(ResponsesReply("m", 7, "")).feed(body)
 
-    assert failed.value.status == (502 if code else 429)
-    assert failed.value.code == (code or "rate_limit_exceeded")
+    assert (failed.value.status, failed.value.code) == (status, code)

@@ -10,6 +10,8 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from proxy.errors import UpstreamError
+from proxy.providers.messages.reader import messages_reader
+from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.signatures import reasoning_items
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_stream import ResponsesChunks
@@ -37,6 +39,10 @@ def reader(maker: str = MAKER, *, wants_usage: bool = True) -> ResponsesChunks:
 def read(run: bytes, *, wants_usage: bool = True) -> bytes:
     stream = reader(wants_usage=wants_usage)
     return stream.feed(run) + stream.end()
+
+
+def _data_of(run: bytes) -> list[bytes]:
+    return [event.data for event in parse_events(run)]
 
 
 def chunks(run: bytes) -> list[Json]:
@@ -69,6 +75,42 @@ def test_reasoning_comes_sealed_where_it_stood_and_only_to_whom_sends_it_back() 
 
     assert reasoning_items(block["signature"], MAKER) == [THOUGHT]
     assert b"thinking_blocks" not in reader("").feed(STREAM)
+
+
+def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
+    """A seal with other words than the open block would be a second block with all of them."""
+    texts = ("First.", "Then.")
+    item = {**THOUGHT, "summary": [{"type": "summary_text", "text": text} for text in texts]}
+    told = [
+        {"type": "response.reasoning_summary_text.delta", "summary_index": number, "delta": piece}
+        for number, text in enumerate(texts)
+        for piece in (text[:2], text[2:])
+    ]
+    done = {"type": "response.output_item.done", "item": item}
+    end = {"type": "response.completed", "response": response(item)}
+    shown = AnswerSettings(model="claude-x", thinking="shown")
+    stream = messages_reader(reader(), shown, streamed=True)
+    whole = messages_reader(
+        WholeResponse(ResponsesReply("claude-x", 7, MAKER)), shown, streamed=False
+    )
+    deltas = [
+        event["delta"]
+        for event in map(orjson.loads, _data_of(stream.feed(event_run(*told, done, end))))
+        if event["type"] == "content_block_delta"
+    ]
+    (block,) = orjson.loads(whole.feed(orjson.dumps(response(item))))["content"]
+
+    assert "".join(delta.get("thinking", "") for delta in deltas) == "First.\n\nThen."
+    assert block["thinking"] == "First.\n\nThen."
+    assert [delta["signature"] for delta in deltas if "signature" in delta] == [block["signature"]]
+    assert reasoning_items(block["signature"], MAKER) == [item]
+
+
+def test_a_message_without_words_leaves_no_paragraph() -> None:
+    said = response(message_item(""), message_item("Hi"), message_item(""))
+    deltas = [one["choices"][0]["delta"] for one in chunks(read(stream_of(said))) if one["choices"]]
+
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Hi"
 
 
 def test_usage_is_told_only_where_it_was_asked_for() -> None:
