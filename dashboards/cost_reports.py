@@ -1,11 +1,13 @@
 """Cost reports by any dimensions, in days or months of a time zone, that add up to the ledger."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal, get_args
+
+import msgspec
 
 from dashboards.reports import ALL_CALLS, Part, ReportPeriod, Reports, Spend, SpendFilter
 from slo.usage import Usage
@@ -23,8 +25,7 @@ _BUCKETS: Final = Usage.__struct_fields__
 _NANO_DIGITS: Final = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostSums:
+class CostSums(msgspec.Struct, frozen=True):
     """Calls, tokens and costs of one row, summed.
 
     Attributes:
@@ -45,7 +46,7 @@ class CostSums:
     unpriced: int = 0
     priced_list_nanos: int = 0
     priced_nanos: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
 
     @property
     def list_nanos(self) -> int | None:
@@ -74,7 +75,7 @@ class CostSums:
         return CostSums(**counts, usage=Usage(**usage))
 
 
-_COUNTED_FIELDS: Final = tuple(each.name for each in fields(CostSums) if each.name != "usage")
+_COUNTED_FIELDS: Final = tuple(name for name in CostSums.__struct_fields__ if name != "usage")
 
 
 @dataclass(frozen=True, slots=True)

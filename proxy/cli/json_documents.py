@@ -27,9 +27,6 @@ from proxy.store.sql.savings import Comparison, MissSum
 
 Document = dict[str, Any]
 
-#: By the reason's text: the ledger may hold one of another version.
-_FIXES = {reason.value: fix for reason, fix in FIXES.items()}
-
 
 def usd(nanos: int | None) -> str | None:
     """Nano-dollars as US dollars in full; None for what is not known."""
@@ -40,7 +37,7 @@ def usd(nanos: int | None) -> str | None:
 
 def suggested_fix(reason: str) -> str:
     """The fix for misses of that reason; "" for a reason of another version."""
-    return _FIXES.get(reason, "")
+    return FIXES.get(reason, "")
 
 
 def report(

@@ -29,7 +29,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.queries import PlaceQuery, buckets_of, store_answer, value_label
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.prefix.explain.reasons import FIXES, MissReason
+from proxy.prefix.explain.reasons import FIXES
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import Receipt
 from proxy.store.sql.bucket_sums import Sums
@@ -142,7 +142,8 @@ class CacheHealth:
             found = _by_regime(found, catalog)
         names = {team.id: team.name for team in self._store.teams.all()}
         size, rates = len(buckets.starts), _by_value(found.buckets)
-        misses = read(SavingsReader.misses, start, end, only)
+        misses = read(SavingsReader.misses, start, end, only, limit=_MAX_FEATURE_REASONS)
+        reasons = read(SavingsReader.misses_by_reason, start, end, only)
         return CacheHealthView(
             first=period.first,
             last=period.end - timedelta(days=1),
@@ -155,8 +156,8 @@ class CacheHealth:
             hit_rates=_hit_rates(_sums_by_bucket(found.buckets), size),
             series=_series(found.values, rates, size, names if query.by == "team" else {}),
             floors=_floors(self._objectives(), only, names),
-            reasons=_reasons(misses),
-            feature_reasons=[_reason(each, names) for each in misses[:_MAX_FEATURE_REASONS]],
+            reasons=[_reason(each, names) for each in reasons],
+            feature_reasons=[_reason(each, names) for each in misses],
             features=self._features(found.features, names),
         )
 
@@ -191,7 +192,7 @@ class CacheHealth:
                 attempt=receipt.attempt,
                 reason=receipt.miss,
                 detail=receipt.miss_detail,
-                fix=_fix(receipt.miss),
+                fix=FIXES.get(receipt.miss, ""),
                 expected_tokens=receipt.expected_read,
                 read_tokens=_read_tokens(receipt),
                 missed_tokens=receipt.miss_tokens,
@@ -227,11 +228,6 @@ def _by_regime(found: CacheFigures, catalog: Catalog) -> CacheFigures:
 
 def _read_tokens(receipt: Receipt) -> int | None:
     return None if receipt.usage is None else receipt.usage.cache_read
-
-
-def _fix(reason: str) -> str:
-    """Advice for a reason; "" for one of an older version."""
-    return FIXES[MissReason(reason)] if reason in set(MissReason) else ""
 
 
 def _sums_by_bucket(found: Sums) -> dict[int, dict[str, int]]:
@@ -271,7 +267,8 @@ def _cache_sums(sums: Mapping[str, int]) -> CacheSums:
 
 
 def _hit_rates(buckets: Mapping[int, Mapping[str, int]], size: int) -> list[float | None]:
-    return [_cache_sums(buckets.get(n, _NOTHING)).hit_rate for n in range(size)]
+    found = (buckets.get(n, _NOTHING) for n in range(size))
+    return [share(each.get("read_tokens", 0), each.get("prompt_tokens", 0)) for each in found]
 
 
 def _series(
@@ -306,30 +303,13 @@ def _floors(
     ]
 
 
-def _reasons(misses: Sequence[MissTotals]) -> list[MissReasonSums]:
-    """Misses by reason, the dearest first."""
-    found: dict[str, MissReasonSums] = {}
-    for each in misses:
-        one = replace(_reason(each, {}), team="", team_name="", feature="")
-        if (other := found.get(each.reason)) is not None:
-            one = replace(
-                one,
-                attempts=one.attempts + other.attempts,
-                tokens=one.tokens + other.tokens,
-                nanos=one.nanos + other.nanos,
-                example=max(one.example, other.example),
-            )
-        found[each.reason] = one
-    return sorted(found.values(), key=lambda each: (-each.nanos, -each.tokens, each.reason))
-
-
 def _reason(found: MissTotals, names: Mapping[str, str]) -> MissReasonSums:
     return MissReasonSums(
         reason=found.reason,
         attempts=found.attempts,
         tokens=found.tokens,
         nanos=found.nanos,
-        fix=_fix(found.reason),
+        fix=FIXES.get(found.reason, ""),
         example=found.example,
         team=found.team,
         team_name=names.get(found.team, found.team),

@@ -1,7 +1,7 @@
 """Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Final
@@ -27,7 +27,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.pages.resources.queries import PlaceQuery, store_answer
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.prefix.explain.reasons import FIXES, MissReason
+from proxy.prefix.explain.reasons import FIXES
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode, model_family
 from proxy.records.receipt import answering_model
@@ -47,7 +47,9 @@ _MEASUREMENT_SHARE: Final = 0.1
 _MAX_PROPOSALS: Final = 1_000
 _MAX_FEATURES: Final = 500
 MAX_NEXT: Final = 20
-_NOTHING_TO_FIX: Final = "Nothing to fix"
+_FIXABLE_REASONS: Final = [
+    reason for reason, fix in FIXES.items() if not fix.startswith("Nothing to fix")
+]
 _CALLS_PER_PROPOSAL_SAVING: Final = 1_000
 _NOTHING: Final = SavingsSums()
 
@@ -141,14 +143,18 @@ class SavingsResource:
             unknown += each.calls if nanos is None else 0
             place = each.team, each.feature
             sums = features.get(place, _NOTHING)
-            features[place] = replace(sums, routing_nanos=sums.routing_nanos + (nanos or 0))
+            routed = sums.routing_nanos + (nanos or 0)
+            features[place] = msgspec.structs.replace(sums, routing_nanos=routed)
         total = _NOTHING
         for sums in features.values():
             total = total.plus(sums)
         saved = total.unmodified_nanos - total.cost_nanos
-        untaken = self._next(period, only, _calls_by_family(read.calls, catalog), names)
-        if query.layouts_only:
-            untaken = [each for each in untaken if each.kind != "miss"]
+        scale = _MONTH_DAYS / max((min(end, self._now()) - start) / _DAY_S, 1.0)
+        untaken = self._next_layouts(_calls_by_family(read.calls, catalog), scale, names)
+        if query.next and not query.layouts_only:
+            untaken += self._next_misses(period, only, query.next, scale, names)
+        untaken = [each for each in untaken if each.month_nanos > 0]
+        untaken.sort(key=lambda each: (-each.month_nanos, each.team, each.feature))
         return SavingsView(
             first=period.first,
             last=period.end - timedelta(days=1),
@@ -195,29 +201,40 @@ class SavingsResource:
         ]
         return replace(view, measured=measured, measured_at=at)
 
-    def _next(
-        self,
-        period: ReportPeriod,
-        only: SpendFilter,
-        calls: Mapping[LayoutScope, int],
-        names: Mapping[str, str],
+    def _next_layouts(
+        self, calls: Mapping[LayoutScope, int], scale: float, names: Mapping[str, str]
     ) -> list[NextSaving]:
-        """Savings not taken yet, the largest first; what costs nothing to leave is left out."""
-        start, end = period.bounds
-        days = max((min(end, self._now()) - start) / _DAY_S, 1.0)
+        """Layouts that wait for a decision.
+
+        Args:
+            calls: Calls of the period by feature and family.
+            scale: A month as a part of the period.
+            names: Names of teams.
+        """
         standings = self._store.layouts.standings()
         found: list[NextSaving] = []
         for place, proposals in self._store.layouts.newest_proposals(_MAX_PROPOSALS).items():
             newest = max(proposals, key=lambda each: each.version)
             if place not in calls or newest.state is not ProposalState.PROPOSED:
                 continue
-            month_calls = calls[place] * _MONTH_DAYS / days
             mode = standings.of(place).mode or standings.mode
-            found.append(_next_layout(place, newest, month_calls, mode, names))
-        for miss in self._store.dashboard.read(SavingsReader.misses, start, end, only):
-            found.extend(_next_miss(miss, _MONTH_DAYS / days, names))
-        found.sort(key=lambda each: (-each.month_nanos, each.team, each.feature))
-        return [each for each in found if each.month_nanos > 0]
+            found.append(_next_layout(place, newest, calls[place] * scale, mode, names))
+        return found
+
+    def _next_misses(
+        self,
+        period: ReportPeriod,
+        only: SpendFilter,
+        limit: int,
+        scale: float,
+        names: Mapping[str, str],
+    ) -> list[NextSaving]:
+        """The dearest misses that something can be done about, of so many."""
+        read = self._store.dashboard.read
+        found = read(
+            SavingsReader.misses, *period.bounds, only, limit=limit, reasons=_FIXABLE_REASONS
+        )
+        return [_next_miss(each, scale, names) for each in found]
 
 
 def _calls_by_family(
@@ -309,22 +326,16 @@ def _next_layout(
     )
 
 
-def _next_miss(found: MissTotals, scale: float, names: Mapping[str, str]) -> Iterator[NextSaving]:
-    """A reason for misses that something can be done about; none for other reasons."""
-    try:
-        fix = FIXES[MissReason(found.reason)]
-    except ValueError:  # of an older version
-        return
-    if fix.startswith(_NOTHING_TO_FIX):
-        return
-    yield NextSaving(
+def _next_miss(found: MissTotals, scale: float, names: Mapping[str, str]) -> NextSaving:
+    """A reason for misses that something can be done about."""
+    return NextSaving(
         kind="miss",
         team=found.team,
         team_name=names.get(found.team, found.team),
         feature=found.feature,
         month_nanos=round(found.nanos * scale),
         title=f"Cache misses: {found.reason}",
-        action=fix,
+        action=FIXES[found.reason],
         link=f"{HOME}/cache?{_cache_query(found)}",
     )
 

@@ -64,7 +64,7 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Advice for each reason, in one sentence.
-FIXES: Final[Mapping[MissReason, str]] = MappingProxyType(
+FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
         MissReason.BELOW_MINIMUM: (

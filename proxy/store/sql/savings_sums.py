@@ -1,11 +1,12 @@
 """Sums of what was saved and missed, read from rollups for any period."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Engine, case, cast, func, select
+import msgspec
+from sqlalchemy import BigInteger, ColumnElement, Engine, Select, case, cast, func, select
 
 from dashboards.reports import SpendFilter
 from dashboards.views.savings import SavingsSums
@@ -32,8 +33,7 @@ _SUMMED: Final = (
 _SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReroutedUsage:
+class ReroutedUsage(msgspec.Struct, frozen=True):
     """Usage of calls of a feature that another model answered than was asked for."""
 
     team: str
@@ -44,17 +44,26 @@ class ReroutedUsage:
     list_nanos: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissTotals:
-    """Cache misses of a feature for one reason, summed; ``nanos`` is 0 where none is known."""
+class MissTotals(msgspec.Struct, frozen=True):
+    """Cache misses for one reason, summed.
 
-    team: str
-    feature: str
+    Attributes:
+        reason: The reason.
+        attempts: Attempts that missed for it.
+        tokens: Tokens that they did not read.
+        nanos: Cost of that in nano-dollars; 0 where none is known.
+        example: Id of the newest such call.
+        team: Id of the team; "" where all are summed.
+        feature: The feature; "" where all are summed, and for calls that name none.
+    """
+
     reason: str
     attempts: int
     tokens: int
     nanos: int
     example: str
+    team: str = ""
+    feature: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +119,13 @@ class SavingsReader:
         )
 
     def misses(
-        self, start: int, end: int, only: SpendFilter, limit: int = 1_000
+        self,
+        start: int,
+        end: int,
+        only: SpendFilter,
+        *,
+        limit: int,
+        reasons: Collection[str] | None = None,
     ) -> Sequence[MissTotals]:
         """Misses by feature and reason, the dearest first, of whole days of UTC.
 
@@ -119,30 +134,38 @@ class SavingsReader:
             end: A moment of the last day; its midnight belongs to the day before.
             only: Calls that count; keys are not told apart.
             limit: Most rows.
+            reasons: Reasons that count; None for all.
         """
         rows = rollup_misses.c
-        nanos = cast(func.coalesce(func.sum(rows.nanos), 0), BigInteger)
-        tokens = cast(func.sum(rows.tokens), BigInteger)
-        query = (
-            select(
-                rows.team,
-                rows.feature,
-                rows.reason,
-                cast(func.sum(rows.attempts), BigInteger).label("attempts"),
-                tokens.label("tokens"),
-                nanos.label("nanos"),
-                func.max(rows.example).label("example"),
-            )
-            .where(
-                rows.day.between(start // _DAY_S, (end - 1) // _DAY_S),
-                *filter_conditions(rows, only),
-            )
-            .group_by(rows.team, rows.feature, rows.reason)
-            .order_by(nanos.desc(), tokens.desc(), rows.team, rows.feature, rows.reason)
-            .limit(limit)
-        )
+        query = _misses((rows.team, rows.feature), start, end, only).limit(limit)
+        if reasons is not None:
+            query = query.where(rows.reason.in_(sorted(reasons)))
+        return self._read_misses(query)
+
+    def misses_by_reason(self, start: int, end: int, only: SpendFilter) -> Sequence[MissTotals]:
+        """Misses by reason alone; the arguments are those of ``misses``."""
+        return self._read_misses(_misses((), start, end, only))
+
+    def _read_misses(self, query: Select[Any]) -> Sequence[MissTotals]:
         with read_transaction(self._engine) as connection:
-            return [MissTotals(**row._asdict()) for row in connection.execute(query)]
+            return [MissTotals(*row) for row in connection.execute(query)]
+
+
+def _misses(
+    places: Sequence[ColumnElement[str]], start: int, end: int, only: SpendFilter
+) -> Select[Any]:
+    """Misses by reason and these columns, in the order of the fields of ``MissTotals``."""
+    rows = rollup_misses.c
+    nanos = cast(func.coalesce(func.sum(rows.nanos), 0), BigInteger)
+    tokens = cast(func.sum(rows.tokens), BigInteger)
+    attempts = cast(func.sum(rows.attempts), BigInteger)
+    days = rows.day.between(start // _DAY_S, (end - 1) // _DAY_S)
+    return (
+        select(rows.reason, attempts, tokens, nanos, func.max(rows.example), *places)
+        .where(days, *filter_conditions(rows, only))
+        .group_by(*places, rows.reason)
+        .order_by(nanos.desc(), tokens.desc(), *places, rows.reason)
+    )
 
 
 def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:

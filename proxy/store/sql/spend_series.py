@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -70,8 +71,7 @@ class SpendSplit:
     limit: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketSpend:
+class BucketSpend(msgspec.Struct, frozen=True):
     """Spend of one value in one bucket.
 
     Attributes:

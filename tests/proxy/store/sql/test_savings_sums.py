@@ -57,11 +57,26 @@ def test_calls_are_counted_by_the_model_asked_for_and_the_route(reader: SavingsR
 
 
 def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
-    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS)
+    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=9)
 
     assert [(each.team, each.tokens, each.nanos) for each in every] == [("a", 7, 3), ("b", 1, 0)]
-    assert [each.team for each in reader.misses(FIRST, FIRST + 1, ONE_TEAM)] == ["a"]
-    assert reader.misses(FIRST + DAY, FIRST + 2 * DAY, ALL_CALLS) == []
+    assert [each.team for each in reader.misses(FIRST, FIRST + 1, ONE_TEAM, limit=9)] == ["a"]
+    assert reader.misses(FIRST + DAY, FIRST + 2 * DAY, ALL_CALLS, limit=9) == []
+
+
+def test_misses_are_the_dearest_of_the_reasons_that_count(reader: SavingsReader) -> None:
+    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=1, reasons=["expired"])
+
+    assert [each.team for each in every] == ["a"]
+    assert reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=9, reasons=["diverged"]) == []
+
+
+def test_reasons_for_misses_are_summed_over_all_features(reader: SavingsReader) -> None:
+    (every,) = reader.misses_by_reason(FIRST, FIRST + DAY, ALL_CALLS)
+    (mine,) = reader.misses_by_reason(FIRST, FIRST + DAY, ONE_TEAM)
+
+    assert (every.reason, every.attempts, every.tokens, every.nanos) == ("expired", 2, 8, 3)
+    assert (mine.attempts, mine.tokens, mine.team, mine.feature) == (1, 7, "", "")
 
 
 def test_features_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
