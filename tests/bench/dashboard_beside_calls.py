@@ -4,7 +4,10 @@
 Rounds take turns in one run, so the machine's noise falls on both; each figure is the median of its
 rounds. The gateway's ledger is a SQLite file that ``dashboard_queries --keep`` filled.
 A person who reads without a pause stands for several: ``--pause 1`` asks for a page each second.
+Four callers that never pause fill both cores of a small machine, and whatever else runs is felt;
+``--rate 400`` asks for so many calls a second.
 Usage: python -m tests.bench.dashboard_beside_calls FILE [--rounds 5] [--seconds 10] [--pause 0]
+    [--rate 0]
 """
 
 import argparse
@@ -88,6 +91,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--rate", type=float, default=0.0)
     options = parser.parse_args()
     found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
     with ExitStack() as stack:
@@ -101,7 +105,7 @@ def main() -> None:
             for name, figures in found.items():
                 if name != "alone":
                     reader.is_reading.set()
-                times = run(port, call, _CONNECTIONS, options.seconds)
+                times = run(port, call, _CONNECTIONS, options.seconds, options.rate)
                 reader.is_reading.clear()
                 figures.append([percentile(times, p) for p in (50, 95, 99)] + [len(times)])
         reader.is_over = True

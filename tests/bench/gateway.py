@@ -167,8 +167,9 @@ def measure(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
     return figures
 
 
-def run(port: int, call: bytes, connections: int, seconds: float) -> list[float]:
-    return uvloop.run(load(port, call, connections, seconds))
+def run(port: int, call: bytes, connections: int, seconds: float, rate: float = 0.0) -> list[float]:
+    """Seconds of each call; the arguments are those of ``load``."""
+    return uvloop.run(load(port, call, connections, seconds, rate))
 
 
 def memory(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""The two ends of the bench: a canned upstream and a closed-loop load, both on raw protocols.
+"""The two ends of the bench: a canned upstream and a load, both on raw protocols.
 
 Neither parses more than it must, so that what is measured is what stands between them.
 """
@@ -6,6 +6,7 @@ Neither parses more than it must, so that what is measured is what stands betwee
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 ANSWER = (
@@ -87,12 +88,21 @@ class WireUpstream(asyncio.Protocol):
 
 
 class WireCaller(asyncio.Protocol):
-    """One connection that asks again as soon as it was answered."""
+    """One connection that asks again as soon as it was answered, but not more often than told.
 
-    def __init__(self, request: bytes, done: Callable[[float], bool]) -> None:
-        """Ask with these bytes; ``done`` gets each call's seconds and says whether to go on."""
+    Args:
+        request: The bytes that it asks with.
+        done: Gets each call's seconds, and says whether to go on.
+        interval: Seconds from a call to the next; 0.0 for as soon as it was answered.
+    """
+
+    def __init__(
+        self, request: bytes, done: Callable[[float], bool], interval: float = 0.0
+    ) -> None:
         self._request = request
         self._done = done
+        self._interval = interval
+        self._due = 0.0
         self._tail = b""
         self._need = -1
         self._begun = 0.0
@@ -119,18 +129,37 @@ class WireCaller(asyncio.Protocol):
         if is_over:
             self._tail, self._need = b"", -1
             if self._done(time.perf_counter() - self._begun):
-                self._ask()
+                self._ask_when_due()
             else:
                 self._transport.close()
+
+    def _ask_when_due(self) -> None:
+        if not self._interval:
+            self._ask()
+            return
+        loop = asyncio.get_running_loop()
+        self._due = max(self._due + self._interval, loop.time())
+        loop.call_at(self._due, self._ask)
 
     def _ask(self) -> None:
         self._begun = time.perf_counter()
         self._transport.write(self._request)
 
 
-async def load(port: int, request: bytes, connections: int, seconds: float) -> list[float]:
-    """Seconds of each call answered after a warm-up, by this many connections at once."""
+async def load(
+    port: int, request: bytes, connections: int, seconds: float, rate: float = 0.0
+) -> list[float]:
+    """Seconds of each call answered after a warm-up, by this many connections at once.
+
+    Args:
+        port: Of the server.
+        request: The bytes of a call.
+        connections: Connections that ask at once.
+        seconds: Seconds of the load, the first fifth of which warms up.
+        rate: Calls a second, of all connections; 0.0 for as many as are answered.
+    """
     loop = asyncio.get_running_loop()
+    interval = connections / rate if rate else 0.0
     taken: list[float] = []
     open_now = connections
     start = time.perf_counter()
@@ -149,7 +178,9 @@ async def load(port: int, request: bytes, connections: int, seconds: float) -> l
         return False
 
     for _ in range(connections):
-        await loop.create_connection(lambda: WireCaller(request, done), "127.0.0.1", port)
+        caller = partial(WireCaller, request, done, interval)
+        await loop.create_connection(caller, "127.0.0.1", port)
+        await asyncio.sleep(interval / connections)
     await asyncio.wait_for(finished, seconds + 60)
     return taken
 
