@@ -374,7 +374,7 @@ class Attempt:
             route,
             self.planned,
             is_substitute=is_substitute or self.choice.is_alias or translates,
-            seals_reasoning=translates,
+            reasoning=self.choice.reasoning if translates else "",
             hints=hints,
         )
         return await self._run_translation(made)

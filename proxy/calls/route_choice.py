@@ -13,6 +13,7 @@ from proxy.calls.retry_policy import GENERATING_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError
+from proxy.providers.openai.responses_request import ReasoningUse
 from proxy.records.call import Call
 from slo.usage import Usage
 
@@ -90,6 +91,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
         replica: Its replica of an engine, once the engine's replicas are in order; else None.
         is_alias: True if the name in the call is an alias of its model, so that the request is
             translated to what that model takes.
+        reasoning: Fate of reasoning that the caller of a translated call sends back.
     """
 
     route: Route
@@ -99,6 +101,7 @@ class RouteChoice(msgspec.Struct, frozen=True):
     is_suspect: bool = False
     replica: ReplicaTicket | None = None
     is_alias: bool = False
+    reasoning: ReasoningUse = "sealed"
 
 
 class RoutingDecision(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from math import inf
+from typing import Final
+
+from msgspec.structs import replace
 
 from proxy.calls.attempt import Attempt
 from proxy.calls.ports import CallContext, CheaperRoute
@@ -19,6 +22,10 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
 from proxy.records.compaction_result import CompactionResult
 from slo.attempt_budgets import is_overdue
+
+#: OpenAI's code where a key's organisation did not encrypt the reasoning that is sent back.
+#: Source: OpenAI's errors (openai/codex 8145, 2025-12).
+_UNREADABLE_REASONING: Final = "invalid_encrypted_content"
 
 
 class RouteSequence:
@@ -107,13 +114,18 @@ class RouteSequence:
             run.append(choice)
         return run
 
+    @property
+    def _place(self) -> int:
+        """The place of the choice whose turn it is; the last one is tried again."""
+        return min(self._position, len(self._choices) - 1)
+
     def next_attempt(self, context: CallContext | None = None) -> Attempt:
         """The next attempt, with the choice whose turn it is.
 
         Args:
             context: Its line, where that is not the call's own.
         """
-        choice = self._choices[min(self._position, len(self._choices) - 1)]
+        choice = self._choices[self._place]
         again = self.refused_plan is not None
         made = Attempt(
             context or self._context,
@@ -173,13 +185,7 @@ class RouteSequence:
             self.skipped[attempt.choice.model] = failure.untranslatable
         elif self._upstream_failure is None or not _is_refused_by_substitute(attempt, failure):
             self._upstream_failure = failure
-        refused_compaction = attempt.refused_compaction(failure)
-        self.refused_plan = (
-            None if refused_compaction is not None else attempt.refused_plan(failure)
-        )
-        if refused_compaction is not None or self.refused_plan is None:
-            self.refused_compaction = refused_compaction
-        if refused_compaction is not None or self.refused_plan is not None:
+        if self._may_resend(attempt, failure):
             return 0.0
         deps = self._context.deps
         if self.is_last:
@@ -194,6 +200,30 @@ class RouteSequence:
         if pause is None or not deps.route_health.retries.try_acquire(self._context.timeline.now()):
             return None
         return pause
+
+    def _may_resend(self, attempt: Attempt, failure: UpstreamError) -> bool:
+        """True if the same route is tried at once without what its upstream may have refused."""
+        if self._may_leave_out_reasoning(attempt, failure):
+            self._choices[self._place] = replace(attempt.choice, reasoning="unread")
+            return True
+        refused_compaction = attempt.refused_compaction(failure)
+        self.refused_plan = (
+            None if refused_compaction is not None else attempt.refused_plan(failure)
+        )
+        if refused_compaction is not None or self.refused_plan is None:
+            self.refused_compaction = refused_compaction
+        return refused_compaction is not None or self.refused_plan is not None
+
+    def _may_leave_out_reasoning(self, attempt: Attempt, failure: UpstreamError) -> bool:
+        """True once, where a translated call brought reasoning that its upstream cannot decrypt.
+
+        That is so once the upstream's key is another organisation's: all answers before are sealed
+        for the former, and the conversation could never go on.
+        """
+        choice = attempt.choice
+        is_sealed = attempt.info.translated is not None and choice.reasoning == "sealed"
+        is_unread = is_sealed and failure.code == _UNREADABLE_REASONING
+        return is_unread and choice is self._choices[self._place]
 
     def final_failure(self, attempt: Attempt, failure: UpstreamError) -> UpstreamError:
         """Return the error that the caller of a failed call is told.

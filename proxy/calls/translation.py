@@ -10,7 +10,7 @@ from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
-from proxy.providers.openai.responses_request import send_by_responses
+from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
 from proxy.providers.port import PreparedRequest
 from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
@@ -27,7 +27,7 @@ def prepare(
     planned: Planned | Passthrough = _UNMODIFIED,
     *,
     is_substitute: bool = False,
-    seals_reasoning: bool = False,
+    reasoning: ReasoningUse = "",
     hints: CallHints | None = None,
 ) -> PreparedRequest:
     """The attempt at this call on this route.
@@ -38,7 +38,7 @@ def prepare(
         planned: The body that is sent in place of the caller's, or why the caller's is.
         is_substitute: True if the route's model answers in place of the one that was asked for, so
             that the request is translated to what it takes.
-        seals_reasoning: True if the caller sends reasoning back that a translation has sealed.
+        reasoning: Fate of reasoning that a translation seals.
         hints: Said to the route's scheduler in its own words; None says nothing.
 
     Raises:
@@ -49,7 +49,7 @@ def prepare(
     prepared = _prepare(call, route, planned)
     if is_substitute:
         prepared = translate_for_substitute(prepared, route)
-        prepared = send_by_responses(prepared, call, route, seals_reasoning=seals_reasoning)
+        prepared = send_by_responses(prepared, call, route, reasoning=reasoning)
     prepared = _add_plan(prepared, call, route, planned)
     return prepared if hints is None else add_hints(prepared, route.upstream.hints, hints)
 

@@ -10,6 +10,7 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
+from proxy.providers.messages.signatures import reasoning_signature
 from proxy.providers.sse import parse_events
 from tests.fakes.gateway_fixture import GPT_NEXT, PRICE, GatewayFixture, running_gateway
 from tests.fakes.messages_sdk import WEATHER, SyncMessages
@@ -126,6 +127,25 @@ def test_the_tokens_are_booked_and_the_caller_is_told_how_it_went(
     assert (receipt.endpoint, receipt.estimated) == ("messages", False)
     assert receipt.usage is not None
     assert receipt.usage.reasoning > 0
+
+
+def test_a_conversation_goes_on_where_its_reasoning_can_no_longer_be_decrypted(
+    lab_gateway: GatewayFixture, claude: Any
+) -> None:
+    """The upstream's key is another organisation's now, which did not encrypt what comes back."""
+    first = claude.messages.create(model="gpt-next", messages=[QUESTION], **ASKED)
+    messages = next_turn(first)
+    foreign = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3RoZXI"}
+    messages[1]["content"][0]["signature"] = reasoning_signature(foreign, "lab/gpt-next")
+    before = len(lab_gateway.lab.exchanges)
+    raw = claude.messages.with_raw_response.create(model="gpt-next", messages=messages, **ASKED)
+    bodies = [json.loads(each.body) for each in list(lab_gateway.lab.exchanges)[before:]]
+    receipts = lab_gateway.receipts(raw.headers["request-id"])
+
+    assert [b"rs_1" in json.dumps(body["input"]).encode() for body in bodies] == [True, False]
+    assert raw.parse().stop_reason == "tool_use"
+    assert "left out the reasoning of earlier answers" in raw.headers["x-thriftgate-notes"]
+    assert [(each.status, each.final) for each in receipts] == [(400, False), (200, True)]
 
 
 def test_a_caller_without_thinking_sees_none(lab_gateway: GatewayFixture, claude: Any) -> None:

@@ -7,7 +7,7 @@ Source: OpenAI API reference, create a response; OpenAI, migrate to the Response
 models (2026-11).
 """
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -30,10 +30,14 @@ from proxy.providers.provider_fields import Fields
 from proxy.records.call import Call
 
 Json = dict[str, Any]
+#: Fate of encrypted reasoning: not the caller's to keep; sealed in answers and sent back; or
+#: sealed, but not sent back, for the upstream could not read it.
+ReasoningUse = Literal["", "sealed", "unread"]
 
 _CHAT: Final = "chat/completions"
 _PATH: Final = "/responses"
 _NOTE: Final = "sent by the Responses API: in chat completions the model takes no such call"
+_UNREAD: Final = "left out the reasoning of earlier answers: the upstream could not decrypt it"
 #: Fields that both APIs have by one name.
 _SHARED: Final = (
     "model", "stream", "temperature", "top_p", "parallel_tool_calls", "service_tier", "metadata",
@@ -74,7 +78,7 @@ _body: Final = msgspec.json.Decoder(_Body)
 
 
 def send_by_responses(
-    prepared: PreparedRequest, call: Call, route: Route, *, seals_reasoning: bool
+    prepared: PreparedRequest, call: Call, route: Route, *, reasoning: ReasoningUse
 ) -> PreparedRequest:
     """The request by the Responses API, where the model takes a translated chat call only so.
 
@@ -82,7 +86,7 @@ def send_by_responses(
         prepared: The chat request, in the fields that the route's model takes.
         call: The call that it is made of.
         route: Where it goes.
-        seals_reasoning: True if the caller sends encrypted reasoning back.
+        reasoning: Fate of encrypted reasoning.
 
     Raises:
         CallerError: If the call cannot be said in the Responses API.
@@ -98,12 +102,14 @@ def send_by_responses(
         return prepared
     notes = [_NOTE]
     maker = f"{route.upstream.name}/{route.model or call.model}"
-    body = _responses_body(prepared.body, fields, maker, notes)
+    if reasoning == "unread":
+        notes.append(_UNREAD)
+    body = _responses_body(prepared.body, fields, "" if reasoning == "unread" else maker, notes)
     return msgspec.structs.replace(
         prepared,
         path=f"{_PATH}{mark}{query}",
         body=body,
-        reader=_reader(call, maker if seals_reasoning else ""),
+        reader=_reader(call, maker if reasoning else ""),
         notes=(*prepared.notes, *notes),
     )
 

@@ -3,17 +3,21 @@
 from dataclasses import replace
 from math import inf
 
+import msgspec
 import pytest
 
+from proxy.calls.messages_on_chat import TranslatedCall
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.errors import UpstreamError
+from proxy.providers.messages.settings import AnswerSettings
 from tests.fakes.call_dependencies import route
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.upstream import broken_connection
 from tests.proxy.calls.sequenced_routes import course, line
 
 WRONG = UpstreamError("no", status=400, code="invalid", retryable=False)
+UNREAD = UpstreamError("no", status=400, code="invalid_encrypted_content", retryable=False)
 TOO_LONG = UpstreamError("no", status=400, code="context_length_exceeded", retryable=False)
 
 
@@ -52,6 +56,22 @@ def test_a_prompt_that_is_too_long_goes_to_a_model_with_room():
 
 def test_an_invalid_call_goes_to_no_other_route():
     assert tries(line(), WRONG) == [(0, "one/m", None)]
+
+
+def test_reasoning_that_an_upstream_cannot_decrypt_is_left_out_once():
+    """The key of the upstream became another organisation's in the middle of a conversation."""
+    way, found = course(line()), []
+    for _ in range(3):
+        opening = way.next_attempt()
+        translated = TranslatedCall(opening.info.call, (), AnswerSettings(model="m"))
+        opening.info = msgspec.structs.replace(opening.info, translated=translated)
+        pause = way.pause_after_failure(opening, UNREAD)
+        found.append((opening.choice.route.name, opening.choice.reasoning, pause))
+        if pause is None:
+            break
+
+    assert found == [("one/m", "sealed", 0.0), ("one/m", "unread", None)]
+    assert tries(line(), UNREAD) == [(0, "one/m", None)]  # the caller's own call is its own
 
 
 def test_a_call_that_a_substitute_refuses_goes_to_the_requested_model():
