@@ -57,6 +57,7 @@ _BELOW: Final = "(The result's images and files follow in the next message.)"
 #: Stands for the signature of a call that another model made.
 #: Source: Google, thought signatures, calls of other models (2026-11).
 _UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+_CONTROL: Final = "cache_control"
 _MEDIA: Final = frozenset({"image_url", "file"})
 _Turn = list[tuple[str, MessagesBlock]]
 
@@ -161,6 +162,7 @@ class _Conversation:
         parts = user_parts(blocks_of_content(block.content), f"{at}.content", target, self._notes)
         name = block.tool_use_id or ""
         message: Json = {"role": "tool", "tool_call_id": chat_call_id(name, target.ids)}
+        mark = mark_member(block.cache_control, target)
         if target.takes_extras:
             message |= {"is_error": True} if block.is_error else {}
             message["content"] = chat_content(parts, target)
@@ -169,8 +171,11 @@ class _Conversation:
             if block.is_error:
                 parts = [plain_part(_FAILED), *parts]
                 self._notes.append("wrote is_error into the text: chat has no such field")
+            # Marks move on with the conversation; what a text is made of must not change with them.
+            inner = [part.pop(_CONTROL) for part in parts if _CONTROL in part]
+            mark = mark or ({_CONTROL: inner[-1]} if inner else {})
             message["content"] = chat_content(parts, target, joins=True)
-        return message | mark_member(block.cache_control, target)
+        return message | mark
 
     def _without_media(self, parts: list[Json], tool: str, media: list[Json]) -> list[Json]:
         shown = [part for part in parts if part["type"] in _MEDIA]

@@ -157,6 +157,16 @@ def test_a_mark_on_a_result_stays_on_its_message() -> None:
     assert found[2] == tool("t1", cache_control=MARK)
 
 
+def test_a_results_text_stays_the_same_when_a_mark_within_it_moves_on() -> None:
+    marked = result("t1", [text("a", cache_control=MARK), text("b", cache_control=MARK)])
+    moved_on = result("t1", [text("a"), text("b")])
+    asked = (user("Hi"), assistant(calls("t1")))
+    before, after = (messages(*asked, user(given))[-1] for given in (marked, moved_on))
+
+    assert before == {**after, "cache_control": MARK}
+    assert after["content"] == "a\n\nb"
+
+
 def test_ids_are_said_as_the_upstream_gave_them() -> None:
     name = "toolu_tg0a1b2c3d_call_9"
     found = messages(user("Hi"), assistant(calls(name)), user(result(name)))
