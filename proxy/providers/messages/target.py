@@ -81,12 +81,13 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
     if serves_by_responses(route):
         thinking = "sealed"
     stops = None if takes_any else _MAX_STOPS
+    is_plain = provider in _PLAIN_TEXT  # a mark would part its texts, and its cache takes none
     ids: IdForm = "short" if is_openai(route) else "any"
     return ChatTarget(
         thinking="blocks" if is_claude else thinking,
         takes_extras=is_claude,
-        takes_marks=route.regime != "",
-        plain_text=provider in _PLAIN_TEXT,
+        takes_marks=route.regime != "" and not is_plain,
+        plain_text=is_plain,
         max_output=route.max_output,
         max_stops=stops if "stop" in traits else 0,
         ids="nine" if provider == "mistral" else ids,

@@ -21,6 +21,8 @@ def _route(provider: str, **fields: object) -> Route:
         ("", {}, {"thinking": "text", "max_stops": None}),
         ("deepseek", {"traits": frozenset({"max_tokens", "stop"})},
          {"thinking": "text", "plain_text": True, "max_stops": 4}),
+        ("deepseek", {"traits": frozenset({"max_tokens"}), "regime": "prefix-unit"},
+         {"thinking": "text", "plain_text": True, "max_stops": 0, "takes_marks": False}),
         ("google", {"traits": frozenset({"max_tokens", "stop"})},
          {"takes_call_extras": True, "max_stops": 4}),
         ("mistral", {"traits": frozenset({"max_tokens", "stop"})}, {"ids": "nine", "max_stops": 4}),
