@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -34,6 +35,21 @@ gpus = 0
 id = "tiny"
 upstream = "tiny"
 window = 2048
+"""
+#: A call may take a millisecond in all, so each is late, and one stage is over by most.
+POLICIES = """
+[[objectives]]
+name = "tiny-total"
+metric = "total"
+p = 95
+under = "1ms"
+stages = { prefill = "1ms", decode = "1ms" }
+
+[[objectives]]
+name = "tiny-prefill"
+metric = "prefill"
+p = 95
+under = "1ms"
 """
 STORY = [{"role": "user", "content": "Tell me a story of the fox."}]
 
@@ -76,13 +92,12 @@ def _wait_until_healthy(url: str) -> None:
     raise AssertionError(url)
 
 
-def ask(gateway: GatewayFixture, *, stream: bool) -> Receipt:
-    """The receipt of one call by the official SDK."""
+def ask(gateway: GatewayFixture, *, stream: bool, **said: Any) -> Receipt:
+    """The receipt of one call by the official SDK; a short prompt and a long answer by default."""
+    fields = {"messages": STORY, "max_tokens": 60, **said}
     with openai.OpenAI(base_url=gateway.url, api_key=gateway.key, max_retries=0) as client:
         chat: Any = client.chat.completions.with_raw_response
-        asked = chat.create(
-            model="tiny", messages=STORY, max_tokens=60, temperature=0, stream=stream, timeout=60
-        )
+        asked = chat.create(model="tiny", temperature=0, stream=stream, timeout=60, **fields)
         if stream:
             chunks = [chunk for chunk in asked.parse() if chunk.choices]
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -122,11 +137,42 @@ def test_a_real_engine_s_receipts_have_phases_drafts_cached_tokens_and_gpu_money
     _check_metrics(gateway, receipts)
 
 
-def _check_metrics(gateway: GatewayFixture, receipts: list[Receipt]) -> None:
+def test_of_a_real_engine_s_late_calls_the_metrics_name_the_stage_that_broke_the_objective(
+    engine_url: str, start_gateway: Callable[..., GatewayFixture], tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies.toml"
+    policies.write_text(POLICIES)
+    gateway = start_gateway(more_catalog=CATALOG.format(url=engine_url), policies=policies)
+    letter = [{"role": "user", "content": "The fox wrote a letter to the crow. " * 80}]
+    answers = [ask(gateway, stream=True) for _ in range(2)]
+    reader = ask(gateway, stream=True, messages=letter, max_tokens=1)
+    page = metrics_page(gateway)
+
+    assert [_is_mostly_decode(each) for each in (*answers, reader)] == [True, True, False]
+    late = "thriftgate_objective_late_stage_total{objective="
+    assert f'{late}"tiny-total",stage="decode"}} 2.0' in page
+    assert f'{late}"tiny-total",stage="prefill"}} 1.0' in page
+    is_late = [(each.prefill or 0.0) > 0.001 for each in (*answers, reader)]
+    assert f'thriftgate_objective_bad_total{{objective="tiny-prefill"}} {sum(is_late)}.0' in page
+    assert 'thriftgate_objective_bad_total{objective="tiny-total"} 3.0' in page
+
+
+def _is_mostly_decode(receipt: Receipt) -> bool:
+    assert receipt.prefill
+    assert receipt.decode is not None
+    assert max(receipt.prefill, receipt.decode) > 0.001
+    return receipt.decode > receipt.prefill
+
+
+def metrics_page(gateway: GatewayFixture) -> str:
     host = gateway.url.removeprefix("http://").partition("/")[0]
     with closing(HTTPConnection(host, timeout=10)) as caller:
         caller.request("GET", "/metrics")
-        page = caller.getresponse().read().decode()
+        return caller.getresponse().read().decode()
+
+
+def _check_metrics(gateway: GatewayFixture, receipts: list[Receipt]) -> None:
+    page = metrics_page(gateway)
     drafted = sum(receipt.draft_tokens or 0 for receipt in receipts)
     assert f'thriftgate_draft_tokens_total{{upstream="tiny"}} {float(drafted)}' in page
     assert 'thriftgate_phase_seconds_count{phase="prefill",upstream="tiny"} 3.0' in page
