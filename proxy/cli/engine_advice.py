@@ -18,6 +18,7 @@ from proxy.engines.speculation.advice import (
     advise,
     describe_options,
     option_that_runs,
+    unmeasured_reason,
 )
 from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
@@ -207,6 +208,8 @@ def _feature_row(name: str, found: FeatureSpeculation, advice: SpeculationAdvice
 
 def _show_options(terminal: Terminal, profile: EngineProfile, advice: SpeculationAdvice) -> None:
     terminal.say(f"{profile.name}: {advice.reason}.")
+    if unmeasured_reason(profile):
+        return
     terminal.say(
         f"At {advice.concurrency:.1f} sequences at once, where most tokens were made; a step is"
         f" taken to slow down from {advice.saturation} tokens on."

@@ -66,6 +66,18 @@ class MetricNames:
     cache_config: tuple[str, ...] = ()
     cache_tokens: tuple[str, ...] = ()
 
+    def missing_for_advice(self) -> tuple[str, ...]:
+        """The figures, in words, without which speculation cannot be judged; empty if all exist."""
+        needed = {
+            "output tokens": self.generation_tokens,
+            "seconds of decode": self.decode_seconds or self.decode_seconds_total,
+            "drafts": self.spec_drafts,
+            "draft tokens": self.spec_draft_tokens,
+            "accepted tokens": self.spec_accepted_tokens,
+            "accepted tokens by position": self.spec_accepted_per_position,
+        }
+        return tuple(figure for figure, names in needed.items() if not names)
+
 
 class EngineUrls(NamedTuple):
     """Addresses of one replica."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.decode_speed import MIN_SAMPLES, EstimateInterval, speed_ratio
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.evidence import (
@@ -37,6 +38,10 @@ ASSUMED_DRAFT_COSTS: Final = {
 }
 _UNNAMED_METHOD: Final = (
     "its engines draft, and the profile does not say how: write the method as speculative"
+)
+#: Engines of which all is counted that advice needs.
+_MEASURED: Final = " and ".join(
+    name for name, adapter in ADAPTERS.items() if not adapter.metrics.missing_for_advice()
 )
 _LOOKUPS: Final = frozenset({SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX})
 
@@ -130,6 +135,7 @@ def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> Speculation
             options.setdefault(better.setting, better)
     ranked = sorted(options.values(), key=lambda each: -(each.gain.value if each.gain else 0.0))
     recommended, reason = recommend(ranked)
+    reason = unmeasured_reason(profile) or reason
     if UNKNOWN_SETTING in evidence.settings and profile.speculation is None:
         reason = f"{reason}; {_UNNAMED_METHOD}"
     return SpeculationAdvice(
@@ -230,6 +236,18 @@ def option_by_formula(option: SpeculationOption, load: UsualLoad) -> Speculation
         break_even=break_even_batch(rate.value, option.depth, option.draft_cost, load.saturation),
         draft_cost=option.draft_cost,
         is_cost_measured=option.is_cost_measured,
+    )
+
+
+def unmeasured_reason(profile: EngineProfile) -> str:
+    """The reason why a profile's engine cannot be advised on; "" where it can."""
+    missing = ADAPTERS[profile.engine].metrics.missing_for_advice()
+    if not missing:
+        return ""
+    listed = ", ".join(missing[:-1]) + " or " + missing[-1] if missing[1:] else missing[0]
+    return (
+        f"no advice, and none will come: {profile.engine} counts no {listed} on its metrics page;"
+        f" only {_MEASURED} are measured"
     )
 
 

@@ -18,9 +18,9 @@ from typing import IO, Final
 
 import msgspec
 
-from proxy.engines.profiles import Engine, EngineProfile
+from proxy.engines.profiles import EngineProfile
 from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.speculation.advice import setting_name
+from proxy.engines.speculation.advice import setting_name, unmeasured_reason
 from proxy.engines.speculation.evidence import NO_SPECULATION, UNKNOWN_SETTING
 from proxy.engines.speculation_file import (
     SAMPLE_S,
@@ -35,8 +35,6 @@ _log = logging.getLogger("thriftgate")
 
 #: Seconds between two writes of a record.
 WRITE_INTERVAL_S: Final = 30.0
-#: Engines whose pages count drafts by position, output and seconds of decode.
-_MEASURED: Final = frozenset({Engine.VLLM, Engine.LLAMACPP})
 
 
 @dataclass(slots=True)
@@ -136,7 +134,7 @@ class AttachedEvidence:
 
 
 def _is_measured(profile: EngineProfile) -> bool:
-    return profile.is_attached and profile.engine in _MEASURED
+    return profile.is_attached and not unmeasured_reason(profile)
 
 
 def _snapshots(kept: Mapping[str, _KeptRecord]) -> list[tuple[str, msgspec.Raw]]:

@@ -45,6 +45,27 @@ def test_advice_without_data_says_so(runner, group):
     assert "house: not enough data: a method needs 200 drafts." in said
 
 
+@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
+def test_an_attached_engine_that_counts_too_little_is_said_to_get_no_advice(
+    runner, tmp_path, engine
+):
+    runner.open().close(5)
+    file = tmp_path / "attached.toml"
+    replicas = '["http://gpu:8000/v1"]'
+    file.write_text(
+        f'[engines.house]\nengine = "{engine}"\nserved_name = "m"\nreplicas = {replicas}\n'
+    )
+    attached = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
+    said = " ".join(runner.said(attached, "advise", "house").split())
+    found = json.loads(runner.said(attached, "advise", "house", "--json"))
+
+    assert said.startswith(f"house: no advice, and none will come: {engine} counts no")
+    assert "accepted tokens by position on its metrics page" in said
+    assert "sequences at once" not in said
+    assert (found["recommended"], found["options"]) == ("", [])
+    assert found["reason"].endswith("only vllm and llamacpp are measured")
+
+
 def test_advice_shows_what_is_expected_what_was_measured_and_features(
     runner, group, speculation_record
 ):

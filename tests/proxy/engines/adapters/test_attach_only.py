@@ -26,3 +26,13 @@ def test_tensorrt_llm_has_its_metrics_at_a_path_of_its_own():
 def test_attach_only_engines_cannot_be_launched_and_say_how_to_start_them(adapter):
     assert not adapter.can_launch
     assert "metrics" in adapter.attach_needs
+
+
+def test_attach_only_engines_count_too_little_for_advice_on_speculation():
+    assert SGLANG.metrics.missing_for_advice() == (
+        "seconds of decode",
+        "draft tokens",
+        "accepted tokens",
+        "accepted tokens by position",
+    )
+    assert TENSORRT_LLM.metrics.missing_for_advice() == ("drafts", "accepted tokens by position")

@@ -1,8 +1,10 @@
 """Advice from evidence: measured before expected, and honest where data are few."""
 
+from dataclasses import replace
+
 import pytest
 
-from proxy.engines.profiles import Speculation, SpeculativeMethod
+from proxy.engines.profiles import Engine, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
     advise,
     describe_options,
@@ -110,6 +112,16 @@ def test_an_assumed_draft_cost_makes_the_answer_less_sure():
     assert measured.expected is not None
     width = assumed.expected.high - assumed.expected.low
     assert width > measured.expected.high - measured.expected.low
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+def test_an_engine_that_counts_too_little_is_said_to_get_no_advice(engine):
+    is_measured = engine in {Engine.VLLM, Engine.LLAMACPP}
+    reason = advise(replace(PROFILE, engine=engine), SpeculationEvidence()).reason
+
+    assert reason.startswith("not enough data" if is_measured else "no advice, and none will come")
+    assert is_measured or f"{engine} counts no" in reason
+    assert is_measured or reason.endswith("only vllm and llamacpp are measured")
 
 
 def test_options_are_described_in_plain_values():
