@@ -64,9 +64,9 @@ $(VLLM)/.ready: .ci/vllm.txt .ci/vllm-requirements.txt
 	  --only-binary :all: --requirement .ci/vllm-requirements.txt
 	@touch $@
 
-# Its tests, in one process: they share one engine. Without `make vllm` they skip and say so.
+# Its tests, in one process: they share one engine, and behind it one without a draft model. Without `make vllm` they skip and say so.
 test-vllm: $(READY)
-	$(BIN)/python -m pytest -q -rs -m vllm tests/whole/test_vllm.py $(ARGS)
+	$(BIN)/python -m pytest -q -rs -m vllm tests/whole/test_vllm.py tests/whole/test_vllm_plain.py $(ARGS)
 
 # The admin pages in a real Chromium, in one process; ARGS='--pictures DIR' keeps a picture of each.
 test-browser: $(READY)

@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,10 +47,10 @@ drain_seconds = 60
 start_seconds = 500
 kv_events = [{kv_events}]
 hints = ["vllm"]
-speculative = {{ method = "draft_model", draft = {model}, tokens = 4 }}
+{speculative}
 extra_args = [
   "--load-format", "dummy", "--enforce-eager",
-  "--block-size", "32", "--kv-cache-memory-bytes", "67108864",
+  "--block-size", "32", "--kv-cache-memory-bytes", "{cache_bytes}",
 ]
 env = {{ HF_HUB_OFFLINE = "1", DO_NOT_TRACK = "1", TORCH_COMPILE_DISABLE = "1" }}
 """
@@ -87,15 +87,12 @@ price = {{ input = "1.00", cache_read = "0.10", output = "4.00" }}
 class ServedEngine:
     """vLLM as `thriftgate engine serve` runs it, and a gateway before it.
 
-    Its parser of flags runs beside it, and ends by itself.
-
     Attributes:
         gateway: It has keys of two teams, so that it keeps their caches apart.
         other_key: A key of the second one.
     """
 
     command: ForkedCommand
-    flag_parser: "subprocess.Popen[str]"
     folder: Path
     port: int
     gateway: GatewayFixture
@@ -135,6 +132,11 @@ class ServedEngine:
         return psutil.Process(self.command.pid).children(recursive=True)
 
 
+#: A gateway before an engine at a port, in a folder: with a key of its first team, and one of the
+#: second.
+GatewayBefore = Callable[[int, Path], AbstractAsyncContextManager[tuple[GatewayFixture, str]]]
+
+
 @asynccontextmanager
 async def gateway_before(port: int, folder: Path) -> AsyncIterator[tuple[GatewayFixture, str]]:
     """The gateway with a key of its first team, and a key of its second one."""
@@ -157,23 +159,30 @@ def kv_events_address(folder: Path) -> str:
     return f"ipc://{folder}/kv.sock"
 
 
-def written_profile(folder: Path) -> tuple[Path, int]:
+def written_profile(folder: Path, draft_tokens: int, cache_mib: int) -> tuple[Path, int]:
     port = free_port()
     model = json.dumps(str(write_tiny_vllm_model(folder / "model")))
+    draft = f'speculative = {{ method = "draft_model", draft = {model}, tokens = {draft_tokens} }}'
     file = folder / "engines.toml"
     file.write_text(
         PROFILE.format(
             python=json.dumps(str(PYTHON)),
             model=model,
             port=port,
+            speculative=draft if draft_tokens else "",
+            cache_bytes=cache_mib << 20,
             kv_events=json.dumps(kv_events_address(folder)),
         )
     )
     return file, port
 
 
-def start_flag_parser(folder: Path) -> "subprocess.Popen[str]":
-    """vLLM's parser of flags, which reads the commands of all shipped profiles and a wrong one."""
+@contextmanager
+def running_flag_parser(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """vLLM's parser of flags, which reads the commands of all shipped profiles and a wrong one.
+
+    It runs beside what is started meanwhile, and ends by itself.
+    """
     commands = {
         f"{name} for {goal}": VLLM.launch_command(
             replace(profile, version="0.32", goal=goal, program=("vllm",))
@@ -185,10 +194,31 @@ def start_flag_parser(folder: Path) -> "subprocess.Popen[str]":
     argvs = {name: command.argv[1:] for name, command in commands.items()}
     file = folder / "commands.json"
     file.write_text(json.dumps({**argvs, "wrong": ["--no-such-flag"]}))
-    with file.open() as commands_file:
-        return subprocess.Popen(  # noqa: S603 - our own command
+    with (
+        file.open() as commands_file,
+        subprocess.Popen(  # noqa: S603 - our own command
             [str(PYTHON), "-c", FLAG_PARSER], stdin=commands_file, stdout=subprocess.PIPE, text=True
-        )
+        ) as parser,
+    ):
+        try:
+            yield parser
+        finally:
+            parser.kill()
+
+
+@asynccontextmanager
+async def attached_gateway(port: int, folder: Path) -> AsyncIterator[tuple[GatewayFixture, str]]:
+    """The gateway before the engine as one that others run, whose metrics it reads; as above."""
+    file = folder / "attached.toml"
+    file.write_text(
+        f'[engines.plain]\nengine = "vllm"\nserved_name = "tiny"\n'
+        f'replicas = ["http://127.0.0.1:{port}/v1"]\n'
+    )
+    chosen = Settings(folder=folder / "gateway", engines=file)
+    migrated_sqlite(chosen.folder / "thriftgate.db")
+    async with gateway(chosen) as running, serving(running.app) as url:
+        key, other_key = (_create_key(running, team) for team in ("acme", "other"))
+        yield GatewayFixture(url, key, folder, running, lab=None), other_key  # type: ignore[arg-type]
 
 
 @asynccontextmanager
@@ -218,22 +248,32 @@ async def gateway_at_two_addresses(
 
 
 @contextmanager
-def served_vllm(folder: Path) -> Iterator[ServedEngine]:
-    """The engine once it is ready; it is ended at the end."""
-    file, port = written_profile(folder)
+def served_vllm(
+    folder: Path,
+    *,
+    draft_tokens: int = 4,
+    cache_mib: int = 64,
+    before: GatewayBefore = gateway_before,
+) -> Iterator[ServedEngine]:
+    """The engine once it is ready; it is ended at the end.
+
+    Args:
+        folder: For its model, its profile and its gateway.
+        draft_tokens: Tokens that a draft model proposes; 0 for no draft model.
+        cache_mib: Size of its KV cache; a token takes 1 KiB, without a draft model.
+        before: The gateway before it.
+    """
+    file, port = written_profile(folder, draft_tokens, cache_mib)
     environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder)}  # noqa: TID251 - a child needs it
     log = folder / "serve.log"
     words = ["engine", "serve", "tiny", "--file", str(file)]
-    with running_in_thread(lambda: gateway_before(port, folder)) as (before, other):
+    with running_in_thread(lambda: before(port, folder)) as (gateway_fixture, other):
         command = ForkedCommand(words, environment, log, log)
-        served = ServedEngine(command, start_flag_parser(folder), folder, port, before, other)
+        served = ServedEngine(command, folder, port, gateway_fixture, other)
         try:
             served.wait_until_ready()
             yield served
         finally:
-            served.flag_parser.kill()
-            with served.flag_parser:  # closes its pipe
-                pass
             command.send_signal(signal.SIGTERM)
             command.send_signal(signal.SIGTERM)
             try:

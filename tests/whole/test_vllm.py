@@ -35,6 +35,7 @@ from tests.fakes.served_vllm import (
     ServedEngine,
     gateway_at_two_addresses,
     kv_events_address,
+    running_flag_parser,
     served_vllm,
 )
 from tests.fakes.source_trees import ROOT
@@ -52,7 +53,16 @@ TEXT = " is how the clerk wrote it down." * 40
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedEngine]:
+def flag_parser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    with running_flag_parser(tmp_path_factory.mktemp("flags")) as parser:
+        yield parser
+
+
+@pytest.fixture(scope="module")
+def engine(
+    tmp_path_factory: pytest.TempPathFactory, flag_parser: "subprocess.Popen[str]"
+) -> Iterator[ServedEngine]:
+    """It starts while vLLM's parser of flags reads all profiles."""
     with served_vllm(tmp_path_factory.mktemp("vllm")) as served:
         yield served
 
@@ -129,8 +139,8 @@ def test_every_metric_name_of_the_adapter_is_exported(engine):
     assert found.cache_tokens
 
 
-def test_vllm_knows_the_flags_of_all_shipped_profiles_and_names_one_that_it_does_not(engine):
-    said, _ = engine.flag_parser.communicate(timeout=PATIENCE_S)
+def test_vllm_knows_the_flags_of_all_shipped_profiles_and_names_one_that_it_does_not(flag_parser):
+    said, _ = flag_parser.communicate(timeout=PATIENCE_S)
     refusals = json.loads(said.splitlines()[-1])
 
     wrong = refusals.pop("wrong")
