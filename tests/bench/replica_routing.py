@@ -3,19 +3,22 @@
 
 Replicas are simulated; the traces are not part of this repository, and their rows are left out,
 with a reason, where they are absent.
-Usage: python -m tests.bench.replica_routing [--part table|rules|faults|time] [--quick]
-           [--sglang-router PROGRAM]
+Usage: python -m tests.bench.replica_routing [--part table|versus|rules|faults|time] [--quick]
+           [--sglang-router PROGRAM] [--seeds N] [--rows N,N]
+
+``versus`` plays the gateway's router and SGLang's on the same arrivals, with ``--seeds`` shifts of
+them, and judges by the differences: their mean, and its 95 % interval.
 """
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import mean, median, stdev
 from time import thread_time_ns
 from typing import Final
 
@@ -44,20 +47,27 @@ from tests.bench.replica_smg import RouterProgram
 
 _ROUNDS: Final = 200
 _CHAT: Final = "chat/completions"
+#: Student's t of a 95 % interval, by degrees of freedom.
+_T_95: Final = (0.0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCell:
     """Traffic on so many replicas with so large caches."""
 
-    work: Callable[[], traces.ReplicaWorkload]
+    work: Callable[..., traces.ReplicaWorkload]
     replicas: int
     cache_tokens: int
     rate: float
 
-    def workload(self) -> traces.ReplicaWorkload:
-        """Its calls."""
-        return self.work().faster(self.rate)
+    def workload(self, seed: int = 0) -> traces.ReplicaWorkload:
+        """Its calls; another seed shifts when they arrive."""
+        return self.work(seed=seed).faster(self.rate)
+
+    def title(self, work: traces.ReplicaWorkload) -> str:
+        """Its traffic, replicas, caches and rate, for a table."""
+        size = f"{self.replicas} x {self.cache_tokens // 1000:,}k, x {self.rate:g}"
+        return f"{work.name}, {size}{' °' if self in TUNED else ''}"
 
     def play(
         self,
@@ -123,6 +133,37 @@ def outcomes(
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
 
 
+def outcome_pairs(
+    cell: ReplicaCell, works: Iterable[traces.ReplicaWorkload], program: Path
+) -> list[tuple[SimulationResult, SimulationResult]]:
+    """The outcomes of the gateway's router and of SGLang's, on the same arrivals each time."""
+    found = []
+    for work in works:
+        with RouterProgram(program, cell.replicas, work.block) as policy:
+            theirs = cell.play(work, policy)
+        found.append((cell.play(work, cell.router(work)), theirs))
+    return found
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and half of its 95 % interval by Student's t."""
+    half = _T_95[len(values) - 1] * stdev(values) / len(values) ** 0.5
+    return mean(values), half
+
+
+def _versus_row(cell: ReplicaCell, program: Path, seeds: int) -> str:
+    """A row of the comparison with SGLang's router."""
+    works = [cell.workload(seed) for seed in range(1, seeds + 1)]
+    pairs = outcome_pairs(cell, works, program)
+    cells = [cell.title(works[0])]
+    for name, scale in (("hit_rate", 100), ("balance", 1)):
+        ours, theirs = ([getattr(each[at], name) * scale for each in pairs] for at in (0, 1))
+        off, half = mean_interval([one - other for one, other in zip(ours, theirs, strict=True)])
+        cells += [f"{mean(theirs):.2f}", f"{mean(ours):.2f}", f"{off:+.2f} ± {half:.2f}"]
+    cells += [f"{mean(each[at].p90 for each in pairs):.2f}" for at in (1, 0)]
+    return f"| {' | '.join(cells)} |"
+
+
 def rules(
     cell: ReplicaCell, work: traces.ReplicaWorkload
 ) -> Iterator[tuple[str, SimulationResult]]:
@@ -133,6 +174,7 @@ def rules(
         "prefill weight 1": replace(every, prefill_weight=1.0),
         "prefill weight 10": replace(every, prefill_weight=10.0),
         "prefill weight 50": replace(every, prefill_weight=50.0),
+        "without rare matches": replace(every, rare_match_weight=0.0),
         "without eviction": replace(every, evict_weight=0.0),
         "without least share of a match": replace(every, min_match_share=0.0),
         "without home (ties by name)": replace(every, tie_s=0.0),
@@ -244,16 +286,39 @@ def _print(
             print(f"| {name} | {got.hit_rate:.1%} | {waits} | {got.balance:.2f} |", flush=True)
 
 
-def main() -> None:
-    """Print the tables as markdown."""
+def _print_versus(cells: Sequence[ReplicaCell], program: Path | None, seeds: int) -> None:
+    if program is None:
+        raise SystemExit("name the program of sglang-router (pip install sglang-router)")
+    print(f"{seeds} shifts of the arrivals; hit rates in percent\n")
+    print(
+        "| traffic | sglang-router: hits | thriftgate | difference | balance | thriftgate", end=""
+    )
+    print(" | difference | TTFT p90 | thriftgate |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for cell in cells:
+        print(_versus_row(cell, program, seeds), flush=True)
+
+
+def _parsed_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=("table", "rules", "faults", "time"), default="table")
+    parts = ("table", "versus", "rules", "faults", "time")
+    parser.add_argument("--part", choices=parts, default="table")
     parser.add_argument("--quick", action="store_true", help="two cells only")
     parser.add_argument("--sglang-router", type=Path, help="the program of that name")
-    options = parser.parse_args()
-    cells = (*TUNED, *UNSEEN)
+    parser.add_argument("--seeds", type=int, default=5, choices=range(2, len(_T_95) + 1))
+    parser.add_argument("--rows", help="numbers of rows, from 0")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print the tables as markdown."""
+    options = _parsed_options()
+    cells: tuple[ReplicaCell, ...] = (*TUNED, *UNSEEN)
     chosen = cells[::7] if options.quick else cells
-    if options.part == "table":
+    if options.rows:
+        chosen = tuple(cells[int(row)] for row in options.rows.split(","))
+    if options.part == "versus":
+        _print_versus(chosen, options.sglang_router, options.seeds)
+    elif options.part == "table":
         if options.sglang_router is None:
             print("sglang-router is left out: name its program (pip install sglang-router)")
         _print(iter(chosen), partial(outcomes, program=options.sglang_router))

@@ -16,6 +16,8 @@ MOONCAKE: Final = "kvcache-ai+Mooncake/FAST25-release/traces/conversation_trace.
 CLAUDE: Final = "callanjfox+kv-cache-tester/traces"
 #: Longer prompts do not fit the window of the simulated replicas.
 _WINDOW: Final = 250_000
+#: Mooncake's times are multiples of so many seconds.
+_RESOLUTION_S: Final = 3.0
 #: People who think for longer are counted as if they thought for so many seconds.
 _MOST_THINKING_S: Final = 120.0
 
@@ -40,13 +42,25 @@ class ReplicaWorkload:
         return replace(self, sessions=tuple(sessions))
 
 
-def mooncake(first: int = 0, calls: int = 6_000) -> ReplicaWorkload:
-    """Mooncake's conversations: each call by itself, at its recorded time; blocks of 512 tokens."""
+def mooncake(first: int = 0, calls: int = 6_000, *, seed: int = 0) -> ReplicaWorkload:
+    """Mooncake's conversations: each call by itself; blocks of 512 tokens.
+
+    Args:
+        first: The first call of the trace.
+        calls: Number of calls.
+        seed: 0 for the recorded times; another one shifts each call by up to half of the seconds
+            between two recorded times.
+    """
     lines = (DATA / MOONCAKE).read_bytes().splitlines()[first : first + calls]
     rows = [orjson.loads(line) for line in lines]
+    random = Random(seed)  # noqa: S311 - the same traffic each time
+    spread = _RESOLUTION_S / 2 if seed else 0.0
     sessions = (
         SimulatedSession(
-            start=(row["timestamp"] - rows[0]["timestamp"]) / 1000,
+            start=max(
+                0.0,
+                (row["timestamp"] - rows[0]["timestamp"]) / 1000 + random.uniform(-spread, spread),
+            ),
             calls=(
                 ReplicaCall(
                     blocks=tuple(each.to_bytes(8, "big") for each in row["hash_ids"]),
@@ -57,10 +71,11 @@ def mooncake(first: int = 0, calls: int = 6_000) -> ReplicaWorkload:
         )
         for row in rows
     )
-    return ReplicaWorkload(name="Mooncake", block=512, sessions=tuple(sessions))
+    by_start = sorted(sessions, key=lambda session: session.start)
+    return ReplicaWorkload(name="Mooncake", block=512, sessions=tuple(by_start))
 
 
-def claude_code(copies: int, seed: int = 1) -> ReplicaWorkload:
+def claude_code(copies: int, *, seed: int = 0) -> ReplicaWorkload:
     """Claude Code's sessions, which begin at random within two hours; blocks of 64 tokens.
 
     Their hashes are local to each trace. Tools of the same length are taken for the same tools,
@@ -70,7 +85,7 @@ def claude_code(copies: int, seed: int = 1) -> ReplicaWorkload:
     if not files:
         raise FileNotFoundError(DATA / CLAUDE)
     traces = [orjson.loads(file.read_bytes()) for file in files]
-    random = Random(seed)  # noqa: S311 - the same traffic each time
+    random = Random(1 + seed)  # noqa: S311 - the same traffic each time
     sessions = []
     for copy in range(copies):
         for trace in traces:
@@ -94,9 +109,9 @@ def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[ReplicaCall]:
         )
 
 
-def documents(seed: int = 2) -> ReplicaWorkload:
+def documents(*, seed: int = 0) -> ReplicaWorkload:
     """Made up: 400 documents of 8,000 to 60,000 tokens, some popular; single questions on them."""
-    random = Random(seed)  # noqa: S311 - the same traffic each time
+    random = Random(2 + seed)  # noqa: S311 - the same traffic each time
     lengths = [random.randrange(16, 120) for _ in range(400)]
     weights = [1 / (rank + 1) for rank in range(400)]
     sessions = []
@@ -108,12 +123,12 @@ def documents(seed: int = 2) -> ReplicaWorkload:
     return ReplicaWorkload(name="documents (made up)", block=512, sessions=tuple(sessions))
 
 
-def tenants(seed: int = 3) -> ReplicaWorkload:
+def tenants(*, seed: int = 0) -> ReplicaWorkload:
     """Made up: 150 tenants with a system prompt of 6,000 tokens each, and questions of 1,200.
 
     Source: the shape of llm-d's own benchmark, 150 tenants x 6k (2026-08).
     """
-    random = Random(seed)  # noqa: S311 - the same traffic each time
+    random = Random(3 + seed)  # noqa: S311 - the same traffic each time
     sessions = []
     for number in range(8_000):
         tenant = f"tenant {random.randrange(150)}"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import LeastLoaded, LongestMatch, RoundRobin
-from tests.bench.replica_routing import ReplicaCell, decision_times
+from tests.bench.replica_routing import ReplicaCell, decision_times, mean_interval
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +71,18 @@ def test_absent_traces_are_said_to_be_absent(tmp_path, monkeypatch):
     for read in (traces.mooncake, partial(traces.claude_code, 1)):
         with pytest.raises(FileNotFoundError):
             read()
+
+
+def test_another_seed_shifts_the_arrivals_and_no_call(cell, work):
+    other = cell.workload(seed=1)
+
+    assert cell.workload(seed=0) == cell.workload()
+    assert len(other.sessions) == len(cell.workload().sessions)
+    assert [each.start for each in other.sessions] != [each.start for each in work.sessions]
+
+
+def test_a_mean_has_the_interval_of_students_t():
+    mean, half = mean_interval([0.1, 0.2, 0.3])
+
+    assert mean == pytest.approx(0.2)
+    assert half == pytest.approx(0.248, abs=0.001)

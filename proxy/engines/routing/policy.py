@@ -12,6 +12,9 @@ class RoutingPolicy:
         prefill_tokens_per_s: Tokens of prompts that a replica reads in a second, until measured.
         prefill_weight: Worth of a second of own prefill beside a second of waiting. Far above 1:
             a prompt that is read again delays all later calls.
+        rare_match_weight: More of it, times the share of the cache that was used since the longest
+            match was last read. A prefix that is read all the time is soon worth a second copy;
+            that of a single conversation is not, and a copy pushes out others.
         decode_s: Seconds that each running call adds, as decoding shares batches with prefill.
         min_match_share: Matches of a smaller share of the prompt count as none: where all prompts
             begin alike, cold ones would gather where that beginning is.
@@ -32,6 +35,7 @@ class RoutingPolicy:
 
     prefill_tokens_per_s: float = 10_000.0
     prefill_weight: float = 20.0
+    rare_match_weight: float = 50.0
     decode_s: float = 0.02
     min_match_share: float = 0.1
     load_gate_s: float = 20.0

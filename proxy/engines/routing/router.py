@@ -141,12 +141,13 @@ class ReplicaRouter:
             for each in candidates
         ]
         others = self._note_others(seen)
-        costs, links = [], 0
-        for each in seen:
-            if request.may_use(each.candidate):
-                # Replicas often hold the same beginning: the last one's match is tried first.
-                links = each.state.model.matched_links(request.chain, links)
-                costs.append(self._cost(request, each, links))
+        usable = [each for each in seen if request.may_use(each.candidate)]
+        guesses, links = [], 0
+        for each in usable:
+            # Replicas often hold the same beginning: the last one's match is tried first.
+            links = each.state.model.matched_links(request.chain, links)
+            guesses.append(links)
+        costs = self._costs(request, usable, guesses)
         costs = credit_home(costs, request, self._policy, others)
         self._all_room.resize(sum(each.cache_tokens for each in candidates))
         return rank_replicas(costs, request, self._policy)
@@ -218,17 +219,39 @@ class ReplicaRouter:
         self._states[candidate.name] = state
         return state
 
-    def _cost(self, request: RoutingRequest, seen: _SeenReplica, links: int) -> ReplicaCost:
+    def _costs(
+        self, request: RoutingRequest, usable: Sequence[_SeenReplica], guesses: Sequence[int]
+    ) -> list[ReplicaCost]:
+        """The costs of replicas, each with the links that its model guesses."""
+        chain, policy = request.chain, self._policy
+        least = policy.min_match_share * chain.tokens
+        matches = [
+            found if (found := seen.state.matched_tokens(request, links)) >= least else 0
+            for seen, links in zip(usable, guesses, strict=True)
+        ]
+        weight, longest = policy.prefill_weight, max(matches, default=0)
+        if longest:
+            weight += policy.rare_match_weight * min(
+                usable[at].state.model.age(chain, guesses[at])
+                for at, matched in enumerate(matches)
+                if matched == longest
+            )
+        return [
+            self._cost(request, seen, matched, weight)
+            for seen, matched in zip(usable, matches, strict=True)
+        ]
+
+    def _cost(
+        self, request: RoutingRequest, seen: _SeenReplica, matched: int, weight: float
+    ) -> ReplicaCost:
+        """The cost of a replica; a second of prefill counts as so many of waiting."""
         policy, chain = self._policy, request.chain
         candidate, state, load = seen
-        matched = state.matched_tokens(request, links)
-        if matched < policy.min_match_share * chain.tokens:
-            matched = 0
         uncached = chain.tokens - matched
         running, waiting = (0, 0) if load is None else state.flight.other_calls(load)
         rate = candidate.prefill_tokens_per_s or policy.prefill_tokens_per_s
         queue_s = (state.flight.prefill_tokens + waiting * self._mean_uncached) / rate
-        prefill_s = policy.prefill_weight * uncached / rate
+        prefill_s = weight * uncached / rate
         seconds = (
             queue_s
             + prefill_s

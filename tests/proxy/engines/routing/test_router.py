@@ -70,6 +70,21 @@ def test_a_conversation_yields_to_overload_and_says_so():
     assert decision.why == f"warmest is busy or far: {home}"
 
 
+def test_a_call_waits_longer_for_a_prefix_that_was_not_read_for_long():
+    router = ReplicaRouter(replace(CALM, rare_match_weight=50.0))
+    home = serve(router, request("s" * 10))
+    only = [each for each in REPLICAS if each.name == home]
+    for number in range(8):
+        queued = request(f"{number}" * 40)
+        router.send(queued, router.decide(queued, only, 0.0).order[0])
+
+    assert first(router, request("s" * 10)) != home
+
+    other = request("o" * 1_500)
+    router.send(other, router.decide(other, only, 0.0).order[0]).end(0)
+    assert first(router, request("s" * 10)) == home
+
+
 def test_an_old_report_is_left_out():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
