@@ -47,15 +47,20 @@ def test_routers_report_what_the_simulated_engines_delivered(cell, work):
     assert reuse.captured <= reuse.available <= reuse.prompt_tokens
 
 
+#: What 200 µs are of the reference, which takes 420 µs on an idle machine and more on a busy one.
+SHARE_OF_A_HASH = 0.4
+
+
 def costs_less_than_a_hash() -> bool:
     times = dict(decision_times())
     reference = next(iter(times.values()))
-    return times["decision, given the chain"] + times["chain of a prompt"] < 0.7 * reference
+    taken = times["decision, given the chain"] + times["chain of a prompt"]
+    return taken < SHARE_OF_A_HASH * reference
 
 
-def test_a_decision_on_a_new_prompt_costs_less_than_hashing_it_with_blake2b():
+def test_a_decision_on_a_new_prompt_costs_two_fifths_of_hashing_it_with_blake2b_or_less():
     """Processor time alone, and again where others had the caches of the processor meanwhile."""
-    assert any(costs_less_than_a_hash() for _ in range(5))
+    assert any(costs_less_than_a_hash() for _ in range(15))
 
 
 def test_a_faster_workload_has_the_same_calls(work):
