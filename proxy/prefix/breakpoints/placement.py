@@ -212,7 +212,34 @@ def place_marks(
             notes.append(f"no mark after {requested.what}: {note}")
         else:
             marks.append(Mark(requested.block, ttl))
+    if room > len(marks):
+        marks += _free_marks(blocks, ends, regime, given, marks)[: room - len(marks)]
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
+
+
+def _free_marks(
+    blocks: Sequence[PromptBlock],
+    ends: Sequence[int],
+    regime: Regime,
+    given: Mapping[int, str],
+    marks: Sequence[Mark],
+) -> list[Mark]:
+    """The mark after the stable slot, where it costs nothing: a caller's mark stands behind it.
+
+    What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
+    the latest marks, so that there one more may displace another.
+    """
+    place = _last_markable_block(blocks, len(blocks), PromptSlot.STABLE, regime)
+    if regime.name == _OPENAI or any(mark.block == place for mark in marks):
+        return []
+    requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
+    ttl = _mark_lifetime(requested, regime, given)
+    is_free = place < max(given, default=-1) and ttl in given.values()
+    return (
+        [Mark(place, ttl)]
+        if is_free and not _mark_objection(requested, ends, regime, given)
+        else []
+    )
 
 
 def _requested_marks(

@@ -306,3 +306,28 @@ def test_in_explicit_mode_the_mark_before_what_was_left_out_is_repeated():
     policy = BreakpointPolicy(history="30m", explicit=True, back=1)
 
     assert [at for at, _ in places(stand("suauauau", policy, OPENAI))] == [3, 5]
+
+
+@pytest.mark.parametrize(("given", "ttl"), [({3: "5m"}, "5m"), ({2: "1h", 3: "1h"}, "1h")])
+def test_a_mark_before_one_of_the_callers_costs_nothing_and_ends_the_stable_slot(
+    given: dict[int, str], ttl: str
+):
+    assert places(stand("tsmu", BreakpointPolicy(), given=given)) == [(1, ttl)]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "given"),
+    [
+        ("tsmu", {0: "5m"}),
+        ("tsmu", {1: "5m", 3: "5m"}),
+        ("tsmuuu", {2: "5m", 3: "5m", 4: "5m", 5: "5m"}),
+        ("mu", {1: "5m"}),
+    ],
+    ids=["nothing behind is marked", "theirs stands there", "all are in use", "nothing is stable"],
+)
+def test_no_other_mark_is_free(drawn: str, given: dict[int, str]):
+    assert stand(drawn, BreakpointPolicy(), given=given) == MarkPlacement()
+
+
+def test_on_openai_no_mark_is_free_for_it_may_displace_another():
+    assert stand("tsmu", BreakpointPolicy(), OPENAI, {3: "30m"}) == MarkPlacement()
