@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
+from proxy.prefix.breakpoints.cheapest_marks import Mark
+from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
 from proxy.prefix.layouts.agent_shapes import part_instructions

@@ -14,12 +14,8 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import (
-    CallToMark,
-    Reuse,
-    cheapest_marks,
-    is_cacheable_length,
-)
+from proxy.prefix.breakpoints.cheapest_marks import CallToMark, Reuse, cheapest_marks
+from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.breakpoints.reuse_statistics import ExpectedUses
 from proxy.prefix.prediction.sent_call import MAX_COMPARED_CALLS, PromptStart

@@ -4,12 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import (
-    Mark,
-    MarkPlacement,
-    PromptEnd,
-    place_marks,
-)
+from proxy.prefix.breakpoints.cheapest_marks import Mark
+from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI

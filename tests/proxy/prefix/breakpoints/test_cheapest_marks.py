@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.placement import CallToMark, Mark, Reuse, cheapest_marks
+from proxy.prefix.breakpoints.cheapest_marks import CallToMark, Mark, Reuse, cheapest_marks
 from tests.examples import examples
 from tests.proxy.prefix.sent_calls import ANTHROPIC
 
