@@ -36,7 +36,7 @@ QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (SpendSeries.spend_over_time, (PERIOD, SpendSplit(part="model", limit=3), ALL_CALLS)),
     (SpendSeries.costs_by_bucket, (PERIOD, ALL_CALLS)),
     (SavingsReader.sums_by_feature, (*PERIOD, ALL_CALLS)),
-    (SavingsReader.misses, (*PERIOD, ALL_CALLS)),
+    (SavingsReader.misses_by_reason, (*PERIOD, ALL_CALLS)),
     (Savings.compare, (0.0,)),
     (CacheReader.sums, (PERIOD, CacheSplit(part="model", labels={}, limit=3), ALL_CALLS)),
     (CacheReader.prompts_around_miss, ("nobody",)),
