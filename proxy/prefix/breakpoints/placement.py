@@ -100,34 +100,26 @@ def place_marks(
             notes.append(f"no mark after {requested.what}: {note}")
         else:
             marks.append(Mark(requested.block, ttl))
-    if room > len(marks):
-        marks += _free_marks(blocks, ends, regime, given, marks)[: room - len(marks)]
+    if room > len(marks) and (free := _free_mark(blocks, ends, regime, given)) is not None:
+        marks += [] if free.block in {mark.block for mark in marks} else [free]
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
-def _free_marks(
-    blocks: Sequence[PromptBlock],
-    ends: Sequence[int],
-    regime: Regime,
-    given: Mapping[int, str],
-    marks: Sequence[Mark],
-) -> list[Mark]:
+def _free_mark(
+    blocks: Sequence[PromptBlock], ends: Sequence[int], regime: Regime, given: Mapping[int, str]
+) -> Mark | None:
     """The mark after the stable slot, where it costs nothing: a caller's mark stands behind it.
 
     What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
     the latest marks, so that there one more may displace another.
     """
     place = _last_markable_block(blocks, len(blocks), PromptSlot.STABLE, regime)
-    if regime.name == _OPENAI or any(mark.block == place for mark in marks):
-        return []
+    if regime.name == _OPENAI or place >= max(given, default=-1):
+        return None
     requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
     ttl = _mark_lifetime(requested, regime, given)
-    is_free = place < max(given, default=-1) and ttl in given.values()
-    return (
-        [Mark(place, ttl)]
-        if is_free and not _mark_objection(requested, ends, regime, given)
-        else []
-    )
+    is_free = ttl in given.values() and not _mark_objection(requested, ends, regime, given)
+    return Mark(place, ttl) if is_free else None
 
 
 def _requested_marks(
