@@ -68,6 +68,8 @@ class PrometheusServer:
             )
         except httpx.TransportError:
             return {}
+        if answer.status_code == 503:  # it listens before it has read its own storage
+            return {}
         assert answer.json()["status"] == "success", answer.text
         found: Json = answer.json()["data"]
         return found
