@@ -11,13 +11,14 @@ Usage: python -m tests.bench.dashboard_beside_calls FILE [--rounds 5] [--seconds
 """
 
 import argparse
-import json
+import multiprocessing
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from contextlib import ExitStack
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -38,44 +39,61 @@ PATHS: Final = (
     "/api/v1/calls?limit=50",
 )
 _CONNECTIONS: Final = 4
+_CONTEXT: Final = multiprocessing.get_context("spawn")
 
 
 class PageReader:
-    """A person who asks for one page's data after another, while asked to.
+    """A person who asks for one page's data after another, from a process of its own.
 
-    Attributes:
-        pause: Seconds from an answer to the next question.
+    Within the callers' process it would hold the interpreter's lock, and their calls would wait.
     """
 
     def __init__(self, port: int, pause: float) -> None:
-        self.pause = pause
-        self._base = f"http://127.0.0.1:{port}"
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        self.is_reading = threading.Event()
-        self.is_over = False
-        self.taken: list[float] = []
-        self.unanswered = 0
+        self._is_reading, self._is_over = _CONTEXT.Event(), _CONTEXT.Event()
+        self._found: Queue[tuple[list[float], int]] = _CONTEXT.Queue()
+        signs = (self._is_reading, self._is_over, self._found)
+        self._process = _CONTEXT.Process(target=_read_pages, args=(port, pause, *signs))
+        self._process.start()
 
-    def sign_in(self) -> None:
-        """Open a session with the admin token."""
-        form = urlencode({"token": _TOKEN}).encode()
-        self._opener.open(f"{self._base}/admin/sign-in", form, timeout=30).close()
+    def begin(self) -> None:
+        """Read until told to pause."""
+        self._is_reading.set()
 
-    def run(self) -> None:
-        """Read until it is over."""
-        number = 0
-        while not self.is_over:
-            if not self.is_reading.wait(0.1):
-                continue
-            began = time.perf_counter()
-            try:
-                with self._opener.open(self._base + PATHS[number % len(PATHS)], timeout=30) as got:
-                    json.load(got)
-                self.taken.append(time.perf_counter() - began)
-            except HTTPError:  # 503: the database did not answer within the page's patience
-                self.unanswered += 1
-            number += 1
-            time.sleep(self.pause)
+    def rest(self) -> None:
+        """Ask for nothing more until told to begin."""
+        self._is_reading.clear()
+
+    def end(self) -> tuple[list[float], int]:
+        """The seconds of each answer, and how many questions had none."""
+        self._is_over.set()
+        found = self._found.get(timeout=60)
+        self._process.join(60)
+        return found
+
+
+def _read_pages(
+    port: int,
+    pause: float,
+    is_reading: Event,
+    is_over: Event,
+    found: "Queue[tuple[list[float], int]]",
+) -> None:
+    base, taken, unanswered, number = f"http://127.0.0.1:{port}", [], 0, 0
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener.open(f"{base}/admin/sign-in", urlencode({"token": _TOKEN}).encode(), timeout=30).close()
+    while not is_over.is_set():
+        if not is_reading.wait(0.1):
+            continue
+        began = time.perf_counter()
+        try:
+            with opener.open(base + PATHS[number % len(PATHS)], timeout=30) as answer:
+                answer.read()
+            taken.append(time.perf_counter() - began)
+        except HTTPError:  # 503: the database did not answer within the page's patience
+            unanswered += 1
+        number += 1
+        time.sleep(pause)
+    found.put((taken, unanswered))
 
 
 def percentile(times: list[float], percent: int) -> float:
@@ -98,24 +116,20 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port, key = _start(stack, folder, Path(options.file).resolve())
         reader, call = PageReader(port, options.pause), request(200, key, is_stream=False)
-        reader.sign_in()
-        thread = threading.Thread(target=reader.run)
-        thread.start()
         for _ in range(options.rounds):
             for name, figures in found.items():
                 if name != "alone":
-                    reader.is_reading.set()
+                    reader.begin()
                 times = run(port, call, _CONNECTIONS, options.seconds, options.rate)
-                reader.is_reading.clear()
+                reader.rest()
                 figures.append([percentile(times, p) for p in (50, 95, 99)] + [len(times)])
-        reader.is_over = True
-        thread.join()
+        taken, unanswered = reader.end()
     for name, rounds in found.items():
         p50, p95, p99, calls = (median(each) for each in zip(*rounds, strict=True))
         waits = f"p50 {p50:.2f} ms  p95 {p95:.2f} ms  p99 {p99:.2f} ms"
         print(f"{name:<16} {waits}  {calls:,.0f} calls")
-    p95 = percentile(reader.taken, 95)
-    print(f"{len(reader.taken)} answers, p95 {p95:.0f} ms; {reader.unanswered} without an answer")
+    p95 = percentile(taken, 95)
+    print(f"{len(taken)} answers, p95 {p95:.0f} ms; {unanswered} without an answer")
 
 
 def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, str]:
