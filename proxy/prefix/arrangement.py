@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.caller_marks import marks_left, without_spare_mark
 from proxy.prefix.breakpoints.cheapest_marks import Mark
 from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
@@ -26,7 +26,6 @@ from proxy.prefix.prompts.marks import (
     add_marks,
     caller_marks,
     can_take_mark,
-    count_caller_marks,
     route_marks,
 )
 from proxy.prefix.prompts.objects import Unplannable, is_plain_text, may_hold_tags, replace_parts
@@ -293,13 +292,16 @@ def mark_prompt(
     """
     sizes = accumulate([block.size for block in found.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
+    prompt = add_cache_key(found.prompt, policy, target.regime)
+    policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     theirs = route_marks(found.given, found.blocks, target.regime)
-    left = _free_marks(found, theirs, target.regime)
+    if policy.stable and not policy.explicit:
+        lifetime = requested_lifetime(prompt, target.regime)
+        prompt, theirs = without_spare_mark(prompt, found.blocks, theirs, target.regime, lifetime)
+    left = marks_left(prompt, theirs, target.regime)
     end = (
         _prompt_end(found, target, policy.back) if policy.history else PromptEnd(found.prompt.tail)
     )
-    prompt = add_cache_key(found.prompt, policy, target.regime)
-    policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     standing = place_marks(policy, found.blocks, ends, left, theirs, end)
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = add_marks(prompt, places, target.regime)
@@ -352,14 +354,6 @@ def _is_set(found: ArrangedPrompt, mark: Mark, prompt: Prompt, full: Prompt) -> 
     if block.message < 0:
         return full.tools[block.part] is not prompt.tools[block.part]
     return full.messages[block.message] is not prompt.messages[block.message]
-
-
-def _free_marks(found: ArrangedPrompt, theirs: Mapping[int, str], regime: Regime) -> Regime:
-    """The regime less the marks of the caller's that share a block with another of theirs."""
-    more = count_caller_marks(found.prompt, regime) - len(theirs) if theirs else 0
-    return (
-        msgspec.structs.replace(regime, marks=max(0, regime.marks - more)) if more > 0 else regime
-    )
 
 
 def _render_body(full: Prompt, draft: Draft, target: PlanningTarget) -> bytes:

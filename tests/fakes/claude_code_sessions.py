@@ -1,6 +1,7 @@
 """Calls shaped as Claude Code's: an attribution line, marks of its own, a folder in the midst.
 
-The shape is that of captured calls of Claude Code 2.1.197 (2026-11); the words are made up.
+One of the marks moves with the conversation: it ends each call. The shape is that of captured
+calls of Claude Code 2.1.197 (2026-11); the words are made up.
 """
 
 from typing import Any
@@ -42,14 +43,15 @@ def claude_code_body(session: str, model: str, turns: int = 0, *, rules: str = S
     """
     place = f"Your memory is at `/home/{session}/.claude/memory/`.\nToday is 2026-11-26.\n"
     reminder = f"<system-reminder>\nThe folder is /home/{session}.\n</system-reminder>"
-    words = _text(question(session), cache_control=_MARK)
-    messages: list[Json] = [{"role": "user", "content": [_text(reminder), words]}]
+    words = [_text(reminder), _text(question(session))]
+    messages: list[Json] = [{"role": "user", "content": words}]
     for turn in range(turns):
         use = {"type": "tool_use", "id": f"toolu_{turn}", "name": "tool_1", "input": {"path": "."}}
         told = f"{turn}: {question(f'{session}/{turn}')}"
         result = {"type": "tool_result", "tool_use_id": f"toolu_{turn}", "content": told}
         messages.append({"role": "assistant", "content": [use]})
         messages.append({"role": "user", "content": [result]})
+    messages[-1]["content"][-1]["cache_control"] = _MARK
     line = f"x-anthropic-billing-header: cc_version=2.1.197.{session[:3]}; cc_entrypoint=sdk-cli;"
     return {
         "model": model,

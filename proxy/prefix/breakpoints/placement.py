@@ -7,6 +7,7 @@ import msgspec
 
 from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
+from proxy.prefix.breakpoints.caller_marks import free_marks
 from proxy.prefix.breakpoints.cheapest_marks import Mark
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
@@ -78,11 +79,7 @@ def place_marks(
         given: The caller's own marks, by block.
         end: Known facts about the prompt's end.
     """
-    room = regime.marks - len(given)
-    if given and not policy.explicit and regime.name == _OPENAI:
-        # The provider writes its own end and fewer of the latest; theirs stay among them.
-        rules = openai_breakpoint.provider_rules(regime.provider)
-        room -= rules.marks_written - rules.beside_implicit
+    room = free_marks(regime, given, explicit=policy.explicit)
     marks: list[Mark] = []
     notes = []
     requests = _requested_marks(policy, blocks, regime, end)

@@ -1,0 +1,97 @@
+"""The caller's own marks on a cache that takes few: the room they leave, and one that it can spare.
+
+They stay where they stand, but for one that OpenAI's cache makes needless: from GPT-5.6 on it
+writes the end of the prompt by itself. A caller that writes for Anthropic's cache marks that end,
+and so takes the place of a mark that other conversations could read.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.caches import openai_breakpoint
+from proxy.caches.regime import Regime
+from proxy.prefix.prompts.marks import MARKS, count_caller_marks, without_own_marks
+from proxy.prefix.prompts.objects import replace_parts
+from proxy.prefix.prompts.prompt import Prompt, PromptBlock, content_parts, parse_message
+
+_OPENAI: Final = "openai-breakpoint"
+#: Keys of Anthropic's marks and of OpenAI's, as they stand in JSON; within a text their quotes
+#: would be escaped.
+_HINT, _BREAKPOINT = (msgspec.json.encode(name) for name in MARKS)
+
+
+def free_marks(regime: Regime, given: Mapping[int, str], *, explicit: bool) -> int:
+    """Number of marks that can be added to the caller's; 0 or less for none.
+
+    Args:
+        regime: The cache of the route.
+        given: The caller's own marks, by block.
+        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
+    """
+    room = regime.marks - len(given)
+    if given and not explicit and regime.name == _OPENAI:
+        # The provider writes its own end and fewer of the latest; theirs stay among them.
+        rules = openai_breakpoint.provider_rules(regime.provider)
+        room -= rules.marks_written - rules.beside_implicit
+    return room
+
+
+def marks_left(prompt: Prompt, given: Mapping[int, str], regime: Regime) -> Regime:
+    """The regime less the marks of the caller's that share a block with another of theirs.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    more = count_caller_marks(prompt, regime) - len(given) if given else 0
+    return (
+        msgspec.structs.replace(regime, marks=max(0, regime.marks - more)) if more > 0 else regime
+    )
+
+
+def without_spare_mark(
+    prompt: Prompt,
+    blocks: Sequence[PromptBlock],
+    given: dict[int, str],
+    regime: Regime,
+    lifetime: str = "",
+) -> tuple[Prompt, dict[int, str]]:
+    """The prompt and the caller's marks without the one that the provider makes needless.
+
+    That is a mark of Anthropic's form at the end that OpenAI writes by itself, for as long. It is
+    left out only where another mark needs its room; what is stored and looked up stays the same.
+
+    Args:
+        prompt: As it would be sent.
+        blocks: Its blocks.
+        given: The caller's own marks, by block, as the route's wire says them.
+        regime: The cache of the route; the provider chooses breakpoints there by itself.
+        lifetime: The lifetime of what it chooses; "" for the usual one.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    if regime.name != _OPENAI or free_marks(regime, given, explicit=False) > 0:
+        return prompt, given
+    end = next(reversed(openai_breakpoint.implicit_breakpoints(blocks)), -1)
+    if given.get(end) != (lifetime or regime.usual_ttl):
+        return prompt, given
+    messages, at = list(prompt.messages), blocks[end].message
+    bare = _without_end_hint(messages[at])
+    if bare is messages[at]:
+        return prompt, given
+    messages[at] = bare
+    left = {block: ttl for block, ttl in given.items() if block != end}
+    return msgspec.structs.replace(prompt, messages=tuple(messages)), left
+
+
+def _without_end_hint(message: bytes) -> bytes:
+    """A message without the mark of Anthropic's form at its end; as it is with any other mark."""
+    if message.count(_HINT) != 1 or _BREAKPOINT in message:
+        return message
+    bare = without_own_marks(message)
+    parts = content_parts(parse_message(bare).content)
+    if parts and parts[-1][:1] == b"{":
+        bare = replace_parts(bare, [*parts[:-1], without_own_marks(parts[-1])])
+    return message if _HINT in bare else bare
