@@ -8,6 +8,9 @@ and histograms, are made of many batches later (``pending_sums``).
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -25,7 +28,9 @@ from proxy.store.sql.rollup_statements import (
 )
 from proxy.store.sql.rows import COLUMNS, row_from_receipt
 
-_SQLITE_ROWS = 100  # 50 variables each, of the 32,766 that SQLite allows in a statement
+#: Rows of a statement: SQLite allows 32,766 variables in one, and a row has up to 66. Any batch is
+#: a few of these, which stay prepared: preparing a statement takes longer than running it.
+_SQLITE_ROWS = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 _PROGRAM_LIMIT_CLASS = (
     "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
 )
@@ -77,22 +82,33 @@ _SQLITE_LAST = (
 def _sqlite(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert under the one write lock: what has a higher row id than all before is new."""
     last, last_pending = connection.exec_driver_sql(_SQLITE_LAST).one()
-    for start in range(0, len(rows), _SQLITE_ROWS):
-        part = rows[start : start + _SQLITE_ROWS]
-        connection.exec_driver_sql(
-            _sqlite_insert(len(part)), tuple(value for values in part for value in values)
-        )
+    start = 0
+    for size in _SQLITE_ROWS:
+        while len(rows) - start >= size:
+            connection.exec_driver_sql(*_sqlite_insert(rows[start : start + size]))
+            start += size
     for statement in _SQLITE_OF_NEW:
         connection.exec_driver_sql(statement, (last,))
     connection.exec_driver_sql(_SQLITE_QUARTERS, (last_pending,))
 
 
-def _sqlite_insert(rows: int) -> str:
-    marks = f"({', '.join('?' * len(COLUMNS))})"
-    return (
-        f"INSERT INTO calls ({_NAMES}) VALUES {', '.join([marks] * rows)} "  # noqa: S608 - as above
-        "ON CONFLICT DO NOTHING"
+def _sqlite_insert(rows: Sequence[tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
+    """The statement that inserts rows, and its values; columns that are null in all are left out.
+
+    Half of a usual row is null, and binding a null takes longer than binding a number.
+    """
+    columns = zip(*rows, strict=True)
+    given = tuple(n for n, values in enumerate(columns) if values.count(None) < len(rows))
+    return _sqlite_statement(given, len(rows)), tuple(
+        chain.from_iterable(map(itemgetter(*given), rows))
     )
+
+
+@lru_cache(maxsize=128)
+def _sqlite_statement(columns: Sequence[int], rows: int) -> str:
+    names = ", ".join(COLUMNS[n] for n in columns)
+    marks = ", ".join([f"({', '.join('?' * len(columns))})"] * rows)
+    return f"INSERT INTO calls ({names}) VALUES {marks} ON CONFLICT DO NOTHING"  # noqa: S608 - made of the schema's own names
 
 
 def _type(column: Any) -> str:  # noqa: ANN401 - a Column of any type
