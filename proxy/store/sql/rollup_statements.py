@@ -207,15 +207,15 @@ def histogram_statements(buckets: Collection[int]) -> list[str]:
 def _histogram_statement(table: Table, times: Mapping[str, str], buckets: Collection[int]) -> str:
     key = [column.name for column in table.primary_key.columns]
     names = ", ".join(key)
-    place = ", ".join(times.get(name, name) for name in key if name != "metric")
+    place_key = [name for name in key if name != "metric"]
+    place = ", ".join(times.get(name, name) for name in place_key)
     each = " UNION ALL ".join(
-        f"SELECT '{metric}' AS metric, {place}, {metric} AS bucket FROM moved"  # noqa: S608 - as above
-        f" WHERE {metric} IS NOT NULL"
+        f"SELECT '{metric}' AS metric, {place}, {metric} AS bucket, count(*) AS calls FROM moved"  # noqa: S608 - as above
+        f" WHERE {metric} IS NOT NULL GROUP BY {', '.join(place_key)}, {metric}"
         for metric in LATENCIES
     )
-    counts = {
-        HISTOGRAM[n]: f"nullif(count(CASE bucket WHEN {n} THEN 1 END), 0)" for n in sorted(buckets)
-    }
+    # Counted by bucket first, so that the columns are picked from few rows and not from each call.
+    counts = {HISTOGRAM[n]: f"sum(CASE bucket WHEN {n} THEN calls END)" for n in sorted(buckets)}
     return f"""
         INSERT INTO {table.name} ({names}, {", ".join(counts)})
         SELECT {names}, {", ".join(counts.values())} FROM ({each}) AS latencies
