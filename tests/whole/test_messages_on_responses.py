@@ -116,6 +116,30 @@ def test_reasoning_goes_back_to_its_model_in_a_tool_loop(
     assert second.content[-1].type == "text"
 
 
+@pytest.mark.parametrize("way", ["streamed", "whole"])
+def test_the_phase_of_an_answer_goes_back_to_its_model(
+    lab_gateway: GatewayFixture, claude: Any, way: str
+) -> None:
+    def ask(messages: list[dict[str, Any]]) -> Any:
+        body = {**ASKED, "tool_choice": {"type": "none"}, "messages": messages}
+        if way == "whole":
+            return claude.messages.create(model="gpt-next", **body)
+        with claude.messages.stream(model="gpt-next", **body) as stream:
+            return stream.get_final_message()
+
+    content = [block.to_dict() for block in ask([QUESTION]).content]
+    asked = {"role": "user", "content": "And Rome?"}
+    ask([QUESTION, {"role": "assistant", "content": content}, asked])
+    kinds = [(item.get("type"), item.get("phase")) for item in sent_body(lab_gateway)[1]["input"]]
+    words = [block for block in content if block["type"] == "text"]
+    ask([QUESTION, {"role": "assistant", "content": words}, asked])
+    without = sent_body(lab_gateway)[1]["input"]
+
+    assert [block["type"] for block in content] == ["thinking", "thinking", "text"]
+    assert kinds == [(None, None), ("reasoning", None), (None, "final_answer"), (None, None)]
+    assert [item.get("phase") for item in without] == [None, None, None]
+
+
 def test_the_tokens_are_booked_and_the_caller_is_told_how_it_went(
     lab_gateway: GatewayFixture, claude: Any
 ) -> None:

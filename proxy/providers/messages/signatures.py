@@ -2,16 +2,16 @@
 
 Callers of the Messages API send thinking back unmodified, signature included. A signature of ours
 says that no Claude model wrote the block: Anthropic would refuse it. It holds all that the upstream
-wants to see again and the block does not show: reasoning, what Google attaches to calls, and the
-reasoning that OpenAI encrypts::
+wants to see again and the block does not show: reasoning, what Google attaches to calls, the
+reasoning that OpenAI encrypts, and whether it took a message for comment or for the answer::
 
     tg1.<base64url of JSON>
 
 It is no secret and proves nothing. A caller may write one, so only encrypted reasoning leaves it as
-an item, and never a reference to what a provider keeps.
+an item, and never a reference to what a provider keeps; a phase is one of those that are known.
 
 Source: Anthropic, extended thinking; Google, thought signatures; OpenAI, reasoning models,
-encrypted reasoning items (2026-11).
+encrypted reasoning items (2026-11), and phase of messages (openai 3.52).
 """
 
 from typing import Annotated, Final, Literal
@@ -32,6 +32,9 @@ from proxy.records.request_fields import replace_fields
 _MARK: Final = "tg1."
 _CALL: Final = "call"
 _REASONING: Final = "reasoning"
+_PHASE: Final = "phase"
+#: Phases of an assistant's message. Source: openai 3.52, ``EasyInputMessageParam``.
+_PHASES: Final = frozenset({"commentary", "final_answer"})
 #: The beginning of a signature of ours in a body.
 _OPENING: Final = b'"' + _MARK.encode()
 _Given = Annotated[str, msgspec.Meta(min_length=1)]
@@ -91,10 +94,31 @@ def _reasoning_item(sealed: object) -> Json | None:
     return item
 
 
-def has_reasoning_items(signature: str | None) -> bool:
-    """True if a signature holds reasoning items of any maker."""
+def phase_signature(phase: object, maker: str) -> str:
+    """A signature of ours that holds the phase of the message that follows; "" for none known.
+
+    Args:
+        phase: As the upstream says it.
+        maker: The upstream and model that said it.
+    """
+    if not isinstance(phase, str) or phase not in _PHASES:
+        return ""
+    sealed = {"type": _PHASE, "maker": maker, "phase": phase}
+    return seal_parts(OpaqueParts(thinking_blocks=[sealed]))
+
+
+def message_phase(signature: str | None, maker: str) -> str:
+    """The phase that this upstream and model gave the message that follows; "" for none."""
     sealed = _unseal(signature).thinking_blocks
-    return any(isinstance(one, dict) and one.get("type") == _REASONING for one in sealed)
+    told = [one for one in sealed if isinstance(one, dict) and one.get("type") == _PHASE]
+    said = [one.get("phase") for one in told if one.get("maker") == maker]
+    return next((one for one in said if isinstance(one, str) and one in _PHASES), "")
+
+
+def has_responses_parts(signature: str | None) -> bool:
+    """True if a signature holds what a model of the Responses API wants back, of any maker."""
+    sealed = _unseal(signature).thinking_blocks
+    return any(isinstance(one, dict) and one.get("type") in (_REASONING, _PHASE) for one in sealed)
 
 
 def call_extras(block: MessagesBlock) -> dict[str, Json]:

@@ -41,7 +41,7 @@ from proxy.providers.messages.parts import (
 from proxy.providers.messages.server_tools import is_server_block
 from proxy.providers.messages.signatures import (
     call_extras,
-    has_reasoning_items,
+    has_responses_parts,
     is_own_signature,
     reasoning_of,
 )
@@ -243,7 +243,7 @@ class _Thoughts:
         """Add a block, with a note where it is left out."""
         is_own, words = is_own_signature(block.signature), reasoning_of(block)
         self.extras |= call_extras(block)
-        is_sealed = self._form == "sealed" and has_reasoning_items(block.signature)
+        is_sealed = self._form == "sealed" and has_responses_parts(block.signature)
         if is_own and not words and not is_sealed:
             return
         if is_sealed or (self._form == "blocks" and not is_own):

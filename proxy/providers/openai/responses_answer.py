@@ -12,7 +12,11 @@ from proxy.errors import UpstreamError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.failures import openai_failure, status_of
 from proxy.providers.lenient import to_strict_json
-from proxy.providers.messages.signatures import own_signature, reasoning_signature
+from proxy.providers.messages.signatures import (
+    own_signature,
+    phase_signature,
+    reasoning_signature,
+)
 from proxy.providers.stream_endings import malformed_answer
 
 Json = dict[str, Any]
@@ -57,6 +61,7 @@ class ResponseItem(msgspec.Struct):
     content: list[ResponsePart] | None = None
     summary: list[ResponsePart] | None = None
     encrypted_content: str | None = None
+    phase: Any = None
 
     @property
     def thinking_text(self) -> str:
@@ -129,6 +134,11 @@ class ResponsesReply(msgspec.Struct, frozen=True):
             signature = reasoning_signature(kept, self.maker)
         return [{"type": "thinking", "thinking": words, "signature": signature}]
 
+    def phase_blocks(self, item: ResponseItem) -> list[Json]:
+        """A message's phase as ``thinking_blocks`` without words, before the message."""
+        signature = phase_signature(item.phase, self.maker) if self.maker else ""
+        return [{"type": "thinking", "thinking": "", "signature": signature}] if signature else []
+
 
 def tool_call(item: ResponseItem) -> Json | None:
     """The call of a tool that an item makes; None where it makes none."""
@@ -190,6 +200,8 @@ class WholeResponse:
                 for block in self._reply.reasoning_blocks(item):
                     found.blocks += order.entries_for_block(block)
             elif item.type == "message":
+                for block in self._reply.phase_blocks(item):
+                    found.blocks += order.entries_for_block(block)
                 order.note_words(found.add_message(item.content or []))
             elif (call := tool_call(item)) is not None:
                 found.calls.append(call)

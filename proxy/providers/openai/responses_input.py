@@ -3,7 +3,8 @@
 ::
 
     system, developer, user    a message with parts of type input_text, input_image, input_file
-    assistant                  its reasoning, message and calls, in the order that they had
+    assistant                  its reasoning, messages with their phase, and calls, in the order
+                               that they had
     tool                       function_call_output | custom_tool_call_output
 
 A conversation that goes on keeps all items it had, so its cached prefix stays.
@@ -24,13 +25,14 @@ from proxy.providers.body_fields import (
     is_given,
     unsupported_parameter,
 )
-from proxy.providers.messages.signatures import reasoning_items
+from proxy.providers.messages.signatures import message_phase, reasoning_items
 
 Json = dict[str, Any]
 
 _BREAKPOINT: Final = "prompt_cache_breakpoint"
 _ROLES: Final = frozenset({"system", "developer", "user"})
 _REASONING: Final = "reasoning"
+_PHASE: Final = "phase"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _block: Final = msgspec.json.Decoder(Json).decode
 
@@ -139,7 +141,7 @@ class _InputReader:
         return is_first
 
     def _entries(self, blocks: list[Raw]) -> Iterator[Raw]:
-        """Places of words and calls, and the reasoning items between that this model can read."""
+        """Places of words and calls, and between them reasoning and phases of this model's own."""
         for raw in blocks:
             if entry_kind(raw) in PLACES:
                 yield raw
@@ -151,6 +153,8 @@ class _InputReader:
             sealed = signature if isinstance(signature, str) else None
             for item in reasoning_items(sealed, self._maker):
                 yield Raw(msgspec.json.encode(item))
+            if phase := message_phase(sealed, self._maker):
+                yield Raw(msgspec.json.encode({"type": _PHASE, _PHASE: phase}))
 
     def _call(self, call: ChatCall, at: str) -> Json:
         is_custom = call.type == "custom"
@@ -184,19 +188,25 @@ def _words(message: ChatTurn, at: str) -> list[Json]:
 
 
 def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
-    """Each text as a message; reasoning that nothing follows is left out, for it is refused.
+    """Each text as a message, with the phase before it; reasoning that nothing follows is left out.
 
     Source: OpenAI, reasoning models: an item of reasoning needs the item that followed (2026-11).
     """
     waiting: list[Json] = []
+    phase: Json = {}
     for block in found:
         if isinstance(block, Raw):
-            waiting.append(_block(block))
+            item = _block(block)
+            phase = {_PHASE: item[_PHASE]} if item["type"] == _PHASE else {}
+            waiting += [] if phase else [item]
             continue
         yield from waiting
         waiting.clear()
-        is_text = block["type"] == "text"
-        yield {"role": "assistant", "content": block["text"]} if is_text else block
+        if block["type"] == "text":
+            yield {"role": "assistant", "content": block["text"], **phase}
+        else:
+            phase = {}
+            yield block
 
 
 def _content(content: str | list[ChatPart] | None, at: str) -> str | list[Json]:

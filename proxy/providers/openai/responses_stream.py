@@ -5,6 +5,7 @@
     response.created                 role
     response.output_text.delta       content
     an item of reasoning, done       thinking_blocks, sealed
+    a message, added                 thinking_blocks, its phase sealed
     a call, added and its deltas     tool_calls
     response.completed | incomplete  finish_reason, usage if asked for, [DONE]
     response.failed | error          an error event; nothing follows it
@@ -168,7 +169,10 @@ class ResponsesChunks:
         return {field: PARAGRAPH + words if is_next else words}
 
     def _begin(self, item: ResponseItem, index: int) -> Json:
-        """The change that a call makes when it begins."""
+        """The change that a call makes when it begins, or the phase of a message."""
+        if item.type == "message":
+            blocks = self._reply.phase_blocks(item)
+            return {"thinking_blocks": blocks} if blocks else {}
         told = tool_call(item)
         if told is None:
             return {}

@@ -47,6 +47,7 @@ class ReplyRequest:
         reasoning: Number of tokens of reasoning that it pays for.
         shows_reasoning: True if the reasoning is part of the answer.
         seals_reasoning: True if an answer carries its reasoning in a form only we can read.
+        names_phase: True if an answer's message says whether it is comment or the answer.
         stops: Texts at which generation ends.
         n: Number of answers.
         echoes: Members of the body that the answer object repeats.
@@ -64,6 +65,7 @@ class ReplyRequest:
     reasoning: int = 0
     shows_reasoning: bool = False
     seals_reasoning: bool = False
+    names_phase: bool = False
     stops: Sequence[str] = ()
     n: int = 1
     echoes: Mapping[str, Any] | None = None

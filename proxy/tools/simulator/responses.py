@@ -156,6 +156,7 @@ def _message(scripted: ScriptedReply, content: list[Json], status: str) -> Json:
         "role": "assistant",
         "status": status,
         "content": content,
+        **({"phase": "final_answer"} if scripted.asked.names_phase else {}),
     }
 
 

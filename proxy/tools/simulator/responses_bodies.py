@@ -21,6 +21,10 @@ _ROLES: Mapping[str, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
+#: Traits of the models that name the phase of their messages: GPT-5.3-Codex, GPT-5.4 and later.
+#: Source: openai 3.52, ``ResponseOutputMessage``.
+_PHASED = frozenset({"responses_only", "tools_at_none"})
+_PHASES = (None, "commentary", "final_answer")
 
 
 def items(body: Body) -> list[Json]:
@@ -57,6 +61,7 @@ def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
         schema=_schema(form),
         reasoning=EFFORTS.get(effort, 0),
         seals_reasoning="reasoning.encrypted_content" in (body.get("include") or ()),
+        names_phase=not _PHASED.isdisjoint(context.model.traits),
         echoes=_echoes(body),
     )
 
@@ -66,6 +71,8 @@ def _check(given: Sequence[Json]) -> None:
     _check_reasoning([item for item in given if item.get("type") == "reasoning"])
     open_calls: set[str] = set()
     for item in given:
+        if item.get("phase") not in _PHASES:
+            raise provider_refusal(400, f"Invalid value: {item['phase']!r}.", param="input")
         if item.get("type") == "function_call":
             open_calls.add(item["call_id"])
         elif item.get("type") == "function_call_output":

@@ -6,12 +6,16 @@ from proxy.providers.messages.body import MessagesBlock
 from proxy.providers.messages.signatures import (
     call_extras,
     call_signature,
+    has_responses_parts,
     is_own_signature,
+    message_phase,
     own_signature,
+    phase_signature,
     reasoning_items,
     reasoning_of,
     reasoning_signature,
 )
+from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 from tests.fakes.responses_answers import THOUGHT
 
 MAKER = "openai/gpt-x"
@@ -79,3 +83,39 @@ def test_an_item_leaves_its_seal_with_the_members_that_the_provider_gave_it() ->
     sealed = reasoning_signature({**item, "status": "made up"}, MAKER)
 
     assert reasoning_items(sealed, MAKER) == [item]
+
+
+@pytest.mark.parametrize("phase", ["commentary", "final_answer"])
+def test_a_phase_comes_back_to_the_model_that_named_it_alone(phase: str) -> None:
+    signature = phase_signature(phase, MAKER)
+
+    assert is_own_signature(signature)
+    assert has_responses_parts(signature)
+    assert message_phase(signature, MAKER) == phase
+    assert message_phase(signature, "openai/other") == ""
+    assert reasoning_items(signature, MAKER) == []
+    assert reasoning_of(_thinking("", signature)) == ""
+
+
+@pytest.mark.parametrize("phase", [None, "", "draft", 7, ["commentary"], {"phase": "commentary"}])
+def test_a_phase_that_is_not_known_is_neither_sealed_nor_taken_from_a_seal(phase: object) -> None:
+    told = {"type": "phase", "maker": MAKER, "phase": phase}
+    forged = seal_parts(OpaqueParts(thinking_blocks=["x", told]))
+
+    assert phase_signature(phase, MAKER) == ""
+    assert message_phase(forged, MAKER) == ""
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        None,
+        "EqQBCkYI",
+        "tg1.!",
+        own_signature("commentary"),
+        reasoning_signature({**THOUGHT, "phase": "commentary"}, MAKER),
+        seal_parts(OpaqueParts(thinking_blocks=[{"maker": MAKER, "phase": "commentary"}])),
+    ],
+)
+def test_a_signature_of_anything_else_holds_no_phase(signature: str | None) -> None:
+    assert message_phase(signature, MAKER) == ""

@@ -66,6 +66,23 @@ def test_a_whole_answer_goes_back_in_the_order_that_it_came():
     ]  # fmt: skip
 
 
+def test_the_phase_of_each_message_goes_back_with_it():
+    items = [{**message_item("So."), "phase": "commentary"}, CALL, message_item("Well.")]
+    whole = response(THOUGHT, *items, {**message_item("Done."), "phase": "final_answer"})
+    message = read_completion(whole, MAKER)["choices"][0]["message"]
+    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
+
+    assert [one.get("phase") for one in found] == [None, "commentary", None, None, "final_answer"]
+    assert "thinking_blocks" not in read_completion(whole)["choices"][0]["message"]
+
+
+@pytest.mark.parametrize("phase", [None, "", "draft", 7, {"of": 1}])
+def test_a_phase_that_is_not_known_is_left_out(phase: object):
+    whole = response({**message_item("So."), "phase": phase})
+
+    assert "thinking_blocks" not in read_completion(whole, MAKER)["choices"][0]["message"]
+
+
 def test_the_summary_of_a_thought_is_shown_also_where_it_cannot_go_back():
     summary = [{"type": "summary_text", "text": text} for text in ("First.", "", "Then.")]
     shown = {"type": "reasoning", "id": "rs_1", "summary": summary}

@@ -8,7 +8,7 @@ from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
 from proxy.providers.block_order import BlockOrder
-from proxy.providers.messages.signatures import reasoning_signature
+from proxy.providers.messages.signatures import phase_signature, reasoning_signature
 from proxy.providers.openai.responses_input import ChatTurn, input_items
 from tests.fakes.refusals import refusing
 from tests.fakes.responses_answers import THOUGHT
@@ -104,6 +104,59 @@ def test_reasoning_that_nothing_follows_or_that_lost_its_place_is_left_out(answe
     found = items({"role": "assistant", **answer, "thinking_blocks": blocks})
 
     assert "reasoning" not in {one.get("type") for one in found}
+
+
+def _phase_block(phase: str, maker: str = MAKER) -> dict[str, str]:
+    return {"type": "thinking", "thinking": "", "signature": phase_signature(phase, maker)}
+
+
+def phased_answer(maker: str = MAKER) -> dict[str, Any]:
+    """An answer of a comment, a call and the words that end it."""
+    order = BlockOrder()
+    blocks = order.entries_for_block(sealed_block(THOUGHT))
+    blocks += order.entries_for_block(_phase_block("commentary", maker))
+    order.note_words("I look.")
+    order.note_call("call_1")
+    blocks += order.entries_for_block(_phase_block("final_answer", maker))
+    order.note_words("Seen.")
+    said = [{"type": "text", "text": text} for text in ("I look.", "Seen.")]
+    blocks += order.final_entries()
+    answer = {"role": "assistant", "content": said, "thinking_blocks": blocks}
+    return {**answer, "tool_calls": CALLS[:1]}
+
+
+def test_messages_keep_their_phases():
+    found = items(phased_answer(), RESULTS[0])
+
+    assert [(one.get("type"), one.get("content"), one.get("phase")) for one in found[:-1]] == [
+        ("reasoning", None, None),
+        (None, "I look.", "commentary"),
+        ("function_call", None, None),
+        (None, "Seen.", "final_answer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        phased_answer("openai/other"),
+        {**phased_answer(), "content": "Edited."},
+        {**phased_answer(), "thinking_blocks": []},
+    ],
+)
+def test_a_message_goes_without_a_phase_of_another_model_or_of_other_words(answer: dict[str, Any]):
+    assert not any("phase" in one for one in items(answer, RESULTS[0]))
+
+
+def test_a_phase_that_no_message_follows_brings_nothing_in():
+    order = BlockOrder()
+    blocks = order.entries_for_block(_phase_block("commentary"))
+    order.note_call("call_1")
+    answer = {"role": "assistant", "content": None, "tool_calls": CALLS[:1]}
+    found = items({**answer, "thinking_blocks": blocks + order.final_entries()}, RESULTS[0])
+
+    assert [one["type"] for one in found] == ["function_call", "function_call_output"]
+    assert not any("phase" in one for one in found)
 
 
 def test_reasoning_that_a_caller_repeats_goes_once() -> None:

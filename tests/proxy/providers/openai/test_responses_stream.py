@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 from proxy.errors import UpstreamError
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.settings import AnswerSettings
-from proxy.providers.messages.signatures import reasoning_items
+from proxy.providers.messages.signatures import message_phase, reasoning_items
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_stream import ResponsesChunks
 from proxy.providers.sse import EventFramer, parse_events
@@ -75,6 +75,24 @@ def test_reasoning_comes_sealed_where_it_stood_and_only_to_whom_sends_it_back() 
 
     assert reasoning_items(block["signature"], MAKER) == [THOUGHT]
     assert b"thinking_blocks" not in reader("").feed(STREAM)
+
+
+def test_the_phase_of_a_message_stands_before_its_words() -> None:
+    said = {**message_item("So."), "phase": "commentary"}
+    whole = response(THOUGHT, said, CALL)
+    settings = AnswerSettings(model="claude-x", thinking="sealed")
+    stream = messages_reader(reader(), settings, streamed=True)
+    started = [
+        event["content_block"]["type"]
+        for event in map(orjson.loads, _data_of(stream.feed(stream_of(whole))))
+        if event["type"] == "content_block_start"
+    ]
+    deltas = [one["choices"][0]["delta"] for one in chunks(read(stream_of(whole)))[:-1]]
+    told = [one["thinking_blocks"][0] for one in deltas if "thinking_blocks" in one]
+
+    assert started == ["thinking", "thinking", "text", "tool_use"]
+    assert message_phase(told[1]["signature"], MAKER) == "commentary"
+    assert b"thinking_blocks" not in reader("").feed(stream_of(whole))
 
 
 def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
