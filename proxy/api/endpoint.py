@@ -40,7 +40,7 @@ from proxy.errors import CallerError, ProxyError, Unready
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
-from proxy.records.agents import agent_of_fields
+from proxy.records.agents import agent_feature
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
 from proxy.records.timeline import Timeline
@@ -361,7 +361,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
             param="model",
         )
     if head.feature or not read.feature:
-        feature = call.feature or head.agent or agent_of_fields(read)
+        feature = call.feature or agent_feature(head.agent, read)
         return msgspec.structs.replace(call, fields=read, feature=feature)
     feature, notes = _label(read.feature), _shortened_label_note(read.feature)
     return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)

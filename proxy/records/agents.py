@@ -1,7 +1,8 @@
 """Coding agents that are recognised by what they send, and how each is pointed at a gateway.
 
 Claude Code and Codex say in their headers who they are; the others are known by how their
-instructions begin. A call that names no feature is booked on its agent's name.
+instructions begin. A call that names no feature is booked on its agent's name, and what Claude Code
+asks beside its sessions, such as their titles, on a name of its own.
 
 Source: captured calls of Claude Code 2.1.197 and Codex 0.169 (2026-11); the agents' public sources
 and documentation (2026-11).
@@ -27,6 +28,13 @@ _STRING_STARTS: Final = {
 _HEAD_BYTES: Final = 128
 #: Values of ``user-agent`` that are remembered; most callers send the same few.
 _MAX_CACHED_PRODUCTS: Final = 256
+#: Feature of the calls that Claude Code makes beside its sessions.
+BACKGROUND_FEATURE: Final = "claude-code-background"
+_CLAUDE_CODE: Final = "claude-code"
+#: JSON of a field that offers no tools.
+_NO_TOOLS: Final = frozenset({b"", b"null", b"[]"})
+#: A cache mark; within a text its quotes would be escaped.
+_MARK: Final = b'"cache_control"'
 #: Members of Claude Code's ``user_id`` that hold still from session to session.
 _STABLE_IDS: Final = ("account_uuid", "device_id")
 
@@ -147,6 +155,29 @@ def agent_of_product(user_agent: str) -> str:
     """The name of the agent that a ``user-agent`` names; "" for none."""
     said = user_agent[:_HEAD_BYTES].lower()
     return next((name for product, name in _PRODUCTS if said.startswith(product)), "")
+
+
+def agent_feature(agent: str, fields: RequestFields) -> str:
+    """The feature that a coding agent's call is booked on; "" where it is no agent's.
+
+    Args:
+        agent: The agent that its ``user-agent`` names; "" for none.
+        fields: Of its body.
+    """
+    agent = agent or agent_of_fields(fields)
+    is_background = agent == _CLAUDE_CODE and _is_beside_sessions(fields)
+    return BACKGROUND_FEATURE if is_background else agent
+
+
+def _is_beside_sessions(fields: RequestFields) -> bool:
+    """True if a call of Claude Code's has neither tools nor marks in its instructions.
+
+    So are the calls that name a session or a topic. Sessions and subagents have marks even without
+    tools; calls that go on from a session, such as its compaction, have its tools.
+
+    Source: captured calls of Claude Code 2.1.197 (2026-11).
+    """
+    return bytes(fields.tools) in _NO_TOOLS and _MARK not in bytes(fields.system)
 
 
 def agent_of_fields(fields: RequestFields) -> str:

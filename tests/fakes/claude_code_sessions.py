@@ -32,6 +32,20 @@ def _tool(number: int) -> Json:
     return {"name": f"tool_{number}", "description": about, "input_schema": schema}
 
 
+def session_title_body(session: str, model: str) -> Json:
+    """The body of the call by which a session gets its title: no tools, no marks."""
+    line = f"x-anthropic-billing-header: cc_version=2.1.197.{session[:3]}; cc_entrypoint=cli;"
+    words = f"<session>\n{question(session)}\n</session>"
+    return {
+        "model": model,
+        "max_tokens": 1_000,
+        "system": [_text(line), _text(_NAME), _text("Name this session. " + handbook(2, "title"))],
+        "tools": [],
+        "messages": [{"role": "user", "content": [_text(words)]}],
+        "metadata": {"user_id": f'{{"device_id":"d","session_id":"{session}"}}'},
+    }
+
+
 def claude_code_body(session: str, model: str, turns: int = 0, *, rules: str = STABLE) -> Json:
     """The body of a call of a session, which works in a folder of its own.
 

@@ -2,13 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
+from proxy.records.agents import BACKGROUND_FEATURE
 from proxy.records.feature_mode import PlanningMode
 from slo.usage import Usage
-from tests.fakes.claude_code_sessions import HEADERS, STABLE, SUBAGENT, claude_code_body
+from tests.fakes.claude_code_sessions import (
+    HEADERS,
+    STABLE,
+    SUBAGENT,
+    claude_code_body,
+    session_title_body,
+)
 from tests.fakes.prefix_harness import MODELS, PrefixHarness, prefix_harness
 
 FEATURE = "claude-code"
@@ -34,12 +42,19 @@ class ClaudeCodeCaller:
         """Run a session; return what each call was charged."""
         return [self._call(session, at + 10.0 * turn, turn, rules) for turn in range(calls)]
 
+    def name_session(self, session: str, at: float) -> Usage:
+        """Have a session named in the background; return what the call was charged."""
+        return self._send(session_title_body(session, self.model), session, at)
+
     def _call(self, session: str, at: float, turn: int, rules: str) -> Usage:
+        return self._send(claude_code_body(session, self.model, turn, rules=rules), session, at)
+
+    def _send(self, body: dict[str, Any], session: str, at: float) -> Usage:
         harness = self.harness
         harness.clock.past = at
         answer = harness.client.post(
             f"{harness.url}/messages?beta=true",
-            content=orjson.dumps(claude_code_body(session, self.model, turn, rules=rules)),
+            content=orjson.dumps(body),
             headers={
                 **HEADERS,
                 "x-api-key": harness.key,
@@ -98,6 +113,28 @@ def test_a_first_subagent_on_gpt_still_reads_the_tools_of_its_session(
     tools = orjson.dumps(claude_code_body("ada", "any")["tools"])
 
     assert subagent.cache_read > 0.9 * len(tools) // 6
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_the_titles_of_sessions_are_booked_apart_and_change_nothing_in_what_these_read(
+    harness: PrefixHarness, cache: str
+) -> None:
+    caller = ClaudeCodeCaller(harness, MODELS[cache], PlanningMode.OBSERVE)
+    alone = [*caller.run("ada", 0.0, 2), *caller.run("grace", 3 * MINUTE, 2)]
+    harness.turn()
+    harness.plan(BACKGROUND_FEATURE, PlanningMode.OBSERVE)
+    caller.name_session("ida", -5.0)
+    beside = caller.run("ida", 0.0, 2)
+    caller.name_session("maria", 2 * MINUTE)
+    beside += caller.run("maria", 3 * MINUTE, 2)
+    spent = harness.spend_by_feature()
+
+    assert {name: spend.calls for name, spend in spent.items()} == {
+        FEATURE: 8,
+        BACKGROUND_FEATURE: 2,
+    }
+    for one, other in zip(beside[2:], alone[2:], strict=True):
+        assert abs(one.cache_read - other.cache_read) < 0.01 * one.prompt_tokens
 
 
 def test_sent_unplanned_to_claude_a_second_session_reads_nothing(harness: PrefixHarness) -> None:

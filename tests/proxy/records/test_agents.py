@@ -8,6 +8,8 @@ import pytest
 from proxy.records.agents import (
     AGENT_HEADS,
     AGENTS,
+    BACKGROUND_FEATURE,
+    agent_feature,
     agent_of_fields,
     agent_of_product,
     stable_user,
@@ -44,6 +46,39 @@ def test_an_agent_is_known_by_how_its_instructions_begin(head: str) -> None:
 
     assert _agent(orjson.dumps(chat)) == name
     assert _agent(orjson.dumps(native)) == name
+
+
+NAME = {"type": "text", "text": "You are Claude Code, and more."}
+MARKED = {**NAME, "cache_control": {"type": "ephemeral"}}
+TOOL = {"name": "look", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "feature"),
+    [
+        ({"system": [NAME], "tools": []}, BACKGROUND_FEATURE),
+        ({"system": [NAME]}, BACKGROUND_FEATURE),
+        ({"system": [{"type": "text", "text": 'You are Claude Code: "cache_control"'}]},
+         BACKGROUND_FEATURE),
+        ({"system": [MARKED], "tools": []}, "claude-code"),
+        ({"system": [NAME], "tools": [TOOL]}, "claude-code"),
+        ({"system": [MARKED], "tools": [TOOL]}, "claude-code"),
+    ],
+)  # fmt: skip
+def test_calls_of_claude_code_beside_its_sessions_are_a_feature_of_their_own(
+    body: dict[str, object], feature: str
+) -> None:
+    read_fields = parse_request_fields(orjson.dumps({**body, "messages": []}))
+
+    assert agent_feature("claude-code", read_fields) == feature
+    assert agent_feature("", read_fields) == feature
+
+
+def test_a_call_of_another_agent_or_of_none_is_not_parted_by_its_tools() -> None:
+    read_fields = parse_request_fields(b'{"messages":[]}')
+
+    assert agent_feature("codex", read_fields) == "codex"
+    assert agent_feature("", read_fields) == ""
 
 
 def test_the_instructions_of_a_responses_call_may_stand_behind_its_tools() -> None:
