@@ -23,6 +23,7 @@ import logging
 import msgspec
 
 from proxy.calls.attempt import Attempt
+from proxy.calls.batch_models import with_batch_models
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.failed_attempts import (
@@ -52,7 +53,7 @@ async def serve(context: CallContext) -> None:
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
-    context, decision = _decide(context)
+    context, decision = await _decide(context)
     routes = RouteSequence(context, decision)
     try:
         await _answer(context, routes)
@@ -114,8 +115,8 @@ def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> No
         compaction.record_refusal(context.call, routes.refused_compaction)
 
 
-def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
-    """The routes the call takes, and its context with the regions that it is bound to.
+async def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
+    """The routes the call takes, and its context with the call as it is bound and named for them.
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
@@ -123,6 +124,8 @@ def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
     try:
         call = bind_call(context.call, context.deps.residency)
         decision = _choose_routes(call, context.deps)
+        upstream = decision.choices[0].route.upstream
+        call = await with_batch_models(call, context.deps.catalog, upstream)
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise

@@ -1,0 +1,136 @@
+"""Models in a batch of Messages calls, under the names that the batch's upstream knows them by.
+
+A batch goes whole to one upstream. So a name that means another model for the team is said in that
+upstream's words, and a batch that asks for a model of another provider is refused: a request that
+was left out or went elsewhere would be missing among the batch's results.
+
+Source: Anthropic API, create a message batch (2026-11).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Upstream
+from proxy.errors import CallerError
+from proxy.prefix.prompts.objects import elements, members, write_list, write_object
+from proxy.records.amounts import quantity
+from proxy.records.call import MESSAGES, Call
+
+_BATCHES: Final = f"{MESSAGES}/batches"
+_REQUESTS: Final = "requests"
+_PARAMS: Final = "params"
+_MAX_NAME_CHARS: Final = 100
+#: Bytes of a batch from which on it is read on a thread: new names take it a millisecond.
+_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
+
+
+class _BatchedParams(msgspec.Struct):
+    model: Any = None
+
+
+class _BatchedRequest(msgspec.Struct):
+    params: _BatchedParams
+
+
+class _Batch(msgspec.Struct):
+    requests: list[_BatchedRequest]
+
+
+_batch: Final = msgspec.json.Decoder(_Batch).decode
+
+
+async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
+    """The call; a new batch has its models under the upstream's names, and all else as it was.
+
+    A batch that cannot be read stays the caller's: its provider says what is wrong.
+
+    Args:
+        call: Of any endpoint.
+        catalog: As the call's team sees it.
+        upstream: The upstream that the call goes to.
+
+    Raises:
+        CallerError: If an alias in it means a model that the upstream does not serve.
+    """
+    if call.endpoint != _BATCHES or call.method != "POST" or not upstream.speaks_messages:
+        return call
+    if len(call.body) < _MIN_THREADED_BODY_BYTES:
+        return _name_models(call, catalog, upstream)
+    return await asyncio.to_thread(_name_models, call, catalog, upstream)
+
+
+def _name_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
+    asked = _requested_models(call.body)
+    names = {name: _upstream_name(name, catalog, upstream) for name in {*asked}}
+    changed = {name: sent for name, sent in names.items() if sent != name}
+    if "" in changed.values():
+        places = [at for at, name in enumerate(asked) if changed.get(name) == ""]
+        raise _refusal(asked[places[0]], places, catalog, upstream)
+    if not changed:
+        return call
+    said = ", ".join(f"{name} as {sent}" for name, sent in sorted(changed.items()))
+    body = _with_names(call.body, asked, changed)
+    return msgspec.structs.replace(call, body=body, notes=(*call.notes, f"sent {said}"))
+
+
+def _requested_models(body: bytes) -> list[str]:
+    """The model of each request, "" where it names none; empty for a body that cannot be read."""
+    try:
+        asked = [request.params.model for request in _batch(body).requests]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    return [name if isinstance(name, str) else "" for name in asked]
+
+
+def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
+    """The name that is sent for a model; "" where it is an alias of one that is served elsewhere.
+
+    A listed model of another upstream keeps its name, by which this one may know it, too.
+    """
+    is_alias = catalog.aliases.target(name) not in {"", name}
+    model = catalog.find(name) if name else None
+    routes = model.routes if model is not None else ()
+    route = next((each for each in routes if each.upstream.name == upstream.name), None)
+    if model is not None and route is not None:
+        return route.model or (model.id if is_alias else name)
+    return "" if is_alias else name
+
+
+def _refusal(name: str, places: Sequence[int], catalog: Catalog, upstream: Upstream) -> CallerError:
+    """The refusal of a batch with aliases of other providers' models, of which this is the first.
+
+    Args:
+        name: The alias.
+        places: The numbers of all such requests.
+        catalog: As the call's team sees it.
+        upstream: The upstream of the batch.
+    """
+    param = f"{_REQUESTS}[{places[0]}].{_PARAMS}.model"
+    more = f" The same holds for {quantity(len(places) - 1, 'more request')}." * (len(places) > 1)
+    return CallerError(
+        f"`{param}`: {name[:_MAX_NAME_CHARS]} means {catalog.aliases.target(name)} for your team,"
+        f" and a batch goes whole to {upstream.name}, which does not serve that.{more} Name a model"
+        f" of {upstream.name} there, or send such requests to /v1/{MESSAGES}.",
+        code="unsupported_endpoint",
+        param=param,
+    )
+
+
+def _with_names(body: bytes, asked: Sequence[str], changed: Mapping[str, str]) -> bytes:
+    """The body with the upstream's names; every other value is byte for byte the caller's."""
+    found = members(body)
+    requests = [
+        _rename_model(raw, changed[name]) if name in changed else raw
+        for name, raw in zip(asked, elements(found[_REQUESTS]), strict=True)
+    ]
+    return write_object({**found, _REQUESTS: write_list(requests)})
+
+
+def _rename_model(request: bytes, model: str) -> bytes:
+    found = members(request)
+    params = {**members(found[_PARAMS]), "model": msgspec.json.encode(model)}
+    return write_object({**found, _PARAMS: write_object(params)})
