@@ -135,8 +135,8 @@ def test_a_subagent_in_another_folder_reads_the_tools_and_stable_text_of_the_fir
         asked_for = [
             each for each in list(all_treated.lab.exchanges)[before:] if each.usage is not None
         ]
-        first, *others = [(json.loads(each.body), each.usage) for each in asked_for]
-        (found,) = [each for each in others if each[0]["system"] != first[0]["system"]]
+        calls = [(json.loads(each.body), each.usage) for each in asked_for]
+        (found,) = [each for each in calls if "cc_is_subagent" in json.dumps(each[0])]
         usages.append(found[1])
     reads = [each.cache_read for each in usages if each is not None]
     writes = [each.write_5m for each in usages if each is not None]
