@@ -32,7 +32,7 @@ from proxy.calls.route_choice import (
 from proxy.calls.route_health import route_succeeded
 from proxy.calls.scheduling import call_hints
 from proxy.calls.settlement import AttemptInfo, estimate_from_length
-from proxy.calls.translation import prepare
+from proxy.calls.translation import needs_thread, prepare
 from proxy.calls.upstream_answer import ExpectedAnswer, UpstreamAnswer, read_failure
 from proxy.errors import CallerError, UpstreamError
 from proxy.prefix.planned import Passthrough, Planned
@@ -47,8 +47,6 @@ _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 #: Statuses that say nothing of a question in a request: those of the key, and of its limits.
 _KEY_STATUSES: Final = frozenset({401, 429})
 _RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it was sent unmodified")
-#: Bodies from this size on are prepared on a thread, for that takes milliseconds.
-_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 
 
 class Attempt:
@@ -381,9 +379,9 @@ class Attempt:
 
     async def _run_translation(self, work: Callable[[], T]) -> T | UpstreamError:
         """A translation of the call, made on a thread where it is long; or why there is none."""
-        is_short = len(self.context.call.body) < _MIN_THREADED_BODY_BYTES
+        is_long = needs_thread(self.context.call, self.choice.route)
         try:
-            return work() if is_short else await asyncio.to_thread(work)
+            return await asyncio.to_thread(work) if is_long else work()
         except CallerError as error:
             if self.info.translated is not None:
                 error = self.info.translated.translate_error(error)

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility import PLANNABLE_ENDPOINTS
+from proxy.calls.eligibility import PLANNABLE_ENDPOINTS, speaks_endpoint
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
@@ -19,6 +19,18 @@ from proxy.records.receipt import answering_model
 from proxy.records.request_fields import raw_field, replace_fields
 
 _UNMODIFIED: Final = Passthrough()
+#: Bodies from these sizes on take a millisecond or more: those that stay in their API, and those
+#: that are said in another one.
+_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
+_MIN_THREADED_TRANSLATION_BYTES: Final = 64 * 1024
+
+
+def needs_thread(call: Call, route: Route) -> bool:
+    """True if a call's request for a route takes so long to make that other calls should go on."""
+    stays = call.endpoint == MESSAGES or route.upstream.kind == "openai"
+    if stays and speaks_endpoint(route, call.endpoint):
+        return len(call.body) >= _MIN_THREADED_BODY_BYTES
+    return len(call.body) >= _MIN_THREADED_TRANSLATION_BYTES
 
 
 def prepare(

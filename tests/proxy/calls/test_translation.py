@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.calls.translation import prepare
+from proxy.calls.translation import needs_thread, prepare
 from proxy.catalog.entries import Kind
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planned import (
@@ -55,6 +55,28 @@ def test_a_planned_call_goes_with_its_own_body_and_headers():
     sent = prepare(asked, there, planned)
     assert sent.body == ASKED + b" "
     assert sent.headers == {**asked.headers, "x-h": "v"}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "kind", "least"),
+    [
+        ("chat/completions", "openai", 256),
+        ("chat/completions", "anthropic", 64),
+        ("chat/completions", "gemini", 64),
+        ("responses", "openai", 256),
+        ("responses", "anthropic", 64),
+        ("messages", "anthropic", 256),
+        ("messages", "openai", 64),
+    ],
+)
+def test_a_body_that_changes_its_api_is_prepared_on_a_thread_from_a_quarter_of_the_size_on(
+    endpoint, kind, least
+):
+    there = route("up", kind=kind)
+    sizes = (least * 1024 - 1, least * 1024)
+    asked = [call(b" " * size, endpoint, fields=None) for size in sizes]
+
+    assert [needs_thread(each, there) for each in asked] == [False, True]
 
 
 def test_a_call_that_the_wire_cannot_express_is_refused():
