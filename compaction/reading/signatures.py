@@ -18,7 +18,6 @@ _OPAQUE: Final = frozenset(
         "reasoning_signature",
         "redacted_thinking",
         "signature",
-        "thinking_blocks",
         "thinking_signature",
         "thoughtSignature",
         "thought_signature",
@@ -42,6 +41,7 @@ _AROUND: Final = (
     "provider_specific_fields",
     "psf",
     "reasoning",
+    "thinking_blocks",
     "tool_calls",
     "vertex",
 )

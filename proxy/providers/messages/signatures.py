@@ -32,7 +32,8 @@ from proxy.records.request_fields import replace_fields
 _MARK: Final = "tg1."
 _CALL: Final = "call"
 _REASONING: Final = "reasoning"
-_PHASE: Final = "phase"
+#: Type of the entry that holds a message's phase.
+PHASE: Final = "phase"
 #: Phases of an assistant's message. Source: openai 3.52, ``EasyInputMessageParam``.
 _PHASES: Final = frozenset({"commentary", "final_answer"})
 #: The beginning of a signature of ours in a body.
@@ -101,24 +102,28 @@ def phase_signature(phase: object, maker: str) -> str:
         phase: As the upstream says it.
         maker: The upstream and model that said it.
     """
-    if not isinstance(phase, str) or phase not in _PHASES:
+    if not is_phase(phase):
         return ""
-    sealed = {"type": _PHASE, "maker": maker, "phase": phase}
-    return seal_parts(OpaqueParts(thinking_blocks=[sealed]))
+    return seal_parts(OpaqueParts(thinking_blocks=[{"type": PHASE, "maker": maker, PHASE: phase}]))
 
 
-def message_phase(signature: str | None, maker: str) -> str:
-    """The phase that this upstream and model gave the message that follows; "" for none."""
+def sealed_phase(signature: str | None) -> Json | None:
+    """The phase that a signature holds and its maker, as an entry of its own; None for none."""
     sealed = _unseal(signature).thinking_blocks
-    told = [one for one in sealed if isinstance(one, dict) and one.get("type") == _PHASE]
-    said = [one.get("phase") for one in told if one.get("maker") == maker]
-    return next((one for one in said if isinstance(one, str) and one in _PHASES), "")
+    told = [one for one in sealed if isinstance(one, dict) and one.get("type") == PHASE]
+    kept = ({name: one.get(name) for name in ("type", "maker", PHASE)} for one in told)
+    return next((one for one in kept if is_phase(one[PHASE])), None)
 
 
-def has_responses_parts(signature: str | None) -> bool:
-    """True if a signature holds what a model of the Responses API wants back, of any maker."""
+def is_phase(phase: object) -> bool:
+    """True for a phase that is known."""
+    return isinstance(phase, str) and phase in _PHASES
+
+
+def has_reasoning_items(signature: str | None) -> bool:
+    """True if a signature holds reasoning items of any maker."""
     sealed = _unseal(signature).thinking_blocks
-    return any(isinstance(one, dict) and one.get("type") in (_REASONING, _PHASE) for one in sealed)
+    return any(isinstance(one, dict) and one.get("type") == _REASONING for one in sealed)
 
 
 def call_extras(block: MessagesBlock) -> dict[str, Json]:

@@ -41,9 +41,10 @@ from proxy.providers.messages.parts import (
 from proxy.providers.messages.server_tools import is_server_block
 from proxy.providers.messages.signatures import (
     call_extras,
-    has_responses_parts,
+    has_reasoning_items,
     is_own_signature,
     reasoning_of,
+    sealed_phase,
 )
 from proxy.providers.messages.target import ChatTarget
 from proxy.providers.messages.tools import tool_call
@@ -243,7 +244,11 @@ class _Thoughts:
         """Add a block, with a note where it is left out."""
         is_own, words = is_own_signature(block.signature), reasoning_of(block)
         self.extras |= call_extras(block)
-        is_sealed = self._form == "sealed" and has_responses_parts(block.signature)
+        if self._form == "sealed" and (phase := sealed_phase(block.signature)) is not None:
+            # No thinking: nothing is bound to what stands before it.
+            self.blocks += order.entries_for_block(phase)
+            return
+        is_sealed = self._form == "sealed" and has_reasoning_items(block.signature)
         if is_own and not words and not is_sealed:
             return
         if is_sealed or (self._form == "blocks" and not is_own):

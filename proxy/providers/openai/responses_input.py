@@ -25,14 +25,18 @@ from proxy.providers.body_fields import (
     is_given,
     unsupported_parameter,
 )
-from proxy.providers.messages.signatures import message_phase, reasoning_items
+from proxy.providers.messages.signatures import (
+    PHASE,
+    is_phase,
+    reasoning_items,
+    sealed_phase,
+)
 
 Json = dict[str, Any]
 
 _BREAKPOINT: Final = "prompt_cache_breakpoint"
 _ROLES: Final = frozenset({"system", "developer", "user"})
 _REASONING: Final = "reasoning"
-_PHASE: Final = "phase"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _block: Final = msgspec.json.Decoder(Json).decode
 
@@ -147,14 +151,16 @@ class _InputReader:
                 yield raw
                 continue
             try:
-                signature = _block(raw).get("signature")
+                found = _block(raw)
             except _UNREADABLE:
                 continue
+            signature = found.get("signature")
             sealed = signature if isinstance(signature, str) else None
             for item in reasoning_items(sealed, self._maker):
                 yield Raw(msgspec.json.encode(item))
-            if phase := message_phase(sealed, self._maker):
-                yield Raw(msgspec.json.encode({"type": _PHASE, _PHASE: phase}))
+            told = sealed_phase(sealed) or found
+            if told.get("maker") == self._maker and is_phase(told.get(PHASE)):
+                yield Raw(msgspec.json.encode({"type": PHASE, PHASE: told[PHASE]}))
 
     def _call(self, call: ChatCall, at: str) -> Json:
         is_custom = call.type == "custom"
@@ -197,7 +203,7 @@ def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
     for block in found:
         if isinstance(block, Raw):
             item = _block(block)
-            phase = {_PHASE: item[_PHASE]} if item["type"] == _PHASE else {}
+            phase = {PHASE: item[PHASE]} if item["type"] == PHASE else {}
             waiting += [] if phase else [item]
             continue
         yield from waiting

@@ -35,6 +35,8 @@ def test_content_that_a_provider_binds_to_its_place_is_signed(more):
         {},
         {"reasoning_content": "I think", "reasoning": "I think"},
         {"thinking_blocks": [], "reasoning_details": None, "signature": ""},
+        {"thinking_blocks": [{"type": "phase", "maker": "a/m", "phase": "commentary"}]},
+        {"thinking_blocks": [{"type": "said", "length": 2}, {"type": "called", "id": "c"}]},
         {"content": "signature: thinking_blocks"},
         {"content": [{"type": ["thinking"], "text": "a"}]},
         {"tool_calls": [CALL | {"function": {"name": "sign", "arguments": '{"signature": "x"}'}}]},

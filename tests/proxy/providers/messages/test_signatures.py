@@ -6,14 +6,14 @@ from proxy.providers.messages.body import MessagesBlock
 from proxy.providers.messages.signatures import (
     call_extras,
     call_signature,
-    has_responses_parts,
+    has_reasoning_items,
     is_own_signature,
-    message_phase,
     own_signature,
     phase_signature,
     reasoning_items,
     reasoning_of,
     reasoning_signature,
+    sealed_phase,
 )
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts
 from tests.fakes.responses_answers import THOUGHT
@@ -86,13 +86,12 @@ def test_an_item_leaves_its_seal_with_the_members_that_the_provider_gave_it() ->
 
 
 @pytest.mark.parametrize("phase", ["commentary", "final_answer"])
-def test_a_phase_comes_back_to_the_model_that_named_it_alone(phase: str) -> None:
+def test_a_phase_is_sealed_with_the_model_that_named_it(phase: str) -> None:
     signature = phase_signature(phase, MAKER)
 
     assert is_own_signature(signature)
-    assert has_responses_parts(signature)
-    assert message_phase(signature, MAKER) == phase
-    assert message_phase(signature, "openai/other") == ""
+    assert not has_reasoning_items(signature)
+    assert sealed_phase(signature) == {"type": "phase", "maker": MAKER, "phase": phase}
     assert reasoning_items(signature, MAKER) == []
     assert reasoning_of(_thinking("", signature)) == ""
 
@@ -103,7 +102,7 @@ def test_a_phase_that_is_not_known_is_neither_sealed_nor_taken_from_a_seal(phase
     forged = seal_parts(OpaqueParts(thinking_blocks=["x", told]))
 
     assert phase_signature(phase, MAKER) == ""
-    assert message_phase(forged, MAKER) == ""
+    assert sealed_phase(forged) is None
 
 
 @pytest.mark.parametrize(
@@ -118,4 +117,14 @@ def test_a_phase_that_is_not_known_is_neither_sealed_nor_taken_from_a_seal(phase
     ],
 )
 def test_a_signature_of_anything_else_holds_no_phase(signature: str | None) -> None:
-    assert message_phase(signature, MAKER) == ""
+    assert sealed_phase(signature) is None
+
+
+def test_a_sealed_phase_brings_nothing_along() -> None:
+    told = {"type": "phase", "maker": MAKER, "phase": "commentary", "id": "rs_1", "more": [1]}
+
+    assert sealed_phase(seal_parts(OpaqueParts(thinking_blocks=[told]))) == {
+        "type": "phase",
+        "maker": MAKER,
+        "phase": "commentary",
+    }

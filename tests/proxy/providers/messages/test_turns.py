@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.providers.messages.signatures import call_signature, own_signature
+from proxy.providers.messages.signatures import call_signature, own_signature, phase_signature
 from proxy.providers.messages.target import ChatTarget
 from tests.fakes.messages_calls import (
     CLAUDE,
@@ -208,6 +208,21 @@ def test_thinking_that_the_gateway_signed_goes_to_whom_reads_it_and_never_to_cla
     found = messages(user("Hi"), assistant(sealed, text("Yes.")), user("?"), target=target)
 
     assert found[1] == assistant("Yes.") | fields
+
+
+@pytest.mark.parametrize("target", [ChatTarget(), ChatTarget(thinking="text"), CLAUDE])
+def test_a_phase_goes_to_a_model_of_the_responses_api_alone(target: ChatTarget) -> None:
+    phase = {"type": "phase", "maker": "openai/gpt-x", "phase": "commentary"}
+    block = {
+        "type": "thinking",
+        "thinking": "",
+        "signature": phase_signature("commentary", "openai/gpt-x"),
+    }
+    turns = (user("Hi"), assistant(block, text("So.")), user("?"))
+    sealing = ChatTarget(thinking="sealed")
+
+    assert messages(*turns, target=target)[1] == assistant("So.")
+    assert messages(*turns, target=sealing)[1] == assistant("So.") | {"thinking_blocks": [phase]}
 
 
 def test_the_place_of_thinking_among_calls_is_told_to_claude() -> None:

@@ -142,6 +142,14 @@ def test_messages_keep_their_phases():
         phased_answer("openai/other"),
         {**phased_answer(), "content": "Edited."},
         {**phased_answer(), "thinking_blocks": []},
+        {
+            **phased_answer(),
+            "thinking_blocks": [{"type": "phase", "maker": "openai/other", "phase": "commentary"}],
+        },
+        {
+            **phased_answer(),
+            "thinking_blocks": [{"type": "phase", "maker": MAKER, "phase": ["commentary"]}],
+        },
     ],
 )
 def test_a_message_goes_without_a_phase_of_another_model_or_of_other_words(answer: dict[str, Any]):

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 from proxy.errors import UpstreamError
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.settings import AnswerSettings
-from proxy.providers.messages.signatures import message_phase, reasoning_items
+from proxy.providers.messages.signatures import reasoning_items, sealed_phase
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_stream import ResponsesChunks
 from proxy.providers.sse import EventFramer, parse_events
@@ -91,7 +91,7 @@ def test_the_phase_of_a_message_stands_before_its_words() -> None:
     told = [one["thinking_blocks"][0] for one in deltas if "thinking_blocks" in one]
 
     assert started == ["thinking", "thinking", "text", "tool_use"]
-    assert message_phase(told[1]["signature"], MAKER) == "commentary"
+    assert (sealed_phase(told[1]["signature"]) or {})["phase"] == "commentary"
     assert b"thinking_blocks" not in reader("").feed(stream_of(whole))
 
 
