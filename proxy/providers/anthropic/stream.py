@@ -24,9 +24,9 @@ from proxy.providers.anthropic.failure import stream_failure
 from proxy.providers.anthropic.usage import chat_usage
 from proxy.providers.block_order import OPAQUE, BlockOrder, number_entries
 from proxy.providers.compaction_blocks import applied_edits
+from proxy.providers.event_reader import EventReader
 from proxy.providers.lenient import to_strict_json
-from proxy.providers.sse import parse_events
-from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+from proxy.providers.stream_endings import error_event, truncated_stream
 from proxy.providers.usage import merge_usage
 
 _DONE: Final = b"data: [DONE]\n\n"
@@ -79,14 +79,13 @@ class _Open:
         self.citations: list[dict[str, Any]] = []
 
 
-class AnswerStream:
+class AnswerStream(EventReader):
     """Turns a Messages stream into chat completion chunks."""
 
     __slots__ = (
         "_calls",
         "_created",
         "_edits",
-        "_ends",
         "_head",
         "_model",
         "_open",
@@ -94,7 +93,6 @@ class AnswerStream:
         "_reason",
         "_tail",
         "_told",
-        "_unread",
         "_usage",
         "_wants_usage",
         "_written",
@@ -108,7 +106,7 @@ class AnswerStream:
             created: Arrival of the call, in whole seconds since the epoch.
             wants_usage: True if the caller asked for a usage chunk at the end.
         """
-        self._unread: UpstreamError | None = None
+        super().__init__()
         self._model = model
         self._created = created
         self._wants_usage = wants_usage
@@ -122,25 +120,6 @@ class AnswerStream:
         self._usage: dict[str, Any] = {}
         self._edits: dict[str, Any] | None = None
         self._reason: str | None = None
-        self._ends = False
-
-    def feed(self, piece: bytes) -> bytes:
-        """The chunks for a run of whole events; b"" once the stream has ended.
-
-        Raises:
-            UpstreamError: If an event cannot be read, once all before it was given.
-        """
-        chunks = []
-        for event in parse_events(piece):
-            if self._ends or self._unread is not None:
-                break
-            try:
-                chunks.append(self._chunks_for_event(_read_event(event.data)))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self._unread = malformed_answer()
-        if self._unread is not None and not chunks:
-            raise self._unread
-        return b"".join(chunks)
 
     def end(self) -> bytes:
         """The last chunks, where the upstream sent a stop reason but no end.
@@ -148,14 +127,14 @@ class AnswerStream:
         Raises:
             UpstreamError: If the upstream ended in the middle of its answer.
         """
-        if self._ends:
+        if self._has_ended:
             return b""
         if self._unread is not None or self._reason is None:
             raise self._unread or truncated_stream()
         return self._final_chunks()
 
-    def _chunks_for_event(self, event: _StreamEvent) -> bytes:
-        """The chunks for one event; none for unknown events."""
+    def _read(self, data: bytes) -> bytes:
+        event = _read_event(data)
         if event.type == "content_block_delta" and event.delta is not None:
             return self._delta_chunk(event.delta)
         if event.type == "content_block_start" and event.content_block is not None:
@@ -244,7 +223,7 @@ class AnswerStream:
 
     def _final_chunks(self) -> bytes:
         """The last chunks of a stream that ended well."""
-        self._ends = True
+        self._has_ended = True
         order = self._opaque_chunk(self._order.final_entries())
         reason = FINISH_REASONS.get(self._reason, "stop").encode()
         last = b'{},"logprobs":null,"finish_reason":"' + reason + b'"}]'
@@ -257,7 +236,7 @@ class AnswerStream:
 
     def _error_chunk(self, error: UpstreamError) -> bytes:
         """The error event that ends the stream."""
-        self._ends = True
+        self._has_ended = True
         return error_event("chat/completions", error)
 
     def _chunk(self, delta: dict[str, Any]) -> bytes:

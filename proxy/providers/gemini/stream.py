@@ -15,10 +15,9 @@ Source: Google, Gemini API, streamGenerateContent; OpenAI, chat completion chunk
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 import orjson
 
-from proxy.errors import UpstreamError
+from proxy.providers.event_reader import EventReader
 from proxy.providers.gemini.answer import (
     CallNumbers,
     GoogleAnswer,
@@ -31,16 +30,14 @@ from proxy.providers.gemini.answer import (
 )
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import chat_counts
-from proxy.providers.sse import parse_events
-from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+from proxy.providers.stream_endings import error_event, truncated_stream
 from proxy.providers.usage import merge_usage
 
 Json = dict[str, Any]
 _DONE: Final = b"data: [DONE]\n\n"
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class ChunkStream:
+class ChunkStream(EventReader):
     """Turns a stream of Google's into chat completion chunks."""
 
     def __init__(self, *, model: str, created: int, wants_usage: bool) -> None:
@@ -51,6 +48,7 @@ class ChunkStream:
             created: Arrival of the call, in whole seconds since the epoch.
             wants_usage: True if the caller asked for a usage chunk at the end.
         """
+        super().__init__()
         self._model = model
         self._created = created
         self._wants_usage = wants_usage
@@ -59,28 +57,6 @@ class ChunkStream:
         self._reasons: dict[int, str] = {}
         self._begun: set[int] = set()
         self._usage: Json = {}
-        self._has_failed = False
-        self._unread: UpstreamError | None = None
-
-    def feed(self, piece: bytes) -> bytes:
-        """The chunks for a run of whole events.
-
-        Raises:
-            UpstreamError: If an event cannot be read, once all before it was given.
-        """
-        chunks: list[bytes] = []
-        for event in parse_events(piece):
-            if self._has_failed or self._unread is not None:
-                break
-            try:
-                answer = read_answer(event.data)
-            except _UNREADABLE:
-                self._unread = malformed_answer()
-            else:
-                chunks += self._chunks(answer)
-        if self._unread is not None and not chunks:
-            raise self._unread
-        return b"".join(chunks)
 
     def end(self) -> bytes:
         """The last chunks.
@@ -88,7 +64,7 @@ class ChunkStream:
         Raises:
             UpstreamError: If the upstream ended in the middle of its answer.
         """
-        if self._has_failed:
+        if self._has_ended:
             return b""
         if self._unread is not None or not self._reasons:
             raise self._unread or truncated_stream()
@@ -101,9 +77,12 @@ class ChunkStream:
             chunks.append(self._frame([], counted))
         return b"".join(chunks) + _DONE
 
+    def _read(self, data: bytes) -> bytes:
+        return b"".join(self._chunks(read_answer(data)))
+
     def _chunks(self, answer: GoogleAnswer) -> Iterator[bytes]:
         if answer.error is not None:
-            self._has_failed = True
+            self._has_ended = True
             yield error_event("chat/completions", google_failure(answer.error))
             return
         self._id = self._id or answer.response_id

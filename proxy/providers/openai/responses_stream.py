@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.errors import UpstreamError
+from proxy.providers.event_reader import EventReader
 from proxy.providers.openai.responses_answer import (
     PARAGRAPH,
     Json,
@@ -28,8 +28,7 @@ from proxy.providers.openai.responses_answer import (
     response_failure,
     tool_call,
 )
-from proxy.providers.sse import parse_events
-from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
+from proxy.providers.stream_endings import error_event, truncated_stream
 
 _CHAT: Final = "chat/completions"
 _DONE: Final = b"data: [DONE]\n\n"
@@ -46,7 +45,6 @@ _TEXTS: Final = {
 _ARGUMENTS: Final = frozenset(
     {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 )
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Event(msgspec.Struct):
@@ -81,7 +79,7 @@ class _OpenCall:
         return {"tool_calls": [{"index": self.number, field: {name: arguments}}]}
 
 
-class ResponsesChunks:
+class ResponsesChunks(EventReader):
     """Turns a Responses stream into chat completion chunks."""
 
     def __init__(self, reply: ResponsesReply, *, wants_usage: bool) -> None:
@@ -91,34 +89,14 @@ class ResponsesChunks:
             reply: Facts that every chunk repeats.
             wants_usage: True if the caller asked for a usage chunk at the end.
         """
+        super().__init__()
         self._reply = reply
         self._wants_usage = wants_usage
         self._id = ""
         self._calls: dict[int, _OpenCall] = {}
         #: Place of the last words of each field.
         self._places: dict[str, tuple[int, int]] = {}
-        self._has_begun = self._has_ended = False
-        self._unread: UpstreamError | None = None
-
-    def feed(self, piece: bytes) -> bytes:
-        """The chunks for a run of whole events.
-
-        Raises:
-            UpstreamError: If an event cannot be read, once all before it was given.
-        """
-        chunks: list[bytes] = []
-        for event in parse_events(piece):
-            if self._has_ended or self._unread is not None:
-                break
-            try:
-                told = _event(event.data)
-            except _UNREADABLE:
-                self._unread = malformed_answer()
-            else:
-                chunks += self._chunks(told)
-        if self._unread is not None and not chunks:
-            raise self._unread
-        return b"".join(chunks)
+        self._has_begun = False
 
     def end(self) -> bytes:
         """Nothing more, as the last event was the end.
@@ -129,6 +107,9 @@ class ResponsesChunks:
         if not self._has_ended:
             raise self._unread or truncated_stream()
         return b""
+
+    def _read(self, data: bytes) -> bytes:
+        return b"".join(self._chunks(_event(data)))
 
     def _chunks(self, event: _Event) -> Iterator[bytes]:
         if event.response is not None:
