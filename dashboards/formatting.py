@@ -1,6 +1,6 @@
 """Formats times, money and names for the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from math import floor, log10
 from typing import Final
@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from dashboards.board import ObjectiveStatus, ReroutedCall
+from dashboards.views.cache_health import MissReasonSums
 from slo.alert import format_amount, format_rough_duration
 from slo.budget import EVERY, BudgetUnit
 
@@ -121,6 +122,19 @@ def bucket_name(start: float, zone: str, unit: str) -> str:
 def with_params(params: Mapping[str, str], **changed: str) -> str:
     """A query string with some parameters changed; those set to "" are left out."""
     return urlencode({name: value for name, value in {**params, **changed}.items() if value})
+
+
+def first_by_feature(rows: Iterable[MissReasonSums]) -> dict[tuple[str, str], MissReasonSums]:
+    """The first of the rows of each team's feature."""
+    found: dict[tuple[str, str], MissReasonSums] = {}
+    for each in rows:
+        found.setdefault((each.team, each.feature), each)
+    return found
+
+
+def names_of(rows: Iterable[object], value: str = "value", name: str = "name") -> dict[str, str]:
+    """The names that rows have for values, by these two attributes of theirs."""
+    return {getattr(each, value): getattr(each, name) for each in rows}
 
 
 def seconds(value: float | None) -> str:

@@ -27,8 +27,25 @@ _FILTERS: Final = (
         "clock_time",
         "column_title",
     ),
-    *("duration_text", "exact_usd", "feature_name", "iso_time", "local_iso", "with_params"),
-    *("level_name", "money", "objective_reason", "percentage", "rate", "share", "subject_name"),
+    *(
+        "duration_text",
+        "exact_usd",
+        "feature_name",
+        "first_by_feature",
+        "iso_time",
+        "local_iso",
+        "with_params",
+    ),
+    *(
+        "level_name",
+        "money",
+        "names_of",
+        "objective_reason",
+        "percentage",
+        "rate",
+        "share",
+        "subject_name",
+    ),
     *("seconds", "tokens", "unit_amount", "usd"),
 )
 #: The path of the pages.

@@ -1,6 +1,6 @@
 """Costs over time, stacked by one dimension: what a page shows and ``/api/v1/costs`` answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final, Literal
@@ -169,6 +169,11 @@ def cost_amounts(sums: CostSums, idle_nanos: int = 0) -> CostAmounts:
 def share(part: int, whole: int) -> float | None:
     """A part of a whole, from 0 to 1; None where the whole is nothing."""
     return part / whole if whole else None
+
+
+def value_label(value: str, names: Mapping[str, str]) -> str:
+    """A value of a dimension as people call it, by the names of ids."""
+    return names.get(value, value) if value else NO_VALUE
 
 
 def month_forecast(

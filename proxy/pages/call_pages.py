@@ -16,7 +16,7 @@ from proxy.pages.resources.cache_health import CacheHealth, CacheQuery
 from proxy.pages.resources.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
 from proxy.pages.resources.events import EventsResource
 from proxy.pages.resources.ledger_resources import LedgerResources
-from proxy.pages.site import Site, page_router
+from proxy.pages.site import Site, html_response, page_router
 
 
 def router(site: Site, ledger: LedgerResources, events: EventsResource) -> APIRouter:
@@ -38,21 +38,19 @@ def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
     async def calls_page(request: Request, query: Annotated[CallsQuery, Query()]) -> Response:
         """Calls, newest first, with filters and a live tail."""
         viewer = await site.viewer(request, Action.SEE_CALLS)
-        shown = await calls.calls(viewer, query)
         period = query.period(site.now())
-        return await site.html(
+        page = site.page_around(
             "calls.html",
             viewer,
             section="calls",
-            shown=shown,
             params=dict(request.query_params),
-            names={each.team: each.team_name for each in shown.calls},
             first=period.first,
             last=period.end - timedelta(days=1),
             tz=period.zone,
             outcomes=get_args(Outcomes),
             live=_live_address(request.query_params),
         )
+        return html_response(await calls.calls(viewer, query, page))
 
     @routes.get(f"{HOME}/calls/{{call_id}}")
     async def call_page(request: Request, call_id: str) -> Response:
@@ -74,17 +72,15 @@ def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: Events
     async def cache_page(request: Request, query: Annotated[CacheQuery, Query()]) -> Response:
         """Hit rates over time, and misses by money."""
         viewer = await site.viewer(request)
-        shown = await cache.cache_health(viewer, query)
-        return await site.html(
+        page = site.page_around(
             "cache.html",
             viewer,
             section="cache",
-            shown=shown,
             params=dict(request.query_params),
-            names={each.value: each.name for each in shown.series},
             dimensions=get_args(CacheDimension),
             events=await events.list(viewer, query.period(site.now())),
         )
+        return html_response(await cache.cache_health(viewer, query, page))
 
     @routes.get(f"{HOME}/cache/{{call_id}}")
     async def miss_page(request: Request, call_id: str) -> Response:

@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.cost_reports import DIMENSIONS
-from dashboards.formatting import with_params
 from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from dashboards.views.savings import SavingsView
 from proxy.errors import Unready
+from proxy.pages.ledger_views.formats import view_itself
+from proxy.pages.ledger_views.savings import without_features
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.costs import Costs, CostsQuery
@@ -27,7 +28,7 @@ from proxy.pages.resources.queries import FilterQuery
 from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
-from proxy.pages.site import Site, page_router, redirect, validated_request
+from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
 
 T = TypeVar("T")
 
@@ -103,8 +104,8 @@ def _add_overview(
         query = CostsQuery.model_validate(_BY_FEATURE)
         largest = SavingsQuery.model_validate(_LARGEST_LAYOUTS)
         costs, savings, alerts, objectives, features, events = await asyncio.gather(
-            _if_available(ledger.costs.costs(viewer, query)),
-            _if_available(ledger.savings.savings(viewer, largest)),
+            _if_available(ledger.costs.costs(viewer, query, view_itself)),
+            _if_available(ledger.savings.savings(viewer, largest, without_features)),
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
             _if_available(operations.features.list(viewer)),
@@ -161,32 +162,19 @@ def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResour
     async def costs_page(request: Request, query: Annotated[CostsQuery, Query()]) -> Response:
         """Costs by any dimension, over time."""
         viewer = await site.viewer(request)
-        shown = await costs.costs(viewer, query)
         params = dict(request.query_params)
-
-        def drill_down(value: str) -> str:
-            """The address of one value's own costs."""
-            changed = {shown.by: value, "by": _NEXT_DIMENSION[shown.by]}
-            return f"{HOME}/costs?{with_params(params, **changed)}"
-
         filters = {name: value for name, value in params.items() if name in _CALL_PARAMETERS}
-
-        def calls_behind(**changed: str) -> str:
-            """The address of the calls behind these costs."""
-            return f"{HOME}/calls?{with_params(filters, **changed)}"
-
-        return await site.html(
+        page = site.page_around(
             "costs.html",
             viewer,
             section="costs",
-            shown=shown,
             params=params,
-            names={each.value: each.name for each in shown.series},
             dimensions=get_args(CostDimension),
-            drill_down=drill_down,
-            calls_behind=calls_behind if viewer.may(Action.SEE_CALLS) else None,
+            next_dimension=_NEXT_DIMENSION,
+            call_filters=filters if viewer.may(Action.SEE_CALLS) else None,
             events=await events.list(viewer, query.period(site.now())),
         )
+        return html_response(await costs.costs(viewer, query, page))
 
 
 def _add_reports(
@@ -236,15 +224,9 @@ def _add_savings(routes: APIRouter, site: Site, savings: SavingsResource) -> Non
     async def savings_page(request: Request, query: Annotated[SavingsQuery, Query()]) -> Response:
         """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
         viewer = await site.viewer(request)
-        shown = await savings.savings(viewer, query)
-        return await site.html(
-            "savings.html",
-            viewer,
-            section="savings",
-            shown=shown,
-            params=dict(request.query_params),
-            names={each.team: each.team_name for each in shown.features},
-        )
+        params = dict(request.query_params)
+        page = site.page_around("savings.html", viewer, section="savings", params=params)
+        return html_response(await savings.savings(viewer, query, page))
 
 
 def _add_latency(
@@ -254,15 +236,13 @@ def _add_latency(
     async def latency_page(request: Request, query: Annotated[LatencyQuery, Query()]) -> Response:
         """Percentiles over time, and calls by time and latency."""
         viewer = await site.viewer(request)
-        shown = await latency.latency(viewer, query)
-        return await site.html(
+        page = site.page_around(
             "latency.html",
             viewer,
             section="latency",
-            shown=shown,
             params=dict(request.query_params),
-            names={each.value: each.name for each in shown.rows},
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
             events=await events.list(viewer, query.period(site.now())),
         )
+        return html_response(await latency.latency(viewer, query, page))

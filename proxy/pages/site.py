@@ -24,6 +24,7 @@ from proxy.pages.browser_requests import (
     form_fields,
     invalid_query_error,
 )
+from proxy.pages.ledger_views.formats import page_around
 from proxy.pages.viewing import ReadViewer, check_allowed
 
 R = TypeVar("R", bound=BaseModel)
@@ -123,6 +124,18 @@ class Site:
         check_source(request)
         return await self.viewer(request), await form_fields(request)
 
+    def page_around(
+        self, template: str, viewer: Viewer, **values: object
+    ) -> Callable[[object], bytes]:
+        """Renders a page around a view of the ledger, wherever that is read.
+
+        Args:
+            template: Name of its template.
+            viewer: The person who looks.
+            values: Values that the template shows beside the view; they can be pickled.
+        """
+        return page_around(template, viewer=viewer, now=self.now(), **values)
+
     async def html(
         self, template: str, viewer: Viewer, *, status: int = 200, **values: object
     ) -> Response:
@@ -138,7 +151,7 @@ class Site:
         return html_response(await run_in_threadpool(pages.render, template, shown), status)
 
 
-def html_response(html: str, status: int = 200) -> Response:
+def html_response(html: str | bytes, status: int = 200) -> Response:
     """A page with the headers of all pages."""
     return HTMLResponse(html, status, headers=HEADERS)
 

@@ -98,7 +98,7 @@ class Store:
         secret: bytes = b"",
         reader: Engine | None = None,
     ) -> None:
-        self._engine, self._reader = engine, reader or engine
+        self._engine, self._reader, self._mode = engine, reader or engine, mode
         self._online = asyncio.Event()
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="store")
         self.secret = secret or _secret(engine)
@@ -184,14 +184,14 @@ class Store:
         """Reads of pages; over connections of their own, so calls never wait for them."""
         from proxy.store.sql.dashboard_reads import LocalReads  # noqa: PLC0415 - commands need none
 
-        return LocalReads(self._reader)
+        return LocalReads(self._reader, self._mode)
 
     def use_reader_process(self) -> None:
         """Read for pages in a process of its own from now on, which gives way to calls."""
         from proxy.store.sql.reader_process import ReaderProcess  # noqa: PLC0415 - as above
 
         url = self._reader.url.render_as_string(hide_password=False)
-        self._reader_process = ReaderProcess(url, self.dashboard)
+        self._reader_process = ReaderProcess(url, self.dashboard, self._mode)
         self.dashboard = self._reader_process
 
     @property

@@ -79,8 +79,7 @@ def _read_pages(
     found: "Queue[tuple[list[float], int]]",
 ) -> None:
     base, taken, unanswered, number = f"http://127.0.0.1:{port}", [], 0, 0
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    opener.open(f"{base}/admin/sign-in", urlencode({"token": _TOKEN}).encode(), timeout=30).close()
+    opener = sign_in(base)
     while not is_over.is_set():
         if not is_reading.wait(0.1):
             continue
@@ -94,6 +93,13 @@ def _read_pages(
         number += 1
         time.sleep(pause)
     found.put((taken, unanswered))
+
+
+def sign_in(base: str) -> urllib.request.OpenerDirector:
+    """An administrator's browser before the gateway with this URL."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    opener.open(f"{base}/admin/sign-in", urlencode({"token": _TOKEN}).encode(), timeout=30).close()
+    return opener
 
 
 def percentile(times: list[float], percent: int) -> float:
@@ -114,7 +120,7 @@ def main() -> None:
     found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port, key = _start(stack, folder, Path(options.file).resolve())
+        _, port, key = start_gateway(stack, folder, Path(options.file).resolve())
         reader, call = PageReader(port, options.pause), request(200, key, is_stream=False)
         for _ in range(options.rounds):
             for name, figures in found.items():
@@ -132,8 +138,8 @@ def main() -> None:
     print(f"{len(taken)} answers, p95 {p95:.0f} ms; {unanswered} without an answer")
 
 
-def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, str]:
-    """The gateway's port, and a key."""
+def start_gateway(stack: ExitStack, folder: Path, file: Path) -> tuple[int, int, str]:
+    """The process id and the port of a gateway whose ledger is a file, and a key."""
     behind, port = free_port(), free_port()
     upstream = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
     stack.enter_context(process(upstream, None, behind))
@@ -147,8 +153,8 @@ def _start(stack: ExitStack, folder: Path, file: Path) -> tuple[int, str]:
         "THRIFTGATE_ADMIN_TOKEN": _TOKEN,
     }
     key = gateway_key(environment)
-    stack.enter_context(process([command(), "serve"], None, port, **environment))
-    return port, key
+    pid = stack.enter_context(process([command(), "serve"], None, port, **environment))
+    return pid, port, key
 
 
 if __name__ == "__main__":

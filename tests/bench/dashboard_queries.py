@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from dashboards.access import Role, Viewer
 from proxy.configuration import read_catalog
+from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.resources.cache_health import CacheQuery
 from proxy.pages.resources.calls import CallsQuery
 from proxy.pages.resources.costs import CostsQuery
@@ -45,19 +46,24 @@ def questions() -> dict[str, Question]:
     """The questions by name."""
 
     def costs(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        return lambda ledger: ledger.costs.costs(viewer, CostsQuery.model_validate(query))
+        asked = CostsQuery.model_validate(query)
+        return lambda ledger: ledger.costs.costs(viewer, asked, json_bytes)
 
     def savings(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        return lambda ledger: ledger.savings.savings(viewer, SavingsQuery.model_validate(query))
+        asked = SavingsQuery.model_validate(query)
+        return lambda ledger: ledger.savings.savings(viewer, asked, json_bytes)
 
     def cache(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        return lambda ledger: ledger.cache.cache_health(viewer, CacheQuery.model_validate(query))
+        asked = CacheQuery.model_validate(query)
+        return lambda ledger: ledger.cache.cache_health(viewer, asked, json_bytes)
 
     def latency(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        return lambda ledger: ledger.latency.latency(viewer, LatencyQuery.model_validate(query))
+        asked = LatencyQuery.model_validate(query)
+        return lambda ledger: ledger.latency.latency(viewer, asked, json_bytes)
 
     def calls(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        return lambda ledger: ledger.calls.calls(viewer, CallsQuery.model_validate(query))
+        asked = CallsQuery.model_validate(query)
+        return lambda ledger: ledger.calls.calls(viewer, asked, json_bytes)
 
     return {
         "costs: 30 days by team, UTC": costs(**MONTH),

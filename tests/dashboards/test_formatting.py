@@ -1,6 +1,7 @@
 import pytest
 
 from dashboards import formatting
+from dashboards.views.cache_health import MissReasonSums
 from slo.budget import BudgetUnit
 from tests.fakes.board import a_rerouted_call, an_objective
 
@@ -126,6 +127,20 @@ def test_a_change_has_its_sign(amounts: tuple[int | None, int | None], shown: st
     assert formatting.change(amounts) == shown
 
 
+def a_reason(team: str, feature: str, reason: str) -> MissReasonSums:
+    return MissReasonSums(
+        team=team,
+        team_name=team,
+        feature=feature,
+        reason=reason,
+        attempts=1,
+        tokens=1,
+        nanos=1,
+        fix="",
+        example="call_1",
+    )
+
+
 def test_buckets_are_named_in_their_time_zone() -> None:
     start = 1_790_028_000  # 2026-09-21 22:00 UTC
     assert formatting.bucket_name(start, "Europe/Berlin", "day") == "2026-09-22"
@@ -137,6 +152,22 @@ def test_a_parameter_is_changed_added_or_left_out() -> None:
     params = {"by": "team", "tz": "UTC"}
     assert formatting.with_params(params, by="model", team="a b") == "by=model&tz=UTC&team=a+b"
     assert formatting.with_params(params, tz="") == "by=team"
+
+
+def test_values_have_the_names_that_rows_give_them() -> None:
+    rows = [a_rerouted_call(call_id="1", team="a"), a_rerouted_call(call_id="2", team="b")]
+
+    assert formatting.names_of(rows, "call_id", "team") == {"1": "a", "2": "b"}
+
+
+def test_the_first_reason_of_each_feature_is_found() -> None:
+    rows = [a_reason("a", "x", "expired"), a_reason("a", "x", "moved"), a_reason("b", "x", "new")]
+    found = formatting.first_by_feature(rows)
+
+    assert {place: each.reason for place, each in found.items()} == {
+        ("a", "x"): "expired",
+        ("b", "x"): "new",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Receipts as rows and stories of calls."""
+"""Receipts as stories of calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -7,7 +7,6 @@ import msgspec
 
 from dashboards.views.calls import (
     AttemptStory,
-    CallRow,
     CallStory,
     CostLine,
     MarkPlace,
@@ -29,42 +28,6 @@ _TOLD_FACTS: Final = frozenset(
     {"team", "key_id", "feature", "user", "endpoint", "model", "route", "upstream", "status",
      "outcome", "error", "started", "final", "streamed", "segments"}
 )  # fmt: skip
-
-
-def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
-    """The end of a call.
-
-    Args:
-        receipt: That of its last attempt.
-        names: Names of teams by their ids.
-    """
-    usage = receipt.usage
-    return CallRow(
-        call_id=receipt.call_id,
-        started=receipt.started,
-        team=receipt.team,
-        team_name=names.get(receipt.team, receipt.team),
-        key=receipt.key_id,
-        feature=receipt.feature,
-        user=receipt.user,
-        requested=receipt.model,
-        model=answering_model(receipt.route, receipt.model),
-        route=receipt.route,
-        attempts=receipt.attempt + 1,
-        status=receipt.status,
-        outcome=receipt.outcome.value,
-        error=receipt.error,
-        streamed=receipt.streamed,
-        cost_nanos=receipt.spent_nanos,
-        prompt_tokens=None if usage is None else usage.prompt_tokens,
-        cache_read_tokens=None if usage is None else usage.cache_read,
-        generated_tokens=None if usage is None else usage.generated_tokens,
-        ttft=receipt.ttft,
-        duration=receipt.duration,
-        miss=receipt.miss,
-        miss_nanos=receipt.miss_nanos,
-        reroute_reason=receipt.reroute_reason,
-    )
 
 
 def call_story(

@@ -3,27 +3,38 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
+from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import Part, SpendFilter
 from dashboards.views.calls import CallRow, CallStory, CallsView
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.pages.resources.call_values import call_row, call_story
+from proxy.pages.ledger_views.calls import calls_view
+from proxy.pages.ledger_views.formats import json_bytes, read_view
+from proxy.pages.resources.call_values import call_story
 from proxy.pages.resources.live_calls import LiveCalls, LiveListener, Wanted, follow
-from proxy.pages.resources.queries import FilterQuery, OptionalText, PeriodQuery, store_answer
+from proxy.pages.resources.queries import (
+    FilterQuery,
+    OptionalText,
+    PeriodQuery,
+    json_response,
+    store_answer,
+)
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.records.receipt import Outcome, Receipt, answering_model
-from proxy.store.sql.call_pages import CallPage, CallPages, CallSearch
+from proxy.store.sql.call_pages import CallSearch
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
+
+T = TypeVar("T")
 
 MAX_PAGE_CALLS: Final = 200
 _MAX_CURSOR_CHARS: Final = 64
@@ -82,8 +93,8 @@ class Calls:
         self._live = live
         self._now = now
 
-    async def calls(self, viewer: Viewer, query: CallsQuery) -> CallsView:
-        """A page of calls of the teams that a viewer may see, newest first.
+    async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
+        """Calls of the teams that a viewer may see, newest first, in the form asked for.
 
         Raises:
             CallerError: They may see no calls, or the question has a fault.
@@ -103,11 +114,10 @@ class Calls:
             min_cost_nanos=query.min_cost_nanos,
             is_unpriced=query.unpriced,
         )
-        page, names = store_answer(await self._ask("calls", lambda: self._read(search)))
-        return CallsView(
-            calls=[call_row(each, names) for each in page.receipts],
-            next=page.next or None,
-            searched_from=page.searched_from,
+        return store_answer(
+            await self._ask(
+                "calls", lambda: self._store.dashboard.read(read_view, calls_view, search, finish)
+            )
         )
 
     async def story(self, viewer: Viewer, call_id: str) -> CallStory:
@@ -144,10 +154,10 @@ class Calls:
         """The routes of the API."""
         routes = APIRouter(tags=["calls"])
 
-        @routes.get("/calls")
-        async def calls(viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> CallsView:
+        @routes.get("/calls", response_model=CallsView)
+        async def calls(viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> Response:
             """Calls, newest first; a page may be empty although `next` names another."""
-            return await self.calls(viewer, query)
+            return json_response(await self.calls(viewer, query, json_bytes))
 
         @routes.get("/calls/live", response_class=StreamingResponse)
         async def live(viewer: SignedIn, query: Annotated[LiveQuery, Query()]) -> StreamingResponse:
@@ -165,9 +175,6 @@ class Calls:
     def _providers(self) -> Mapping[str, str]:
         """The provider of each upstream."""
         return self._catalog().providers
-
-    def _read(self, search: CallSearch) -> tuple[CallPage, Mapping[str, str]]:
-        return self._store.dashboard.read(CallPages.page, search), self._team_names()
 
     def _read_call(self, call_id: str) -> tuple[list[Receipt], Mapping[str, str]]:
         return self._store.ledger.attempts(call_id), self._team_names()

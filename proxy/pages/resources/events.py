@@ -1,56 +1,18 @@
 """``/api/v1/events``: what changed in a period, to be seen over costs, latencies and hit rates."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod
+from proxy.pages.ledger_views.events import MAX_EVENTS, EventView, events_view
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.queries import PeriodQuery
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.audit_log import AuditEntry
 from proxy.store.store import Store
-from slo.alert import Alert, Severity
-
-#: Events of a period that are told, the newest.
-MAX_EVENTS: Final = 40
-#: Changes that people make and that move costs, latencies or hit rates, by their kind.
-_CHANGES: Final[Mapping[str, str]] = {
-    "approve layout": "layout",
-    "roll back layout": "layout",
-    "resume layouts": "layout",
-    "set layout mode": "mode",
-    "set compaction mode": "mode",
-    "resume compaction": "mode",
-    "pin objective": "pin",
-    "release objective": "pin",
-    "reload configuration": "configuration",
-}
-#: The kind of alerts about the controller's moves, which are events by themselves.
-_MOVE: Final = "move"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
-    """Something that happened, which may be why a line bends.
-
-    Attributes:
-        at: Seconds since the epoch.
-        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin`` or ``configuration``.
-        title: All of it in a few words.
-        why: Its reason, or the values that changed; "" for none.
-        is_bad: True if something went wrong.
-    """
-
-    at: float
-    kind: str
-    title: str
-    why: str = ""
-    is_bad: bool = False
 
 
 class EventsResource:
@@ -98,8 +60,10 @@ class EventsResource:
             for each in reroutes
             if start <= each.began < end
         ]
-        read = await self._ask("events", lambda: self._read(viewer, start, end))
-        return sorted([*found, *(read or ())], key=lambda each: -each.at)[:MAX_EVENTS]
+        others = await self._ask(
+            "events", lambda: self._store.dashboard.read(events_view, viewer, start, end)
+        )
+        return sorted([*found, *(others or ())], key=lambda each: -each.at)[:MAX_EVENTS]
 
     def router(self) -> APIRouter:
         """Routes of the API."""
@@ -113,51 +77,3 @@ class EventsResource:
             return await self.list(viewer, query.period(self._now()))
 
         return routes
-
-    def _read(self, viewer: Viewer, start: float, end: float) -> Sequence[EventView]:
-        """Alerts and changes; blocks."""
-        changes = self._store.audit.changes_between(start, end, _CHANGES, MAX_EVENTS)
-        names = {each.id: each.name for each in self._store.teams.all()}
-        found = [_change_event(each, names) for each in changes if _may_see(viewer, each)]
-        if viewer.teams is None:
-            alerts = self._store.outbox.begun_between(start, end, MAX_EVENTS)
-            found += [_alert_event(each) for each in alerts if each.kind != _MOVE]
-        return found
-
-
-def _may_see(viewer: Viewer, entry: AuditEntry) -> bool:
-    """True for changes of own teams, and of no team in particular."""
-    team = entry.change.team
-    return viewer.teams is None or team is None or team in viewer.teams
-
-
-def _change_event(entry: AuditEntry, names: Mapping[str, str]) -> EventView:
-    """A change, without who made it: that stands in the audit log."""
-    change = entry.change
-    team = "" if change.team is None else f"{names.get(change.team, change.team)}, "
-    before, after = change.before or {}, change.after or {}
-    differing = [
-        f"{name}: {_text(before.get(name))} → {_text(value)}"
-        for name, value in after.items()
-        if before.get(name) != value
-    ]
-    return EventView(
-        at=entry.at,
-        kind=_CHANGES[change.action],
-        title=f"{change.action}: {team}{change.subject}",
-        why=", ".join(differing) if change.before is not None else "",
-    )
-
-
-def _alert_event(alert: Alert) -> EventView:
-    return EventView(
-        at=alert.began,
-        kind="alert",
-        title=alert.title,
-        why=alert.action,
-        is_bad=alert.severity is Severity.PAGE,
-    )
-
-
-def _text(value: object) -> str:
-    return "none" if value is None or value == "" else str(value)

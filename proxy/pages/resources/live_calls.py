@@ -19,7 +19,7 @@ import msgspec
 
 from dashboards.views.calls import CallRow
 from proxy.errors import Unready
-from proxy.pages.resources.call_values import call_row
+from proxy.pages.ledger_views.calls import call_row
 from proxy.records.receipt import IDLE_TEAM, Receipt
 
 #: Calls that are remembered, and those that wait for one listener.

@@ -1,11 +1,12 @@
-"""Queries of resources: the period they are about, filters, and waiting for the store."""
+"""Queries of resources: the period they are about, filters, and answers of the store."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.responses import Response
 
 from dashboards.access import Viewer
 from dashboards.reports import Part, ReportPeriod, SpendFilter
@@ -152,6 +153,6 @@ def store_answer(found: T | None) -> T:
     return found
 
 
-def value_label(value: str, names: Mapping[str, Any]) -> str:
-    """A value as people call it."""
-    return str(names.get(value, value)) if value else NO_VALUE
+def json_response(body: bytes) -> Response:
+    """A response with a body that is JSON already."""
+    return Response(body, media_type="application/json")

@@ -4,35 +4,64 @@ All of them sum in the database: rows that come back are as many as a page shows
 calls there are.
 """
 
+import pickle
 from collections.abc import Callable
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Engine
 
+from proxy.records.feature_mode import PlanningMode
+from proxy.store.sql.audit_log import AuditLog
 from proxy.store.sql.cache_sums import CacheReader
 from proxy.store.sql.call_pages import CallPages
 from proxy.store.sql.latency_histograms import LatencyReader
+from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.savings import Savings
 from proxy.store.sql.savings_sums import SavingsReader
 from proxy.store.sql.spend_series import SpendSeries
+from proxy.store.sql.teams import Teams
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_READERS: Final = (SpendSeries, SavingsReader, Savings, CacheReader, LatencyReader, CallPages)
+
+class Readers:
+    """All that a question of a page may read in one database; it changes nothing there.
+
+    Args:
+        engine: Engine of connections that only read.
+        mode: Planning mode of features for which nobody has chosen one.
+    """
+
+    def __init__(self, engine: Engine, mode: PlanningMode = PlanningMode.OBSERVE) -> None:
+        self.spend = SpendSeries(engine)
+        self.savings = SavingsReader(engine)
+        self.arms = Savings(engine)
+        self.cache = CacheReader(engine)
+        self.latency = LatencyReader(engine)
+        self.calls = CallPages(engine)
+        self.layouts = Layouts(engine, mode=mode)
+        self.audit = AuditLog(engine)
+        self.alerts = Outbox(engine)
+        self.teams = Teams(engine)
+
+    def team_names(self) -> dict[str, str]:
+        """The names of all teams, by their ids."""
+        return {team.id: team.name for team in self.teams.all()}
 
 
 class DashboardReads(Protocol):
-    """Runs methods of the readers of pages, such as ``SpendSeries.spend_over_time``."""
+    """Answers questions of pages, such as ``proxy.pages.ledger_views.costs.costs_view``."""
 
     def read(
-        self, method: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs
+        self, question: Callable[Concatenate[Readers, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The method's result; blocks.
+        """The question's answer; blocks.
 
         Args:
-            method: A method of one of the readers, unbound.
-            args: Its arguments.
+            question: A function of a module; another process finds it by its name.
+            args: Its arguments after the readers; they and the answer can be pickled.
             kwargs: Its arguments by name.
 
         Raises:
@@ -43,18 +72,34 @@ class DashboardReads(Protocol):
 
 
 class LocalReads:
-    """Runs the readers' methods in this process.
+    """Answers questions in this process; the arguments are those of ``Readers``."""
 
-    Args:
-        engine: Engine of connections that only read.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._readers = {reader.__name__: reader(engine) for reader in _READERS}
+    def __init__(self, engine: Engine, mode: PlanningMode = PlanningMode.OBSERVE) -> None:
+        self._readers = Readers(engine, mode)
 
     def read(
-        self, method: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs
+        self, question: Callable[Concatenate[Readers, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The method's result; the arguments are those of ``DashboardReads.read``."""
-        name, _, _ = method.__qualname__.partition(".")
-        return method(self._readers[name], *args, **kwargs)
+        """The question's answer; the arguments are those of ``DashboardReads.read``."""
+        return question(self._readers, *args, **kwargs)
+
+
+class PickledOnce(Generic[T]):
+    """A large value that goes with many questions and is pickled with the first of them only.
+
+    Attributes:
+        value: The value; nobody changes it.
+    """
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self._pickled = b""
+
+    def __reduce__(self) -> "tuple[Callable[[bytes], PickledOnce[T]], tuple[bytes]]":
+        """Pickle it as the bytes that it was pickled as before."""
+        self._pickled = self._pickled or pickle.dumps(self.value)
+        return _unpickle, (self._pickled,)
+
+
+def _unpickle(pickled: bytes) -> PickledOnce[T]:
+    return PickledOnce(pickle.loads(pickled))  # noqa: S301 - of the process that started this one

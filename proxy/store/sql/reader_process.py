@@ -3,12 +3,13 @@
 ::
 
     page ── thread ── pipe ──▶ reader process (nice 19) ── the database
-                      pipe ◀── sums
+                      pipe ◀── JSON or HTML, as bytes
 
 A question of a page takes a tenth of a second of processor time or more. In the gateway's process
 it would hold the interpreter's lock while calls wait for it. Here the operating system gives way
-to calls at once, and the gateway's own part is to read the sums. It starts with the first question,
-so that a gateway whose pages nobody opens needs no memory for it.
+to calls at once. Large answers are made here to the last byte, so that the gateway only passes them
+on. It starts with the first question, so that a gateway whose pages nobody opens needs no memory
+for it.
 
 Run as a module, it is that process.
 """
@@ -27,14 +28,15 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from proxy.store.sql.dashboard_reads import DashboardReads, LocalReads
+from proxy.records.feature_mode import PlanningMode
+from proxy.store.sql.dashboard_reads import DashboardReads, LocalReads, Readers
 from proxy.store.sql.database import open_reader
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: A method of a reader, and what it is called with.
+#: A function of readers, and what else it is called with.
 _Question = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-#: The method's result, and the reason if the database gave none; "" if it did.
+#: The function's result, and the reason if the database gave none; "" if it did.
 _Answer = tuple[Any, str]
 
 _log = logging.getLogger("thriftgate.pages")
@@ -59,6 +61,7 @@ class ReaderProcess:
     Args:
         url: The database's URL.
         local: Reads in this process.
+        mode: Planning mode of features for which nobody has chosen one.
         timeout_s: Seconds that a question may take.
         turn_timeout_s: Seconds that it waits for the one before it.
         start_timeout_s: Seconds that it waits for the process to start.
@@ -68,11 +71,12 @@ class ReaderProcess:
         self,
         url: str,
         local: DashboardReads,
+        mode: PlanningMode = PlanningMode.OBSERVE,
         timeout_s: float = _QUESTION_TIMEOUT_S,
         turn_timeout_s: float = _TURN_TIMEOUT_S,
         start_timeout_s: float = _START_TIMEOUT_S,
     ) -> None:
-        self._url = url
+        self._database = url, mode
         self._local = local
         self._timeout_s, self._turn_timeout_s = timeout_s, turn_timeout_s
         self._start_timeout_s = start_timeout_s
@@ -100,21 +104,21 @@ class ReaderProcess:
                 _log.warning("Pages are read within the gateway; no process can start: %s", error)
                 ours.close()
                 return
-        ours.send(self._url)
+        ours.send(self._database)
         self._pipe = ours
 
     def read(
-        self, method: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs
+        self, question: Callable[Concatenate[Readers, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The method's result; the arguments are those of ``DashboardReads.read``."""
+        """The question's answer; the arguments are those of ``DashboardReads.read``."""
         answer: _Answer | None = None
         if self._turn.acquire(timeout=self._turn_timeout_s):
             try:
-                answer = self._ask((method, args, kwargs))
+                answer = self._ask((question, args, kwargs))
             finally:
                 self._turn.release()
         if answer is None:
-            return self._local.read(method, *args, **kwargs)
+            return self._local.read(question, *args, **kwargs)
         result, failure = answer
         if failure:
             raise SQLAlchemyError(failure)
@@ -179,13 +183,14 @@ class ReaderProcess:
 
 def _answer_questions(pipe: Connection) -> None:
     """Answer questions until the gateway closes its end, or is no more."""
-    reads = LocalReads(open_reader(pipe.recv()))
+    url, mode = pipe.recv()
+    reads = LocalReads(open_reader(url), mode)
     os.nice(_LOWEST_PRIORITY)
     pipe.send(True)  # noqa: FBT003 - it is ready
     while True:
-        method, args, kwargs = pipe.recv()
+        question, args, kwargs = pipe.recv()
         try:
-            answer: _Answer = reads.read(method, *args, **kwargs), ""
+            answer: _Answer = reads.read(question, *args, **kwargs), ""
         except SQLAlchemyError as error:
             answer = None, str(error)
         pipe.send(answer)

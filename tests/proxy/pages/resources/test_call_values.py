@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 
-from proxy.pages.resources.call_values import call_row, call_story, cost_lines
+from proxy.pages.resources.call_values import call_story, cost_lines
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.records.receipt import Outcome
 from slo.price import call_cost
@@ -46,15 +46,6 @@ def test_lines_of_a_route_that_the_catalog_does_not_know_have_no_price() -> None
         ("output", None),
     ]
     assert cost_lines(a_receipt(1, usage=None), CATALOG) == []
-
-
-def test_a_row_says_who_asked_for_what_and_who_answered() -> None:
-    row = call_row(a_receipt(1, team="t", model="big", route="lab/small", attempt=2), {"t": "Team"})
-
-    assert (row.team, row.team_name, row.attempts) == ("t", "Team", 3)
-    assert (row.requested, row.model) == ("big", "small")
-    nothing = call_row(a_receipt(1, usage=None, ttft=None, cost_nanos=None), {})
-    assert (nothing.prompt_tokens, nothing.cost_nanos) == (None, 0)
 
 
 def test_a_story_tells_each_attempt_from_decision_to_cost() -> None:

@@ -5,24 +5,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from datetime import date
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psutil
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from dashboards.reports import ALL_CALLS
-from proxy.store.sql.cache_sums import CacheReader, CacheSplit
-from proxy.store.sql.call_pages import CallPages, CallSearch
-from proxy.store.sql.dashboard_reads import LocalReads
-from proxy.store.sql.latency_histograms import LatencyReader
+from dashboards.access import Role, Viewer
+from dashboards.reports import ALL_CALLS, ReportPeriod
+from dashboards.time_buckets import time_buckets
+from dashboards.views.cache_health import CacheFloor
+from dashboards.views.calls import CallRow
+from proxy.pages.ledger_views.cache_health import CacheQuestion, cache_health_view, compare_prompts
+from proxy.pages.ledger_views.calls import calls_view
+from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
+from proxy.pages.ledger_views.events import events_view
+from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
+from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
+from proxy.pages.ledger_views.savings import SavingsQuestion, compare_arms, savings_view
+from proxy.store.sql.call_pages import CallSearch
+from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
 from proxy.store.sql.reader_process import ReaderProcess
-from proxy.store.sql.savings import Savings
-from proxy.store.sql.savings_sums import SavingsReader
-from proxy.store.sql.spend_series import SpendSeries, SpendSplit
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.ledger import book
 from tests.fakes.receipts import a_receipt
 
@@ -30,21 +38,89 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DAY = 1_790_000_000 // 86_400 * 86_400
-PERIOD = DAY - 86_400, DAY + 86_400
+PERIOD = ReportPeriod(first=date(2026, 9, 20), end=date(2026, 9, 22), zone="UTC")
+DAYS = time_buckets(PERIOD, "day")
+ONE_CALL = CallSearch(since=0.0, until=2e9, limit=1)
+ADMIN = Viewer(name="root", role=Role.ADMIN)
 #: A question of each kind that pages ask.
 QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
-    (SpendSeries.spend_over_time, (PERIOD, SpendSplit(part="model", limit=3), ALL_CALLS)),
-    (SpendSeries.costs_by_bucket, (PERIOD, ALL_CALLS)),
-    (SavingsReader.sums_by_feature, (*PERIOD, ALL_CALLS)),
-    (SavingsReader.misses_by_reason, (*PERIOD, ALL_CALLS)),
-    (Savings.compare, (0.0,)),
-    (CacheReader.sums, (PERIOD, CacheSplit(part="model", labels={}, limit=3), ALL_CALLS)),
-    (CacheReader.prompts_around_miss, ("nobody",)),
-    (LatencyReader.by_hour, ("ttft", *PERIOD, ALL_CALLS)),
-    (LatencyReader.by_day, ("ttft", *PERIOD, ALL_CALLS)),
-    (LatencyReader.by_value, ("ttft", "model", PERIOD, ALL_CALLS, 5)),
-    (LatencyReader.phases, (*PERIOD, ALL_CALLS)),
-    (CallPages.page, (CallSearch(since=0.0, until=2e9),)),
+    (
+        costs_view,
+        (
+            CostsQuestion(
+                by="model",
+                top=3,
+                period=PERIOD,
+                buckets=DAYS,
+                only=ALL_CALLS,
+                providers={},
+                today=PERIOD.first,
+            ),
+        ),
+    ),
+    (
+        savings_view,
+        (
+            SavingsQuestion(
+                period=PERIOD,
+                only=ALL_CALLS,
+                next=3,
+                layouts_only=False,
+                catalog=PickledOnce(two_model_catalog()),
+                measurement=PickledOnce((DAY, ())),
+                now=DAY,
+            ),
+        ),
+    ),
+    (compare_arms, (0.0,)),
+    (
+        cache_health_view,
+        (
+            CacheQuestion(
+                by="regime",
+                top=3,
+                period=PERIOD,
+                buckets=DAYS,
+                only=ALL_CALLS,
+                providers={},
+                regimes={"lab/model-0": "prefix"},
+                floors=[CacheFloor(objective="warm", team="*", feature="*", floor=0.5)],
+            ),
+        ),
+    ),
+    (compare_prompts, ("nobody",)),
+    *(
+        (
+            latency_view,
+            (
+                LatencyQuestion(
+                    metric="ttft", by="model", top=5, period=PERIOD, unit=unit, only=ALL_CALLS
+                ),
+            ),
+        )
+        for unit in ("hour", "day")
+    ),
+    (events_view, (ADMIN, 0.0, 2e9)),
+    (read_view, (calls_view, ONE_CALL, json_bytes)),
+    (
+        read_view,
+        (
+            calls_view,
+            ONE_CALL,
+            page_around(
+                "calls.html",
+                viewer=ADMIN,
+                now=DAY,
+                section="calls",
+                params={},
+                first=PERIOD.first,
+                last=PERIOD.first,
+                tz="UTC",
+                outcomes=(),
+                live="",
+            ),
+        ),
+    ),
 ]
 
 
@@ -55,9 +131,11 @@ class HereReads(LocalReads):
         super().__init__(engine)
         self.count = 0
 
-    def read(self, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    def read(
+        self, question: Callable[Concatenate[Readers, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         self.count += 1
-        return super().read(method, *args, **kwargs)
+        return super().read(question, *args, **kwargs)
 
 
 @pytest.fixture
@@ -73,9 +151,9 @@ def process(url: str, here: HereReads) -> Iterator[ReaderProcess]:
     process.close()
 
 
-def ask(process: ReaderProcess) -> list[int]:
-    """Ask a short question."""
-    return process.read(SpendSeries.costs_by_bucket, PERIOD, ALL_CALLS)
+def ask(process: ReaderProcess) -> Sequence[CallRow]:
+    """Ask a short question, whose answer is one call."""
+    return process.read(calls_view, ONE_CALL).calls
 
 
 def pid_of(process: ReaderProcess) -> int:
@@ -86,12 +164,11 @@ def pid_of(process: ReaderProcess) -> int:
 def test_answers_are_those_of_this_process_at_the_lowest_priority(
     process: ReaderProcess, here: HereReads
 ) -> None:
-    told = [process.read(method, *args) for method, args in QUESTIONS]
+    told = [process.read(question, *args) for question, args in QUESTIONS]
 
     assert here.count == 0
     assert psutil.Process(process.pid).nice() == 19
-    assert told == [here.read(method, *args) for method, args in QUESTIONS]
-    assert any(told)
+    assert told == [here.read(question, *args) for question, args in QUESTIONS]
 
 
 def test_no_process_runs_before_the_first_question(process: ReaderProcess, here: HereReads) -> None:
@@ -154,7 +231,7 @@ def test_a_process_that_hangs_holds_no_other_question_up_and_is_replaced(
             waiting.result(30)
     assert process.pid not in {None, hung}
     assert not psutil.pid_exists(hung)
-    assert process.read(SpendSeries.costs_by_bucket, PERIOD, ALL_CALLS) == told
+    assert ask(process) == told
     process.close()
 
 
