@@ -77,11 +77,16 @@ class PageEndpoint:
 
 @dataclass
 class Dashboard:
-    """Pages and API of one gateway, whose people are named after their roles."""
+    """Pages and API of one gateway, whose people are named after their roles.
+
+    Attributes:
+        more_policies: Follow the usual policies in its file.
+    """
 
     store: Store
     folder: Path
     board: FakeBoard = field(default_factory=FakeBoard)
+    more_policies: str = ""
 
     def __post_init__(self) -> None:
         self._loop = asyncio.Runner()  # one for all requests, as in a gateway
@@ -89,7 +94,7 @@ class Dashboard:
         methods = SignInMethods(store.users, ask, None, (self.now, self.now))
         self.access = PageAccess(AdminSessions(store.sessions, ask, self.now), methods)
         policies = self.folder / "policies.toml"
-        policies.write_text(POLICIES, encoding="utf8")
+        policies.write_text(POLICIES + self.more_policies, encoding="utf8")
         settings = Settings(folder=self.folder, policies=policies)
         overlay = BudgetOverlay(store.budgets)
         snapshot = read_snapshot(settings)

@@ -118,7 +118,7 @@ def test_a_real_engine_s_receipts_have_phases_drafts_cached_tokens_and_gpu_money
         known = [seconds for seconds in phases if seconds is not None]
         assert len(known) == len(phases)
         assert receipt.phases_from is PhasesFrom.BOTH
-        assert receipt.overhead + sum(known) == pytest.approx(receipt.duration, abs=0.02)
+        assert receipt.overhead + sum(known) == pytest.approx(receipt.duration, abs=0.1)
         assert receipt.prefill
         assert receipt.decode
         assert receipt.draft_tokens

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from dashboards.access import Role
 from proxy.store.store import Store
 from tests.fakes.alerts import json_of_post
-from tests.fakes.background_loop import running_in_thread
-from tests.fakes.dashboard import POLICIES, Dashboard
-from tests.fakes.server import Server, head, serving
+from tests.fakes.dashboard import Dashboard
+from tests.fakes.webhooks import answering_webhook
 
 SINKS = """
 [[sinks]]
@@ -31,24 +29,9 @@ at_least = "page"
 
 @pytest.fixture
 def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    (tmp_path / "policies.toml").write_text(POLICIES + SINKS, encoding="utf8")
-    assert made.ask_as(Role.ADMIN, "POST", "/api/v1/configuration/reload").status < 300
+    made = Dashboard(store, tmp_path, more_policies=SINKS)
     yield made
     made.close()
-
-
-@contextmanager
-def a_sink_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    @asynccontextmanager
-    async def made():
-        async with serving([head(status, "content-length: 0")]) as server:
-            yield server
-
-    with running_in_thread(made) as server:
-        monkeypatch.setenv("SINKS_TEST_URL", f"http://127.0.0.1:{server.port}/xyzzy")
-        monkeypatch.setenv("SINKS_TEST_SECRET", "s3cret")
-        yield server
 
 
 def audit_of_tests(dashboard: Dashboard) -> list[tuple[str, str, object]]:
@@ -63,7 +46,7 @@ def audit_of_tests(dashboard: Dashboard) -> list[tuple[str, str, object]]:
 def test_a_test_reaches_the_sink_and_the_audit_log(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_sink_that_answers(200, monkeypatch) as server:
+    with answering_webhook(200, "SINKS_TEST", monkeypatch) as server:
         page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/budgets").body.decode()
         answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/test-sink", {"name": "hook"})
     (alert,) = json_of_post(server.got[0])["data"]["alerts"]
@@ -79,7 +62,7 @@ def test_a_test_reaches_the_sink_and_the_audit_log(
 def test_a_sink_that_does_not_take_it_says_why_without_its_address(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_sink_that_answers(404, monkeypatch):
+    with answering_webhook(404, "SINKS_TEST", monkeypatch):
         answer = dashboard.ask_as(Role.ADMIN, "POST", "/api/v1/alerts/sinks/hook/test")
 
     assert json.loads(answer.body) == {"recipient": "hook", "failure": "it answered 404."}

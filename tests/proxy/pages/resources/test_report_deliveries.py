@@ -14,7 +14,7 @@ from dashboards.scheduled_periods import last_period, periods_after
 from proxy.store.store import Store
 from slo.policies.reports import ReportInterval
 from tests.fakes.board import NOW
-from tests.fakes.dashboard import OWN_TEAM, POLICIES, Dashboard
+from tests.fakes.dashboard import OWN_TEAM, Dashboard
 
 WEEK = 7 * 86_400.0
 ADDRESS = "mailto:ann@example.com"
@@ -35,9 +35,7 @@ secret_env = "REPORTS_TEST_SECRET"
 
 @pytest.fixture
 def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    (tmp_path / "policies.toml").write_text(POLICIES + REPORTS, encoding="utf8")
-    assert made.ask_as(Role.ADMIN, "POST", "/api/v1/configuration/reload").status < 300
+    made = Dashboard(store, tmp_path, more_policies=REPORTS)
     yield made
     made.close()
 

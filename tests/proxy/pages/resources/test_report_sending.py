@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from dashboards.access import Role
 from proxy.store.store import Store
 from tests.fakes.alerts import json_of_post
-from tests.fakes.background_loop import running_in_thread
-from tests.fakes.dashboard import OWN_TEAM, POLICIES, Dashboard
-from tests.fakes.server import Server, head, serving
+from tests.fakes.dashboard import OWN_TEAM, Dashboard
+from tests.fakes.webhooks import answering_webhook
 
 REPORTS = f"""
 [[reports]]
@@ -32,24 +30,9 @@ secret_env = "SENDING_TEST_SECRET"
 
 @pytest.fixture
 def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    (tmp_path / "policies.toml").write_text(POLICIES + REPORTS, encoding="utf8")
-    assert made.ask_as(Role.ADMIN, "POST", "/api/v1/configuration/reload").status < 300
+    made = Dashboard(store, tmp_path, more_policies=REPORTS)
     yield made
     made.close()
-
-
-@contextmanager
-def a_webhook_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    @asynccontextmanager
-    async def made():
-        async with serving([head(status, "content-length: 0")]) as server:
-            yield server
-
-    with running_in_thread(made) as server:
-        monkeypatch.setenv("SENDING_TEST_URL", f"http://127.0.0.1:{server.port}/xyzzy")
-        monkeypatch.setenv("SENDING_TEST_SECRET", "s3cret")
-        yield server
 
 
 def audit_of_reports(dashboard: Dashboard) -> list[tuple[str, object]]:
@@ -64,7 +47,7 @@ def audit_of_reports(dashboard: Dashboard) -> list[tuple[str, object]]:
 def test_the_last_week_is_sent_and_the_schedule_stays_as_it_is(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_webhook_that_answers(200, monkeypatch) as server:
+    with answering_webhook(200, "SENDING_TEST", monkeypatch) as server:
         page = dashboard.ask_as(Role.ADMIN, "GET", "/admin/reports").body.decode()
         answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/reports/send", {"name": "weekly"})
     html = answer.body.decode()
@@ -84,7 +67,7 @@ def test_a_period_is_named_and_a_refusal_is_told(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "/api/v1/reports/scheduled/weekly/send"
-    with a_webhook_that_answers(404, monkeypatch):
+    with answering_webhook(404, "SENDING_TEST", monkeypatch):
         answer = dashboard.ask_as(Role.ADMIN, "POST", path, {"period": "2026-W30"})
 
     assert json.loads(answer.body) == {
