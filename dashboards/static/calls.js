@@ -16,6 +16,15 @@ function cell(tag, name, text, isNumber = false) {
   return made;
 }
 
+function withDetails(made, ...details) {
+  for (const each of details.filter(Boolean)) {
+    const small = document.createElement("small");
+    small.textContent = each;
+    made.append(small);
+  }
+  return made;
+}
+
 function usd(nanos) {
   if (nanos === null) return "?";
   const dollars = nanos / 1e9;
@@ -38,11 +47,11 @@ function row(call) {
   const share = call.prompt_tokens ? `${((100 * call.cache_read_tokens) / call.prompt_tokens).toFixed(1)} %` : "?";
   made.append(
     cell("td", "When", new Date(call.started * 1000).toISOString().slice(0, 19).replace("T", " ")), id,
-    cell("td", "Team", call.team_name), cell("td", "Feature", call.feature || "(none)"), cell("td", "Model", call.model),
-    cell("td", "Outcome", call.error ? `${call.outcome}: ${call.error}` : call.outcome), cell("td", "Cost", usd(call.cost_nanos), true),
-    cell("td", "Prompt", call.prompt_tokens, true), cell("td", "From cache", share, true), cell("td", "Answer", call.generated_tokens, true),
+    withDetails(cell("td", "Team", call.team_name), call.feature || "(none)"), cell("td", "Model", call.model),
+    withDetails(cell("td", "Outcome", call.outcome), call.error, call.miss && `missed: ${call.miss}`, call.reroute_reason),
+    cell("td", "Cost", usd(call.cost_nanos), true),
+    withDetails(cell("td", "Prompt", call.prompt_tokens, true), `${share} cached`), cell("td", "Answer", call.generated_tokens, true),
     cell("td", "First token", seconds(call.ttft), true), cell("td", "Total", seconds(call.duration), true),
-    cell("td", "Notes", [call.miss && `missed: ${call.miss}`, call.reroute_reason].filter(Boolean).join("; ")),
   );
   return made;
 }
