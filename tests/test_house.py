@@ -62,6 +62,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/pages/ledger_views/cache_health.py": "tests/proxy/pages/resources/test_cache_health.py",
     "proxy/pages/ledger_views/costs.py": "tests/proxy/pages/resources/test_costs.py",
     "proxy/pages/ledger_views/events.py": "tests/proxy/pages/resources/test_events.py",
+    "proxy/pages/ledger_views/features.py": "tests/proxy/pages/resources/test_features.py",
+    "proxy/pages/ledger_views/overview.py": "tests/proxy/pages/test_cost_pages.py",
     "proxy/pages/ledger_views/latency.py": "tests/proxy/pages/resources/test_latency.py",
     "proxy/pages/ledger_views/savings.py": "tests/proxy/pages/resources/test_savings.py",
     "proxy/tools/engine_demo/messages.py": "tests/proxy/tools/engine_demo/test_result.py",

@@ -1,27 +1,25 @@
 """Pages of money and speed: overview, costs, savings, cache health, latency, calls."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, TypeVar, get_args
+from dataclasses import replace
+from typing import Annotated, Final, get_args
 
 from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
-from dashboards.views.savings import SavingsView
 from proxy.errors import Unready
-from proxy.pages.ledger_views.formats import view_itself
-from proxy.pages.ledger_views.savings import without_features
+from proxy.pages.ledger_views.overview import OverviewQuestion, OverviewView, overview_view
+from proxy.pages.ledger_views.savings import SavingsQuestion
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.costs import Costs, CostsQuery
 from proxy.pages.resources.events import EventsResource
-from proxy.pages.resources.features import FeatureLayout, FeatureView, LayoutVersion
 from proxy.pages.resources.latency import LatencyQuery, LatencyResource
 from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.resources.queries import FilterQuery
@@ -30,8 +28,6 @@ from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
 from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
 
-T = TypeVar("T")
-
 _METRICS: Final = {
     "ttft": "time to the first token",
     "duration": "whole duration",
@@ -39,7 +35,7 @@ _METRICS: Final = {
 }
 _BY_FEATURE: Final = {"by": "feature"}
 _LARGEST_LAYOUTS: Final = {"next": MAX_NEXT, "layouts_only": True}
-_MAX_PROPOSALS: Final = 3
+_MAX_ALERTS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
 #: Parameters that costs and calls share: the period and the filters.
@@ -54,22 +50,6 @@ _NEXT_DIMENSION: Final = {
     "key": "feature",
     "user": "feature",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutProposal:
-    """A layout that nobody decided on, as the first page shows it.
-
-    Attributes:
-        month_nanos: Estimated saving in thirty days, in nano-dollars; None where it is not among
-            the largest, or savings are not known just now.
-    """
-
-    feature: FeatureView
-    layout: FeatureLayout
-    version: LayoutVersion
-    may_approve: bool
-    month_nanos: int | None
 
 
 def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRouter:
@@ -103,58 +83,36 @@ def _add_overview(
         viewer = await site.viewer(request)
         query = CostsQuery.model_validate(_BY_FEATURE)
         largest = SavingsQuery.model_validate(_LARGEST_LAYOUTS)
-        costs, savings, alerts, objectives, features, events = await asyncio.gather(
-            _if_available(ledger.costs.costs(viewer, query, view_itself)),
-            _if_available(ledger.savings.savings(viewer, largest, without_features)),
+        alerts, objectives, events = await asyncio.gather(
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
-            _if_available(operations.features.list(viewer)),
             operations.events.list(viewer, query.period(site.now())),
         )
-        return await site.html(
+        page = site.page_around(
             "overview.html",
             viewer,
             section="overview",
-            costs=costs,
-            savings=savings,
-            alerts=alerts,
+            alerts=None if alerts.alerts is None else alerts.alerts[:_MAX_ALERTS],
+            alert_count=alerts.total,
             objectives=objectives.objectives,
             events=events,
-            proposals=None if features is None else _largest_proposals(viewer, features, savings),
+        )
+        asked = OverviewQuestion(
+            viewer=viewer,
+            costs=ledger.costs.question(viewer, query),
+            savings=ledger.savings.question(viewer, largest),
+            features=operations.features.question(viewer),
         )
 
+        async def read(savings: SavingsQuestion) -> bytes:
+            changed = replace(asked, savings=savings)
+            return await ledger.views.read("overview", overview_view, changed, page)
 
-async def _if_available(asked: Awaitable[T]) -> T | None:
-    """The answer; None where the database does not give it in time."""
-    try:
-        return await asked
-    except Unready:
-        return None
-
-
-def _largest_proposals(
-    viewer: Viewer, features: Sequence[FeatureView], savings: SavingsView | None
-) -> list[LayoutProposal]:
-    """The layouts that nobody decided on and that should save most in a month.
-
-    Those of unknown saving come last, in order of their saving per 1,000 calls.
-    """
-    untaken = () if savings is None else savings.next
-    months = {(each.team, each.feature, each.family): each.month_nanos for each in untaken}
-    found = [
-        LayoutProposal(
-            feature=feature,
-            layout=layout,
-            version=layout.versions[0],
-            may_approve=viewer.may(Action.CHANGE_TEAM_SETTINGS, feature.team),
-            month_nanos=months.get((feature.team, feature.feature, layout.family)),
-        )
-        for feature in features
-        for layout in feature.layouts
-        if layout.versions and layout.versions[0].state == "proposed"
-    ]
-    found.sort(key=lambda each: (-(each.month_nanos or 0), -(each.version.saving_nanos or 0)))
-    return found[:_MAX_PROPOSALS]
+        try:
+            html = await ledger.savings.read_measured(asked.savings, read)
+        except Unready:
+            html = await run_in_threadpool(page, OverviewView())
+        return html_response(html)
 
 
 def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResource) -> None:

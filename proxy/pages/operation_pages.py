@@ -29,7 +29,7 @@ from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
-from proxy.pages.site import Site, page_router, redirect, validated_request
+from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
 
@@ -139,8 +139,8 @@ def _add_layouts(
     async def layouts_page(request: Request) -> Response:
         """Planning and compaction of each feature."""
         viewer = await site.viewer(request)
-        shown = await features.list(viewer)
-        return await site.html("layouts.html", viewer, section="layouts", features=shown)
+        page = site.page_around("layouts.html", viewer, section="layouts")
+        return html_response(await features.list(viewer, page))
 
     @routes.get(_FEATURE_PATH)
     async def feature_page(request: Request, team: str, feature: str) -> Response:

@@ -1,1 +1,1 @@
-"""Views of the ledger as functions of readers, which run in the process that reads for pages."""
+"""Views of the ledger and of features; they run in the process that reads for pages."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from urllib.parse import quote
@@ -113,11 +113,6 @@ def savings_view(readers: Readers, asked: SavingsQuestion) -> SavingsView:
         unknown_cached_tokens=total.unknown_cached_tokens,
         unknown_routing_calls=unknown,
     )
-
-
-def without_features(view: SavingsView) -> SavingsView:
-    """The savings of all features together, for who shows no more."""
-    return replace(view, features=())
 
 
 def compare_arms(readers: Readers, since: float) -> tuple[Comparison, ...]:

@@ -18,8 +18,14 @@ from dashboards.views.cache_health import (
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.ledger_views.cache_health import CacheQuestion, cache_health_view, compare_prompts
-from proxy.pages.ledger_views.formats import json_bytes, read_view
-from proxy.pages.resources.queries import PlaceQuery, buckets_of, json_response, store_answer
+from proxy.pages.ledger_views.formats import json_bytes
+from proxy.pages.resources.queries import (
+    LedgerViews,
+    PlaceQuery,
+    buckets_of,
+    json_response,
+    store_answer,
+)
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.prefix.explain.reasons import FIXES
@@ -60,6 +66,7 @@ class CacheHealth:
     ) -> None:
         self._store = store
         self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._catalog = catalog
         self._objectives = objectives
         self._now = now
@@ -86,12 +93,7 @@ class CacheHealth:
             regimes=_regimes(catalog) if query.by == "regime" else {},
             floors=_floors(self._objectives()),
         )
-        return store_answer(
-            await self._ask(
-                "cache",
-                lambda: self._store.dashboard.read(read_view, cache_health_view, asked, finish),
-            )
-        )
+        return await self._views.read("cache", cache_health_view, asked, finish)
 
     async def evidence(self, viewer: Viewer, call_id: str) -> MissEvidenceView:
         """Evidence for the miss of a call.

@@ -17,11 +17,12 @@ from dashboards.views.calls import CallRow, CallStory, CallsView
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.ledger_views.calls import calls_view
-from proxy.pages.ledger_views.formats import json_bytes, read_view
+from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.resources.call_values import call_story
 from proxy.pages.resources.live_calls import LiveCalls, LiveListener, Wanted, follow
 from proxy.pages.resources.queries import (
     FilterQuery,
+    LedgerViews,
     OptionalText,
     PeriodQuery,
     json_response,
@@ -89,6 +90,7 @@ class Calls:
     ) -> None:
         self._store = store
         self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._catalog = catalog
         self._live = live
         self._now = now
@@ -114,11 +116,7 @@ class Calls:
             min_cost_nanos=query.min_cost_nanos,
             is_unpriced=query.unpriced,
         )
-        return store_answer(
-            await self._ask(
-                "calls", lambda: self._store.dashboard.read(read_view, calls_view, search, finish)
-            )
-        )
+        return await self._views.read("calls", calls_view, search, finish)
 
     async def story(self, viewer: Viewer, call_id: str) -> CallStory:
         """All that is known of a call.

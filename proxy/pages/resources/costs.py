@@ -11,13 +11,13 @@ from dashboards.access import Action, Viewer
 from dashboards.time_buckets import BucketUnit
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
-from proxy.pages.ledger_views.formats import json_bytes, read_view
+from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.resources.queries import (
     FilterQuery,
+    LedgerViews,
     buckets_of,
     json_response,
     local_day,
-    store_answer,
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
@@ -53,22 +53,20 @@ class Costs:
         providers: Callable[[], Mapping[str, str]],
         now: Callable[[], float],
     ) -> None:
-        self._store = store
-        self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._providers = providers
         self._now = now
 
-    async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
-        """Costs of a period, of the teams that a viewer may see, in the form that is asked for.
+    def question(self, viewer: Viewer, query: CostsQuery) -> CostsQuestion:
+        """The question for costs of the teams that a viewer may see.
 
         Raises:
             CallerError: They may see no costs, or the question has a fault.
-            Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_COSTS)
         now, providers = self._now(), self._providers()
         period = query.period(now)
-        asked = CostsQuestion(
+        return CostsQuestion(
             by=query.by,
             top=query.top,
             period=period,
@@ -77,11 +75,14 @@ class Costs:
             providers=providers,
             today=local_day(now, period.zone),
         )
-        return store_answer(
-            await self._ask(
-                "costs", lambda: self._store.dashboard.read(read_view, costs_view, asked, finish)
-            )
-        )
+
+    async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
+        """Costs of a period in the form that is asked for; raises as ``question`` does.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        return await self._views.read("costs", costs_view, self.question(viewer, query), finish)
 
     def router(self) -> APIRouter:
         """The route of the API."""

@@ -1,104 +1,28 @@
 """``/api/v1/features``: planning and compaction of each feature, and decisions on them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal, get_args
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Final, Literal, TypeVar, get_args
 
-import msgspec
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.resources.queries import OptionalCount, store_answer
+from proxy.pages.ledger_views.features import FeaturesQuestion, FeatureView, features_view
+from proxy.pages.ledger_views.formats import json_bytes, view_itself
+from proxy.pages.resources.queries import LedgerViews, OptionalCount, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.prefix.layouts.layout import Layout, layout_lines
-from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.records.feature_mode import FeatureStates, LayoutScope, PlanningMode
-from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store
 
-#: Features of all teams that are shown, in order of team and feature.
-_MAX_FEATURES: Final = 500
-#: Versions of layouts that are shown of all features, the newest.
-_MAX_VERSIONS: Final = 1_000
+T = TypeVar("T")
 
 Resumable = Literal["planning", "compaction"]
 """A part of a feature that the gateway stops by itself, and a person resumes."""
 RESUMABLE: Final[tuple[Resumable, ...]] = get_args(Resumable)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutVersion:
-    """A version of a feature's layout on one family of models.
-
-    Attributes:
-        version: Its number.
-        state: ``proposed``, ``approved`` or ``rolled back``.
-        made: Time of the proposal, in seconds since the epoch.
-        decided_by: Who decided last; "" for nobody.
-        decided_at: Time of that; null for none.
-        moves: Each move of text, in a line.
-        saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown.
-    """
-
-    version: int
-    state: str
-    made: float
-    decided_by: str
-    decided_at: float | None
-    moves: Sequence[str]
-    saving_nanos: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureLayout:
-    """Planning of a feature on one family of models, or on all.
-
-    Attributes:
-        family: The family; "" for all.
-        mode: ``off``, ``observe``, ``apply`` or ``auto``.
-        version: The layout in force; 0 for none.
-        suspended: Reason for its suspension; "" for none.
-        changed_by: Person or part of the gateway that decided last; "" for nobody.
-        versions: All versions of its layout, the newest first.
-    """
-
-    family: str
-    mode: str
-    version: int
-    suspended: str
-    changed_by: str
-    versions: Sequence[LayoutVersion]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureView:
-    """A feature's settings.
-
-    Attributes:
-        team: The team's id.
-        team_name: The team's name.
-        feature: The feature; "" for calls that name none.
-        layouts: Planning on all families, then on those with a layout or a mode of their own.
-        compaction: Mode of compaction in force.
-        compaction_chosen: Mode that a person chose; null for nobody.
-        compaction_why: Reason for a step back; "" for none.
-        keep_turns: The last turns that compaction leaves unmodified; null for the usual.
-        target_tokens: Tokens that it brings a prompt down to; null for as far as facts go.
-    """
-
-    team: str
-    team_name: str
-    feature: str
-    layouts: Sequence[FeatureLayout]
-    compaction: str
-    compaction_chosen: str | None
-    compaction_why: str
-    keep_turns: int | None
-    target_tokens: int | None
 
 
 class ModeRequest(BaseModel):
@@ -143,19 +67,27 @@ class FeaturesResource:
         now: Callable[[], float],
     ) -> None:
         self._store = store
-        self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._compaction = compaction
         self._now = now
 
-    async def list(self, viewer: Viewer) -> Sequence[FeatureView]:
-        """Features of the viewer's teams that have a mode or a layout.
+    def question(self, viewer: Viewer) -> FeaturesQuestion:
+        """The question for the features of a viewer's teams.
+
+        Raises:
+            CallerError: They may see none.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        return FeaturesQuestion(teams=viewer.teams, compaction=self._compaction)
+
+    async def list(self, viewer: Viewer, finish: Callable[[Sequence[FeatureView]], T]) -> T:
+        """Features of the viewer's teams that have a mode or a layout, in the form asked for.
 
         Raises:
             CallerError: They may see none.
             Unready: The database did not answer in time.
         """
-        check_allowed(viewer, Action.SEE_COSTS)
-        return store_answer(await self._ask("features", lambda: self._read(viewer.teams)))
+        return await self._views.read("features", features_view, self.question(viewer), finish)
 
     async def get(self, viewer: Viewer, team: str, feature: str) -> FeatureView:
         """One feature; one that nobody changed yet has the defaults.
@@ -165,11 +97,10 @@ class FeaturesResource:
             Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_COSTS, team)
-        place = (team, feature)
-        found = store_answer(
-            await self._ask("feature", lambda: self._read(frozenset({team}), named=place))
+        asked = FeaturesQuestion(
+            teams=frozenset({team}), compaction=self._compaction, named=(team, feature)
         )
-        for each in found:
+        for each in await self._views.read("feature", features_view, asked, view_itself):
             if each.feature == feature:
                 return each
         raise _unknown_team()
@@ -256,10 +187,10 @@ class FeaturesResource:
         routes = APIRouter(tags=["features"])
         path = "/features/{team}/{feature}"
 
-        @routes.get("/features")
-        async def list_features(viewer: SignedIn) -> Sequence[FeatureView]:
+        @routes.get("/features", response_model=Sequence[FeatureView])
+        async def list_features(viewer: SignedIn) -> Response:
             """Features with a mode or a layout."""
-            return await self.list(viewer)
+            return json_response(await self.list(viewer, json_bytes))
 
         @routes.get(path)
         async def get_feature(viewer: SignedIn, team: str, feature: str) -> FeatureView:
@@ -300,50 +231,6 @@ class FeaturesResource:
             raise _unknown_team()
         return LayoutScope(team, feature, family)
 
-    def _read(
-        self, teams: frozenset[str] | None, named: tuple[str, str] | None = None
-    ) -> Sequence[FeatureView]:
-        """Features of these teams, of all for None; or the named one alone, if its team exists."""
-        store = self._store
-        standings, chosen = store.layouts.standings(), store.compactions.all_settings()
-        names = {each.id: each.name for each in store.teams.all()}
-        proposals = store.layouts.newest_proposals(_MAX_VERSIONS)
-        places = {(each.team, each.feature) for each in standings.places}
-        places |= chosen.features.keys()
-        if named is not None:
-            places = {named} if named[0] in names or named in places else set()
-        seen = sorted(each for each in places if teams is None or each[0] in teams)
-        return [
-            self._view(place, names, standings, chosen, proposals) for place in seen[:_MAX_FEATURES]
-        ]
-
-    def _view(
-        self,
-        place: tuple[str, str],
-        names: Mapping[str, str],
-        standings: FeatureStates,
-        chosen: SettingsSnapshot,
-        proposals: Mapping[LayoutScope, Sequence[Proposal]],
-    ) -> FeatureView:
-        team, feature = place
-        setting: FeatureSettings = chosen.of(team, feature)
-        whole = LayoutScope(team, feature)
-        families = sorted(each for each in standings.places if each.all_families == whole)
-        return FeatureView(
-            team=team,
-            team_name=names.get(team, team),
-            feature=feature,
-            layouts=[
-                _layout(each, standings, proposals.get(each, ()))
-                for each in dict.fromkeys((whole, *families))
-            ],
-            compaction=setting.effective_mode(self._compaction),
-            compaction_chosen=setting.mode,
-            compaction_why=setting.why,
-            keep_turns=setting.keep_turns,
-            target_tokens=setting.target,
-        )
-
 
 def feature_from_path(given: str) -> str:
     """The feature that a path names; ``-`` is that of calls that name none."""
@@ -352,35 +239,3 @@ def feature_from_path(given: str) -> str:
 
 def _unknown_team() -> CallerError:
     return CallerError("There is no team of this id.", code="unknown_team", status=404)
-
-
-def _layout(
-    place: LayoutScope, standings: FeatureStates, versions: Sequence[Proposal]
-) -> FeatureLayout:
-    held = standings.of(place)
-    return FeatureLayout(
-        family=place.family,
-        mode=str(held.mode),
-        version=held.version,
-        suspended=held.suspended,
-        changed_by=held.changed_by,
-        versions=[_version(each) for each in versions],
-    )
-
-
-def _version(proposal: Proposal) -> LayoutVersion:
-    try:
-        layout = msgspec.json.decode(proposal.moves, type=Layout)
-    except msgspec.DecodeError:
-        lines, saving = [proposal.moves], None
-    else:
-        lines, saving = layout_lines(layout)[1:], sum(move.saving for move in layout.moves)
-    return LayoutVersion(
-        version=proposal.version,
-        state=proposal.state,
-        made=proposal.made,
-        decided_by=proposal.decided_by,
-        decided_at=None if proposal.state is ProposalState.PROPOSED else proposal.decided_at,
-        moves=lines,
-        saving_nanos=saving,
-    )

@@ -11,9 +11,9 @@ from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
 from proxy.errors import CallerError
-from proxy.pages.ledger_views.formats import json_bytes, read_view
+from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
-from proxy.pages.resources.queries import CallQuery, json_response, store_answer
+from proxy.pages.resources.queries import CallQuery, LedgerViews, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.store import Store
@@ -45,8 +45,7 @@ class LatencyResource:
     """
 
     def __init__(self, store: Store, ask: StoreQuestions, now: Callable[[], float]) -> None:
-        self._store = store
-        self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._now = now
 
     async def latency(
@@ -69,12 +68,7 @@ class LatencyResource:
             unit=_unit(query, period, only),
             only=only,
         )
-        return store_answer(
-            await self._ask(
-                "latency",
-                lambda: self._store.dashboard.read(read_view, latency_view, asked, finish),
-            )
-        )
+        return await self._views.read("latency", latency_view, asked, finish)
 
     def router(self) -> APIRouter:
         """The route of the API."""

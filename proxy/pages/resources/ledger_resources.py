@@ -22,6 +22,7 @@ from proxy.pages.resources.calls import Calls
 from proxy.pages.resources.costs import Costs
 from proxy.pages.resources.latency import LatencyResource
 from proxy.pages.resources.live_calls import LiveCalls
+from proxy.pages.resources.queries import LedgerViews
 from proxy.pages.resources.reports import CostReportsResource
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
@@ -36,6 +37,7 @@ class LedgerResources:
     Pages call their methods, the API answers with the same values.
 
     Attributes:
+        views: Has views of several of them together read.
         costs: Costs over time.
         reports: Cost reports.
         savings: Savings, and those not taken yet.
@@ -44,6 +46,7 @@ class LedgerResources:
         calls: Calls, and each one's story.
     """
 
+    views: LedgerViews
     costs: Costs
     reports: CostReportsResource
     savings: SavingsResource
@@ -76,6 +79,7 @@ class LedgerResources:
             return catalog().providers
 
         return cls(
+            views=LedgerViews(store, ask),
             costs=Costs(store, ask, providers, now),
             reports=CostReportsResource(store, providers, now),
             savings=SavingsResource(store, ask, catalog, now),

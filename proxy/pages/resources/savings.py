@@ -1,6 +1,6 @@
 """Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, TypeVar
 
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
 from proxy.catalog.catalog import Catalog
-from proxy.pages.ledger_views.formats import json_bytes, read_view
+from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.ledger_views.savings import (
     MONTH_DAYS,
     Measurement,
@@ -20,7 +20,7 @@ from proxy.pages.ledger_views.savings import (
     measured_saving,
     savings_view,
 )
-from proxy.pages.resources.queries import PlaceQuery, json_response, store_answer
+from proxy.pages.resources.queries import LedgerViews, PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.sql.dashboard_reads import PickledOnce
@@ -62,25 +62,23 @@ class SavingsResource:
     ) -> None:
         self._store = store
         self._ask = ask
+        self._views = LedgerViews(store, ask)
         self._catalog = catalog
         self._now = now
         self._measured: Measurement | None = None
         self._sent_catalog = PickledOnce(catalog())
 
-    async def savings(
-        self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
-    ) -> T:
-        """Savings of a period, of the teams that a viewer may see, in the form asked for.
+    def question(self, viewer: Viewer, query: SavingsQuery) -> SavingsQuestion:
+        """The question for savings of the teams that a viewer may see.
 
         Raises:
             CallerError: They may see no costs, or the question has a fault.
-            Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_COSTS)
         now, catalog = self._now(), self._catalog()
         if catalog is not self._sent_catalog.value:
             self._sent_catalog = PickledOnce(catalog)
-        asked = SavingsQuestion(
+        return SavingsQuestion(
             period=query.period(now),
             only=query.spend_filter(viewer, catalog.providers),
             next=query.next,
@@ -89,11 +87,34 @@ class SavingsResource:
             measurement=self._measured,
             now=now,
         )
-        found = await self._read(asked, finish)
+
+    async def read_measured(
+        self, asked: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
+    ) -> T:
+        """Reads savings, and once more if planning was measured anew meanwhile.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        found = await read(asked)
         await self._refresh_measurement()
-        if self._measured is not asked.measurement:
-            found = await self._read(replace(asked, measurement=self._measured), finish)
-        return found
+        if self._measured is asked.measurement:
+            return found
+        return await read(replace(asked, measurement=self._measured))
+
+    async def savings(
+        self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
+    ) -> T:
+        """Savings of a period in the form that is asked for; raises as ``question`` does.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+
+        async def read(asked: SavingsQuestion) -> T:
+            return await self._views.read("savings", savings_view, asked, finish)
+
+        return await self.read_measured(self.question(viewer, query), read)
 
     async def measurement_of(
         self, viewer: Viewer, team: str, team_name: str, feature: str
@@ -121,14 +142,6 @@ class SavingsResource:
             return json_response(await self.savings(viewer, query, json_bytes))
 
         return routes
-
-    async def _read(self, asked: SavingsQuestion, finish: Callable[[SavingsView], T]) -> T:
-        return store_answer(
-            await self._ask(
-                "savings",
-                lambda: self._store.dashboard.read(read_view, savings_view, asked, finish),
-            )
-        )
 
     async def _refresh_measurement(self) -> None:
         """Measures again where the last result is old, and waits for a moment."""

@@ -14,6 +14,7 @@ from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.audit_log import AuditLog
 from proxy.store.sql.cache_sums import CacheReader
 from proxy.store.sql.call_pages import CallPages
+from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.latency_histograms import LatencyReader
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.outbox import Outbox
@@ -42,6 +43,7 @@ class Readers:
         self.latency = LatencyReader(engine)
         self.calls = CallPages(engine)
         self.layouts = Layouts(engine, mode=mode)
+        self.compactions = Compactions(engine)
         self.audit = AuditLog(engine)
         self.alerts = Outbox(engine)
         self.teams = Teams(engine)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
 from proxy.errors import CallerError
+from proxy.pages.ledger_views.formats import view_itself
 from proxy.pages.resources.features import (
     CompactionModeRequest,
     FeaturesResource,
@@ -60,7 +61,7 @@ def desk(store: Store) -> FeaturesHarness:
 
 
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
-    found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER)))
+    found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
     assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
     (_, on_gpt) = found[0].layouts
     assert (on_gpt.family, [each.state for each in on_gpt.versions]) == ("gpt", ["proposed"])
@@ -167,7 +168,7 @@ def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: Featu
     assert (found.team_name, found.feature) == ("acme", "quiet")
     assert (layout.mode, layout.version, layout.versions) == (PlanningMode.OBSERVE, 0, [])
     assert (found.compaction, found.compaction_chosen) == (CompactionMode.OFF, None)
-    listed = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER)))
+    listed = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
     assert [each.feature for each in listed] == ["chat"]
 
 

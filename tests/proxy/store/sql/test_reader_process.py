@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
 from dashboards.reports import ALL_CALLS, ReportPeriod
 from dashboards.time_buckets import time_buckets
@@ -24,6 +25,7 @@ from proxy.pages.ledger_views.cache_health import CacheQuestion, cache_health_vi
 from proxy.pages.ledger_views.calls import calls_view
 from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
 from proxy.pages.ledger_views.events import events_view
+from proxy.pages.ledger_views.features import FeaturesQuestion, features_view
 from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
 from proxy.pages.ledger_views.savings import SavingsQuestion, compare_arms, savings_view
@@ -71,6 +73,10 @@ QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
                 now=DAY,
             ),
         ),
+    ),
+    (
+        features_view,
+        (FeaturesQuestion(teams=frozenset({"team_1"}), compaction=CompactionMode.OFF),),
     ),
     (compare_arms, (0.0,)),
     (
