@@ -41,7 +41,7 @@ Insert = Callable[[Sequence[Receipt]], str | None]
 
 def inserter(engine: Engine) -> Insert:
     """Returns a function that puts receipts into the database behind ``engine``."""
-    put = _postgres if engine.dialect.name == "postgresql" else _sqlite
+    put = _postgres if engine.dialect.name == "postgresql" else _SqliteInserts()
 
     def insert(receipts: Sequence[Receipt]) -> str | None:
         try:
@@ -79,29 +79,32 @@ _SQLITE_LAST = (
 )
 
 
-def _sqlite(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert under the one write lock: what has a higher row id than all before is new."""
-    last, last_pending = connection.exec_driver_sql(_SQLITE_LAST).one()
-    start = 0
-    for size in _SQLITE_ROWS:
-        while len(rows) - start >= size:
-            connection.exec_driver_sql(*_sqlite_insert(rows[start : start + size]))
-            start += size
-    for statement in _SQLITE_OF_NEW:
-        connection.exec_driver_sql(statement, (last,))
-    connection.exec_driver_sql(_SQLITE_QUARTERS, (last_pending,))
+class _SqliteInserts:
+    """Inserts into one SQLite database; columns that were null in all rows so far are left out.
 
-
-def _sqlite_insert(rows: Sequence[tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
-    """The statement that inserts rows, and its values; columns that are null in all are left out.
-
-    Half of a usual row is null, and binding a null takes longer than binding a number.
+    Half of a usual row is null, and binding a null takes longer than binding a number. Columns of
+    one batch alone would make almost every statement a new one where calls differ.
     """
-    columns = zip(*rows, strict=True)
-    given = tuple(n for n, values in enumerate(columns) if values.count(None) < len(rows))
-    return _sqlite_statement(given, len(rows)), tuple(
-        chain.from_iterable(map(itemgetter(*given), rows))
-    )
+
+    def __init__(self) -> None:
+        self._used: tuple[int, ...] = ()
+
+    def __call__(self, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert under the one write lock: what has a higher row id than all before is new."""
+        last, last_pending = connection.exec_driver_sql(_SQLITE_LAST).one()
+        columns = enumerate(zip(*rows, strict=True))
+        given = {n for n, values in columns if values.count(None) < len(rows)}
+        self._used = used = tuple(sorted(given.union(self._used)))
+        start = 0
+        for size in _SQLITE_ROWS:
+            while len(rows) - start >= size:
+                part = map(itemgetter(*used), rows[start : start + size])
+                statement = _sqlite_statement(used, size)
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
+                start += size
+        for statement in _SQLITE_OF_NEW:
+            connection.exec_driver_sql(statement, (last,))
+        connection.exec_driver_sql(_SQLITE_QUARTERS, (last_pending,))
 
 
 @lru_cache(maxsize=128)

@@ -1,14 +1,18 @@
 import random
+from collections import ChainMap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import migrate, open_database
 from proxy.store.sql.inserts import Insert, inserter
 from slo.usage import Usage
+from tests.fakes.databases import migrated_sqlite
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import START, a_receipt, an_engine_receipt, rolled_up
 
@@ -67,6 +71,26 @@ def test_the_order_of_arrival_does_not_matter(engine: Engine) -> None:
         insert(shuffled[start : start + 4])
 
     assert rollups_of(engine) == rolled_up(MIXED)
+
+
+def test_calls_that_differ_are_inserted_by_few_statements(tmp_path: Path) -> None:
+    features: list[dict[str, Any]] = [
+        {"conversation": "ab" * 16},
+        {"layout": 2},
+        {"miss": "diverged"},
+        {"ttft": None},
+        {"compaction": "facts"},
+    ]
+    engine = open_database(migrated_sqlite(tmp_path / "calls.db"))
+    insert, statements = inserter(engine), set[str]()
+    event.listen(engine, "before_cursor_execute", lambda *said: statements.add(said[2]))
+    for n in range(1 << len(features)):
+        mixed = [more for at, more in enumerate(features) if n >> at & 1]
+        insert([a_receipt(n, **dict(ChainMap(*mixed)))])
+    engine.dispose()
+
+    inserts = [each for each in statements if each.startswith("INSERT INTO calls")]
+    assert len(inserts) <= 1 + len(features)
 
 
 def test_a_batch_of_several_statements_is_kept_whole(engine: Engine) -> None:
