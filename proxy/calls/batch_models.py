@@ -16,7 +16,13 @@ import msgspec
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Upstream
 from proxy.errors import CallerError
-from proxy.prefix.prompts.objects import elements, members, write_list, write_object
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    elements,
+    members,
+    write_list,
+    write_object,
+)
 from proxy.records.amounts import quantity
 from proxy.records.call import MESSAGES, Call
 
@@ -24,8 +30,8 @@ _BATCHES: Final = f"{MESSAGES}/batches"
 _REQUESTS: Final = "requests"
 _PARAMS: Final = "params"
 _MAX_NAME_CHARS: Final = 100
-#: Bytes of a batch from which on it is read on a thread: new names take it a millisecond.
-_MIN_THREADED_BODY_BYTES: Final = 256 * 1024
+#: Names that a note says; a batch may have as many as requests.
+_MAX_NOTED_NAMES: Final = 8
 
 
 class _BatchedParams(msgspec.Struct):
@@ -58,8 +64,7 @@ async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) ->
     """
     if call.endpoint != _BATCHES or call.method != "POST" or not upstream.speaks_messages:
         return call
-    if len(call.body) < _MIN_THREADED_BODY_BYTES:
-        return _name_models(call, catalog, upstream)
+    # Many small requests take milliseconds where few large ones take none.
     return await asyncio.to_thread(_name_models, call, catalog, upstream)
 
 
@@ -72,9 +77,18 @@ def _name_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
         raise _refusal(asked[places[0]], places, catalog, upstream)
     if not changed:
         return call
-    said = ", ".join(f"{name} as {sent}" for name, sent in sorted(changed.items()))
-    body = _with_names(call.body, asked, changed)
-    return msgspec.structs.replace(call, body=body, notes=(*call.notes, f"sent {said}"))
+    try:
+        body = _with_names(call.body, asked, changed)
+    except Unplannable:  # a key that is no text
+        return call
+    return msgspec.structs.replace(call, body=body, notes=(*call.notes, _note(changed)))
+
+
+def _note(changed: Mapping[str, str]) -> str:
+    first = sorted(changed.items())[:_MAX_NOTED_NAMES]
+    said = ", ".join(f"{name[:_MAX_NAME_CHARS]} as {sent}" for name, sent in first)
+    more = len(changed) - len(first)
+    return f"sent {said}" + (f", and {quantity(more, 'more name')}" if more else "")
 
 
 def _requested_models(body: bytes) -> list[str]:

@@ -120,6 +120,7 @@ async def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
+        CancelledError: The same.
     """
     try:
         call = bind_call(context.call, context.deps.residency)
@@ -129,6 +130,8 @@ async def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
+    except asyncio.CancelledError as cancelled:
+        raise _record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
     if call is not context.call:
         context = msgspec.structs.replace(context, call=call)
     return context, decision
@@ -254,9 +257,14 @@ async def _pause(context: CallContext, number: int, pause: float) -> None:
         with context.timeline.waiting:
             await asyncio.sleep(pause)
     except asyncio.CancelledError as cancelled:
-        reason = context.watchdog.take_cancel_reason()
         attempt = AttemptInfo(call=context.call, number=number)
-        record_failure_with_usage(
-            context, attempt, reason or gateway_interrupted(), None, final=True
-        )
-        raise reason or cancelled from None
+        raise _record_unsent(context, attempt, cancelled) from None
+
+
+def _record_unsent(
+    context: CallContext, attempt: AttemptInfo, cancelled: asyncio.CancelledError
+) -> BaseException:
+    """Keep the receipt of an attempt that went nowhere, as the call ended; the error to raise."""
+    reason = context.watchdog.take_cancel_reason()
+    record_failure_with_usage(context, attempt, reason or gateway_interrupted(), None, final=True)
+    return reason or cancelled

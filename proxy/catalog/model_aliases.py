@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.catalog.families import MODEL_NAME, SNAPSHOT
+from proxy.catalog.families import MAX_NAME_LENGTH, MODEL_NAME, SNAPSHOT
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_choice
@@ -45,9 +45,9 @@ class ModelAliases:
         """The model that the name means; "" where it is no alias.
 
         The name itself goes first, then the model of which it names a dated snapshot, then the
-        first pattern that matches.
+        first pattern that matches. A name that is longer than a model's is none.
         """
-        if not self.targets:
+        if not self.targets or len(name) > MAX_NAME_LENGTH:
             return ""
         if (found := self.targets.get(name)) is not None:
             return found

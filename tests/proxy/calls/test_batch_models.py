@@ -116,6 +116,16 @@ def test_a_single_request_that_is_refused_is_not_counted() -> None:
         call(b"", "messages/batches", fields=None),
         call(b"[" * 100_000, "messages/batches", fields=None),
         call(b'{"requests":[{"params":{"model":"\xff"}}]}', "messages/batches", fields=None),
+        call(
+            b'{"requests":[{"params":{"model":"house","\xff":1}}]}',
+            "messages/batches",
+            fields=None,
+        ),
+        call(
+            b'{"requests":[{"params":{"model":"house"}}],"\xff":1}',
+            "messages/batches",
+            fields=None,
+        ),
     ],
 )
 def test_any_other_call_stays_the_callers(asked: Call) -> None:
@@ -132,6 +142,20 @@ def test_a_batch_to_an_upstream_that_lacks_the_messages_api_is_left_to_its_refus
     asked = batch("house", "fast")
 
     assert name_batch(asked, upstream=route("openai").upstream) is asked
+
+
+def test_a_note_says_few_of_many_long_names() -> None:
+    names = [f"claude-o{at:04d}{'x' * 200}" for at in range(1_000)]
+    (note,) = name_batch(batch(*names)).notes
+
+    assert len(note) < 1_200
+    assert note.endswith("and 992 more names")
+
+
+def test_a_name_too_long_for_a_model_is_no_alias() -> None:
+    asked = batch("claude-o" + "x" * 10_000)
+
+    assert name_batch(asked) is asked
 
 
 def test_a_long_batch_is_named_as_a_short_one_is() -> None:

@@ -1,13 +1,25 @@
 """A caller that leaves, or takes nothing more, and what it pays for."""
 
+import asyncio
+import time
+
 import pytest
 
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
-from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator
-from tests.fakes.upstream import EVENTS, SILENCE, ScriptedAnswer, broken_connection
+from tests.fakes.call_dependencies import (
+    ESTIMATE,
+    FakeEstimator,
+    call,
+    fake_dependencies,
+    route,
+    serve_call,
+)
+from tests.fakes.caller import FakeCaller
+from tests.fakes.upstream import EVENTS, SILENCE, FakeTransport, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 
 HANGS = {
@@ -38,6 +50,26 @@ def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.HUNG_UP, True)]
     assert (done.last.usage, done.last.estimated, done.last.route) == (None, False, "")
     assert len(done.transport.sent) == 1
+
+
+def test_a_call_that_ends_while_its_batch_is_read_leaves_a_receipt():
+    asked = call(b'{"requests":[]}', "messages/batches", fields=None)
+    transport = FakeTransport([])
+
+    async def serve_in_real_time() -> list[Receipt]:  # a thread reads the batch
+        table, ledger = fake_dependencies(transport, route("one", kind="anthropic"))
+        serving = serve_call(asked, FakeCaller(), table, Timeline(time.monotonic))
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(serving)
+            await asyncio.sleep(0)
+            task.cancel()
+        assert task.cancelled()
+        return ledger.receipts
+
+    (receipt,) = asyncio.run(serve_in_real_time())
+
+    assert (receipt.final, receipt.route, receipt.usage) == (True, "", None)
+    assert not transport.sent
 
 
 def test_a_caller_that_stops_reading_is_given_up():

@@ -37,6 +37,8 @@ def problems(table: str) -> list[str]:
         ("claude-opus", "gpt-x"),
         ("claude-opus-20260131", "gpt-x"),
         ("claude-haiku-4", "small"),
+        ("claude-haiku-" + "4" * 243, "small"),
+        ("claude-haiku-" + "4" * 244, ""),
         ("claude-haiku-4-20251001", "small"),
         ("claude-sonnet", "large"),
         ("anthropic/claude-sonnet", ""),
