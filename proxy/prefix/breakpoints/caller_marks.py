@@ -59,8 +59,9 @@ def without_spare_mark(
 ) -> tuple[Prompt, dict[int, str]]:
     """The prompt and the caller's marks without the one that the provider makes needless.
 
-    That is a mark of Anthropic's form at the end that OpenAI writes by itself, for as long. It is
-    left out only where another mark needs its room; what is stored and looked up stays the same.
+    That is a mark of Anthropic's form at the end that OpenAI writes by itself, for as long as all
+    the caller's marks ask. It is left out only where another mark needs its room; what else is
+    stored and looked up stays the same.
 
     Args:
         prompt: As it would be sent.
@@ -75,7 +76,8 @@ def without_spare_mark(
     if regime.name != _OPENAI or free_marks(regime, given, explicit=False) > 0:
         return prompt, given
     end = next(reversed(openai_breakpoint.implicit_breakpoints(blocks)), -1)
-    if given.get(end) != (lifetime or regime.usual_ttl):
+    # One of the caller's own may be written in its place, and must not cost more than the end.
+    if end not in given or {*given.values()} != {lifetime or regime.usual_ttl}:
         return prompt, given
     messages, at = list(prompt.messages), blocks[end].message
     bare = _without_end_hint(messages[at])

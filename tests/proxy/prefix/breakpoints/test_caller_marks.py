@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
@@ -101,6 +102,24 @@ def test_a_hint_stays_where_the_provider_would_write_the_end_for_longer() -> Non
     prompt = agent_prompt({**ASKED, **HINT})
 
     assert spare(prompt, lifetime="12h")[0] is prompt
+
+
+def test_a_hint_stays_where_less_room_spares_a_mark_that_lives_longer() -> None:
+    """OpenAI writes three marks; one before them would be written, too, at twice the price."""
+    long = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
+    first = {"role": "system", "content": [part("Long.", **long)]}
+    prompt = agent_prompt({**ASKED, **HINT})
+    prompt = msgspec.structs.replace(prompt, messages=(orjson.dumps(first), *prompt.messages))
+
+    assert spare(prompt) == (prompt, [0, 1, 2, 3])
+
+
+def test_a_hint_makes_room_for_a_mark_of_the_callers_own_that_lives_as_long() -> None:
+    first = {"role": "system", "content": [part("First.", **HINT)]}
+    prompt = agent_prompt({**ASKED, **HINT})
+    prompt = msgspec.structs.replace(prompt, messages=(orjson.dumps(first), *prompt.messages))
+
+    assert spare(prompt)[1] == [0, 1, 2]
 
 
 def test_a_callers_marks_for_anthropic_stay_on_its_cache() -> None:
