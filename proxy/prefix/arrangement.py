@@ -22,7 +22,6 @@ from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, SentCall, TextLines
 from proxy.prefix.prompts.fingerprints import without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
-    MARKS,
     add_marks,
     caller_marks,
     can_take_mark,
@@ -238,7 +237,7 @@ def _read_arranged(
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = conversation_blocks(prompt, readings, first)
     blocks = (*front.blocks, *spoken)
-    may_mark = front.may_mark or MARKS[0] in prompt.fields or any(one.may_mark for one in readings)
+    may_mark = front.may_mark or any(one.may_mark for one in readings)
     return ArrangedPrompt(
         prompt=prompt,
         plan=plan,
@@ -294,7 +293,7 @@ def mark_prompt(
     ends = [size // BYTES_PER_TOKEN for size in sizes]
     prompt = add_cache_key(found.prompt, policy, target.regime)
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
-    theirs = route_marks(found.given, found.blocks, target.regime)
+    theirs = route_marks(found.given, prompt, found.blocks, target.regime)
     if policy.stable and not policy.explicit:
         lifetime = requested_lifetime(prompt, target.regime)
         prompt, theirs = without_spare_mark(prompt, found.blocks, theirs, target.regime, lifetime)

@@ -133,7 +133,7 @@ class UnmodifiedBaseline:
         prompt = found.prompt
         is_same = prompt.messages == draft.prompt.messages and prompt.tools == draft.prompt.tools
         came = found if is_same else unmodified_prompt(draft, found.plan)
-        marks = route_marks(came.given, came.blocks, target.regime)
+        marks = route_marks(came.given, came.prompt, came.blocks, target.regime)
         explicit = is_explicit(came.prompt, target.regime)
         call = msgspec.structs.replace(sent, marks=marks, explicit=explicit)
         if is_same and sending.prompt.fields == draft.prompt.fields:

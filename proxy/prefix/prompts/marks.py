@@ -144,7 +144,7 @@ def caller_marks(
 ) -> dict[int, str]:
     """The lifetimes of the caller's own marks by the index of their block; "" for the usual one.
 
-    A mark inside a message counts for the whole of it; one for the whole body, for the last block.
+    A mark inside a message counts for the whole of it; one for the whole body is not among them.
 
     Args:
         prompt: The prompt.
@@ -170,27 +170,29 @@ def caller_marks(
         marks = [life for life in said if life is not None]
         if marks:
             found[index] = marks[-1]
-    automatic = _life_of(prompt.fields, MARKS[:1])
-    if automatic is not None and blocks:
-        found.setdefault(len(blocks) - 1, automatic)
     return found
 
 
 def route_marks(
-    found: Mapping[int, str], blocks: Sequence[PromptBlock], regime: Regime
+    found: Mapping[int, str], prompt: Prompt, blocks: Sequence[PromptBlock], regime: Regime
 ) -> dict[int, str]:
     """The caller's marks as the route's wire says them: with lifetimes that are sold there.
 
     Marks of the other provider are said at no higher price; what has no place there is left out.
+    One for the whole body stands on the last block; OpenAI's wire has none.
 
     Args:
         found: Lifetimes by index of their block, "" for the usual one.
-        blocks: The prompt's.
+        prompt: The prompt.
+        blocks: Its blocks.
         regime: The cache of its route.
     """
     form = _FORMS.get(regime.name)
     if form is None or not regime.takes_marks:
         return {}
+    automatic = _life_of(prompt.fields, MARKS[:1]) if form.everywhere else None
+    if automatic is not None and blocks:
+        found = {**found, len(blocks) - 1: found.get(len(blocks) - 1, automatic)}
     return {
         at: ttl if ttl in regime.lifetimes else form.others.get(ttl, form.usual)
         for at, ttl in found.items()

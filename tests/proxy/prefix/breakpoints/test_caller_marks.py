@@ -34,9 +34,10 @@ def agent_prompt(*spoken: Json) -> Prompt:
 def spare(prompt: Prompt, regime: Any = OPENAI, lifetime: str = "") -> tuple[Prompt, list[int]]:
     """The prompt without what is spare, and the blocks that its caller marks still."""
     every = blocks(prompt, lambda raw: raw)
-    given = route_marks(caller_marks(prompt, every), every, regime)
+    given = route_marks(caller_marks(prompt, every), prompt, every, regime)
     found, left = without_spare_mark(prompt, every, given, regime, lifetime)
-    assert left == route_marks(caller_marks(found, blocks(found, lambda raw: raw)), every, regime)
+    left_marks = caller_marks(found, blocks(found, lambda raw: raw))
+    assert left == route_marks(left_marks, found, every, regime)
     return found, sorted(left)
 
 

@@ -39,6 +39,7 @@ ANTHROPIC = Regime(
     marks=4,
     writes={"5m": Fraction(5, 4), "1h": Fraction(2)},
 )
+HOURLY = msgspec.structs.replace(ANTHROPIC, lifetimes={"5m": 300.0, "1h": 3_600.0})
 OPENAI = Regime(name="openai-breakpoint", provider="openai", marks=4)
 MARK, HOUR = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
 POINT = {"mode": "explicit"}
@@ -200,12 +201,15 @@ def test_the_callers_own_mark_is_read_and_stays(own: Prompt):
     assert not can_take_mark(own, spots(own)[last], ANTHROPIC)
 
 
-def test_a_mark_on_the_whole_body_stands_on_its_last_block():
+def test_a_mark_on_the_whole_body_stands_on_its_last_block_and_on_none_of_openais():
     own = prompt(message("system", "a"), message("user", "b"), cache_control=MARK)
 
-    assert caller_marks(own, spots(own)) == {1: ""}
-    assert count_caller_marks(own, ANTHROPIC) == 1
-    assert caller_marks(own, ()) == {}
+    assert caller_marks(own, spots(own)) == {}
+    assert route_marks({}, own, spots(own), ANTHROPIC) == {1: "5m"}
+    assert route_marks({1: "1h"}, own, spots(own), HOURLY) == {1: "1h"}
+    assert route_marks({}, own, spots(own), OPENAI) == {}
+    assert route_marks({}, own, (), ANTHROPIC) == {}
+    assert (count_caller_marks(own, ANTHROPIC), count_caller_marks(own, OPENAI)) == (1, 0)
 
 
 def test_a_callers_marks_are_counted_one_by_one():
@@ -231,12 +235,11 @@ def test_a_callers_marks_are_counted_as_the_wire_says_them():
     )
     at = spots(own)
     found = caller_marks(own, at)
-    anthropic = msgspec.structs.replace(ANTHROPIC, lifetimes={"5m": 300.0, "1h": 3_600.0})
     openai = msgspec.structs.replace(OPENAI, lifetimes={"30m": 1_800.0, "12h": 43_200.0})
 
-    assert route_marks(found, at, anthropic) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
-    assert route_marks(found, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
-    assert route_marks(found, at, Regime(name="implicit")) == {}
+    assert route_marks(found, own, at, HOURLY) == {0: "5m", 1: "1h", 2: "5m", 3: "1h", 4: "5m"}
+    assert route_marks(found, own, at, openai) == {1: "30m", 3: "12h", 4: "30m"}
+    assert route_marks(found, own, at, Regime(name="implicit")) == {}
     assert (count_caller_marks(own, ANTHROPIC), count_caller_marks(own, OPENAI)) == (6, 3)
 
 
