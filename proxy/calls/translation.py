@@ -23,6 +23,8 @@ _UNMODIFIED: Final = Passthrough()
 #: that are said in another one.
 _MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 _MIN_THREADED_TRANSLATION_BYTES: Final = 64 * 1024
+#: Objects that take a millisecond to say in another API, however short they are.
+_MIN_THREADED_OBJECTS: Final = 384
 
 
 def needs_thread(call: Call, route: Route) -> bool:
@@ -30,7 +32,9 @@ def needs_thread(call: Call, route: Route) -> bool:
     stays = call.endpoint == MESSAGES or route.upstream.kind == "openai"
     if stays and speaks_endpoint(route, call.endpoint):
         return len(call.body) >= _MIN_THREADED_BODY_BYTES
-    return len(call.body) >= _MIN_THREADED_TRANSLATION_BYTES
+    if len(call.body) >= _MIN_THREADED_TRANSLATION_BYTES:
+        return True
+    return call.body.count(b"{") >= _MIN_THREADED_OBJECTS
 
 
 def prepare(

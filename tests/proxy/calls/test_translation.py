@@ -79,6 +79,15 @@ def test_a_body_that_changes_its_api_is_prepared_on_a_thread_from_a_quarter_of_t
     assert [needs_thread(each, there) for each in asked] == [False, True]
 
 
+@pytest.mark.parametrize(("kind", "threaded"), [("openai", False), ("anthropic", True)])
+def test_many_short_messages_are_said_in_another_api_on_a_thread(kind, threaded):
+    turn = b'{"role":"user","content":"a"}'
+    few, many = (b'{"messages":[' + b",".join([turn] * n) + b"]}" for n in (382, 383))
+    asked = [call(body, fields=None) for body in (few, many)]
+
+    assert [needs_thread(each, route("up", kind=kind)) for each in asked] == [False, threaded]
+
+
 def test_a_call_that_the_wire_cannot_express_is_refused():
     with refusing(400):
         prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))
