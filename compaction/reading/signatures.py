@@ -41,10 +41,12 @@ _AROUND: Final = (
     "provider_specific_fields",
     "psf",
     "reasoning",
-    "thinking_blocks",
     "tool_calls",
     "vertex",
 )
+_BLOCKS: Final = "thinking_blocks"
+#: Entries of those that are bound to nothing: places of words and calls, and phases of messages.
+_UNBOUND: Final = frozenset({"called", "phase", "said"})
 #: Keys of messages that are words alone.
 _PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
 #: Deeper than any of them nests.
@@ -74,6 +76,15 @@ def _is_bound_object(value: Mapping[str, Any], depth: int) -> bool:
     kind = value.get("type")
     if depth and isinstance(kind, str) and kind in _KINDS:
         return True
-    if any(value[name] for name in _OPAQUE.intersection(value)):
+    if any(value[name] for name in _OPAQUE.intersection(value)) or _has_opaque_blocks(value):
         return True
     return any(_is_bound(value[name], depth + 1) for name in _AROUND if name in value)
+
+
+def _has_opaque_blocks(value: Mapping[str, Any]) -> bool:
+    """True if an answer has blocks that may be bound, as any is that is not known."""
+    blocks = value.get(_BLOCKS)
+    if not isinstance(blocks, list):
+        return bool(blocks)
+    kinds = (one.get("type") if isinstance(one, dict) else None for one in blocks)
+    return not all(isinstance(kind, str) and kind in _UNBOUND for kind in kinds)

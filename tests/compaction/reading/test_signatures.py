@@ -10,6 +10,11 @@ CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{
     [
         {"thinking_blocks": [{"type": "thinking", "thinking": "…", "signature": "Eq"}]},
         {"thinking_blocks": [{"type": "redacted_thinking", "data": "Eq"}]},
+        {"thinking_blocks": [{"type": "said", "length": 2}, {"type": "newer", "data": "Eq"}]},
+        {"thinking_blocks": [{"type": ["phase"]}]},
+        {"thinking_blocks": ["Eq"]},
+        {"thinking_blocks": "Eq"},
+        {"provider_specific_fields": {"thinking_blocks": [{"data": "Eq"}]}},
         {"content": [{"type": "thinking", "thinking": "…", "signature": "Eq"}]},
         {"content": [{"type": "redacted_thinking", "data": "Eq"}, {"type": "text", "text": "a"}]},
         {"content": [{"type": "compaction", "content": "…"}]},
