@@ -334,6 +334,7 @@ class Planner:
             uses,
             target.regime,
             cache_key_source(draft, target),
+            explicit=policies.is_explicit(found.prompt, target.regime),
         )
         return own if before is None else policies.revise_policy(own, before)
 

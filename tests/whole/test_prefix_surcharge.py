@@ -90,3 +90,19 @@ def test_planned_it_costs_less_from_the_second_call_on(
     assert before is not None
     assert after is not None
     assert after < 0.30 * before
+
+
+def test_a_caller_that_switched_the_surcharge_off_pays_none_for_texts_that_nobody_repeats(
+    harness: PrefixHarness,
+) -> None:
+    feature = PlanningMode.OBSERVE.value
+    harness.plan(feature, PlanningMode.OBSERVE)
+    for number in range(CALLS):
+        own = {"role": "developer", "content": handbook(20, f"rules {number}")}
+        asked = body(question(f"one {number}"))
+        asked |= {"messages": [own, asked["messages"][1]]}
+        asked |= {"prompt_cache_options": {"mode": "explicit"}}
+        harness.ask(asked, at=number * 30.0, feature=feature)
+    charged = [each.usage for each in harness.lab.exchanges][-CALLS:]
+
+    assert [used.cache_write_tokens for used in charged if used is not None] == [0] * CALLS

@@ -163,7 +163,12 @@ def conversation_shape(
 
 
 def choose_policy(
-    shape: ConversationShape, uses: ExpectedUses, regime: Regime, key_source: CacheKeySource
+    shape: ConversationShape,
+    uses: ExpectedUses,
+    regime: Regime,
+    key_source: CacheKeySource,
+    *,
+    explicit: bool = False,
 ) -> BreakpointPolicy:
     """Choose the conversation's marks and key; marks nothing where writes are free.
 
@@ -172,6 +177,7 @@ def choose_policy(
         uses: Expected uses.
         regime: The cache of its route.
         key_source: The hashes that keys are made of.
+        explicit: True if the caller switched the provider's own choice of breakpoints off (OpenAI).
     """
     sent = conversation_cache_key(regime, key_source)
     if not regime.takes_marks or not regime.writes:
@@ -180,7 +186,7 @@ def choose_policy(
         )
     marks = _best_lifetimes(shape, uses, regime)
     if regime.name == _OPENAI:
-        marks, explicit, why = _choose_openai_marks(shape, uses, marks, regime)
+        marks, explicit, why = _choose_openai_marks(shape, uses, marks, regime, explicit=explicit)
     else:
         explicit, why = False, _policy_reason(marks, shape)
     return BreakpointPolicy(
@@ -344,12 +350,17 @@ def _with_usual_lifetime(regime: Regime) -> Regime:
 
 
 def _choose_openai_marks(
-    shape: ConversationShape, uses: ExpectedUses, marks: dict[str, str], regime: Regime
+    shape: ConversationShape,
+    uses: ExpectedUses,
+    marks: dict[str, str],
+    regime: Regime,
+    *,
+    explicit: bool,
 ) -> tuple[dict[str, str], bool, str]:
     """Marks, whether they are all, and why: explicit only where few calls are read to their end.
 
     Implicit mode charges for writing all of the prompt, so the stable mark costs nothing there,
-    and nothing is dearer than unmodified.
+    and nothing is dearer than unmodified. In a caller's explicit mode it has to pay for itself.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
@@ -361,7 +372,8 @@ def _choose_openai_marks(
     usual = regime.usual_ttl
     if not shape.back:
         marks = {slot: ttl for slot, ttl in marks.items() if (slot, ttl) != ("history", usual)}
-    if shape.stable and is_cacheable_length(shape.stable, regime) and shape.ends_system:
+    is_free = not explicit and shape.ends_system
+    if is_free and shape.stable and is_cacheable_length(shape.stable, regime):
         marks.setdefault("stable", usual)
     return marks, False, why
 

@@ -112,6 +112,14 @@ def test_openai_keeps_its_own_choice_while_nothing_is_known():
     assert "too little is known" in found.why
 
 
+def test_a_mark_pays_for_itself_where_a_caller_switched_openais_own_choice_off():
+    unread = choose_policy(LONG, uses(), OPENAI, ROAD, explicit=True)
+    shared = choose_policy(LONG, uses(stable=5.0), OPENAI, ROAD, explicit=True)
+
+    assert choose(uses(), OPENAI).stable == "30m"
+    assert (unread.stable, shared.stable) == ("", "30m")
+
+
 def test_no_longer_lifetime_is_bought_at_openai_than_what_it_writes_anyway():
     patient = ExpectedUses(stable={}, semi={}, history={"30m": 0.2, "12h": 9.0})
     hour = ExpectedUses(stable={}, semi={}, history={"5m": 0.2, "1h": 9.0})
