@@ -111,7 +111,7 @@ def percentile(times: list[float], percent: int) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", help="the filled SQLite file")
+    parser.add_argument("file", help="the filled SQLite file, or the URL of a filled database")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--pause", type=float, default=0.0)
@@ -120,7 +120,7 @@ def main() -> None:
     found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        _, port, key = start_gateway(stack, folder, Path(options.file).resolve())
+        _, port, key = start_gateway(stack, folder, options.file)
         reader, call = PageReader(port, options.pause), request(200, key, is_stream=False)
         for _ in range(options.rounds):
             for name, figures in found.items():
@@ -138,8 +138,8 @@ def main() -> None:
     print(f"{len(taken)} answers, p95 {p95:.0f} ms; {unanswered} without an answer")
 
 
-def start_gateway(stack: ExitStack, folder: Path, file: Path) -> tuple[int, int, str]:
-    """The process id and the port of a gateway whose ledger is a file, and a key."""
+def start_gateway(stack: ExitStack, folder: Path, file: str) -> tuple[int, int, str]:
+    """The process id and the port of a gateway whose ledger is a file or a URL, and a key."""
     behind, port = free_port(), free_port()
     upstream = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
     stack.enter_context(process(upstream, None, behind))
@@ -149,7 +149,7 @@ def start_gateway(stack: ExitStack, folder: Path, file: Path) -> tuple[int, int,
         "THRIFTGATE_FOLDER": str(folder / "gateway"),
         "THRIFTGATE_CATALOG": str(catalog),
         "THRIFTGATE_PORT": str(port),
-        "THRIFTGATE_DATABASE_URL": f"sqlite:///{file}",
+        "THRIFTGATE_DATABASE_URL": file if "://" in file else f"sqlite:///{Path(file).resolve()}",
         "THRIFTGATE_ADMIN_TOKEN": _TOKEN,
     }
     key = gateway_key(environment)

@@ -62,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        pid, port, _ = start_gateway(stack, folder, Path(options.file).resolve())
+        pid, port, _ = start_gateway(stack, folder, options.file)
         base = f"http://127.0.0.1:{port}"
         opener = sign_in(base)
         for path in _PATHS * 2:  # imports, templates and caches of the first requests

@@ -65,11 +65,12 @@ _POSTGRES = (
     "SET jit = off",
 )
 #: Settings of connections that only read, for pages: they cannot write, nor keep the server busy
-#: for longer than a page waits.
+#: for longer than a page waits, nor occupy more than one of its cores for a question.
 _SQLITE_READER = ("PRAGMA query_only = ON",)
 _POSTGRES_READER = (
     "SET default_transaction_read_only = on",
     "SET statement_timeout = '5s'",
+    "SET max_parallel_workers_per_gather = 0",
 )
 #: Connections of pages: as many as ask at once.
 _READERS: Final = 2
