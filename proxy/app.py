@@ -266,7 +266,7 @@ async def _dependencies(
             None if tracing is None else tracing.observe,
             None if replicas is None else replicas.gains.observe,
             compactor.record_outcome,
-            partial(_count_for_hedges, context.route_health, ticks),
+            None if wheel is None else partial(_count_for_hedges, context.route_health, ticks),
         )
         kept = ReceiptDispatcher(context.opened, telemetry, readers)
         stack.enter_context(closing(planning := _planning(context)))
