@@ -78,8 +78,8 @@ class AnswerWriter:
         """Hold the head; False if uvicorn has to read it, also where it says what is no HTTP."""
         cycle = self._cycle
         pairs = (*cycle.default_headers, *message.get("headers", ()))
-        form = _head_form(tuple([name for name, _ in pairs]))
-        values = tuple([value for _, value in pairs])
+        names, values = zip(*pairs, strict=True) if pairs else ((), ())
+        form = _head_form(names)
         line = STATUS_LINE.get(message["status"])
         if form is None or line is None or HEADER_VALUE_RE.search(b"".join(values)):
             return False

@@ -9,14 +9,16 @@ class BodyMemoryLimit:
     """Limits the bytes of one body, and of all bodies in flight.
 
     Attributes:
-        reserved_bytes: Bytes that calls hold now.
+        calls: Calls in flight: each has a reservation, however small.
+        reserved_bytes: Bytes that they hold now.
     """
 
-    __slots__ = ("_all", "_each", "reserved_bytes")
+    __slots__ = ("_all", "_each", "calls", "reserved_bytes")
 
     def __init__(self, *, each: int, all_together: int) -> None:
         self._each = each
         self._all = all_together
+        self.calls = 0
         self.reserved_bytes = 0
 
     def reserve(self) -> "BodyReservation":
@@ -56,9 +58,11 @@ class BodyReservation:
         self._held = 0
 
     def __enter__(self) -> Self:
+        self._limit.calls += 1
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._limit.calls -= 1
         self._limit.reserved_bytes -= self._held
         self._held = 0
 

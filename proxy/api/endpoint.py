@@ -6,7 +6,7 @@ of our own work on a call, so a call meets none of them.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -31,7 +31,7 @@ from proxy.api.prefill import (
 )
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
 from proxy.api.request import RequestHead, read_body, read_head, request_token
-from proxy.api.token_counting import LocalTokenCounts
+from proxy.api.token_counting import COUNT_TOKENS, LocalTokenCounts
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
@@ -117,7 +117,6 @@ class Endpoint:
         self._pages = pages
         self._deps = deps
         self._admission = admission
-        self._in_flight = 0
         self._refused_keys = RefusedKeyLog(admission.ticks)
         self._prefills = PrefillRequests(admission.ticks)
         self._token_counts = LocalTokenCounts()
@@ -127,7 +126,7 @@ class Endpoint:
         """Use these dependencies for calls that arrive from now on; calls under way keep theirs."""
         self._deps = deps
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
         path = scope.get("path", "")
         if path.startswith(PREFIX) and scope["type"] == "http":
@@ -136,16 +135,16 @@ class Endpoint:
         elif path.startswith(OTHER_SPELLINGS) and scope["type"] == "http":
             scope = with_usual_path(scope)
             path = scope["path"]
-        is_call = scope["type"] == "http" and path.startswith("/v1/")
-        is_page = path.startswith(_GATEWAY_PATHS) and path != f"/v1/{PREFILL}"
-        if not is_call or (is_page and not await self._is_of_upstream(scope)):
-            await self._pages(scope, receive, send)
-            return
-        self._in_flight += 1
-        try:
-            await self._answer(scope, receive, send)
-        finally:
-            self._in_flight -= 1
+        if scope["type"] != "http" or not path.startswith("/v1/"):
+            return self._pages(scope, receive, send)
+        if path.startswith(_GATEWAY_PATHS) and path != f"/v1/{PREFILL}":
+            return self._answer_page(scope, receive, send)
+        return self._answer(scope, receive, send)
+
+    async def _answer_page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request below a path of the gateway's own, which may be for an upstream."""
+        is_call = await self._is_of_upstream(scope)
+        await (self._answer if is_call else self._pages)(scope, receive, send)
 
     async def _is_of_upstream(self, scope: Scope) -> bool:
         """True if a model is to be deleted, or to be shown that only an upstream may know."""
@@ -183,7 +182,10 @@ class Endpoint:
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head, scope)
-                key = await self._find_key(head, scope, arrived)
+                found = self._admission.keys.find(head.token)
+                key = self._check_key(
+                    found or await self._admission.keys.fetch(head.token), scope, arrived
+                )
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
@@ -218,9 +220,10 @@ class Endpoint:
         else:
             read = self._parse(call, head, timeline)
             deps = self._deps.for_call(read)
-            if await self._token_counts.answer(read, relay, deps, timeline):
-                return
-            await serve(CallContext(read, relay, deps, watchdog, timeline))
+            if read.endpoint != COUNT_TOKENS or not await self._token_counts.answer(
+                read, relay, deps, timeline
+            ):
+                await serve(CallContext(read, relay, deps, watchdog, timeline))
 
     async def _warm(
         self,
@@ -247,7 +250,7 @@ class Endpoint:
 
     def _admit(self, head: RequestHead, scope: Scope) -> None:
         """Let the call in, if the gateway can take it and a key came with it."""
-        if self._in_flight > self._admission.max_calls:
+        if self._admission.body_memory.calls > self._admission.max_calls:
             raise Unready(
                 "The gateway has as many calls in flight as it takes. Try again shortly.",
                 code="too_many_calls",
@@ -258,10 +261,8 @@ class Endpoint:
         if not head.token:
             raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=True))
 
-    async def _find_key(self, head: RequestHead, scope: Scope, arrived: float) -> Key:
+    def _check_key(self, key: Key | None, scope: Scope, arrived: float) -> Key:
         """The key that came with the call, if it opens anything."""
-        keys = self._admission.keys
-        key = keys.find(head.token) or await keys.fetch(head.token)
         if key is None or key.revoked:
             raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=False))
         if key.has_expired(arrived):

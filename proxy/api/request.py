@@ -15,7 +15,7 @@ from proxy.api.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import CallerError
-from proxy.providers.json_size import MAX_REQUEST, ArrivingText, JsonSize
+from proxy.providers.json_size import SMALL_BYTES, ArrivingText, JsonSize
 from proxy.records.agents import agent_of_product
 from proxy.records.call import MODELS_PREFIX
 
@@ -206,7 +206,7 @@ async def read_body(
     reservation.grow_to(length)
     pieces: list[bytes] = []
     size, more, is_over = 0, True, False
-    text = ArrivingText(json_limit or MAX_REQUEST)
+    text: ArrivingText | None = None
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -216,20 +216,22 @@ async def read_body(
         more = message.get("more_body", False)
         if size > length:
             reservation.grow_to(size)
-        if json_limit is not None and not is_over:
-            is_over = await _exceeds(text, piece)
         if is_over:
-            pieces.clear()
-        else:
-            pieces.append(piece)
-    if is_over:
-        raise _too_many_values(json_limit or MAX_REQUEST)
+            continue
+        pieces.append(piece)
+        if json_limit is not None and size >= SMALL_BYTES:
+            text = text or ArrivingText(json_limit, pieces)
+            is_over = await _exceeds(text)
+            if is_over:
+                pieces.clear()
+    if is_over and json_limit is not None:
+        raise _too_many_values(json_limit)
     return b"".join(pieces)
 
 
-async def _exceeds(text: ArrivingText, piece: bytes) -> bool:
-    """True if a text is over the limit with its next piece; other calls run between its parts."""
-    for is_over in text.exceeds(piece):
+async def _exceeds(text: ArrivingText) -> bool:
+    """True if a text is over the limit with its newest piece; other calls run in between."""
+    for is_over in text.exceeds():
         if is_over:
             return True
         await asyncio.sleep(0)

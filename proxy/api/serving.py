@@ -55,6 +55,7 @@ def server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             loop="uvloop",
             http=cast("type[ServerProtocol]", protocol),
             ws="none",
+            interface="asgi3",
             lifespan="off",
             log_config=None,
             log_level=logging.WARNING,

@@ -1,6 +1,6 @@
 """The app while the gateway starts: probes are answered, calls are refused until it is ready."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import orjson
@@ -31,9 +31,9 @@ class SwitchableApp:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
-        await self.app(scope, receive, send)
+        return self.app(scope, receive, send)
 
 
 def starting_app(request_id: Callable[[], str]) -> ASGIApp:

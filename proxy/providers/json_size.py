@@ -129,25 +129,25 @@ class ArrivingText:
 
     Its pieces are counted with what stands in strings, which is quick. Only once these counts are
     over the limit are they counted again, exactly, and so are those that follow.
+
+    Args:
+        limit: The most that it may have.
+        pieces: The pieces that are here; whoever receives them appends to it.
     """
 
-    def __init__(self, limit: JsonSize) -> None:
+    def __init__(self, limit: JsonSize, pieces: list[bytes]) -> None:
         self._limit = limit
-        self._pieces: list[bytes] = []
-        self._bytes = 0
+        self._pieces = pieces
         self._loose = JsonSize(0, 0)
         self._exact = ExactCounter()
         self._counted = self._counted_exactly = 0
 
-    def exceeds(self, piece: bytes) -> Iterator[bool]:
+    def exceeds(self) -> Iterator[bool]:
         """True if the text is over the limit as far as it is counted, part by part.
 
-        A part is a millisecond's work at most. A text that is still short has none.
+        A part is a millisecond's work at most. A text of less than ``SMALL_BYTES`` need not be
+        counted.
         """
-        self._pieces.append(piece)
-        self._bytes += len(piece)
-        if self._bytes < SMALL_BYTES:
-            return
         for each in self._pieces[self._counted :]:
             keys, values = self._loose
             for size in _counts(each):
@@ -159,7 +159,6 @@ class ArrivingText:
         for each in self._pieces[self._counted_exactly :]:
             for size in self._exact.sizes(each):
                 if size.exceeds(self._limit):
-                    self._pieces.clear()
                     yield True
                     return
                 yield False

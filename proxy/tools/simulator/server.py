@@ -27,6 +27,7 @@ async def serving(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         app,
         http=_Protocol,
         ws="none",
+        interface="asgi3",
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -72,9 +72,11 @@ def test_a_text_that_is_too_short_to_measure_is_within_the_limits(least):
 
 def bytes_until_over(text: bytes, limit: JsonSize, piece: int) -> int | None:
     """After how many bytes a text that arrives is over the limit; None where it never is."""
-    arriving = ArrivingText(limit)
+    pieces: list[bytes] = []
+    arriving = ArrivingText(limit, pieces)
     for start in range(0, len(text), piece):
-        if any(arriving.exceeds(text[start : start + piece])):
+        pieces.append(text[start : start + piece])
+        if any(arriving.exceeds()):
             return start + piece
     return None
 
