@@ -13,7 +13,9 @@ never seen. Processes that share a clock agree on the window whatever their own 
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 #: Seconds of difference that are no leap.
 TOLERANCE_S: Final = 2.0
@@ -23,7 +25,7 @@ BELIEVED_AFTER_S: Final = 60.0
 SLEW: Final = 0.1
 
 
-class _State(NamedTuple):
+class _State(msgspec.Struct, frozen=True):
     """A reading; replaced as one, so that threads may read at once."""
 
     time: float

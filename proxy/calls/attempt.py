@@ -149,7 +149,7 @@ class Attempt:
         Raises:
             CallerError: If it cannot be said to the upstream of the model that was asked for.
         """
-        prepared = await self._prepare()
+        prepared = await self._run_translation(self._preparation())
         if isinstance(prepared, UpstreamError):
             return prepared
         if self.info.translated is not None:
@@ -191,7 +191,9 @@ class Attempt:
             UpstreamError: If there is none, or it is an error.
         """
         context, route = self.context, self.choice.route
-        await context.deps.route_health.health_of(route).acquire(context.timeline.now())
+        health, now = context.deps.route_health.health_of(route), context.timeline.now()
+        if not health.try_acquire(now):
+            await health.acquire(now)
         self.was_sent = True
         if self.choice.replica is not None:
             self.choice.replica.send()
@@ -357,16 +359,12 @@ class Attempt:
             headers["x-thriftgate-compaction"] = result.header
         self.info = msgspec.structs.replace(self.info, compaction=result, headers=headers)
 
-    async def _prepare(self) -> PreparedRequest | UpstreamError:
-        """The request; for a substitute model, why it cannot be translated.
-
-        Raises:
-            CallerError: If it cannot be said to the upstream of the model that was asked for.
-        """
+    def _preparation(self) -> Callable[[], PreparedRequest]:
+        """Makes the request, as planned."""
         call, route, is_substitute = self.info.sent_call, self.choice.route, self._is_substitute
         hints = call_hints(self.context, call, route)
         translates = self.info.translated is not None and self.info.translated.adapts
-        made = partial(
+        return partial(
             prepare,
             call,
             route,
@@ -375,7 +373,6 @@ class Attempt:
             reasoning=self.choice.reasoning if translates else "",
             hints=hints,
         )
-        return await self._run_translation(made)
 
     async def _run_translation(self, work: Callable[[], T]) -> T | UpstreamError:
         """A translation of the call, made on a thread where it is long; or why there is none."""

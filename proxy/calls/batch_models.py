@@ -26,7 +26,7 @@ from proxy.prefix.prompts.objects import (
 from proxy.records.amounts import quantity
 from proxy.records.call import MESSAGES, Call
 
-_BATCHES: Final = f"{MESSAGES}/batches"
+BATCHES: Final = f"{MESSAGES}/batches"
 _REQUESTS: Final = "requests"
 _PARAMS: Final = "params"
 _MAX_NAME_CHARS: Final = 100
@@ -62,7 +62,7 @@ async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) ->
     Raises:
         CallerError: If an alias in it means a model that the upstream does not serve.
     """
-    if call.endpoint != _BATCHES or call.method != "POST" or not upstream.speaks_messages:
+    if call.endpoint != BATCHES or call.method != "POST" or not upstream.speaks_messages:
         return call
     # Many small requests take milliseconds where few large ones take none.
     return await asyncio.to_thread(_name_models, call, catalog, upstream)

@@ -15,6 +15,7 @@ from proxy.calls.settlement import (
 )
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
+from proxy.prefix.planned import Planned
 from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.failures import redact_answer_keys, redact_error_keys, redact_keys
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
@@ -198,7 +199,8 @@ class Delivery:
             return self._receipt
         context, meter, route = self._context, self._answer.meter, self._attempt.route
         context.watchdog.clear_deadline()
-        await context.deps.planning.wait_until_stored(self._attempt.planned)
+        if isinstance(planned := self._attempt.planned, Planned):
+            await context.deps.planning.wait_until_stored(planned)
         usage = self._reported_usage
         if not self._answer.generates or route is None:
             return self._record(reason, usage, estimated=False)

@@ -23,7 +23,7 @@ import logging
 import msgspec
 
 from proxy.calls.attempt import Attempt
-from proxy.calls.batch_models import with_batch_models
+from proxy.calls.batch_models import BATCHES, with_batch_models
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
 from proxy.calls.failed_attempts import (
@@ -53,7 +53,9 @@ async def serve(context: CallContext) -> None:
     Raises:
         ProxyError: If nothing was sent to the caller; the receipts are kept already.
     """
-    context, decision = await _decide(context)
+    context, decision = _decide(context)
+    if context.call.endpoint == BATCHES:
+        context = await _name_batch_models(context, decision)
     routes = RouteSequence(context, decision)
     try:
         await _answer(context, routes)
@@ -115,26 +117,39 @@ def _note_accepted_unmodified(context: CallContext, routes: RouteSequence) -> No
         compaction.record_refusal(context.call, routes.refused_compaction)
 
 
-async def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
-    """The routes the call takes, and its context with the call as it is bound and named for them.
+def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
+    """The routes the call takes, and its context with the call as it is bound for them.
+
+    Raises:
+        ProxyError: It is sent nowhere; its receipt is kept.
+    """
+    try:
+        call = bind_call(context.call, context.deps.residency)
+        decision = _choose_routes(call, context.deps)
+    except ProxyError as refusal:
+        record_refusal(context.call, refusal, context.deps, context.timeline)
+        raise
+    if call is not context.call:
+        context = msgspec.structs.replace(context, call=call)
+    return context, decision
+
+
+async def _name_batch_models(context: CallContext, decision: RoutingDecision) -> CallContext:
+    """The context of a batch, with the upstream's names of its models.
 
     Raises:
         ProxyError: It is sent nowhere; its receipt is kept.
         CancelledError: The same.
     """
+    upstream = decision.choices[0].route.upstream
     try:
-        call = bind_call(context.call, context.deps.residency)
-        decision = _choose_routes(call, context.deps)
-        upstream = decision.choices[0].route.upstream
-        call = await with_batch_models(call, context.deps.catalog, upstream)
+        call = await with_batch_models(context.call, context.deps.catalog, upstream)
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)
         raise
     except asyncio.CancelledError as cancelled:
         raise _record_unsent(context, AttemptInfo(call=context.call), cancelled) from None
-    if call is not context.call:
-        context = msgspec.structs.replace(context, call=call)
-    return context, decision
+    return msgspec.structs.replace(context, call=call)
 
 
 def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
@@ -207,7 +222,8 @@ async def _open_next(
         ProxyError: The call ends with it; its receipt is kept.
         CancelledError: The same.
     """
-    await routes.order_replicas()
+    if context.deps.replicas is not None:
+        await routes.order_replicas()
     deadline = routes.decision.deadline
     is_alone = deadline is None or routes.is_last
     run = (

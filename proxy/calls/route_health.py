@@ -44,6 +44,13 @@ class RouteHealth:
         self.ttft = RecentTtft()
         self._queue: deque[asyncio.Future[None]] = deque()
 
+    def try_acquire(self, now: float) -> bool:
+        """Take a place where the route has no limit; False where ``acquire`` has to be awaited."""
+        if self.limit is not None:
+            return False
+        self.breaker.admits(now)  # sent here regardless, it is counted all the same
+        return True
+
     async def acquire(self, now: float) -> None:
         """Take a place, waiting for one for a short while where the route is full.
 

@@ -70,7 +70,8 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sent_call(self) -> Call:
         """The call as it is sent, shorter where it was compacted."""
-        return self.compaction.call(self.asked_call)
+        call = self.call if self.translated is None else self.translated.call
+        return call if self.compaction is NO_COMPACTION else self.compaction.call(call)
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,15 @@
 """An upstream's answer from its commit point on: what came first is here, the rest follows."""
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from proxy.calls.metering import Meter
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer, is_object, is_unpaid
 from proxy.providers.failures import failure_in, failure_of
-from proxy.providers.json_size import MAX_ANSWER, ends_of, loose_sizes
+from proxy.providers.json_size import MAX_ANSWER, SMALL_BYTES, ends_of, loose_sizes
 from proxy.providers.lenient import NEAR_JSON_STARTS, OBJECT_STARTS, to_strict_json
 from proxy.providers.port import Reader, Wire
 from proxy.providers.sse import BLANK_LINES, EventFramer, begins_stream, is_idle
@@ -31,7 +33,7 @@ _MAX_INLINE_RUN_BYTES: Final = 1024 * 1024
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
 
 
-class ExpectedAnswer(NamedTuple):
+class ExpectedAnswer(msgspec.Struct, frozen=True):
     """The form of answer that a call asked for.
 
     Attributes:
@@ -199,7 +201,7 @@ class UpstreamAnswer:
 
     async def _commit_whole(self, reader: Reader | None) -> None:
         body = await self._read_whole()
-        if await _takes_long(body):
+        if len(body) >= SMALL_BYTES and await _takes_long(body):
             self.first_piece = self._pass_unparsed(reader, body)
             return
         read = await self._meter_whole(body)

@@ -114,8 +114,6 @@ def token_count(found: Mapping[str, Any], *names: str) -> int | None:
     """
     for name in names:
         count = found.get(name)
-        if count is None:
-            continue
         if type(count) is float and count.is_integer():
             count = int(count)
         if type(count) is int and 0 <= count <= _MAX_TOKENS:

@@ -78,6 +78,11 @@ class Connection(asyncio.Protocol):
         )
 
     @property
+    def is_complete(self) -> bool:
+        """True if the answer came whole; a part of it may be left to read."""
+        return self._complete
+
+    @property
     def is_read(self) -> bool:
         """True if the answer came whole, and all of it was read."""
         return self._complete and not self._buffer
@@ -114,6 +119,10 @@ class Connection(asyncio.Protocol):
         """
         while not self._buffer and not self._complete:
             await self._wait_for_data()
+        return self.take()
+
+    def take(self) -> bytes:
+        """All bytes of the body that are here, without waiting for any."""
         self._waiter = None
         buffer = self._buffer
         piece = buffer[0] if len(buffer) == 1 else b"".join(buffer)
@@ -180,8 +189,8 @@ class Connection(asyncio.Protocol):
         """Called by httptools; what trails the body is for nobody."""
         if self.status:
             return
-        self._size += len(name) + len(value)
-        if self._size > _MAX_HEAD_BYTES:
+        size = self._size = self._size + len(name) + len(value)
+        if size > _MAX_HEAD_BYTES:
             raise ValueError("the answer's head is too large")
         headers, key, text = self.headers, _name(name), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text

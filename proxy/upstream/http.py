@@ -75,18 +75,19 @@ class HttpExchange:
 
     async def read_all(self, limit: int) -> bytes:
         """The rest of the body, in one piece."""
+        connection = self._connection
+        if self._is_open and self._decoder is None and connection.is_complete:
+            whole = connection.take()
+            if len(whole) > limit:
+                raise _too_large()
+            return whole
         pieces: list[bytes] = []
         size = 0
         while piece := await self._read_after(pieces):
             pieces.append(piece)
             size += len(piece)
             if size > limit:
-                raise UpstreamError(
-                    "The upstream's answer is larger than the gateway holds.",
-                    status=502,
-                    code="upstream_answer_too_large",
-                    retryable=False,
-                )
+                raise _too_large()
             if self._decoder is None and self._connection.is_read:
                 break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -116,20 +117,16 @@ class _KnownUpstream:
     headers: dict[str, str]
     account: CloudCredentials | None
 
-    async def proof(self, prepared: PreparedRequest) -> dict[str, str]:
+    async def proof(self, prepared: PreparedRequest, account: CloudCredentials) -> dict[str, str]:
         """The headers that prove whose a request is, beside those always sent.
 
         Raises:
             UpstreamError: If the account's credentials cannot be had.
         """
-        if self.account is None:
-            return {}
         host = self.headers["host"]
         url = f"{self.address.scheme}://{host}{_target(prepared, self.address)}"
         headers = {**self.headers, **prepared.headers}
-        return await self.account.headers(
-            UnsignedRequest(prepared.method, url, headers, prepared.body)
-        )
+        return await account.headers(UnsignedRequest(prepared.method, url, headers, prepared.body))
 
 
 class HttpTransport:
@@ -178,7 +175,7 @@ class HttpTransport:
             known.address,
             known.headers,
         )
-        proof = await known.proof(prepared)
+        proof = {} if known.account is None else await known.proof(prepared, known.account)
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
@@ -324,6 +321,15 @@ def _length(prepared: PreparedRequest) -> bytes:
     if prepared.body or prepared.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
         return b"content-length: %d\r\n\r\n" % len(prepared.body)
     return b"\r\n"
+
+
+def _too_large() -> UpstreamError:
+    return UpstreamError(
+        "The upstream's answer is larger than the gateway holds.",
+        status=502,
+        code="upstream_answer_too_large",
+        retryable=False,
+    )
 
 
 def _unreachable(message: str, cause: Exception) -> UpstreamError:
