@@ -22,7 +22,7 @@ from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
 from proxy.providers.output_items import output_items
-from proxy.providers.sse import ServerSentEvent, parse_events
+from proxy.providers.sse import ServerSentEvent, parse_event, to_line_feeds
 from proxy.providers.usage import merge_usage
 from slo.usage import Usage
 
@@ -56,6 +56,8 @@ _MAX_EVENTS_ASKED_FOR_ID: Final = 8
 #: Events without content that begin an answer all the same: some models write tokens without text,
 #: and their stream is not held back until it ends. An opening has fewer.
 _MAX_EMPTY_EVENTS: Final = 16
+#: Bytes of a run that are searched at once, up to the end of their last event.
+_PART_BYTES: Final = 2048
 #: Choices whose ends are remembered: more than any provider generates in one call.
 _MAX_ENDED_CHOICES: Final = 1024
 
@@ -143,8 +145,12 @@ class Meter:
     def feed(self, run: bytes) -> None:
         """Take note of a run of whole events, or of the one body that is not a stream."""
         self._keep(run)
-        if self._may_matter(run):
+        if not self._may_matter(run):
+            return
+        if self._streamed:
             self._note_run(run)
+        else:
+            self._note_whole(run)
 
     def feed_part(self, run: bytes) -> None:
         """Take note of a part of an event that is too large to be read: of its text alone."""
@@ -260,32 +266,49 @@ class Meter:
         for run in self._kept:
             yield from pieces(run)
 
+    def _note_whole(self, body: bytes) -> None:
+        """Note the fields of the one body that is not a stream."""
+        self._note_event(ServerSentEvent(name="", data=body))
+        self.has_final_usage = bool(self._found)
+        self.is_finished = self.has_begun and not self.is_broken
+
     def _note_run(self, run: bytes) -> None:
-        if not self._streamed:
-            self._note_event(ServerSentEvent(name="", data=run))
-            self.has_final_usage = bool(self._found)
-            self.is_finished = self.has_begun and not self.is_broken
-            return
-        for event in parse_events(run):
+        """Note the events of a run that may matter; most parts of a run have none."""
+        run = to_line_feeds(run)
+        start = 0
+        while start < len(run):
+            end = run.find(b"\n\n", start + _PART_BYTES) + 2
+            part = run[start : end if end > 1 else None]
+            start += len(part)
+            if self._may_matter(part):
+                self._note_part(part)
+
+    def _note_part(self, part: bytes) -> None:
+        for block in part.split(b"\n\n"):
             if self.is_broken:
                 return
+            event = parse_event(block) if self._may_matter(block) else None
+            if event is None:
+                continue
             if event.data == b"[DONE]":
                 self.is_finished = True
                 self.has_begun = (
                     self.has_begun or self._to_ask < _MAX_EVENTS_ASKED_FOR_ID
                 )  # empty, but whole
-            elif event.name or self._may_matter(event.data):
+            else:
                 self._note_event(event)
 
     def _may_matter(self, text: bytes) -> bool:
-        """True if a run or an event may hold more than generated text, by a look at its bytes."""
+        """True if a run or an event may hold more than generated text, by a look at its bytes.
+
+        Where bytes are searched, CPython 3.11 raises an exception of its own for each `in`.
+        """
         return (
             self._to_ask > 0
             or not self.has_begun
-            or self._end in text
-            or b"error" in text
-            or text.count(b'"usage"') != text.count(b'"usage":null')
-            or b'"usageMetadata"' in text
+            or text.find(self._end) >= 0
+            or text.find(b"error") >= 0
+            or text.count(b'"usage') != text.count(b'"usage":null')
             or _has_stop_reason(text)
         )
 

@@ -58,7 +58,7 @@ SMALL_BYTES: Final = 250_000
 
 def may_exceed(text: bytes, limit: JsonSize) -> bool:
     """True if a text may have more than the limit, counted at once: for a few MiB."""
-    return any(each.exceeds(limit) for each in loose_sizes(text))
+    return len(text) >= SMALL_BYTES and any(each.exceeds(limit) for each in loose_sizes(text))
 
 
 def ends_of(answer: bytes) -> bytes:

@@ -58,16 +58,40 @@ class ServerSentEvent(msgspec.Struct, frozen=True):
 
 def parse_events(run: bytes) -> Iterator[ServerSentEvent]:
     """The events of a run in order; comments and events without data are left out."""
-    return (event for event in parse_blocks(run) if event is not None)
+    return filter(None, parse_blocks(run))
 
 
 def parse_blocks(run: bytes) -> Iterator[ServerSentEvent | None]:
     """The events of a run in order; None stands for one of comments alone or without data."""
-    if b"\r" in run:
-        run = run.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for block in run.split(b"\n\n"):
-        if block := block.removeprefix(_BOM).strip(b"\n"):
-            yield _parse_event(block)
+    for block in to_line_feeds(run).split(b"\n\n"):
+        if block.removeprefix(_BOM).strip(b"\n"):
+            yield parse_event(block)
+
+
+def parse_event(block: bytes) -> ServerSentEvent | None:
+    """The event of the lines between two blank ones; None if they carry no data.
+
+    Args:
+        block: The lines, which end in line feeds alone.
+    """
+    name, values = b"", []
+    for line in block.removeprefix(_BOM).split(b"\n"):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            values.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ")
+    if not values:
+        return None
+    data = values[0] if len(values) == 1 else b"\n".join(values)
+    return ServerSentEvent(name.decode(errors="replace"), data)
+
+
+def to_line_feeds(run: bytes) -> bytes:
+    """A run whose lines end in line feeds alone."""
+    if run.find(b"\r") < 0:
+        return run
+    return run.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def is_idle(run: bytes) -> bool:
@@ -100,18 +124,3 @@ def _end(tail: bytearray, start: int) -> int:
     if last == 1:
         return 0
     return last + (tail[last - 1 : last + 1] == b"\r\n")
-
-
-def _parse_event(block: bytes) -> ServerSentEvent | None:
-    """Parse the lines of one event; None if they carry no data."""
-    name, values = b"", []
-    for line in block.split(b"\n"):
-        field, _, value = line.partition(b":")
-        if field == b"data":
-            values.append(value.removeprefix(b" "))
-        elif field == b"event":
-            name = value.removeprefix(b" ")
-    if not values:
-        return None
-    data = values[0] if len(values) == 1 else b"\n".join(values)
-    return ServerSentEvent(name.decode(errors="replace"), data)

@@ -223,6 +223,15 @@ def test_any_chunking_is_metered_the_same(stream: bytes, cuts: list[int], crlf: 
     assert state_of(meter) == state_of(meter_of(stream))
 
 
+@pytest.mark.parametrize("stream", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("position", [1, 2, -2, -1])
+def test_a_long_run_is_metered_like_its_events(stream: list[bytes], position: int) -> None:
+    filler = stream[3 if stream is MESSAGES else 2] * 60
+    events = [*stream[:position], filler, *stream[position:]]
+
+    assert state_of(meter_of(b"".join(events))) == state_of(meter_of(*events))
+
+
 @pytest.mark.parametrize(
     ("last", "is_complete"),
     [
