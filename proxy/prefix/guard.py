@@ -309,7 +309,9 @@ class HarmWatch:
     """Judges one feature on one family of models; 3 KB, and 100 bytes a call to be judged."""
 
     def __init__(self) -> None:
-        self._judged: deque[tuple[float, float]] = deque(maxlen=JUDGED_CALLS)
+        #: Of the calls judged last: what each cost more, and its direct cost.
+        self._more: deque[float] = deque(maxlen=JUDGED_CALLS)
+        self._direct: deque[float] = deque(maxlen=JUDGED_CALLS)
         self._open: OrderedDict[int, _PendingCall] = OrderedDict()
         self._latest = 0.0
 
@@ -323,7 +325,8 @@ class HarmWatch:
                 none.
         """
         if now - self._latest > _RESET_AFTER_S:
-            self._judged.clear()
+            self._more.clear()
+            self._direct.clear()
             self._open.clear()
         self._latest = max(now, self._latest)
         if (earlier := self._open.pop(before, None)) is not None:
@@ -342,14 +345,13 @@ class HarmWatch:
     def current_harm(self, now: float) -> Harm | None:
         """Return the harm that the latest judged calls show; None unless they are surely dearer."""
         self._judge_expired(now)
-        calls = len(self._judged)
+        calls = len(self._more)
         if calls < MIN_CALLS:
             return None
-        more = sum(added for added, _ in self._judged)
-        direct = sum(cost for _, cost in self._judged)
+        more, direct = sum(self._more), sum(self._direct)
         if direct <= 0.0 or more <= MAX_EXTRA_COST_SHARE * direct:
             return None
-        squares = sum((added - more / calls) ** 2 for added, _ in self._judged)
+        squares = sum((added - more / calls) ** 2 for added in self._more)
         if more <= MIN_STANDARD_ERRORS * sqrt(squares):
             return None
         return Harm(calls=calls, more=more / direct)
@@ -360,4 +362,5 @@ class HarmWatch:
             self._judge_call(self._open.popitem(last=False)[1])
 
     def _judge_call(self, call: _PendingCall) -> None:
-        self._judged.append((call.more, call.direct))
+        self._more.append(call.more)
+        self._direct.append(call.direct)

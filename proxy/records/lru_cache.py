@@ -1,7 +1,7 @@
 """A cache of bounded size that drops what was used longest ago."""
 
-from collections import OrderedDict
-from collections.abc import Callable, ItemsView, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, ItemsView
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -53,16 +53,28 @@ class LruCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; it is used by this."""
-        self.put_all((key,), value)
+        if self._weigh is not None:
+            self.put_all((key,), value)
+            return
+        held = self._held
+        held[key] = value
+        held.move_to_end(key)
+        if len(held) > self._most:
+            held.popitem(last=False)
 
-    def put_all(self, keys: Iterable[K], value: V) -> None:
+    def put_all(self, keys: Collection[K], value: V) -> None:
         """Keep one value for each of these keys; the last is used last."""
         held, weigh = self._held, self._weigh
+        if weigh is None:  # a long prompt has many, so the loops are the interpreter's own
+            held.update(dict.fromkeys(keys, value))
+            deque(map(held.move_to_end, keys), 0)
+            while len(held) > self._most:
+                held.popitem(last=False)
+            return
+        weight = weigh(value)
         for key in keys:
-            if weigh is not None:
-                self._weight += weigh(value) - (weigh(held[key]) if key in held else 0)
+            self._weight += weight - (weigh(held[key]) if key in held else 0)
             held[key] = value
             held.move_to_end(key)
-        while held and (len(held) if weigh is None else self._weight) > self._most:
-            _, gone = held.popitem(last=False)
-            self._weight -= 0 if weigh is None else weigh(gone)
+        while held and self._weight > self._most:
+            self._weight -= weigh(held.popitem(last=False)[1])
