@@ -8,8 +8,11 @@ Two calls share a value where everything said up to there is the same. Which con
 belongs to, ``proxy.prefix.conversations`` tells.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
+from struct import Struct
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +33,12 @@ _HINTS: Final = ("prompt_cache_key", "session_id", "user", "safety_identifier")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "user_id")
 #: The same within ``client_metadata``, which Codex sends.
 _CLIENT: Final = ("session_id", "session-id", "thread_id", "thread-id")
+_HINT_FIELDS: Final = frozenset({*_HINTS, "metadata", "client_metadata"})
+_NO_HINTS: Final = (b"",) * len((*_HINTS, *_METADATA, *_CLIENT))
+#: The length of a piece, eight bytes.
+_LENGTH: Final = Struct(">Q")
+#: Answers that follow each other, as ones among zeros.
+_RUNS: Final = re.compile(rb"\x01+")
 #: Keys of an answer's thinking: clients send it again for a while, and leave it out later.
 _THOUGHTS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
@@ -128,35 +137,26 @@ def conversation_chain(
         fingerprint: The team's keyed hash.
     """
     roles = [one.role for one in readings]
-    heard = [
-        (one.says, one.role == ASSISTANT)
-        for one in readings[count_leading_roles(roles) :]
-        if one.says
-    ]
-    base = fingerprint(
-        _join_pieces([*(name.encode(errors="replace") for name in who), *_caller_hints(prompt)])
-    )
+    first = count_leading_roles(roles)
+    said, roles = [one.says for one in readings[first:]], roles[first:]
+    if b"" in said:
+        roles = [role for role, says in zip(roles, said, strict=True) if says]
+        said = [*filter(None, said)]
+    names = [name.encode(errors="replace") for name in who]
+    base = fingerprint(_join_pieces([*names, *_caller_hints(prompt.fields)]))
     values = [base]
     state = blake2b(key=base, digest_size=_DIGEST_BYTES)
-    update, digest, append = state.update, state.digest, values.append
-    for says, _ in heard:
+    update, digest = state.update, state.digest
+    for says in said:
         update(says)
-        append(digest())
-    answers = tuple(_answer_runs([is_answer for _, is_answer in heard]))
-    return ConversationChain(tuple(values), tuple([says for says, _ in heard]), answers)
+        values.append(digest())
+    return ConversationChain(tuple(values), tuple(said), _answer_runs(roles))
 
 
-def _answer_runs(is_answer: Sequence[bool]) -> Iterator[tuple[int, int]]:
+def _answer_runs(roles: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """The start and end of each run of answers."""
-    begin = -1
-    for at, here in enumerate(is_answer):
-        if here and begin < 0:
-            begin = at
-        elif not here and begin >= 0:
-            yield begin, at
-            begin = -1
-    if begin >= 0:
-        yield begin, len(is_answer)
+    is_answer = bytes(map(ASSISTANT.__eq__, roles))
+    return tuple(map(re.Match.span, _RUNS.finditer(is_answer)))
 
 
 def message_digest(
@@ -199,21 +199,22 @@ def _is_thought(part: Any) -> bool:  # noqa: ANN401 - any JSON there is
 
 def _join_pieces(pieces: Sequence[bytes]) -> bytes:
     """Pieces as one, so that where one ends makes a difference."""
-    return b"".join(len(piece).to_bytes(8, "big") + piece for piece in pieces)
+    lengths = map(_LENGTH.pack, map(len, pieces))
+    return b"".join(chain.from_iterable(zip(lengths, pieces, strict=True)))
 
 
-def _caller_hints(prompt: Prompt) -> Iterator[bytes]:
+def _caller_hints(fields: Mapping[str, bytes]) -> Sequence[bytes]:
     """The names that the caller gives the conversation, always as many pieces; b"" for null."""
-    fields = prompt.fields
-    yield from _member_values(fields, _HINTS)
-    yield from _member_values(_field_members(fields.get("metadata")), _METADATA)
-    yield from _member_values(_field_members(fields.get("client_metadata")), _CLIENT)
-
-
-def _member_values(found: Mapping[str, bytes], names: Sequence[str]) -> Iterator[bytes]:
-    for name in names:
-        value = found.get(name, b"")
-        yield b"" if value == b"null" else value
+    if _HINT_FIELDS.isdisjoint(fields):
+        return _NO_HINTS
+    metadata = _field_members(fields.get("metadata"))
+    client = _field_members(fields.get("client_metadata"))
+    found = (
+        *map(fields.get, _HINTS),
+        *map(metadata.get, _METADATA),
+        *map(client.get, _CLIENT),
+    )
+    return [b"" if value is None or value == b"null" else value for value in found]
 
 
 def _field_members(raw: bytes | None) -> Mapping[str, bytes]:
