@@ -80,8 +80,10 @@ class AgentCacheKeys:
 
 def _session_of(draft: Draft, target: PlanningTarget) -> bytes:
     """Stands for the session that a call's own key names; b"" for none."""
+    if target.regime.name not in _PARTED_BY_KEY:
+        return b""
     own = draft.prompt.fields.get(_KEY, b"null").strip()
-    if target.regime.name not in _PARTED_BY_KEY or own in _NO_KEYS:
+    if own in _NO_KEYS:
         return b""
     return draft.fingerprint(target.model.encode(errors="replace") + b"\0" + own)
 

@@ -19,7 +19,7 @@ from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, SentCall, TextLines
-from proxy.prefix.prompts.fingerprints import without_marks
+from proxy.prefix.prompts.fingerprints import name_digest, without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
     add_marks,
@@ -289,9 +289,12 @@ def mark_prompt(
         found: Its prompt, in order.
         policy: The marks of its conversation; none where it is empty.
     """
+    prompt = add_cache_key(found.prompt, policy, target.regime)
+    if not target.takes_marks:
+        body = _body(prompt, draft, target)
+        return MarkedPrompt(prompt=prompt, marks={}, explicit=False, body=body)
     sizes = accumulate([block.size for block in found.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
-    prompt = add_cache_key(found.prompt, policy, target.regime)
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     theirs = route_marks(found.given, prompt, found.blocks, target.regime)
     if policy.stable and not policy.explicit:
@@ -309,7 +312,7 @@ def mark_prompt(
         prompt=prompt,
         marks={**theirs, **stand},
         explicit=policy.explicit,
-        body=draft.request.body if full == draft.prompt else _render_body(full, draft, target),
+        body=_body(full, draft, target),
         notes=(
             *standing.notes,
             *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(standing.marks) else ()),
@@ -332,8 +335,8 @@ def sent_call(
     where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
     return SentCall(
         regime=target.regime,
-        place=draft.fingerprint(target.upstream.encode()),
-        feature=draft.fingerprint(draft.request.feature.encode(errors="replace")),
+        place=name_digest(draft.fingerprint, target.upstream),
+        feature=name_digest(draft.fingerprint, draft.request.feature),
         conversation=draft.conversation,
         early=where.early,
         late=where.late,
@@ -355,6 +358,8 @@ def _is_set(found: ArrangedPrompt, mark: Mark, prompt: Prompt, full: Prompt) -> 
     return full.messages[block.message] is not prompt.messages[block.message]
 
 
-def _render_body(full: Prompt, draft: Draft, target: PlanningTarget) -> bytes:
-    """The body; a cache without marks has no need of texts in parts."""
-    return (full if target.regime.takes_marks else join_texts(full, draft.prompt)).render()
+def _body(full: Prompt, draft: Draft, target: PlanningTarget) -> bytes:
+    """The body, the caller's own where nothing changed; only a cache with marks needs parts."""
+    if full == draft.prompt:
+        return draft.request.body
+    return (full if target.takes_marks else join_texts(full, draft.prompt)).render()

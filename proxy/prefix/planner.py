@@ -287,23 +287,23 @@ class Planner:
         begins_again = past.calls > 0 and not draft.turns
         at = policies.decision_stage(draft.turns, past.calls)
         held = found.plan.policies
-        names = [policies.policy_name(target.regime, each) for each in range(at + 1)]
-        known = [held[name] for name in names if name in held]
-        own = known[-1] if known else None
-        if own is None or names[-1] not in held:
-            own = self._decide_anew(draft, target, found, past, own)
-            if not known:
+        name, *earlier = policies.policy_names(target.regime, at)
+        own = held.get(name)
+        if own is None:
+            before = next((held[each] for each in earlier if each in held), None)
+            own = self._decide_anew(draft, target, found, past, before)
+            if before is None:
                 key = self._agent_keys.choose_key(draft, target, found, now)
                 own = msgspec.structs.replace(own, shared_key=key)
-            if not begins_again:
+            if target.takes_marks and not begins_again:
                 begins = digest_start(found.bare)
                 place = layout_place(draft.request, target.model)
                 habits = self._habits.get_or_make(place, ReuseStatistics)
                 starts = past.comparable_starts(begins, moves=habits.has_changing_start)
                 own = policies.without_unread_marks(own, target.regime, starts, begins)
-            plan = msgspec.structs.replace(found.plan, policies={names[-1]: own, **held})
+            plan = msgspec.structs.replace(found.plan, policies={name: own, **held})
             found = msgspec.structs.replace(found, plan=plan)
-        if begins_again:
+        if target.takes_marks and begins_again:
             begins = digest_start(found.bare)
             own = policies.without_unread_marks(own, target.regime, past.openings, begins)
         return found, own

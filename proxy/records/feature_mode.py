@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -35,6 +36,7 @@ class LayoutScope(msgspec.Struct, frozen=True, order=True):
         return LayoutScope(self.team, self.feature)
 
 
+@lru_cache(1_024)
 def model_family(model: str) -> str:
     """The family of a model, whose layouts its calls have; "" for a name without one.
 

@@ -8,6 +8,7 @@ xAI, prompt caching, maximizing cache hits, chat completions (2026-11).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
@@ -62,6 +63,8 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
 
     OpenAI refuses a retention beside options, so a caller's retention keeps the options away.
     """
+    if not (policy.key or policy.explicit or policy.shared_key):
+        return prompt
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
     wanted: dict[str, bytes] = {}
     caches = {(regime.name, regime.provider), (regime.name, "")}
@@ -239,10 +242,17 @@ def decision_stage(turns: int, calls: int = 0) -> int:
     return _LAST_TURNS_STAGE + min(calls.bit_length(), _LAST_CALLS_STAGE)
 
 
-def policy_name(regime: Regime, stage: int) -> str:
-    """The name under which a plan keeps the policy for a kind of cache at a decision stage."""
-    kind = f"{regime.name}/{regime.provider}"
-    return f"{kind}/{stage}" if stage else kind
+def policy_names(regime: Regime, stage: int) -> Sequence[str]:
+    """The names under which a plan keeps policies for a kind of cache, from this stage back."""
+    return _policy_names(regime.name, regime.provider)[-1 - stage :]
+
+
+@lru_cache
+def _policy_names(name: str, provider: str) -> tuple[str, ...]:
+    """The names of all decision stages, the latest first."""
+    kind = f"{name}/{provider}"
+    stages = range(_LAST_TURNS_STAGE + _LAST_CALLS_STAGE, 0, -1)
+    return (*(f"{kind}/{stage}" for stage in stages), kind)
 
 
 def revise_policy(found: BreakpointPolicy, before: BreakpointPolicy) -> BreakpointPolicy:

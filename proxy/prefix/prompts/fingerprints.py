@@ -24,6 +24,8 @@ _DIGEST_BYTES: Final = 16
 #: BLAKE3's keys have exactly so many bytes.
 _BLAKE3_KEY_BYTES: Final = 32
 _MAX_TEAMS: Final = 4_096
+#: Names whose hashes are remembered, of all teams.
+_MAX_NAMES: Final = 16_384
 _MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
 
@@ -52,6 +54,12 @@ def keyed_hash(secret: bytes, team: str) -> Callable[[bytes], bytes]:
 def team_fingerprint(secret: bytes, team: str) -> Callable[[bytes], bytes]:
     """The keyed hash of one team, made once; no other team's hashes equal its own."""
     return keyed_hash(secret, team)
+
+
+@lru_cache(_MAX_NAMES)
+def name_digest(fingerprint: Fingerprint, name: str) -> bytes:
+    """The keyed hash of a name that call after call has: a model's, an upstream's, a feature's."""
+    return fingerprint(name.encode(errors="replace"))
 
 
 def without_marks(
