@@ -76,7 +76,7 @@ class MinuteCalls(NamedTuple):
 
     def with_call(self) -> "MinuteCalls":
         """The same with one call more."""
-        return self._replace(calls=self.calls + 1)
+        return MinuteCalls(self.since, self.calls + 1)
 
 
 class OpenAIIntervals:

@@ -26,7 +26,6 @@ from proxy.prefix.prediction.sent_call import (
     PromptStart,
     SentCall,
     digest_end,
-    digest_start,
 )
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.records.lru_cache import LruCache
@@ -115,7 +114,7 @@ class ConversationState(msgspec.Struct):
         self.tokens = tokens
         self.turns = turns
         self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[sent.repeatable_blocks])
-        self.openings = (*self.openings[1 - MAX_STARTS :], digest_start(sent.blocks))
+        self.openings = (*self.openings[1 - MAX_STARTS :], sent.start)
         self.endings = (
             *self.endings[1 - MAX_COMPARED_CALLS :],
             digest_end(sent.blocks[: sent.repeatable_blocks]),

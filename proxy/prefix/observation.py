@@ -24,7 +24,6 @@ from proxy.prefix.prediction.sent_call import (
     MORE_LEFT_OUT,
     SentCall,
     blocks_left_out,
-    digest_start,
 )
 from proxy.prefix.prompts.prompt import Prompt, PromptSlot
 from slo.price import TokenRates
@@ -217,7 +216,7 @@ def observe_call(
     counts = is_cacheable_length(total, sent.regime)
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
     answered = draft.turns > state.turns or gap >= ANSWERED
-    begins = digest_start(sent.blocks)
+    begins = sent.start
     shares = known * 10 >= total * _stable_share(sent) * 9
     whole = not sent.regime.takes_marks or expected.same >= begins.stable
     follows = state.calls > 0 and not sent.compacted  # what we shortened says nothing of habits

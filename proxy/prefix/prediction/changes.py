@@ -22,6 +22,7 @@ from proxy.prefix.prediction.sent_call import (
     SentCall,
     split_fingerprints,
 )
+from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.objects import members
 from proxy.prefix.prompts.prompt import Fingerprint, Prompt
 from proxy.records.lru_cache import LruCache
@@ -64,6 +65,8 @@ _MESSAGE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 #: Bytes of a trace besides its fingerprints.
 _FIXED_BYTES: Final = 1_000
+#: The same of one text's lines.
+_LINES_BYTES: Final = 50
 
 
 class PrefixParameters(msgspec.Struct, frozen=True):
@@ -90,8 +93,10 @@ def prefix_parameters(
         model: The name the upstream knows it by; "" for the one in the prompt.
     """
     early = _field_digests(prompt, _PREFIX_FIELDS.get(regime.name, _ENGINE_FIELDS), fingerprint)
-    named = model.encode("utf8", "surrogatepass") if model else prompt.fields.get("model", b"")
-    early["model"] = fingerprint(named)[:_FIELD_DIGEST_BYTES]
+    digest = (
+        name_digest(fingerprint, model) if model else fingerprint(prompt.fields.get("model", b""))
+    )
+    early["model"] = digest[:_FIELD_DIGEST_BYTES]
     return PrefixParameters(
         early, _field_digests(prompt, _MESSAGE_FIELDS.get(regime.name, ()), fingerprint)
     )
@@ -100,21 +105,20 @@ def prefix_parameters(
 def _field_digests(
     prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint
 ) -> dict[str, bytes]:
-    found = {name: _field_value(prompt.fields, name) for name in names}
-    return {
-        name: fingerprint(raw)[:_FIELD_DIGEST_BYTES]
-        for name, raw in found.items()
-        if raw != b"null"
-    }
+    fields = prompt.fields
+    found: dict[str, bytes] = {}
+    for name in names:
+        raw = fields.get(name, b"null") if "." not in name else _inner_value(fields, name)
+        if raw != b"null":
+            found[name] = fingerprint(raw)[:_FIELD_DIGEST_BYTES]
+    return found
 
 
-def _field_value(fields: Mapping[str, bytes], name: str) -> bytes:
-    """The value of a field, or of one within it; null where there is none."""
+def _inner_value(fields: Mapping[str, bytes], name: str) -> bytes:
+    """The value of a field within another, as ``outer.inner``; null where there is none."""
     outer, _, inner = name.partition(".")
     found = fields.get(outer, b"null")
-    if inner and found[:1] == b"{":
-        return members(found).get(inner, b"null")
-    return b"null" if inner else found
+    return members(found).get(inner, b"null") if found[:1] == b"{" else b"null"
 
 
 class ChangeKind(StrEnum):
@@ -157,6 +161,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
         heads: The same of its leading texts.
         lines: The same of the lines of each leading text.
         messages: The same of the messages that a later call may repeat.
+        size: About how many bytes it takes.
     """
 
     at: float
@@ -168,16 +173,11 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     heads: bytes
     lines: tuple[bytes, ...]
     messages: bytes
+    size: int = 0
 
     def is_same_conversation(self, sent: SentCall) -> bool:
         """True if the call goes on with this one's conversation."""
         return bool(sent.conversation) and self.conversation == sent.conversation
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        prints = len(self.tools) + len(self.heads) + len(self.messages)
-        return _FIXED_BYTES + prints + sum(len(each) + 50 for each in self.lines)
 
 
 class CallTraces:
@@ -214,6 +214,8 @@ def trace_call(sent: SentCall, now: float) -> CallTrace:
     texts = sent.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
     known = [sent.lines.get(at) for at in texts]
+    lines = tuple([each.digests[: room * DIGEST_BYTES] if each else b"" for each in known])
+    prints = len(tools) + len(heads) + len(conversation_blocks) + sum(map(len, lines))
     return CallTrace(
         at=now,
         conversation=sent.conversation,
@@ -222,8 +224,9 @@ def trace_call(sent: SentCall, now: float) -> CallTrace:
         late=sent.late,
         tools=tools,
         heads=heads,
-        lines=tuple(each.digests[: room * DIGEST_BYTES] if each else b"" for each in known),
+        lines=lines,
         messages=conversation_blocks,
+        size=_FIXED_BYTES + prints + _LINES_BYTES * len(lines),
     )
 
 

@@ -16,7 +16,6 @@ from typing import Final
 from proxy.caches import (
     anthropic_breakpoint,
     openai_breakpoint,
-    openai_interval,
     prefix_unit,
 )
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
@@ -131,15 +130,6 @@ def lifetime_s(regime: Regime, ttl: str) -> float:
 def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
     """True if the provider says, by the bill for it, that nothing was stored or found."""
     return bool(usage and regime.writes and not usage.cache_write_tokens and not usage.cache_read)
-
-
-def machine_key(sent: SentCall) -> int:
-    """The key that chooses the machine: the first tokens."""
-    scale = sent.scale()
-    routed = openai_interval.provider_rules(sent.regime.provider).routed
-    ends = enumerate(sent.ends)
-    at = next((at for at, size in ends if scale.tokens_of(size) >= routed), -1)
-    return sent.points[at]
 
 
 class UnstoredPrefixes:

@@ -25,7 +25,6 @@ from proxy.prefix.prediction.lookups import (
     has_stored_nothing,
     lifetime_s,
     lookup_places,
-    machine_key,
     max_prefix_blocks,
     stores_at_breakpoints,
     used_entries,
@@ -209,12 +208,15 @@ class PrefixChainIndex:
         last = self._sent.peek(sent.points[known]) if known else None
         since = found.entry.used if found.size else last
         scale = self._token_scale(sent, known)
-        sizes = (surely.size, found.size, stored)
-        tokens = [sent.regime.readable_tokens(scale.tokens_of(size), scale.total) for size in sizes]
+        readable = sent.regime.readable_tokens
+        tokens = {
+            size: readable(scale.tokens_of(size), scale.total)
+            for size in {surely.size, found.size, stored}
+        }
         return ExpectedRead(
-            tokens=tokens[0],
-            found=tokens[1],
-            stored=tokens[2],
+            tokens=tokens[surely.size],
+            found=tokens[found.size],
+            stored=tokens[stored],
             known=scale.tokens_of(max(sent.ends[known], stored)),
             same=known,
             hit=surely.at,
@@ -233,33 +235,35 @@ class PrefixChainIndex:
             now: Time at which it was sent, in seconds: lifetimes run from there.
         """
         self._count_call(sent, now)
+        points, end = sent.points, sent.repeatable_blocks
         known = self._known_blocks(sent)
         scale = self._token_scale(sent, known)
         scale = scale.with_total(usage.prompt_tokens) if usage is not None else scale
         if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
             self._update_entries(sent, known, scale, now)
-        if usage is not None and sent.repeatable_blocks:
-            self._counted.put(
-                sent.points[sent.repeatable_blocks],
-                scale.tokens_of(sent.ends[sent.repeatable_blocks]),
-            )
+        if usage is not None and end:
+            self._counted.put(points[end], scale.tokens_of(sent.ends[end]))
         told = known if self._is_brief and sent.regime.takes_marks else 0
-        self._record_sent(sent.points[:told:-1], now)
+        self._record_sent(points[:told:-1], now)
         for at, lines in sent.lines.items():
-            self._openings.put(sent.points[at], _Opening(now, lines))
+            self._openings.put(points[at], _Opening(now, lines))
 
     def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
-        peek = self._sent.peek
-        later = [(point, used) for point in points if (used := peek(point)) and used > now]
+        before = [*map(self._sent.peek, points)]
         self._sent.put_all(points, now)
-        for point, used in later:
-            self._sent.put(point, used)
+        if max(filter(None, before), default=now) > now:
+            for point, used in zip(points, before, strict=True):
+                if used and used > now:
+                    self._sent.put(point, used)
 
     def _known_blocks(self, sent: SentCall) -> int:
         """Number of its blocks that were sent before."""
-        points = sent.points
-        return next((at for at in max_prefix_blocks(sent) if points[at] in self._sent), 0)
+        points, peek = sent.points, self._sent.peek
+        for at in max_prefix_blocks(sent):
+            if peek(points[at]) is not None:
+                return at
+        return 0
 
     def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
@@ -334,11 +338,11 @@ class PrefixChainIndex:
                 self._entries.put(point, stored.after_write(sent, ttl, by, now))
 
     def _count_call(self, sent: SentCall, now: float) -> None:
-        way = machine_key(sent)
+        way = sent.machine_key
         self._routes.put(way, self._minute_calls(way, now).with_call())
 
     def _calls_this_minute(self, sent: SentCall, now: float) -> int:
-        return self._minute_calls(machine_key(sent), now).calls
+        return self._minute_calls(sent.machine_key, now).calls
 
     def _minute_calls(self, way: int, now: float) -> MinuteCalls:
         return (self._routes.peek(way) or MinuteCalls(now)).at(now)

@@ -11,14 +11,14 @@ there in the next one, and what was written with it is not read.
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from proxy.caches import openai_breakpoint
+from proxy.caches import openai_breakpoint, openai_interval
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
@@ -29,6 +29,8 @@ from proxy.prefix.prompts.prompt import (
     PromptSlot,
     part_text,
 )
+
+T = TypeVar("T")
 
 #: Bytes kept of a fingerprint that is only compared with the one of another call.
 DIGEST_BYTES: Final = 8
@@ -106,6 +108,18 @@ class BlockRanges(msgspec.Struct, frozen=True):
     messages: range
 
 
+class _Once(Generic[T]):
+    """A property that is computed when it is first asked for; without the lock of Python's own."""
+
+    def __init__(self, make: Callable[["SentCall"], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+
+    def __get__(self, call: "SentCall", _: type["SentCall"]) -> T:
+        found = call.__dict__[self._name] = self._make(call)
+        return found
+
+
 class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call that is sent, or was.
 
@@ -140,7 +154,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     lines: Mapping[int, TextLines] = {}
     compacted: bool = False
 
-    @cached_property
+    @_Once
     def points(self) -> tuple[int, ...]:
         """Stands for the prefix that ends with each block; the empty prefix's comes first.
 
@@ -148,17 +162,35 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         at = hash((self.place, *sorted(self.early.items())))
         found = [at]
-        first_message = self.block_ranges.messages.start
-        for block in self.blocks[:first_message]:
-            at = hash((at, block.digest))
+        first_message, digests = self.block_ranges.messages.start, self.digests
+        for digest in digests[:first_message]:
+            at = hash((at, digest))
             found.append(at)
         at = hash((at, *sorted(self.late.items()))) if self.late else at
-        for block in self.blocks[first_message:]:
-            at = hash((at, block.digest))
+        for digest in digests[first_message:]:
+            at = hash((at, digest))
             found.append(at)
         return tuple(found)
 
-    @cached_property
+    @_Once
+    def digests(self) -> tuple[bytes, ...]:
+        """The fingerprint of each block."""
+        return tuple([block.digest for block in self.blocks])
+
+    @_Once
+    def start(self) -> "PromptStart":
+        """The digest of its start."""
+        return digest_start(self.blocks)
+
+    @_Once
+    def machine_key(self) -> int:
+        """The key that chooses the machine: the first tokens."""
+        tokens_of = self.scale().tokens_of
+        routed = openai_interval.provider_rules(self.regime.provider).routed
+        at = bisect_left(self.ends, routed, key=tokens_of)
+        return self.points[at if at < len(self.ends) else -1]
+
+    @_Once
     def block_ranges(self) -> BlockRanges:
         """The ranges of its tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
@@ -171,7 +203,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             range(first_message, max(first_message, self.repeatable_blocks)),
         )
 
-    @cached_property
+    @_Once
     def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
         """The beginnings of the fingerprints of each range, joined; of ``MAX_DIGESTS`` at most."""
         of = self.block_ranges
@@ -182,25 +214,25 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _joined_digests(self, which: range) -> bytes:
-        blocks = self.blocks[which.start : min(which.stop, which.start + MAX_DIGESTS)]
-        return b"".join([block.digest[:DIGEST_BYTES] for block in blocks])
+        digests = self.digests[which.start : min(which.stop, which.start + MAX_DIGESTS)]
+        return b"".join([digest[:DIGEST_BYTES] for digest in digests])
 
-    @cached_property
+    @_Once
     def ends(self) -> tuple[int, ...]:
         """Bytes of the prefix that ends with each block; the empty prefix's 0 comes first."""
         return tuple(accumulate([block.size for block in self.blocks], initial=0))
 
-    @cached_property
+    @_Once
     def implicit_breakpoints(self) -> tuple[int, ...]:
         """The blocks that may end an implicit breakpoint, as OpenAI has them."""
         return tuple(openai_breakpoint.implicit_breakpoints(self.blocks))
 
-    @property
+    @_Once
     def size(self) -> int:
         """Bytes of all blocks."""
         return self.ends[-1]
 
-    @property
+    @_Once
     def estimate(self) -> int:
         """Tokens of the prompt, as well as they are known before it is answered."""
         return -(-self.size // BYTES_PER_TOKEN)
@@ -210,7 +242,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         total = -(-self.size * counted // counted_size) if counted_size else self.estimate
         return TokenScale(size=self.size, total=total, counted_size=counted_size, counted=counted)
 
-    @property
+    @_Once
     def repeatable_blocks(self) -> int:
         """Number of blocks a later call may repeat."""
         return max(0, len(self.blocks) - self.tail)
