@@ -54,13 +54,14 @@ class OutputLengthModel:
 
     def add(self, kind: Hashable, length: int) -> None:
         """Note that a call of this kind generated so many tokens."""
-        learned = self._kinds.get(kind)
+        kinds = self._kinds
+        learned = kinds.get(kind)
         if learned is None:
-            learned = self._kinds[kind] = _LearnedLengths()
-            if len(self._kinds) > self._most:
-                self._kinds.popitem(last=False)
+            learned = kinds[kind] = _LearnedLengths()
+            if len(kinds) > self._most:
+                kinds.popitem(last=False)
         else:
-            self._kinds.move_to_end(kind)
+            kinds.move_to_end(kind)
         learned.add(length)
 
     def output_bounds(self, kind: Hashable, limit: int) -> OutputBounds:

@@ -15,6 +15,8 @@ from slo.usage import Usage
 _MILLION = 1_000_000
 _DAY = 86_400
 _WHOLE = Fraction(1)
+NO_DISCOUNT = Fraction(0)
+"""The discount of a route without one."""
 
 
 class BillingTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +169,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     periods: tuple[PricePeriod, ...]
-    discount: Fraction = Fraction(0)
+    discount: Fraction = NO_DISCOUNT
 
     def period(self, at: float) -> PricePeriod | None:
         """The prices valid at this time; None before the first known."""
@@ -205,10 +207,11 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
         if total is None or prompt is None:
             return None
         total += prompt
-        return CallCost(
-            _divide_half_up(total * self.numerator, self.denominator),
-            _divide_half_up(total * self.effective_numerator, self.effective_denominator),
-        )
+        listed = _divide_half_up(total * self.numerator, self.denominator)
+        factor = (self.effective_numerator, self.effective_denominator)
+        if factor == (self.numerator, self.denominator):
+            return CallCost(listed, listed)
+        return CallCost(listed, _divide_half_up(total * factor[0], factor[1]))
 
     def cache_effect(self, usage: Usage) -> CacheEffect | None:
         """The effect of the cache on this usage's list cost; None if a price is unknown."""
@@ -273,13 +276,16 @@ def call_pricing(
         if factor is None:
             return None
         numerator, denominator = factor.numerator, _MILLION * factor.denominator
-    off = tariff.discount
+    effective_numerator, effective_denominator = numerator, denominator
+    if (off := tariff.discount) is not NO_DISCOUNT:
+        effective_numerator *= off.denominator - off.numerator
+        effective_denominator *= off.denominator
     return CallPricing(
         rates=sheet.rates_for(usage.prompt_tokens) if sheet.steps else sheet.rates,
         numerator=numerator,
         denominator=denominator,
-        effective_numerator=numerator * (off.denominator - off.numerator),
-        effective_denominator=denominator * off.denominator,
+        effective_numerator=effective_numerator,
+        effective_denominator=effective_denominator,
     )
 
 
@@ -316,14 +322,15 @@ def call_cost(
 def _prompt_total(usage: Usage, rates: TokenRates) -> int | None:
     """Prompt tokens times rates, in nano-dollars times a million; None if a rate is unknown."""
     total = 0
-    for tokens, rate in (
-        (usage.input, rates.input),
-        (usage.cache_read, rates.cache_read),
-        (usage.write_5m, rates.write_5m),
-        (usage.write_30m, rates.write_30m),
-        (usage.write_1h, rates.write_1h),
-        (usage.write_12h, rates.write_12h),
-    ):
+    priced = [(usage.input, rates.input), (usage.cache_read, rates.cache_read)]
+    if usage.cache_write_tokens:
+        priced += (
+            (usage.write_5m, rates.write_5m),
+            (usage.write_30m, rates.write_30m),
+            (usage.write_1h, rates.write_1h),
+            (usage.write_12h, rates.write_12h),
+        )
+    for tokens, rate in priced:
         if tokens:
             if rate is None:
                 return None

@@ -23,6 +23,8 @@ TOLERANCE_S: Final = 2.0
 BELIEVED_AFTER_S: Final = 60.0
 #: By how much of the time that passes the clock catches up, or falls back.
 SLEW: Final = 0.1
+#: Seconds for which it goes on by its ticks alone, before it looks at the wall clock again.
+_BETWEEN_LOOKS_S: Final = 0.005
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -49,7 +51,14 @@ class SteadyClock:
 
     def __call__(self) -> float:
         """The time."""
-        wall, ticks, state = self._wall(), self._ticks(), self._state
+        ticks, state = self._ticks(), self._state
+        if 0.0 <= (passed := ticks - state.ticks) < _BETWEEN_LOOKS_S:
+            return state.time + passed
+        return self._look(state, ticks)
+
+    def _look(self, state: _State, ticks: float) -> float:
+        """The time, by the wall clock and by the shared one."""
+        wall = self._wall()
         passed = max(ticks - state.ticks, 0.0)
         expected = state.time + passed
         gap, is_confirmed = self._gap(wall - expected, ticks - expected)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_f
 from proxy.catalog.layers import Table
 from proxy.catalog.model_aliases import read_aliases
 from proxy.catalog.upstreams import upstream
-from slo.price import Tariff
+from slo.price import NO_DISCOUNT, Tariff
 from slo.toml.nodes import Node, parse_toml
 from slo.toml.problems import InvalidFile, Problem
 from slo.toml.table_reader import TableReader, checked_choice, checked_value
@@ -262,7 +261,7 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
 
 def _tariff(table: TableReader, discount: Node | None) -> Tariff | None:
     """The route's prices; None if it has none, or says ``price = "unknown"``."""
-    part = numbers.discount(discount, table.problems) if discount else Fraction(0)
+    part = numbers.discount(discount, table.problems) if discount else NO_DISCOUNT
     node = table.nodes.get("price")
     if node is None or node.value == "unknown":
         return None

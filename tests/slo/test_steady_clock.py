@@ -102,8 +102,8 @@ def test_a_leap_forward_is_believed_once_it_has_lasted(leap):
     clocks = Clocks()
     clocks.wall += leap
 
-    assert clocks.go(0.0) == START
-    assert clocks.go(BELIEVED_AFTER_S - 1) == pytest.approx(START + BELIEVED_AFTER_S - 1)
+    assert clocks.go(1.0) == pytest.approx(START + 1)
+    assert clocks.go(BELIEVED_AFTER_S - 1) == pytest.approx(START + BELIEVED_AFTER_S)
     assert clocks.go(2.0) == clocks.wall
 
 
