@@ -128,11 +128,11 @@ class ArrivalDeadlines:
 
     def arm(self) -> None:
         """See that the timer rings in time for the phase."""
-        rings = min(self._ends, self._loop.time() + self._timeouts.unread)
         if self._timer is not None:
-            if self._rings <= rings:
+            if self._rings <= self._ends:  # and within the time for an unread answer
                 return
             self._timer.cancel()
+        rings = min(self._ends, self._loop.time() + self._timeouts.unread)
         self._rings = rings
         self._timer = self._loop.call_at(rings, self._check)
 

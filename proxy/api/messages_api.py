@@ -47,9 +47,9 @@ def with_usual_path(scope: Scope) -> Scope:
 def speaks_messages(scope: Scope) -> bool:
     """True if a request is one of Anthropic's API, so that errors come in its envelope."""
     path: str = scope["path"]
-    if path == _MESSAGES or path.startswith(f"{_MESSAGES}/"):
-        return True
-    return not path.startswith(_OPENAI_CALLS) and _has_version(scope)
+    if path.startswith(_OPENAI_CALLS):
+        return False
+    return path == _MESSAGES or path.startswith(f"{_MESSAGES}/") or _has_version(scope)
 
 
 def _has_version(scope: Scope) -> bool:

@@ -125,13 +125,13 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     token: str
     forwarded: dict[str, str]
-    feature: str
-    conversation: str
-    session: str
-    slots: str
-    compaction: str
-    regions: frozenset[str] | None
-    wants_trailer: bool
+    feature: str = ""
+    conversation: str = ""
+    session: str = ""
+    slots: str = ""
+    compaction: str = ""
+    regions: frozenset[str] | None = None
+    wants_trailer: bool = False
     length: int
     media: str
     encoding: str
@@ -157,24 +157,33 @@ def read_head(scope: Scope) -> RequestHead:
     if _WEBSOCKET_HEADER in found:
         raise websocket_refusal()
     length = found.get(b"content-length", "0")
-    return RequestHead(
+    coding = found.get(b"content-encoding", "")
+    head = RequestHead(
         method=scope["method"],
         endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
         token=_token(found),
         forwarded=forwarded,
+        session=_session_hash(found),
+        length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
+        media=_media_type(found.get(b"content-type", "")),
+        encoding=coding and coding.strip().lower().replace("identity", ""),
+        agent=agent_of_product(found.get(b"user-agent", "")),
+        deployment=scope.get(DEPLOYMENT, ""),
+    )
+    return head if _GATEWAY_HEADERS.isdisjoint(found) else _with_gateway_headers(head, found)
+
+
+def _with_gateway_headers(head: RequestHead, found: Mapping[bytes, str]) -> RequestHead:
+    """The head with what its caller says to the gateway."""
+    return msgspec.structs.replace(
+        head,
         feature=found.get(b"x-thriftgate-feature", ""),
         conversation=found.get(b"x-thriftgate-conversation", ""),
-        session=_session_hash(found),
         slots=found.get(b"x-thriftgate-slots", ""),
         compaction=found.get(b"x-thriftgate-compaction", ""),
         regions=_regions(found.get(b"x-thriftgate-region", "")),
         wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
-        length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
-        media=_media_type(found.get(b"content-type", "")),
-        encoding=found.get(b"content-encoding", "").strip().lower().replace("identity", ""),
-        agent=agent_of_product(found.get(b"user-agent", "")),
-        deployment=scope.get(DEPLOYMENT, ""),
     )
 
 

@@ -295,7 +295,9 @@ class Dependencies:
 
         What a path names is retrieved or deleted at its provider, so no alias stands for it.
         """
-        catalog = self.catalog if call.path_model else self.catalog.for_team(call.key.team_name)
+        if not self.catalog.team_aliases or call.path_model:
+            return self
+        catalog = self.catalog.for_team(call.key.team_name)
         return self if catalog is self.catalog else replace(self, catalog=catalog)
 
 

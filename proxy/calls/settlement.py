@@ -194,10 +194,9 @@ def build_receipt(
         notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on),
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
+        unplanned_why=_unplanned_why(attempt.planned),
     )
     said = _optimiser_fields(attempt, end)
-    if end.share is not None:
-        said["gpu_seconds"] = end.share.gpu_seconds
     if end.timings is not None:
         said |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
     return msgspec.structs.replace(kept, **said) if said else kept
@@ -210,19 +209,25 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
 
 
 def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
-    """The receipt's fields about planning, compaction and the provider's cache."""
+    """The receipt's fields about planning, compaction, the provider's cache and the replica."""
     said = _planning_fields(attempt, end)
+    if end.share is not None:
+        said["gpu_seconds"] = end.share.gpu_seconds
     said.update(_compaction_fields(attempt, end))
     said.update(_cache_fields(attempt, end))
     return said
 
 
+def _unplanned_why(planned: Planned | Passthrough) -> str:
+    """Reason that a prompt was not planned; "" for one that was."""
+    return (planned.reason or planned.why) if isinstance(planned, Passthrough) else ""
+
+
 def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
-    """The receipt's fields about planning."""
+    """The receipt's fields about planning, where it was planned."""
     planned = attempt.planned
     if isinstance(planned, Passthrough):
-        why = planned.reason or planned.why
-        return {"unplanned_why": why} if why else {}
+        return {}
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt_tokens if end.usage is not None else 0
     told: dict[str, Any] = {

@@ -4,7 +4,6 @@ Fails open: an estimate that is not ready in time is made from lengths alone.
 """
 
 import asyncio
-from collections import Counter as Tally
 from concurrent.futures import ThreadPoolExecutor
 from threading import BoundedSemaphore
 from typing import Final
@@ -52,7 +51,7 @@ class UsageEstimates:
         self._counter = TokenCounter()
         self._ratios = TokenRatios()
         self._lengths = OutputLengthModel()
-        self._seen: Tally[str] = Tally()
+        self._seen: dict[str, int] = {}
         self._waiting = 0
         self._comparison_slots = BoundedSemaphore(_MAX_COMPARISONS)
 
@@ -79,17 +78,17 @@ class UsageEstimates:
 
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
-        model = route.model or call.model
-        self._lengths.add(_length_key(call, model), usage.generated_tokens)
-        self._lengths.add(_length_key(call, _ANY_MODEL), usage.generated_tokens)
+        model, generated = route.model or call.model, usage.generated_tokens
+        self._lengths.add(_length_key(call, model), generated)
+        self._lengths.add(_length_key(call, _ANY_MODEL), generated)
         if len(self._seen) > _MAX_MODELS:
             self._seen.clear()
-        self._seen[model] += 1
-        seen = self._seen[model]
-        is_due = (
-            seen <= _ALWAYS_COMPARED_CALLS or seen % _COMPARE_ONE_IN == 0
-        ) and self._waiting < _ALWAYS_COMPARED_CALLS
-        if is_due and self._comparison_slots.acquire(blocking=False):
+        seen = self._seen[model] = self._seen.get(model, 0) + 1
+        if seen > _ALWAYS_COMPARED_CALLS and seen % _COMPARE_ONE_IN:
+            return
+        if self._waiting < _ALWAYS_COMPARED_CALLS and self._comparison_slots.acquire(
+            blocking=False
+        ):
             comparison = self._worker.submit(self._compare, call, model, usage.prompt_tokens)
             comparison.add_done_callback(lambda _: self._comparison_slots.release())
 

@@ -98,7 +98,8 @@ class Connection(asyncio.Protocol):
         Raises:
             UpstreamError: If the connection ends before, or the answer is not HTTP.
         """
-        self._check_open()
+        if self._fault:
+            self._check_open()
         self._begin()
         self._is_bodiless = is_bodiless
         self._uses += 1
@@ -237,7 +238,8 @@ class Connection(asyncio.Protocol):
         Raises:
             UpstreamError: If nothing can come any more.
         """
-        self._check_open()
+        if self._fault:
+            self._check_open()
         self._waiter = self._loop.create_future()
         return self._waiter
 

@@ -49,7 +49,7 @@ def decode(line: bytes) -> Receipt:
 
 def frame(line: bytes) -> bytes:
     """The bytes to append for a receipt in JSON."""
-    return b"\n%08x %b" % (crc32(line), line)
+    return b"\n%08x " % crc32(line) + line
 
 
 def strip_frame(framed: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Ids that sort by time."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 #: Digits behind the time; the first is the version, the fifth tells which kind of UUID it is.
 _DIGITS = 20
@@ -21,9 +21,12 @@ def call_ids() -> Callable[[float], str]:
     chances = _chances()
 
     def call_id(now: float) -> str:
-        chance = next(chances)
-        variant = _VARIANTS[chance[4]]
-        return f"call_{_milliseconds(now):012x}7{chance[1:4]}{variant}{chance[5:]}"
+        try:
+            chance = chances.pop()
+        except IndexError:
+            chances.extend(_chances())
+            chance = chances.pop()
+        return f"call_{_milliseconds(now):012x}{chance}"
 
     return call_id
 
@@ -36,12 +39,11 @@ def id_floor(at: float) -> str:
     return f"call_{_milliseconds(at):012x}{'0' * _DIGITS}"
 
 
-def _chances() -> Iterator[str]:
-    """Random hex digits, as many as an id has behind its time."""
-    while True:
-        some = os.urandom(_DIGITS // 2 * _DRAWS_PER_READ).hex()
-        for start in range(0, len(some), _DIGITS):
-            yield some[start : start + _DIGITS]
+def _chances() -> list[str]:
+    """The digits behind the time of some ids: version, kind, and random ones."""
+    some = os.urandom(_DIGITS // 2 * _DRAWS_PER_READ).hex()
+    drawn = [some[start : start + _DIGITS] for start in range(0, len(some), _DIGITS)]
+    return [f"7{each[1:4]}{_VARIANTS[each[4]]}{each[5:]}" for each in drawn]
 
 
 def _milliseconds(at: float) -> int:
