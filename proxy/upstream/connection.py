@@ -20,7 +20,7 @@ _MAX_BUFFERED_BYTES: Final = 256 * 1024
 _MAX_JOINED_BYTES: Final = 16 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
 _MAX_HEAD_BYTES: Final = 64 * 1024
-#: Header names that are remembered.
+#: Lists of header names that are remembered; most answers have the same few.
 _MAX_CACHED_NAMES: Final = 256
 #: Seconds after which a connection that breaks without a word was not idle for too long: the
 #: upstream had the request, and must not get it again.
@@ -39,10 +39,10 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_buffer", "_closes", "_complete", "_delimited", "_fault", "_head", "_is_bodiless",
-        "_is_fault_paid", "_is_repairing", "_loop", "_parser", "_paused", "_received", "_sent_at",
-        "_size", "_transport", "_useless", "_uses", "_waiter", "headers", "idle_since", "is_stale",
-        "status",
+        "_buffer", "_closes", "_complete", "_delimited", "_fault", "_fields", "_head",
+        "_is_bodiless", "_is_fault_paid", "_is_repairing", "_loop", "_parser", "_paused",
+        "_received", "_sent_at", "_size", "_transport", "_useless", "_uses", "_waiter", "headers",
+        "idle_since", "is_stale", "status",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         self._paused = self._is_bodiless = False
         self._buffer: list[bytes] = []
         self._head: list[bytes] = []
+        self._fields: list[tuple[bytes, bytes]] = []
         self.idle_since = 0.0
         self._begin()
         self._complete: bool = True  # nothing is asked yet
@@ -144,6 +145,7 @@ class Connection(asyncio.Protocol):
         self._complete = False
         self._closes = self._received = self._delimited = self._is_repairing = False
         self._head.clear()
+        self._fields.clear()
         self._sent_at = 0.0
         self.headers: dict[str, str] = {}
 
@@ -188,20 +190,15 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by httptools; what trails the body is for nobody."""
-        if self.status:
-            return
-        size = self._size = self._size + len(name) + len(value)
-        if size > _MAX_HEAD_BYTES:
-            raise ValueError("the answer's head is too large")
-        headers, key, text = self.headers, _name(name), value.decode("latin-1")
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        if not self.status:
+            self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Called by httptools."""
         status = self._parser.get_status_code()
         if status < 200:
             return
-        headers = self.headers
+        headers = self.headers = _read_fields(self._fields)
         self._delimited = (
             "content-length" in headers
             or "chunked" in headers.get("transfer-encoding", "").lower()
@@ -227,7 +224,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Called by httptools; after an interim answer, such as 103, another follows."""
         if not self.status:
-            self.headers = {}
+            self._fields.clear()
             return
         self._complete = True
         self._closes |= not self._delimited or not self._parser.should_keep_alive()
@@ -287,7 +284,8 @@ class Connection(asyncio.Protocol):
         if found is None:
             return
         self._parser = httptools.HttpResponseParser(self)
-        self.headers, self._size, self._is_repairing, self._closes = {}, 0, False, True
+        self._fields.clear()
+        self._size, self._is_repairing, self._closes = 0, False, True
         self._parser.feed_data(found.head)
         if found.body and not self._complete:
             self._parser.feed_data(found.body)
@@ -310,6 +308,26 @@ def _connection_error(why: str, *, is_paid: bool) -> UpstreamError:
     return error
 
 
+def _read_fields(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers of a head, names in lower case; equal names are joined.
+
+    Raises:
+        ValueError: If it is too large.
+    """
+    if not fields:
+        return {}
+    names, values = zip(*fields, strict=True)
+    if sum(map(len, names)) + sum(map(len, values)) > _MAX_HEAD_BYTES:
+        raise ValueError("the answer's head is too large")
+    known, texts = _names(names), [value.decode("latin-1") for value in values]
+    headers = dict(zip(known, texts, strict=True))
+    if len(headers) < len(texts):
+        headers = {}
+        for name, text in zip(known, texts, strict=True):
+            headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    return headers
+
+
 @lru_cache(maxsize=_MAX_CACHED_NAMES)
-def _name(header: bytes) -> str:
-    return header.decode("latin-1").lower()
+def _names(names: tuple[bytes, ...]) -> tuple[str, ...]:
+    return tuple(name.decode("latin-1").lower() for name in names)

@@ -98,7 +98,7 @@ def requested_lifetime(prompt: Prompt, regime: Regime) -> str:
 
 def needs_key(regime: str, provider: str) -> bool:
     """True if calls share a cache only where all of them carry the same key, however short."""
-    return not KEYED.isdisjoint({(regime, provider), (regime, "")})
+    return (regime, "") in KEYED or (regime, provider) in KEYED
 
 
 def key_headers(policy: BreakpointPolicy, regime: Regime) -> dict[str, str]:
