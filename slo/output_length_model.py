@@ -52,8 +52,8 @@ class OutputLengthModel:
         self._most = most
         self._kinds: OrderedDict[Hashable, _LearnedLengths] = OrderedDict()
 
-    def add(self, kind: Hashable, length: int) -> None:
-        """Note that a call of this kind generated so many tokens."""
+    def add(self, kind: Hashable, length: int) -> int:
+        """Note that a call of this kind generated so many tokens; the number of such calls."""
         kinds = self._kinds
         learned = kinds.get(kind)
         if learned is None:
@@ -63,6 +63,7 @@ class OutputLengthModel:
         else:
             kinds.move_to_end(kind)
         learned.add(length)
+        return learned.added
 
     def output_bounds(self, kind: Hashable, limit: int) -> OutputBounds:
         """The bounds of a call's output tokens by its kind; a guess where little is learned.

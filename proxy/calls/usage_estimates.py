@@ -31,6 +31,10 @@ _MAX_COMPARISONS: Final = 32
 _ALWAYS_COMPARED_CALLS: Final = 20
 _COMPARE_ONE_IN: Final = 100
 _MAX_MODELS: Final = 1024
+#: Calls of a feature to a model whose lengths count for its other models, too: to begin with, and
+#: later one in so many.
+_ALWAYS_POOLED_CALLS: Final = 64
+_POOL_ONE_IN: Final = 16
 #: The part of answers that stay below what is taken to be the usual length.
 _USUAL_QUANTILE: Final = 0.95
 #: Stands for all models together where lengths are learned.
@@ -79,8 +83,9 @@ class UsageEstimates:
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model, generated = route.model or call.model, usage.generated_tokens
-        self._lengths.add(_length_key(call, model), generated)
-        self._lengths.add(_length_key(call, _ANY_MODEL), generated)
+        known = self._lengths.add(_length_key(call, model), generated)
+        if known <= _ALWAYS_POOLED_CALLS or known % _POOL_ONE_IN == 0:
+            self._lengths.add(_length_key(call, _ANY_MODEL), generated)
         if len(self._seen) > _MAX_MODELS:
             self._seen.clear()
         seen = self._seen[model] = self._seen.get(model, 0) + 1

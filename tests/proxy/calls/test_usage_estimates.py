@@ -276,3 +276,12 @@ def test_a_model_that_answered_little_is_taken_to_answer_as_the_features_other_m
         usual = estimates.usual_output(ASKED, route(model="another"))
 
     assert usual == pytest.approx(100, rel=0.05)
+
+
+def test_a_busy_model_goes_on_teaching_what_the_features_other_models_may_answer():
+    with counting() as estimates:
+        for length in [100] * 64 + [1000] * 16 * 64:
+            estimates.learn(ASKED, THERE, Usage(input=PROMPT, output=length))
+        usual = estimates.usual_output(ASKED, route(model="another"))
+
+    assert usual == pytest.approx(1000, rel=0.05)
