@@ -273,7 +273,8 @@ class Endpoint:
         """The call with its body read, and a receipt for it if it is refused."""
         try:
             _check_media(head)
-            call = _parse_fields(of_deployment(call, head.deployment), head)
+            call = of_deployment(call, head.deployment) if head.deployment else call
+            call = _parse_fields(call, head)
             if call.key.models is not None:
                 check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:
@@ -289,7 +290,7 @@ class Endpoint:
 def _build_call(
     call_id: str, key: Key, head: RequestHead, sent: bytes, arrived: float, seal: Pseudonymizer
 ) -> Call:
-    feature = head.feature or key.feature
+    feature, notes = _label(head.feature or key.feature)
     return Call(
         id=call_id,
         key=key,
@@ -299,14 +300,14 @@ def _build_call(
         headers=_scope_idempotency_key(head.forwarded, key, seal),
         body=sent,
         fields=None,
-        feature=_label(feature),
+        feature=feature,
         conversation=head.conversation,
         session=head.session,
         slots=head.slots,
         compaction=head.compaction,
         regions=head.regions,
         arrived=arrived,
-        notes=_shortened_label_note(feature),
+        notes=notes,
     )
 
 
@@ -364,7 +365,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
     if head.feature or not read.feature:
         feature = call.feature or agent_feature(head.agent, read)
         return msgspec.structs.replace(call, fields=read, feature=feature)
-    feature, notes = _label(read.feature), _shortened_label_note(read.feature)
+    feature, notes = _label(read.feature)
     return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
 
 
@@ -383,17 +384,16 @@ def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
         return None
 
 
-def _label(text: str) -> str:
-    """A feature label that is safe to store and show."""
+def _label(text: str) -> tuple[str, tuple[str, ...]]:
+    """A feature label that is safe to store and show; and the note about one that is too long."""
+    if not text:
+        return "", ()
+    is_cut = len(text) > _MAX_FEATURE_CHARS
+    notes = (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",) if is_cut else ()
     text = text[:_MAX_FEATURE_CHARS]
-    return (text if text.isprintable() else "".join(c for c in text if c.isprintable())).strip()
-
-
-def _shortened_label_note(text: str) -> tuple[str, ...]:
-    """The note about a feature label that is too long; empty for one that is not."""
-    if len(text) <= _MAX_FEATURE_CHARS:
-        return ()
-    return (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",)
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable())
+    return text.strip(), notes
 
 
 def _shutdown_error() -> ProxyError:

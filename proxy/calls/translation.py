@@ -29,10 +29,13 @@ _MIN_THREADED_OBJECTS: Final = 384
 
 def needs_thread(call: Call, route: Route) -> bool:
     """True if a call's request for a route takes so long to make that other calls should go on."""
+    size = len(call.body)
+    if size < _MIN_THREADED_OBJECTS:
+        return False
     stays = call.endpoint == MESSAGES or route.upstream.kind == "openai"
     if stays and speaks_endpoint(route, call.endpoint):
-        return len(call.body) >= _MIN_THREADED_BODY_BYTES
-    if len(call.body) >= _MIN_THREADED_TRANSLATION_BYTES:
+        return size >= _MIN_THREADED_BODY_BYTES
+    if size >= _MIN_THREADED_TRANSLATION_BYTES:
         return True
     return call.body.count(b"{") >= _MIN_THREADED_OBJECTS
 
