@@ -31,6 +31,7 @@ class Connection(asyncio.Protocol):
     """A connection that carries one exchange at a time.
 
     Attributes:
+        on_body: Called by httptools for each piece of the body; only keeps it.
         headers: Of the answer that has begun, names in lower case; equal names are joined.
         status: Its status; 0 until it has begun.
         idle_since: Time at which it last became idle, by the loop's clock.
@@ -42,19 +43,20 @@ class Connection(asyncio.Protocol):
         "_buffer", "_closes", "_complete", "_delimited", "_fault", "_fields", "_head",
         "_is_bodiless", "_is_fault_paid", "_is_repairing", "_loop", "_parser", "_paused",
         "_received", "_sent_at", "_size", "_transport", "_useless", "_uses", "_waiter", "headers",
-        "idle_since", "is_stale", "status",
+        "idle_since", "is_stale", "on_body", "status",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._uses = 0
+        self._buffer: list[bytes] = []
+        self.on_body = self._buffer.append
         self._parser = httptools.HttpResponseParser(self)
         self._fault = ""
         self._is_fault_paid = False
         self.is_stale = False
         self._waiter: asyncio.Future[None] | None = None
         self._paused = self._is_bodiless = False
-        self._buffer: list[bytes] = []
         self._head: list[bytes] = []
         self._fields: list[tuple[bytes, bytes]] = []
         self.idle_since = 0.0
@@ -162,6 +164,7 @@ class Connection(asyncio.Protocol):
         self._useless += len(data)
         if not self.status:
             self._head.append(data)
+        unread = len(self._buffer)
         try:
             if self._is_repairing:
                 self._repair()
@@ -169,8 +172,9 @@ class Connection(asyncio.Protocol):
                 self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._note_malformed(error)
-            return
-        if self._useless > _MAX_HEAD_BYTES and not self._complete:
+        if len(self._buffer) > unread:
+            self._note_body(len(data))
+        elif self._useless > _MAX_HEAD_BYTES and not self._complete:
             self._refuse("the answer goes on and says nothing", is_paid=self._is_paid)
         self._wake_reader()
 
@@ -210,17 +214,6 @@ class Connection(asyncio.Protocol):
         if self._is_bodiless:
             self._complete = self._closes = True
 
-    def on_body(self, piece: bytes) -> None:
-        """Called by httptools."""
-        if self._complete:
-            raise ValueError("an answer to this method or with this status has a body")
-        self._buffer.append(piece)
-        self._size += len(piece)
-        self._useless = 0
-        if self._size > _MAX_BUFFERED_BYTES and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
-
     def on_message_complete(self) -> None:
         """Called by httptools; after an interim answer, such as 103, another follows."""
         if not self.status:
@@ -228,6 +221,18 @@ class Connection(asyncio.Protocol):
             return
         self._complete = True
         self._closes |= not self._delimited or not self._parser.should_keep_alive()
+
+    def _note_body(self, size: int) -> None:
+        """Note that pieces of the body came, in so many bytes with what is between them."""
+        if self._is_bodiless:
+            self._buffer.clear()
+            self._refuse("an answer to this method has a body", is_paid=self._is_paid)
+            return
+        self._size += size
+        self._useless = 0
+        if self._size > _MAX_BUFFERED_BYTES and not (self._paused or self._fault):
+            self._paused = True
+            self._transport.pause_reading()
 
     def _wait_for_data(self) -> asyncio.Future[None]:
         """Done once something came.
