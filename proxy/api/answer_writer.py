@@ -4,7 +4,8 @@
 
     start with a length ─ held ─┬─ all of the body ─ one write
                                 └─ a part of it ─ uvicorn's cycle, behind the head
-    any other start ─ uvicorn's cycle, whose head waits for the next write, for one turn at most
+    start without one ─ its head waits for the first chunk, for one turn at most
+    any other start ─ uvicorn's cycle, whose head waits as long
 
 uvicorn checks and joins each header of each answer, and writes heads by themselves; uvloop sends
 each write at once. So an answer took a system call, a packet and a wake-up of the caller more.
@@ -34,6 +35,8 @@ _LENGTH: Final = b"content-length"
 _FORBIDDEN_BYTES: Final = bytes({*range(0x20), 0x7F} - {0x09})
 #: Headers on which the framing of an answer depends beside its length; uvicorn reads them.
 _FRAMING: Final = frozenset({b"transfer-encoding", b"connection"})
+#: Statuses of answers that never have a body.
+_BODILESS: Final = frozenset({204, 304})
 
 
 class AnswerWriter:
@@ -44,12 +47,13 @@ class AnswerWriter:
         loop: The loop that it runs on.
     """
 
-    __slots__ = ("_cycle", "_head", "_length", "_loop")
+    __slots__ = ("_cycle", "_head", "_is_chunked", "_length", "_loop")
 
     def __init__(self, cycle: RequestResponseCycle, loop: asyncio.AbstractEventLoop) -> None:
         self._cycle = cycle
         self._loop = loop
         self._head = b""
+        self._is_chunked = False
         self._length = 0
 
     async def send(self, message: ASGISendEvent) -> None:
@@ -63,11 +67,10 @@ class AnswerWriter:
             await cycle.flow.drain()
         if cycle.disconnected:
             return
+        if self._is_chunked and self._write_chunk(message):
+            return
         if self._head:
-            if message["type"] != "http.response.body":
-                raise RuntimeError(f"{message['type']} was sent out of turn")
-            body = message.get("body", b"")
-            if self._finish(body, more=message.get("more_body", False)):
+            if self._finish(message):
                 return
         elif message["type"] == "http.response.start" and not cycle.response_started:
             if self._begin(message):
@@ -86,53 +89,97 @@ class AnswerWriter:
         is_clean = len(joined.translate(None, _FORBIDDEN_BYTES)) == len(joined)
         if form is None or line is None or not is_clean:
             return False
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        head = line + form.lines % values + end
+        if form.length_at is None:
+            return self._begin_chunks(message["status"], head)
         if not (length := values[form.length_at]).isdigit():
             return False
         self._length = int(length)
-        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        self._head = line + form.lines % values + end
+        self._head = head
         cycle.waiting_for_100_continue = False
         return True
 
-    def _finish(self, body: bytes, *, more: bool) -> bool:
-        """Write the head and what is all of the body; False if uvicorn has to write the body."""
+    def _begin_chunks(self, status: int, head: bytes) -> bool:
+        """Begin an answer in chunks; False where one without a length has no body."""
+        cycle = self._cycle
+        if cycle.scope["method"] == "HEAD" or status in _BODILESS:
+            return False
+        self._is_chunked = True
+        cycle.response_started = cycle.chunked_encoding = True
+        cycle.waiting_for_100_continue = False
+        self._hold(head[:-2] + b"transfer-encoding: chunked\r\n\r\n")
+        return True
+
+    def _write_chunk(self, message: ASGISendEvent) -> bool:
+        """Write a piece of the body; False if the part is out of turn."""
+        cycle = self._cycle
+        if message["type"] != "http.response.body" or cycle.response_complete:
+            return False
+        body = message.get("body", b"")
+        chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        if message.get("more_body", False):
+            cycle.transport.write(chunk)
+        else:
+            cycle.transport.write(chunk + b"0\r\n\r\n")
+            self._complete()
+        return True
+
+    def _finish(self, message: ASGISendEvent) -> bool:
+        """Write the head and what is all of the body; False if uvicorn has to write the body.
+
+        Raises:
+            RuntimeError: If the part is out of turn.
+        """
+        if message["type"] != "http.response.body":
+            raise RuntimeError(f"{message['type']} was sent out of turn")
+        body, more = message.get("body", b""), message.get("more_body", False)
         cycle, head = self._cycle, self._head
         self._head = b""
         cycle.response_started, cycle.chunked_encoding = True, False
         cycle.expected_content_length = self._length
         is_all = not more and len(body) == self._length and cycle.scope["method"] != "HEAD"
         if not is_all or len(body) > _MAX_JOINED_BYTES:
-            held = _HeldHead(cycle.transport, self._loop)
-            held.write(head)
-            cycle.transport = held  # type: ignore[assignment]
+            self._hold(head)
             return False
         cycle.transport.write(head + body)
         cycle.expected_content_length = 0
+        self._complete()
+        return True
+
+    def _hold(self, head: bytes) -> None:
+        """Let the head wait for the next write, for one turn at most."""
+        held = _HeldHead(self._cycle.transport, self._loop)
+        held.write(head)
+        self._cycle.transport = held  # type: ignore[assignment]
+
+    def _complete(self) -> None:
+        """Let the cycle know that all is written."""
+        cycle = self._cycle
         cycle.response_complete = True
         cycle.message_event.set()
         if not cycle.keep_alive:
             cycle.transport.close()
         cycle.on_response()
-        return True
 
 
 class _HeadForm(NamedTuple):
-    """The lines of a head, for values in order, and the place of its length."""
+    """The lines of a head, for values in order, and the place of its length, if it has one."""
 
     lines: bytes
-    length_at: int
+    length_at: int | None
 
 
 @lru_cache(maxsize=_MAX_CACHED_HEADS)
 def _head_form(names: tuple[bytes, ...]) -> _HeadForm | None:
     """The form of heads with these names; None where uvicorn has to read them."""
     lower = [name.lower() for name in names]
-    if lower.count(_LENGTH) != 1 or not _FRAMING.isdisjoint(lower):
+    if lower.count(_LENGTH) > 1 or not _FRAMING.isdisjoint(lower):
         return None
     if any(HEADER_RE.search(name) for name in lower):
         return None
     lines = [name.replace(b"%", b"%%") + b": %b\r\n" for name in lower]
-    return _HeadForm(b"".join(lines), lower.index(_LENGTH))
+    return _HeadForm(b"".join(lines), lower.index(_LENGTH) if _LENGTH in lower else None)
 
 
 class _HeldHead:

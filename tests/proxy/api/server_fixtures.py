@@ -114,6 +114,10 @@ SAYS: dict[str, Sequence[Message]] = {
     "/too-short": [start(200, length(3)), part(b"ab", more=True), part(b"")],
     "/half": [start(200, length(3)), part(b"ab", more=True)],
     "/twice": [start(200, length(1)), part(b"a"), part(b"b")],
+    "/half-chunks": [start(), part(b"ab", more=True)],
+    "/chunks-twice": [start(), part(b"a"), part(b"b")],
+    "/begins-twice": [start(), start()],
+    "/begins-midway": [start(), part(b"a", more=True), start()],
     "/backwards": [part(b"a")],
     "/nothing": [],
 }

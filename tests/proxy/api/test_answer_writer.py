@@ -61,6 +61,24 @@ def test_the_head_of_a_stream_that_takes_its_time_leaves_at_once():
     run_in_instant_time(work())
 
 
+def test_each_piece_of_a_stream_is_one_write_with_its_frame():
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(start(200))
+        for piece in (b"ab", b"0123456789abcdef", b""):
+            await send(part(piece, more=True))
+        await send(part(b"cd"))
+
+    async def work() -> None:
+        calls, wire = connection_without_peer(app=app)
+        calls.data_received(ONE)
+        await turns()
+        head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+        frames = [b"10\r\n0123456789abcdef\r\n", b"", b"2\r\ncd\r\n0\r\n\r\n"]
+        assert wire.written == [head + b"2\r\nab\r\n", *frames]
+
+    run_in_instant_time(work())
+
+
 def test_a_large_piece_is_not_copied_behind_its_head():
     body = b"x" * 65_537
 
