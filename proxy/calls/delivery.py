@@ -93,7 +93,7 @@ class Delivery:
             await caller.begin(self._head())
         heard, piece = self._context.timeline.now(), self._answer.first_piece
         while piece:
-            out = self._translate(piece)
+            out = piece if self._reader is None else _translate(self._reader, piece)
             if meter.is_broken:
                 out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
             if self._receipt is None and self._has_ended:
@@ -106,12 +106,11 @@ class Delivery:
             if out:
                 with self._waiting_for_caller():
                     await caller.send(out)
+            now = self._context.timeline.now()
             if not is_idle(piece):
-                heard = self._context.timeline.now()
-            left = heard + stall - self._context.timeline.now()
-            watch.set_deadline(
-                AwaitedEvent.NEXT_BYTE, left if self._receipt is None else _STREAM_END_WAIT_S
-            )
+                heard = now
+            left = heard + stall - now if self._receipt is None else _STREAM_END_WAIT_S
+            watch.set_deadline(AwaitedEvent.NEXT_BYTE, left)
             piece = await self._answer.next()
         out = self._translated_end()
         if self._receipt is None:
@@ -161,13 +160,6 @@ class Delivery:
 
     def _closing_event(self, kept: Receipt) -> bytes:
         return self._context.caller.closing_event(kept) if self._answer.is_stream else b""
-
-    def _translate(self, piece: bytes) -> bytes:
-        if self._reader is None:
-            return piece
-        if may_exceed(piece, MAX_ANSWER):
-            raise malformed_answer()
-        return translate_piece(self._reader, piece)
 
     def _translated_end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
@@ -270,6 +262,12 @@ class Delivery:
             registry, now = self._context.deps.route_health, self._context.timeline.now()
             registry.record_answer_end(self._attempt.route, reason, self._began, now)
         return self._receipt
+
+
+def _translate(reader: Reader, piece: bytes) -> bytes:
+    if may_exceed(piece, MAX_ANSWER):
+        raise malformed_answer()
+    return translate_piece(reader, piece)
 
 
 def _outcome(reason: ProxyError | None) -> Outcome:

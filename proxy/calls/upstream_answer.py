@@ -139,22 +139,30 @@ class UpstreamAnswer:
         Raises:
             UpstreamError: If the connection broke.
         """
-        if self._frames is None:
+        frames = self._frames
+        if frames is None:
             return b"" if self.is_whole else await self._read()
-        while chunk := await self._read():
-            if run := self._frames.feed(chunk):
-                await self._meter_run(run)
+        while True:
+            with self._timeline.waiting:
+                chunk = self._unread or await self.exchange.read()
+            self._unread = b""
+            if not chunk:
+                return self._unfinished_bytes(frames)
+            run = frames.feed(chunk)
+            if len(run) > _MAX_INLINE_RUN_BYTES:
+                await self._meter_large(run)
                 return run
-        return self._unfinished_bytes(self._frames)
+            if run:
+                self.meter.feed(run)
+                return run
 
-    async def _meter_run(self, run: bytes) -> None:
-        """Meter a run of a stream; other calls run before a large one is looked through."""
-        if len(run) > _MAX_INLINE_RUN_BYTES:
-            await asyncio.sleep(0)
-            if not run.endswith(BLANK_LINES):
-                self.meter.feed_part(run)
-                return
-        self.meter.feed(run)
+    async def _meter_large(self, run: bytes) -> None:
+        """Meter a large run of a stream; other calls run before it is looked through."""
+        await asyncio.sleep(0)
+        if run.endswith(BLANK_LINES):
+            self.meter.feed(run)
+        else:
+            self.meter.feed_part(run)
 
     async def _sniff(self) -> None:
         """Read until it is known whether this is a stream; it is read again from its first byte.

@@ -96,7 +96,7 @@ def to_line_feeds(run: bytes) -> bytes:
 
 def is_idle(run: bytes) -> bool:
     """True if a run of events only keeps the connection alive: comments, and pings by name."""
-    return b"data:" not in run or (len(run) < _MAX_PING_BYTES and b"ping" in run)
+    return run.find(b"data:") < 0 or (len(run) < _MAX_PING_BYTES and b"ping" in run)
 
 
 def begins_stream(head: bytes) -> bool | None:

@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines((head, body))
         while not self.status:
-            await self._wait_for_data()
+            await self.wait_for_data()
         self._waiter = None
 
     async def read(self) -> bytes:
@@ -121,9 +121,13 @@ class Connection(asyncio.Protocol):
         Raises:
             UpstreamError: If the connection ends before the body does, or it is not HTTP.
         """
-        while not self._buffer and not self._complete:
-            await self._wait_for_data()
-        return self.take()
+        while (piece := self.take_ready()) is None:
+            await self.wait_for_data()
+        return piece
+
+    def take_ready(self) -> bytes | None:
+        """All bytes of the body that are here; b"" at its end; None while nothing is here."""
+        return self.take() if self._buffer or self._complete else None
 
     def take(self) -> bytes:
         """All bytes of the body that are here, without waiting for any."""
@@ -136,6 +140,17 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
         return piece
+
+    def wait_for_data(self) -> asyncio.Future[None]:
+        """Done once something came.
+
+        Raises:
+            UpstreamError: If nothing can come any more.
+        """
+        if self._fault:
+            self._check_open()
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def close(self) -> None:
         """Hang up at once; what is not read by now breaks off."""
@@ -233,17 +248,6 @@ class Connection(asyncio.Protocol):
         if self._size > _MAX_BUFFERED_BYTES and not (self._paused or self._fault):
             self._paused = True
             self._transport.pause_reading()
-
-    def _wait_for_data(self) -> asyncio.Future[None]:
-        """Done once something came.
-
-        Raises:
-            UpstreamError: If nothing can come any more.
-        """
-        if self._fault:
-            self._check_open()
-        self._waiter = self._loop.create_future()
-        return self._waiter
 
     def _check_open(self) -> None:
         """Nothing, unless the connection has broken.

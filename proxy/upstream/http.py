@@ -64,12 +64,15 @@ class HttpExchange:
 
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
+        connection = self._connection
         if not self._is_open:  # the connection may be another call's by now
             raise connection_lost()
+        if self._decoder is None:
+            while (piece := connection.take_ready()) is None:
+                await connection.wait_for_data()
+            return piece
         try:
-            if self._decoder is None:
-                return await self._connection.read()
-            return await self._decoder.read(self._connection.read)
+            return await self._decoder.read(connection.read)
         except zlib.error as error:
             raise unreadable_paid_answer() from error
 
