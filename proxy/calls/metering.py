@@ -309,7 +309,7 @@ class Meter:
             or text.find(self._end) >= 0
             or text.find(b"error") >= 0
             or text.count(b'"usage') != text.count(b'"usage":null')
-            or _has_stop_reason(text)
+            or text.count(b'_reason"') != text.count(b'_reason":null')
         )
 
     def _note_event(self, event: ServerSentEvent) -> None:
@@ -322,7 +322,9 @@ class Meter:
         if answer is None:
             self.is_unreadable = True
             answer = AnswerFields()
-        if self._streamed and (_has_stop_reason(event.data) or b'"finishReason"' in event.data):
+        if self._streamed and (
+            _has_stop_reason(event.data) or event.data.find(b'"finishReason"') >= 0
+        ):
             ended = islice(answer.ended_choices(), _MAX_ENDED_CHOICES - len(self._ended_choices))
             self._ended_choices.update(ended)
         kind = answer.kind

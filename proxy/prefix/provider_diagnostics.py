@@ -119,7 +119,7 @@ def provider_reason(answer: bytes) -> ProviderReason | None:
     Anthropic puts it into ``message_start``, OpenAI into the response. A comparison that found no
     difference, is not done yet, or was not possible says nothing.
     """
-    if len(answer) > MAX_ANSWER_BYTES or b"diagnostics" not in answer:
+    if len(answer) > MAX_ANSWER_BYTES or answer.find(b"diagnostics") < 0:
         return None
     try:
         event = _event(answer)

@@ -22,6 +22,7 @@ _USAGE: Final = b'"usage"'
 _MAX_EMPTY_BYTES: Final = 16
 _ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOTHING: Final = msgspec.Raw(b"")
+_NO_PARTS: Final = (_NOTHING, _NOTHING, _NOTHING)
 
 
 class _Part(msgspec.Struct):
@@ -90,7 +91,9 @@ class AnswerFields(_Part):
     @property
     def kind(self) -> str | None:
         """Its type; None where it names none."""
-        return _text(self.type) if _begins_with(self.type, b'"') else None
+        if self.type is _NOTHING or not _begins_with(self.type, b'"'):
+            return None
+        return _text(self.type)
 
     @property
     def is_error(self) -> bool:
@@ -116,14 +119,14 @@ class AnswerFields(_Part):
 
     def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
-        inner = [raw for raw in (self.message, self.response, self.x_groq) if raw is not _NOTHING]
-        parts = [part for part in map(_part, inner) if part is not None] if inner else []
-        return [*self._choices_with_usage(), *parts, self]
+        inner = (self.message, self.response, self.x_groq)
+        found = [] if inner == _NO_PARTS else [part for part in map(_part, inner) if part]
+        return [*self._choices_with_usage(), *found, self]
 
     def _choices_with_usage(self) -> list[_Choice]:
         """The choices that ended with their usage; in generated text its marks would be escaped."""
         raw = bytes(self.choices)
-        if not raw or _USAGE not in raw or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
+        if raw.find(_USAGE) < 0 or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
             return []
         try:
             return [each for each in _choices(raw) if _text(each.finish_reason)]
@@ -224,4 +227,4 @@ def _text(value: msgspec.Raw) -> str:
 
 def _begins_with(value: msgspec.Raw, mark: bytes) -> bool:
     """True if the value is there and begins with this byte; most are absent from most events."""
-    return value is not _NOTHING and bytes(memoryview(value)[:1]) == mark
+    return value is not _NOTHING and memoryview(value)[:1] == mark

@@ -180,7 +180,7 @@ def _has_content(choice: object) -> bool:
     """True if a choice of a chunk has more than the role of who speaks."""
     if not isinstance(choice, dict):
         return True
-    if any(choice.get(key) for key in ("finish_reason", "text", "message")):
+    if choice.get("finish_reason") or choice.get("text") or choice.get("message"):
         return True
     return any(value for key, value in _object_under_key(choice, "delta").items() if key != "role")
 
