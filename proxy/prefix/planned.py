@@ -1,6 +1,7 @@
 """The values of planning: the call that is asked, where it goes, and what is sent."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -15,6 +16,7 @@ from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
+from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
 from proxy.records.feature_mode import LayoutScope, model_family
@@ -24,6 +26,8 @@ from slo.price import TokenRates
 
 #: Marks of a prompt that its receipt keeps; no cache takes more than four.
 _MAX_MARKS: Final = 16
+#: Scopes that are remembered.
+_MAX_SCOPES: Final = 4_096
 
 
 class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
         shows: True if the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
         is_native: True if the body is one of the Messages API.
+        messages_json: The body's messages, where they were found before; b"" where they were not.
     """
 
     team: str
@@ -49,6 +54,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     shows: bool = False
     origin: UncompactedConversation | None = None
     is_native: bool = False
+    messages_json: bytes | msgspec.Raw = b""
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +133,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""
-        request = msgspec.structs.replace(self.request, body=b"", origin=None)
+        request = msgspec.structs.replace(self.request, body=b"", messages_json=b"", origin=None)
         return msgspec.structs.replace(self, request=request, prompt=Prompt(fields={}, messages=()))
 
 
@@ -256,12 +262,17 @@ class Passthrough(msgspec.Struct, frozen=True):
 
 def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
     """Scope of a call's layout: its team's feature on the model's family."""
-    return LayoutScope(asked.team, asked.feature, model_family(model))
+    return _layout_scope(asked.team, asked.feature, model)
+
+
+@lru_cache(_MAX_SCOPES)
+def _layout_scope(team: str, feature: str, model: str) -> LayoutScope:
+    return LayoutScope(team, feature, model_family(model))
 
 
 def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
     """The hashes that a call's cache keys are made of."""
     asked = draft.request
     names = (f"{asked.team}\0{target.model}", f"{asked.team}\0{asked.feature}\0{target.model}")
-    team, feature = (draft.fingerprint(name.encode(errors="replace")).hex()[:16] for name in names)
+    team, feature = (name_digest(draft.fingerprint, name).hex()[:16] for name in names)
     return CacheKeySource(team=team, feature=feature)

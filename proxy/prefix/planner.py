@@ -109,7 +109,9 @@ class Planner:
         Raises:
             Unplannable: If its body is none that can be planned; says why.
         """
-        prompt = parse_prompt(asked.body, is_native=asked.is_native)
+        prompt = parse_prompt(
+            asked.body, is_native=asked.is_native, messages_json=asked.messages_json
+        )
         team = team_fingerprint(self._secret, asked.team)
         known = self._readings.readings_of(team, prompt.messages)
         # A conversation that was shortened is the same one.

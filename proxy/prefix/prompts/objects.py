@@ -23,7 +23,13 @@ _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 #: Names of members that need no look; those of any other object are looked at.
-_USUAL_NAMES: Final = frozenset({"role", _CONTENT, "type", _TEXT, "name", "tool_calls"})
+_USUAL_NAMES: Final = frozenset(
+    {"role", _CONTENT, "type", _TEXT, "name", "tool_calls", "tool_call_id"}
+    | {"model", "messages", "stream", "stream_options", "tools", "tool_choice"}
+    | {"temperature", "max_tokens", "max_completion_tokens", "reasoning_effort"}
+)
+#: Stands in for a list that was read already; nobody writes such a one.
+_READ_ALREADY: Final = b"[-0E-0]"
 _plain_name = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _gap = re.compile(rb"[ \t\n\r]*").match
 
@@ -38,6 +44,32 @@ def members(raw: bytes) -> dict[str, bytes]:
         return {name: bytes(held) for name, held in _members(raw).items()}
     except _UNREADABLE as error:
         raise Unplannable(f"not an object: {error}") from None
+
+
+def members_around(raw: bytes, name: str, held: bytes) -> dict[str, bytes] | None:
+    """The members of an object of which one is known to be this list; None where it is not so.
+
+    A long list is most of a body, so all else is read without it. None, too, where a key stands
+    twice or is escaped.
+
+    Args:
+        raw: The object.
+        name: Key of the list.
+        held: The list, as JSON.
+
+    Raises:
+        Unplannable: If it is no object.
+    """
+    key = b'"%b":' % name.encode()
+    begins = raw.find(key)
+    at = _skip_white_space(raw, begins + len(key))
+    if begins < 0 or not raw.startswith(held, at):
+        return None
+    rest = raw[:at] + _READ_ALREADY + raw[at + len(held) :]
+    found = members(rest)
+    if found.get(name) != _READ_ALREADY or not is_exact(rest, found):
+        return None
+    return {**found, name: held}
 
 
 def elements(raw: bytes) -> tuple[bytes, ...]:
@@ -70,10 +102,11 @@ def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
         raw: The object.
         found: Its members, as ``members`` reads them.
     """
-    if not all(name in _USUAL_NAMES or _plain_name(name) for name in found):
+    if not found.keys() <= _USUAL_NAMES and not all(map(_plain_name, found)):
         return raw == write_object(found) or _is_exact(raw, found)
     # One that is as short as its members allow has no room for anything else.
-    least = 1 + sum([len(name) + len(value) + 4 for name, value in found.items()]) + (not found)
+    held = sum(map(len, found)) + sum(map(len, found.values()))
+    least = 1 + held + 4 * len(found) + (not found)
     if len(raw) == least:
         return True
     if len(raw) == least + 2 * len(found) - 1 and raw == _write_spaced(found):

@@ -10,7 +10,6 @@ Wire order is tools, leading system messages, the conversation, and last what va
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -21,6 +20,7 @@ from proxy.prefix.prompts.objects import (
     elements,
     is_exact,
     members,
+    members_around,
     write_object,
 )
 
@@ -36,6 +36,8 @@ BYTES_PER_TOKEN: Final = 4
 MAX_PIECES: Final = 4_096
 #: Bytes above which a list of tools is not remembered.
 _MAX_CACHED_TOOLS_BYTES: Final = 2**16
+#: Bytes of messages from which on a body is read without them where they are known.
+_MIN_LONG_BYTES: Final = 4_096
 _MESSAGES: Final = "messages"
 _TOOLS: Final = "tools"
 
@@ -153,20 +155,27 @@ _message = msgspec.json.Decoder(PromptMessage).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def parse_prompt(body: bytes, *, goes_on: bool = False, is_native: bool = False) -> Prompt:
+def parse_prompt(
+    body: bytes,
+    *,
+    goes_on: bool = False,
+    is_native: bool = False,
+    messages_json: bytes | msgspec.Raw = b"",
+) -> Prompt:
     """The body in its pieces.
 
     Args:
         body: A chat body, or one of the Responses API.
         goes_on: True if one that goes on from what its provider keeps is read, too.
         is_native: True if it is a body of the Messages API.
+        messages_json: Its messages, where they were found before; b"" where they were not.
 
     Raises:
         Unplannable: If it is no such body, has too many pieces, or cannot be written again as
             it is.
     """
     try:
-        found = members(body)
+        found, is_sound = _body_members(body, messages_json)
         taken = _split_native_fields(found) if is_native else _split_fields(found)
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
@@ -176,9 +185,18 @@ def parse_prompt(body: bytes, *, goes_on: bool = False, is_native: bool = False)
     )
     if len(messages) + len(tools) > MAX_PIECES:
         raise Unplannable(f"more than {MAX_PIECES:,} messages and tools")
-    if not is_exact(body, found):
+    if not (is_sound or is_exact(body, found)):
         raise Unplannable("a key of the body stands twice or is escaped")
     return Prompt(fields=fields, messages=messages, tools=tools, is_native=is_native)
+
+
+def _body_members(
+    body: bytes, messages_json: bytes | msgspec.Raw
+) -> tuple[Mapping[str, bytes], bool]:
+    """The members of a body, and True if these are surely all it holds."""
+    known = bytes(messages_json)
+    around = members_around(body, _MESSAGES, known) if len(known) >= _MIN_LONG_BYTES else None
+    return (members(body), False) if around is None else (around, True)
 
 
 def _split_native_fields(
@@ -228,7 +246,12 @@ def count_leading(prompt: Prompt) -> int:
 
 def count_leading_roles(roles: Iterable[str]) -> int:
     """Number of these roles, in wire order, that speak before the conversation begins."""
-    return sum(1 for _ in takewhile(AUTHORITY.__contains__, roles))
+    count = 0
+    for role in roles:
+        if role not in AUTHORITY:
+            break
+        count += 1
+    return count
 
 
 def content_parts(content: msgspec.Raw) -> tuple[bytes, ...]:

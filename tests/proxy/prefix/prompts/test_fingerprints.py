@@ -8,6 +8,7 @@ from proxy.prefix.prompts.fingerprints import (
     bare_json,
     digest_without_marks,
     keyed_hash,
+    name_digest,
     without_marks,
 )
 from proxy.prefix.prompts.objects import Unplannable
@@ -18,6 +19,13 @@ SECRET = b"s" * 32
 PSEUDONYMS = Pseudonymizer(SECRET)
 MARK = {"cache_control": {"type": "ephemeral"}}
 BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+def test_the_digest_of_a_name_is_its_keyed_hash():
+    one, other = keyed_hash(SECRET, "one"), keyed_hash(SECRET, "other")
+
+    assert name_digest(one, "m") == name_digest(one, "m") == one(b"m")
+    assert name_digest(other, "m") == other(b"m") != one(b"m")
 
 
 @given(st.binary(max_size=9_000), st.binary(max_size=9_000))

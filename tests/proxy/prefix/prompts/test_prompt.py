@@ -34,6 +34,25 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("fields", [{}, {"temperature": 0, "x-\u00e9": "a"}])
+@pytest.mark.parametrize("is_native", [False, True])
+def test_a_body_whose_messages_were_found_before_is_read_alike(fields, is_native):
+    messages = [USER, {"role": "user", "content": "long " * 2_000}]
+    raw = orjson.dumps({"model": "m", "messages": messages, **fields})
+    known = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])["messages"]
+
+    assert parse_prompt(raw, is_native=is_native, messages_json=known) == parse_prompt(
+        raw, is_native=is_native
+    )
+
+
+def test_messages_that_are_not_those_of_the_body_change_nothing():
+    raw = orjson.dumps({"model": "m", "messages": [USER]})
+    other = orjson.dumps([{"role": "user", "content": "long " * 2_000}])
+
+    assert parse_prompt(raw, messages_json=other) == parse_prompt(raw)
+
+
 def fingerprint(piece: bytes) -> bytes:
     return blake2b(piece, digest_size=16).digest()
 
