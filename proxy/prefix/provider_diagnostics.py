@@ -184,6 +184,8 @@ class ProviderDiagnostics:
         The control arm, which goes unmodified, asks nothing; nor does a call whose caller asks.
         """
         way, said = planned.target, planned.prompt.fields
+        if not way.asks:
+            return planned
         rests = (self._resting.peek(way.upstream) or 0.0) > now
         if rests or planned.plan.arm is ExperimentArm.CONTROL or not _can_ask(planned):
             return planned

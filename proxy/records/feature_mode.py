@@ -103,6 +103,8 @@ class FeatureStates(msgspec.Struct, frozen=True):
         """The state in force for the scope; its mode is never None."""
         whole = self.places.get(place.all_families, _DEFAULT)
         own = self.places.get(place, _DEFAULT)
+        if own is _DEFAULT and whole is _DEFAULT:
+            return _UNCHOSEN[self.mode]
         held = own if own.suspended else whole
         return msgspec.structs.replace(
             own,
@@ -114,3 +116,5 @@ class FeatureStates(msgspec.Struct, frozen=True):
 
 
 _DEFAULT: Final = FeatureState()
+#: States of a place for which nobody has chosen anything.
+_UNCHOSEN: Final = {mode: FeatureState(mode=mode) for mode in PlanningMode}

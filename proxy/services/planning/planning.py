@@ -14,7 +14,7 @@ import logging
 import threading
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -31,7 +31,7 @@ from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.guard import Harm
-from proxy.prefix.layouts.layout import Layout, read_layout
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
@@ -50,6 +50,7 @@ from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, SendAlert
+from proxy.services.planning.known_layouts import KnownLayouts
 from proxy.services.planning.learner import BackgroundLearner
 from proxy.store.store import Store
 from slo.usage import Usage
@@ -105,7 +106,7 @@ class PromptPlanning:
         self._calls: Tally[LayoutScope] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
-        self._moves: dict[tuple[LayoutScope, int], str] = {}
+        self._layouts = KnownLayouts(store)
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
         self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_MAX_WAITING_PLANS)
@@ -117,8 +118,7 @@ class PromptPlanning:
 
     async def plan(self, call: Call, route: Route) -> Planned | Passthrough:
         """Plan the call for this route, or say why it is sent unmodified."""
-        none = eligibility.skip_reason(call, route)
-        if none is not None:
+        if (none := eligibility.skip_reason(call, route)) is not None:
             return none
         while self._harmful:  # found in the lessons' thread, decided on the loop
             self._guard.suspend(*self._harmful.popleft())
@@ -128,12 +128,11 @@ class PromptPlanning:
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is PlanningMode.OFF and not standing.suspended
             return Passthrough(reason="off") if off else Passthrough("planning is suspended")
-        if self._refused.get(where, 0.0) > self._now():
+        if where in self._refused and self._refused[where] > self._now():
             return Passthrough("an upstream refused what was planned")
         try:
-            async with asyncio.timeout(_PLANNING_DEADLINE_S):
-                found = await self._plan_or_pass(call, asked, route, where, standing)
-            found = self._diagnostics.add_question(found, self._now())
+            found = await self._plan_or_pass(call, asked, route, where, standing)
+            found = self._diagnostics.add_question(found, found.evidence.now)
             return await self._fanout.wait_for_prefix(found, streamed=call.is_streaming)
         except Unplannable as error:
             why = str(error)[:_MAX_REASON_CHARS]
@@ -236,33 +235,55 @@ class PromptPlanning:
         where: LayoutScope,
         standing: FeatureState,
     ) -> Planned:
-        size = len(asked.body)
-        draft = await self._run(size, self._planner.read_call, asked)
-        sought = draft.stored_keys(self._planner.known_plan(draft))
-        if sought:
-            draft = await self._run(0, self._planner.recall, draft, await self._fetch_plans(sought))
-        known = self._planner.known_plan(draft)
-        # Where a provider keeps what it is sent, no text changes its place.
-        fixed = is_stored(draft.prompt.fields)
-        current = 0 if fixed else standing.layout_version(self._now())
-        if known is not None and not draft.turns and _is_outdated(known, current):
-            # It begins like one we know: what was learned meanwhile holds for it.
-            known = Plan(arm=known.arm, layout=current, anew=True, shape=known.shape)
-            await self._run(0, self._planner.adopt_plan, draft, known)
-        plan = known or self._planner.begin_plan(draft, current)
-        await self._fetch_layout(where, plan.layout)
-        to = route_target(route, call.model, self._now(), call.endpoint)
-        found = await self._run(size, self._decide, draft, to, plan, where)
+        size, now = len(asked.body), self._now()
+        end = asyncio.get_running_loop().time() + _PLANNING_DEADLINE_S
+        to = route_target(route, call.model, now, call.endpoint)
+        current = standing.layout_version(now)
+        draft, known, found = await self._run(
+            end, size, self._plan_if_at_hand, asked, to, where, current
+        )
+        sought: Sequence[str] = ()
+        if found is None:
+            if sought := draft.stored_keys(self._planner.known_plan(draft)):
+                held = await _within(end, self._fetch_plans(sought))
+                draft = await self._run(end, 0, self._planner.recall, draft, held)
+            known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
+            await _within(end, self._layouts.fetch(where, plan.layout))
+            found = await self._run(end, size, self._decide, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
             name = draft.conversation.hex()
-            agreed = merge_plans((await self._fetch_plans((name,))).get(name, known), known)
+            held = await _within(end, self._fetch_plans((name,)))
+            agreed = merge_plans(held.get(name, known), known)
             if agreed != known:
-                await self._run(0, self._planner.adopt_plan, draft, agreed)
-                found = await self._run(size, self._decide, draft, to, agreed, where)
+                await self._run(end, 0, self._planner.adopt_plan, draft, agreed)
+                found = await self._run(end, size, self._decide, draft, to, agreed, where)
         if found.plan != known:
             self._store_plan_soon(draft, found.plan)
         return found
+
+    def _plan_if_at_hand(
+        self, asked: PlanningRequest, to: PlanningTarget, where: LayoutScope, current: int
+    ) -> tuple[Draft, Plan | None, Planned | None]:
+        """The call, read; its known plan; itself as it is sent, None where the store is asked."""
+        draft = self._planner.read_call(asked)
+        if draft.stored_keys(self._planner.known_plan(draft)):
+            return draft, None, None
+        known, plan = self._known_and_next_plan(draft, current)
+        if not self._layouts.has(where, plan.layout):
+            return draft, known, None
+        return draft, known, self._decide(draft, to, plan, where)
+
+    def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
+        """The plan of its conversation, None where it is not known here, and the one to go by."""
+        known = self._planner.known_plan(draft)
+        # Where a provider keeps what it is sent, no text changes its place.
+        current = 0 if is_stored(draft.prompt.fields) else current
+        if known is not None and not draft.turns and _is_outdated(known, current):
+            # It begins like one we know: what was learned meanwhile holds for it.
+            known = Plan(arm=known.arm, layout=current, anew=True, shape=known.shape)
+            self._planner.adopt_plan(draft, known)
+        return known, known or self._planner.begin_plan(draft, current)
 
     def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
         """The call as it is sent; what is decided with it holds for its conversation from now on.
@@ -272,13 +293,15 @@ class PromptPlanning:
         known = self._planner.known_plan(draft)
         plan = known or plan
         fixed = is_stored(draft.prompt.fields)
-        layout = None if fixed else self._layout(where, plan.layout)
+        layout = None if fixed else self._layouts.layout(where, plan.layout)
         found = self._planner.plan_call(draft, to, plan, layout, self._now())
         if found.plan is not known:
             self._planner.adopt_plan(draft, found.plan)
         return found
 
-    async def _run(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run(
+        self, end: float | None, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """The planner's work on so many bytes: here where it is short, else in a thread."""
         if size < _MIN_THREAD_BYTES and self._lock.acquire(blocking=False):
             try:
@@ -286,9 +309,8 @@ class PromptPlanning:
             finally:
                 self._lock.release()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._thread, partial(self._run_locked, work, *args, **kwargs)
-        )
+        locked = partial(self._run_locked, work, *args, **kwargs)
+        return await _within(end, loop.run_in_executor(self._thread, locked))
 
     def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
@@ -305,32 +327,6 @@ class PromptPlanning:
         except (TimeoutError, SQLAlchemyError) as error:
             _log.warning("The plan of a conversation could not be read: %s", error)
             return {}
-
-    async def _fetch_layout(self, where: LayoutScope, version: int) -> None:
-        """Have at hand a layout that holds no more, but for conversations that began with it."""
-        at = (where, version)
-        if not version or at in self._moves or at in self._store.board.current.moves:
-            return
-        try:
-            async with asyncio.timeout(_STORE_DEADLINE_S):
-                every = await self._store.ask(self._store.layouts.proposals, where)
-        except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("A layout could not be read: %s", error)
-            return
-        self._cache_layout(at, next((each.moves for each in every if each.version == version), ""))
-
-    def _layout(self, where: LayoutScope, version: int) -> Layout | None:
-        """The layout of this version; None where there is none any more."""
-        at = (where, version)
-        held = self._store.board.current.moves.get(at)
-        if held is not None:
-            self._cache_layout(at, held)
-        return read_layout(self._moves.get(at, ""))
-
-    def _cache_layout(self, at: tuple[LayoutScope, int], moves: str) -> None:
-        if len(self._moves) > _MAX_WAITING_PLANS:
-            self._moves.clear()
-        self._moves[at] = moves
 
     def _store_plan_soon(self, draft: Draft, plan: Plan) -> None:
         """Let the store have the plan, soon; beyond the bound it stays here alone."""
@@ -351,7 +347,7 @@ class PromptPlanning:
             plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
-                await self._run(0, self._merge, some, held)
+                await self._run(None, 0, self._merge, some, held)
             except SQLAlchemyError as error:
                 lost = quantity(len(some), "conversation")
                 _log.warning("The plans of %s could not be stored: %s", lost, error)
@@ -391,6 +387,12 @@ class PromptPlanning:
         if layout is not None:
             moves = msgspec.json.encode(layout).decode()
             self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
+
+
+async def _within(end: float | None, work: Awaitable[T]) -> T:
+    """Wait for what may have to wait, until this time of the loop's at most; None for no end."""
+    async with asyncio.timeout_at(end):
+        return await work
 
 
 def _is_outdated(plan: Plan, layout: int) -> bool:

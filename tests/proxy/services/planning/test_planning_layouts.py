@@ -11,7 +11,6 @@ from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
-from proxy.services.planning import planning as planning_
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
 from tests.fakes.clock import ManualClock, run_in_instant_time
@@ -130,14 +129,6 @@ def test_a_layout_that_cannot_be_read_moves_nothing(store):
 
     assert found.plan.layout == 1
     assert opening(found).startswith("Call number")
-
-
-def test_layouts_that_were_read_are_bounded(store):
-    with running_planning(store) as planning:
-        for version in range(planning_._MAX_WAITING_PLANS + 10):
-            planning._cache_layout((PLACE, version), "{}")
-
-        assert len(planning._moves) <= planning_._MAX_WAITING_PLANS + 1
 
 
 def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):

@@ -10,8 +10,9 @@ from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.provider_diagnostics import RETRY_AFTER_S, AnswerDiagnostics
 from proxy.records.call import Call
-from proxy.records.feature_mode import PlanningMode
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
+from proxy.services.planning.known_layouts import KnownLayouts
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
@@ -118,16 +119,16 @@ def respond(*, stored: bool, **fields: Any) -> Call:
 
 
 def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
-    class LearnedPlanning(PromptPlanning):
-        """As if every feature had a layout."""
+    class UsedLayouts(KnownLayouts):
+        """Notes each layout that is asked for."""
 
-        def _layout(self, *args: Any) -> None:
-            used.append(args)
+        def layout(self, where: LayoutScope, version: int) -> None:
+            used.append((where, version))
 
     used: list[Any] = []
     store = open_store(tmp_path, Store, PlanningMode.APPLY)
     with running_planning(store) as planning:
-        planning.__class__ = LearnedPlanning
+        planning._layouts = UsedLayouts(store)
         run(planning.plan(respond(stored=True), OPENAI))
         assert used == []
         run(planning.plan(respond(stored=False), OPENAI))
