@@ -214,7 +214,7 @@ def declared_pieces(draft: Draft) -> RequestedMoves:
     """
     prompt = draft.prompt
     beside = named_slots(prompt, draft.request.slots)
-    if not any(one.tagged for one in draft.known):
+    if True not in [one.tagged for one in draft.known]:
         return beside
     within = declared_slots(prompt)
     return RequestedMoves({**beside.moves, **within.moves}, (*beside.notes, *within.notes))
@@ -237,7 +237,7 @@ def _read_arranged(
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = conversation_blocks(prompt, readings, first)
     blocks = (*front.blocks, *spoken)
-    may_mark = front.may_mark or any(one.may_mark for one in readings)
+    may_mark = front.may_mark or True in [one.may_mark for one in readings]
     return ArrangedPrompt(
         prompt=prompt,
         plan=plan,

@@ -113,12 +113,10 @@ class ConversationState(msgspec.Struct):
         self.latest = max(self.latest, now)
         self.tokens = tokens
         self.turns = turns
-        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[sent.repeatable_blocks])
+        end = sent.repeatable_blocks
+        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[end])
         self.openings = (*self.openings[1 - MAX_STARTS :], sent.start)
-        self.endings = (
-            *self.endings[1 - MAX_COMPARED_CALLS :],
-            digest_end(sent.blocks[: sent.repeatable_blocks]),
-        )
+        self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(sent.digests[:end]))
 
 
 class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):

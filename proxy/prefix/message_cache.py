@@ -1,7 +1,8 @@
 """Caches readings of tools, instructions and messages: a conversation sends most of them again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from itertools import repeat
+from typing import Final, cast
 
 import msgspec
 
@@ -117,8 +118,10 @@ class MessageCache:
         Raises:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
-        keys = [(fingerprint, hash(message)) for message in messages]
-        known = map(self._known.get, keys)
+        keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
+        known = tuple(map(self._known.get, keys))
+        if all(known):
+            return cast("tuple[MessageReading, ...]", known)
         every = zip(known, keys, messages, strict=True)
         return tuple([one or self._read_message(key, raw) for one, key, raw in every])
 

@@ -194,9 +194,12 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def block_ranges(self) -> BlockRanges:
         """The ranges of its tools, leading texts, and messages that may be repeated."""
         blocks = self.blocks
-        tools = next((at for at, block in enumerate(blocks) if block.message >= 0), len(blocks))
-        end = range(tools, len(blocks))
-        first_message = next((at for at in end if is_in_conversation(blocks[at])), len(blocks))
+        tools, end = 0, len(blocks)
+        while tools < end and blocks[tools].message < 0:
+            tools += 1
+        first_message = tools
+        while first_message < end and not is_in_conversation(blocks[first_message]):
+            first_message += 1
         return BlockRanges(
             range(tools),
             range(tools, first_message),
@@ -322,14 +325,18 @@ def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
     What stands for blocks is Python's own hash of fingerprints, so it says nothing to another
     process.
     """
-    stable = sum(1 for _ in takewhile(lambda block: block.slot is PromptSlot.STABLE, blocks))
-    before = sum(1 for _ in takewhile(lambda block: block.slot is not PromptSlot.VARIABLE, blocks))
-    return PromptStart(
-        tools=sum(1 for _ in takewhile(lambda block: block.message < 0, blocks)),
-        stable=stable,
-        head=_blocks_hash(blocks[:stable]),
-        first=_blocks_hash(blocks[: before + 1]),
-    )
+    tools = stable = 0
+    digests: list[bytes] = []
+    for at, block in enumerate(blocks):
+        digests.append(block.digest)
+        if block.slot is PromptSlot.VARIABLE:
+            break
+        if stable == at and block.slot is PromptSlot.STABLE:
+            stable += 1
+        if tools == at and block.message < 0:
+            tools += 1
+    head, first = hash(tuple(digests[:stable])), hash(tuple(digests))
+    return PromptStart(tools=tools, stable=stable, head=head, first=first)
 
 
 class PromptEnding(msgspec.Struct, frozen=True, gc=False):
@@ -346,11 +353,11 @@ class PromptEnding(msgspec.Struct, frozen=True, gc=False):
     last: bytes
 
 
-def digest_end(blocks: Sequence[PromptBlock]) -> PromptEnding:
-    """Digest the end of these blocks; the digests say nothing to another process."""
-    begins = max(0, len(blocks) - MAX_LEFT_OUT)
-    last = b"".join([block.digest[:DIGEST_BYTES] for block in blocks[begins:]])
-    return PromptEnding(begins, _blocks_hash(blocks[:begins]), last)
+def digest_end(digests: Sequence[bytes]) -> PromptEnding:
+    """Digest the end of the blocks with these fingerprints; it says nothing to another process."""
+    begins = max(0, len(digests) - MAX_LEFT_OUT)
+    last = b"".join([digest[:DIGEST_BYTES] for digest in digests[begins:]])
+    return PromptEnding(begins, hash(tuple(digests[:begins])), last)
 
 
 def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
@@ -373,12 +380,8 @@ def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding
 def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
     """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
-    if _blocks_hash(blocks[:at]) != before.head:
+    if hash(tuple([block.digest for block in blocks[:at]])) != before.head:
         return 0
     pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
     same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
     return at + sum(1 for _ in same)
-
-
-def _blocks_hash(blocks: Sequence[PromptBlock]) -> int:
-    return hash(tuple([block.digest for block in blocks]))

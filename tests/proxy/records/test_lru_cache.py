@@ -26,6 +26,15 @@ def test_the_lru_cache_drops_the_least_recently_used_first():
     assert keys_in(memory, "abc") == "ac"
 
 
+def test_values_that_are_put_again_together_are_used_in_their_order():
+    memory: LruCache[str, int] = LruCache(3)
+    memory.put_all("abc", 0)
+    memory.put_all("ba", 1)
+    memory.put_all("d", 2)
+
+    assert list(memory.items()) == [("b", 1), ("a", 1), ("d", 2)]
+
+
 def test_peek_does_not_count_as_use():
     memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)

@@ -11,6 +11,7 @@ from proxy.prefix.breakpoints.policies import (
     choose_policy,
     conversation_cache_key,
     decision_stage,
+    policy_names,
     revise_policy,
     without_unread_marks,
 )
@@ -20,6 +21,14 @@ from tests.proxy.prefix.sent_calls import ANTHROPIC, INTERVAL, OPENAI
 
 ROAD = CacheKeySource(team="t", feature="f")
 LONG = ConversationShape(stable=8_000, semi=500, history=300)
+
+
+def test_policies_are_named_by_their_cache_and_stage_the_latest_first():
+    kind = f"{OPENAI.name}/{OPENAI.provider}"
+
+    assert list(policy_names(OPENAI, 2)) == [f"{kind}/2", f"{kind}/1", kind]
+    assert list(policy_names(OPENAI, 0)) == [kind]
+    assert policy_names(OPENAI, decision_stage(0, 10**6))[0] == f"{kind}/20"
 
 
 def uses(

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from proxy.prefix.prediction.sent_call import (
     MAX_LINES,
     MAX_TEXT_BYTES,
     MORE_LEFT_OUT,
+    PromptEnding,
     SentCall,
     blocks_left_out,
     digest_end,
@@ -69,6 +72,14 @@ def test_names_and_values_of_parameters_do_not_run_into_one_another():
     other = users(VLLM, ("a", 10), early={"a": b"bc"})
 
     assert one.points != other.points
+
+
+def test_the_machine_is_chosen_by_the_first_tokens_alone():
+    long, short = ("a", 2_000), ("b", 10)
+
+    assert users(VLLM, long, short).machine_key == users(VLLM, long, ("c", 90)).machine_key
+    assert users(VLLM, long).machine_key != users(VLLM, ("c", 2_000)).machine_key
+    assert users(VLLM, short, ("c", 10)).machine_key != users(VLLM, short).machine_key
 
 
 def test_tokens_are_estimated_from_bytes_without_a_count():
@@ -179,8 +190,12 @@ def said(*names: str) -> list[PromptBlock]:
     return [RULES, *(block(name, 90, at=at) for at, name in enumerate(names, 1))]
 
 
+def end_of(blocks: Sequence[PromptBlock]) -> PromptEnding:
+    return digest_end([block.digest for block in blocks])
+
+
 def left_by(now: str, *before: str) -> int:
-    return blocks_left_out(said(*now), [digest_end(said(*each)) for each in before])
+    return blocks_left_out(said(*now), [end_of(said(*each)) for each in before])
 
 
 def test_a_continuing_call_leaves_no_blocks_out():
@@ -206,7 +221,7 @@ def test_blocks_left_out_are_counted_by_the_latest_call_where_older_ones_changed
 def test_a_call_that_repeats_no_message_leaves_more_than_the_maximum_out():
     assert left_by("xbc", "abc") == MORE_LEFT_OUT
     assert left_by("abc") == MORE_LEFT_OUT
-    assert blocks_left_out([block("news", 90, at=1)], [digest_end([HELLO])]) == MORE_LEFT_OUT
+    assert blocks_left_out([block("news", 90, at=1)], [end_of([HELLO])]) == MORE_LEFT_OUT
 
 
 def test_the_number_of_compared_end_blocks_is_bounded():
@@ -217,4 +232,4 @@ def test_the_number_of_compared_end_blocks_is_bounded():
 
 
 def test_a_prompt_ending_keeps_only_the_compared_blocks():
-    assert len(digest_end(said(*"abcdefghijklmnopqrstuvwxyz")).last) == MAX_LEFT_OUT * 8
+    assert len(end_of(said(*"abcdefghijklmnopqrstuvwxyz")).last) == MAX_LEFT_OUT * 8
