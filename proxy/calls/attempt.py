@@ -22,6 +22,7 @@ from proxy.calls.requirements import missing_capability
 from proxy.calls.responses_on_chat import CONVERTED_ENDPOINTS, call_on_chat
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import (
+    ReplicaTicket,
     RouteChoice,
     choice_headers,
     is_overflow,
@@ -93,13 +94,14 @@ class Attempt:
         """
         self.context = context
         self.choice = choice
+        replica = replica_text(choice)
         self.info = AttemptInfo(
             call=context.call,
             route=choice.route,
             number=number,
             reroute_reason=choice.reroute_reason,
-            headers=choice_headers(choice),
-            replica=replica_text(choice),
+            headers=choice_headers(choice, replica),
+            replica=replica,
         )
         self.planned: Planned | Passthrough = _RESENT_UNMODIFIED
         self.answer: UpstreamAnswer | None = None
@@ -291,28 +293,24 @@ class Attempt:
         if self.answer is not None:
             self.answer.exchange.close()
         if self.was_sent:
-            self._leave_replica()
+            if self.choice.replica is not None:
+                self._leave_replica(self.choice.replica)
             self._leave_route(failure)
         if self._is_planned:
             self.context.deps.planning.note_attempt_ended(self.planned)
 
-    def _leave_replica(self) -> None:
+    def _leave_replica(self, replica: ReplicaTicket) -> None:
         """Tell the replica's router that the call is over, with the engine's own usage."""
-        if self.choice.replica is None:
-            return
         meter = self.answer.meter if self.answer is not None else None
         usage = meter.usage if meter is not None and not meter.has_implausible_usage else None
         own = self.info.sent_call is self.info.asked_call and self.changed_plan is None
         turn = finished_turn(self.info, meter)
-        self.choice.replica.end(usage, is_comparable=own, turn=turn)
+        replica.end(usage, is_comparable=own, turn=turn)
 
     def _leave_route(self, failure: BaseException | None) -> None:
         """Give the route's place back, with how it did."""
-        registry, route, now = (
-            self.context.deps.route_health,
-            self.choice.route,
-            self.context.timeline.now(),
-        )
+        registry, route = self.context.deps.route_health, self.choice.route
+        now = self.context.timeline.now()
         if failure is not None:
             registry.record_outcome(route, failure, self._sent_at, now)
         health = registry.health_of(route)

@@ -124,7 +124,8 @@ def _decide(context: CallContext) -> tuple[CallContext, RoutingDecision]:
         ProxyError: It is sent nowhere; its receipt is kept.
     """
     try:
-        call = bind_call(context.call, context.deps.residency)
+        rules = context.deps.residency
+        call = bind_call(context.call, rules) if rules else context.call
         decision = _choose_routes(call, context.deps)
     except ProxyError as refusal:
         record_refusal(context.call, refusal, context.deps, context.timeline)

@@ -201,12 +201,17 @@ def replica_text(choice: RouteChoice) -> str:
     return "" if replica is None else f"{replica.name}; {replica.why}"
 
 
-def choice_headers(choice: RouteChoice) -> dict[str, str]:
-    """Headers that tell the caller why this route was taken."""
+def choice_headers(choice: RouteChoice, replica: str) -> dict[str, str]:
+    """Headers that tell the caller why this route was taken.
+
+    Args:
+        choice: The choice of the route.
+        replica: Its ``replica_text``.
+    """
     headers = {}
     if choice.reroute_reason:
         headers["x-thriftgate-fallback"] = choice.reroute_reason
-    if replica := replica_text(choice):
+    if replica:
         headers["x-thriftgate-replica"] = replica
     return headers
 

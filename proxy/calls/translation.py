@@ -87,6 +87,8 @@ def _add_plan(
 ) -> PreparedRequest:
     """The request with the plan's notes, headers and question."""
     if isinstance(planned, Passthrough):
+        if not planned.why and not call.notes:
+            return prepared
         return _with_notes(prepared, (*call.notes, *filter(None, (planned.why,))))
     prepared = _with_notes(prepared, (*call.notes, *planned.notes))
     if planned.headers:
