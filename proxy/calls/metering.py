@@ -277,7 +277,8 @@ class Meter:
         run = to_line_feeds(run)
         start = 0
         while start < len(run):
-            end = run.find(b"\n\n", start + _PART_BYTES) + 2
+            is_opening = self._to_ask > 0 or not self.has_begun
+            end = run.find(b"\n\n", start if is_opening else start + _PART_BYTES) + 2
             part = run[start : end if end > 1 else None]
             start += len(part)
             if self._may_matter(part):
