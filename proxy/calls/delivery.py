@@ -91,11 +91,10 @@ class Delivery:
         stall = self._context.deps.retry_policy.stall_s
         with self._waiting_for_caller():
             await caller.begin(self._head())
-        heard, piece = self._context.timeline.now(), self._answer.first_piece
+        heard, piece, last = self._context.timeline.now(), self._answer.first_piece, b""
         while piece:
-            out = piece if self._reader is None else _translate(self._reader, piece)
-            if meter.is_broken:
-                out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
+            is_same = self._reader is None and not meter.is_broken
+            out = piece if is_same else self._rewrite(piece)
             if self._receipt is None and self._has_ended:
                 out = (
                     self._closing_event(
@@ -103,6 +102,9 @@ class Delivery:
                     )
                     + out
                 )
+            if self._receipt is not None and self._answer.is_read:
+                last = out
+                break
             if out:
                 with self._waiting_for_caller():
                     await caller.send(out)
@@ -112,7 +114,7 @@ class Delivery:
             left = heard + stall - now if self._receipt is None else _STREAM_END_WAIT_S
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, left)
             piece = await self._answer.next()
-        out = self._translated_end()
+        out = last + self._translated_end()
         if self._receipt is None:
             if self._answer.is_stream and not self._is_complete:
                 raise truncated_stream()
@@ -160,6 +162,13 @@ class Delivery:
 
     def _closing_event(self, kept: Receipt) -> bytes:
         return self._context.caller.closing_event(kept) if self._answer.is_stream else b""
+
+    def _rewrite(self, piece: bytes) -> bytes:
+        """A piece in the caller's words, without the keys that an error may hold."""
+        out = piece if self._reader is None else _translate(self._reader, piece)
+        if self._answer.meter.is_broken:
+            out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
+        return out
 
     def _translated_end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""

@@ -133,6 +133,12 @@ class UpstreamAnswer:
         self._timeline = timeline
         timeline.mark_first_content()
 
+    @property
+    def is_read(self) -> bool:
+        """True if it is known already that no piece of a stream follows."""
+        frames = self._frames
+        return frames is not None and not frames.unfinished_event() and self.exchange.is_read
+
     async def next(self) -> bytes:
         """The next piece, for a stream whole events; b"" at the end.
 

@@ -111,6 +111,11 @@ class EventStreamExchange:
         self.status = inner.status
         self.headers: Mapping[str, str] = {**inner.headers, "content-type": _SSE}
 
+    @property
+    def is_read(self) -> bool:
+        """True if nothing of the body follows, and that is known already."""
+        return self._inner.is_read
+
     async def read(self) -> bytes:
         """The next events; b"" at the end.
 

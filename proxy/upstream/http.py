@@ -62,6 +62,11 @@ class HttpExchange:
         coding = connection.headers.get("content-encoding")
         self._decoder: BodyDecoder | None = decoder_for(coding) if coding else None
 
+    @property
+    def is_read(self) -> bool:
+        """True if nothing of the body follows, and that is known already."""
+        return self._is_open and self._decoder is None and self._connection.is_read
+
     async def read(self) -> bytes:
         """The next bytes of the body; unpacked, where the upstream packed them unasked."""
         connection = self._connection

@@ -54,6 +54,11 @@ class UpstreamExchange(Protocol):
     status: int
     headers: Mapping[str, str]
 
+    @property
+    def is_read(self) -> bool:
+        """True if the body has ended, and all of it was read; an end may be on its way."""
+        ...
+
     async def read(self) -> bytes:
         """The next bytes of the body, unmodified; b"" at its end.
 

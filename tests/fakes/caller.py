@@ -34,6 +34,7 @@ class FakeCaller:
         self.receipt: Receipt | None = None
         self.attempts: list[Receipt] = []
         self.is_ended = False
+        self.last_piece = b""
 
     @property
     def body(self) -> bytes:
@@ -49,6 +50,7 @@ class FakeCaller:
 
     async def end(self, piece: bytes) -> None:
         assert not self.is_ended
+        self.last_piece = piece
         await self._take(piece)
         self.is_ended = True
 

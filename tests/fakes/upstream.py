@@ -66,6 +66,10 @@ class FakeExchange:
         self.closed = 0
         self._pieces = list(script.pieces)
 
+    @property
+    def is_read(self) -> bool:
+        return not self._pieces
+
     async def read(self) -> bytes:
         if not self._pieces:
             return b""

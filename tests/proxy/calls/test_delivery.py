@@ -23,7 +23,7 @@ from slo.usage import Usage
 from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
 from tests.fakes.call_dependencies import call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
-from tests.fakes.upstream import FakeExchange, FakeTransport, ScriptedAnswer
+from tests.fakes.upstream import After, FakeExchange, FakeTransport, ScriptedAnswer
 
 EXACT = Usage(input=36, cache_read=64, output=10)
 WANTS = STREAMED[:-1] + b',"stream_options":{"include_usage":true}}'
@@ -280,6 +280,21 @@ def test_a_keep_alive_midway_is_passed_on():
     caller, _, _ = deliver(call(STREAMED), stream(chunk("a"), BEAT, event("[DONE]")))
 
     assert caller.pieces == [chunk("a"), BEAT, event("[DONE]")]
+
+
+def test_the_last_event_and_the_end_of_a_stream_leave_together():
+    caller, _, _ = deliver(call(STREAMED), stream(chunk("a"), event("[DONE]")))
+
+    assert caller.pieces == [chunk("a"), event("[DONE]")]
+    assert caller.last_piece == event("[DONE]")
+
+
+def test_the_last_event_of_a_stream_does_not_wait_for_its_end():
+    late = After(0.1, b": late\n\n")
+    caller, _, _ = deliver(call(STREAMED), stream(chunk("a"), event("[DONE]"), late))
+
+    assert caller.pieces == [chunk("a"), event("[DONE]"), late.piece]
+    assert caller.last_piece == late.piece
 
 
 @pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])

@@ -132,6 +132,10 @@ class ExchangeOfPieces:
         self.pieces = [*pieces, b""]
         self.is_closed = False
 
+    @property
+    def is_read(self) -> bool:
+        return not any(self.pieces)
+
     async def read(self) -> bytes:
         return self.pieces.pop(0)
 

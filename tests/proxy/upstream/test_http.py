@@ -166,6 +166,19 @@ def test_a_connection_is_kept_for_the_next_call():
     run(work)
 
 
+def test_an_exchange_knows_that_its_body_was_read_to_its_end():
+    async def work() -> None:
+        async with connected_transport(OK) as (server, opened):
+            exchange = await opened.open(upstream(server), prepared_request())
+            assert not exchange.is_read
+            assert await exchange.read() == b"ok"
+            assert exchange.is_read
+            exchange.close()
+            assert not exchange.is_read
+
+    run(work)
+
+
 def test_an_answer_that_was_not_read_takes_its_connection_with_it():
     async def work() -> None:
         half: list[Step] = [head(200, "Content-Length: 9"), b"ok", WAIT]
