@@ -82,7 +82,7 @@ class AnswerWriter:
         """Hold the head; False if uvicorn has to read it, also where it says what is no HTTP."""
         cycle = self._cycle
         pairs = (*cycle.default_headers, *message.get("headers", ()))
-        names, values = zip(*pairs, strict=True) if pairs else ((), ())
+        names, values = zip(*pairs) if pairs else ((), ())  # noqa: B905 - each is a pair
         form = _head_form(names)
         line = STATUS_LINE.get(message["status"])
         joined = b"".join(values)

@@ -21,6 +21,7 @@ MAX_PLANNED_BYTES: Final = 2 * 1024 * 1024
 #: Wrong slots of one small prompt that are named.
 _MAX_NAMED_SLOTS: Final = 4
 _MAX_REASON_CHARS: Final = 200
+_FIELD: Final = FIELD.encode()
 #: Codes in receipts of calls that nothing is planned of; ``commands.reasons`` has their words.
 NO_PROMPT: Final = "no_prompt"
 OTHER_WIRE: Final = "other_wire"
@@ -65,7 +66,7 @@ def planning_request(call: Call) -> PlanningRequest:
 
 def _unused_slots_reason(call: Call) -> str:
     """Reason that the slots named beside a small prompt move nothing; "" for none named."""
-    if not call.slots.strip() and FIELD.encode() not in call.body:
+    if not call.slots.strip() and _FIELD not in call.body:
         return ""
     try:
         prompt = parse_prompt(call.body, is_native=call.endpoint == MESSAGES)

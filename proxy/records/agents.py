@@ -185,8 +185,9 @@ def agent_of_fields(fields: RequestFields) -> str:
     for raw in (fields.messages, fields.system, fields.instructions):
         if raw and (found := _agent_of_text(memoryview(raw)[:_MAX_SEARCHED_BYTES].tobytes())):
             return found
-    text = memoryview(fields.input)[:_MAX_SEARCHED_INPUT_BYTES].tobytes()
-    return _agent_of_text(text) if text else ""
+    if not fields.input:
+        return ""
+    return _agent_of_text(memoryview(fields.input)[:_MAX_SEARCHED_INPUT_BYTES].tobytes())
 
 
 def _agent_of_text(text: bytes) -> str:

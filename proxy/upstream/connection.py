@@ -20,7 +20,7 @@ _MAX_BUFFERED_BYTES: Final = 256 * 1024
 _MAX_JOINED_BYTES: Final = 16 * 1024
 #: The largest head of an answer, and the most bytes in a row that bring its body no further.
 _MAX_HEAD_BYTES: Final = 64 * 1024
-#: Lists of header names that are remembered; most answers have the same few.
+#: Header names that are remembered.
 _MAX_CACHED_NAMES: Final = 256
 #: Seconds after which a connection that breaks without a word was not idle for too long: the
 #: upstream had the request, and must not get it again.
@@ -323,20 +323,17 @@ def _read_fields(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
     Raises:
         ValueError: If it is too large.
     """
-    if not fields:
-        return {}
-    names, values = zip(*fields, strict=True)
-    if sum(map(len, names)) + sum(map(len, values)) > _MAX_HEAD_BYTES:
+    headers: dict[str, str] = {}
+    size = 0
+    for field, value in fields:
+        size += len(field) + len(value)
+        name, text = _name(field), value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    if size > _MAX_HEAD_BYTES:
         raise ValueError("the answer's head is too large")
-    known, texts = _names(names), [value.decode("latin-1") for value in values]
-    headers = dict(zip(known, texts, strict=True))
-    if len(headers) < len(texts):
-        headers = {}
-        for name, text in zip(known, texts, strict=True):
-            headers[name] = f"{headers[name]}, {text}" if name in headers else text
     return headers
 
 
 @lru_cache(maxsize=_MAX_CACHED_NAMES)
-def _names(names: tuple[bytes, ...]) -> tuple[str, ...]:
-    return tuple(name.decode("latin-1").lower() for name in names)
+def _name(field: bytes) -> str:
+    return field.decode("latin-1").lower()
