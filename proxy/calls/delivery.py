@@ -95,7 +95,9 @@ class Delivery:
         while piece:
             is_same = self._reader is None and not meter.is_broken
             out = piece if is_same else self._rewrite(piece)
-            if self._receipt is None and self._has_ended:
+            # an event log goes on after an error
+            is_over = meter.is_finished or (meter.is_broken and not self._answer.is_retrieval)
+            if is_over and self._receipt is None:
                 out = (
                     self._closing_event(
                         await self._settle(midway_failure() if meter.is_broken else None)
@@ -172,12 +174,6 @@ class Delivery:
 
     def _translated_end(self) -> bytes:
         return self._reader.end() if self._reader is not None else b""
-
-    @property
-    def _has_ended(self) -> bool:
-        """True if the upstream has said that nothing follows; an event log goes on after errors."""
-        meter = self._answer.meter
-        return meter.is_finished or (meter.is_broken and not self._answer.is_retrieval)
 
     @property
     def _is_complete(self) -> bool:

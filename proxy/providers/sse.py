@@ -74,6 +74,8 @@ def parse_event(block: bytes) -> ServerSentEvent | None:
     Args:
         block: The lines, which end in line feeds alone.
     """
+    if block.startswith(b"data: ") and block.find(b"\n") < 0:
+        return ServerSentEvent("", block[6:])
     name, values = b"", []
     for line in block.removeprefix(_BOM).split(b"\n"):
         field, _, value = line.partition(b":")

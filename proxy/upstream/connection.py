@@ -191,7 +191,9 @@ class Connection(asyncio.Protocol):
             self._note_body(len(data))
         elif self._useless > _MAX_HEAD_BYTES and not self._complete:
             self._refuse("the answer goes on and says nothing", is_paid=self._is_paid)
-        self._wake_reader()
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio; an answer without a length ends here, unless we hung up."""
