@@ -70,6 +70,7 @@ def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(lea
     async def story(harness: ClockJumpHarness) -> None:
         await harness.spend(1)
         harness.leapt = leap
+        await asyncio.sleep(1)
         harness.now()
         await asyncio.sleep(BELIEVED_AFTER_S + 1)
         await harness.spend(2)
