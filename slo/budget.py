@@ -107,7 +107,7 @@ class BudgetIndex:
         for budget in budgets:
             self._kept[budget.scope][budget.of].append(budget)
 
-    def applying(self, subject: Subject) -> Iterator[tuple[Budget, str]]:
+    def applicable(self, subject: Subject) -> Iterator[tuple[Budget, str]]:
         """Each budget that the call counts in, and whose counter of it."""
         for scope, kept in self._kept.items():
             whose = _subject_name(scope, subject)

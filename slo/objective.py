@@ -176,9 +176,9 @@ class ObjectiveIndex:
         self.every = tuple(objectives)
         self._teams = {each.team for each in self.every}
         self._features = {each.feature for each in self.every}
-        self._found = lru_cache(maxsize=_MAX_REMEMBERED)(self._applying)
+        self._found = lru_cache(maxsize=_MAX_REMEMBERED)(self._applicable)
 
-    def applying(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
+    def applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
         """The objectives that a call counts in, in order; () for none.
 
         Names that no objective speaks of are all alike, so that what is remembered is bounded by
@@ -190,7 +190,7 @@ class ObjectiveIndex:
             streamed,
         )
 
-    def _applying(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - the same
+    def _applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - the same
         return tuple(
             each
             for each in self.every
@@ -213,7 +213,7 @@ def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, i
     - What no model worked on counts for nothing.
 
     Args:
-        objective: One that the call counts in, as ``ObjectiveIndex.applying`` says.
+        objective: One that the call counts in, as ``ObjectiveIndex.applicable`` says.
         ended: The call.
     """
     return _JUDGES[objective.metric](objective, ended) if ended.generated else None

@@ -243,7 +243,7 @@ def _read_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
     if turns:
         begins = next(
-            (_beginning(each.content) for each in turns if _equals(each.role, b'"user"')), b""
+            (_body_start(each.content) for each in turns if _equals(each.role, b'"user"')), b""
         )
     return _traits(
         fields,
@@ -396,5 +396,5 @@ def _output_limit(raw: msgspec.Raw) -> int | None:
         return None
 
 
-def _beginning(raw: msgspec.Raw) -> bytes:
+def _body_start(raw: msgspec.Raw) -> bytes:
     return bytes(memoryview(raw)[:_MAX_MESSAGE_BYTES])

@@ -67,19 +67,21 @@ class RollingChanges:
     async def _change(self, *, also_unchanged: bool) -> None:
         began = self._terminal.now()
         self._record(ChangeReport(since=began, is_running=True))
-        before = self._running()
+        before = self._running_replicas()
         try:
             plan = self._replan()
             why = await self._supervisor.change(plan, also_unchanged=also_unchanged)
         except (OperatorError, InvalidFile, OSError) as error:
             why = str(error)
         self._record(ChangeReport(since=began, is_running=False, reason=why))
-        done = "done." if self._running() != before else "no replica's command has changed."
+        done = (
+            "done." if self._running_replicas() != before else "no replica's command has changed."
+        )
         self._terminal.say(f"Rolling change: {why or done}")
 
     def _record(self, change: ChangeReport) -> None:
         self._state.change = change
         self._state.write(self._supervisor.reports)
 
-    def _running(self) -> set[tuple[str, int]]:
+    def _running_replicas(self) -> set[tuple[str, int]]:
         return {(each.name, each.pid) for each in self._supervisor.reports}

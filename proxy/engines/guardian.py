@@ -123,7 +123,7 @@ class EngineGuardian:
         """Kill all that is left of the engine; the number of processes that outlived it."""
         until = time.monotonic() + _SWEEP_S
         self._reap()
-        while found := self._remaining():
+        while found := self._remaining_processes():
             for pid in found:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -133,7 +133,7 @@ class EngineGuardian:
             self._reap()
         return len(found)
 
-    def _remaining(self) -> list[int]:
+    def _remaining_processes(self) -> list[int]:
         """The processes below this one; without /proc, the engine's process group is killed."""
         if (_PROC / "self/stat").exists():
             return _descendants(os.getpid())

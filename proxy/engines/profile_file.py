@@ -73,7 +73,7 @@ def parse_profiles(text: str, file: str) -> dict[str, EngineProfile]:
             problems.append(node.problem("has a name that cannot be typed", fix))
         found = len(problems)
         table = TableReader(node, KEYS, problems)
-        key_env = _matching(table, "key_env", _ENV_NAME, "ENGINE_API_KEY")
+        key_env = _matched_text(table, "key_env", _ENV_NAME, "ENGINE_API_KEY")
         profile = replace(_read_profile(name, table), key_env=key_env, line=node.line)
         if len(problems) == found:
             for misfit in find_problems(profile):
@@ -95,13 +95,13 @@ def _read_profile(name: str, table: TableReader) -> EngineProfile:
     return EngineProfile(
         name=name,
         engine=engine,
-        version=_matching(table, "version", _VERSION, "0.33"),
+        version=_matched_text(table, "version", _VERSION, "0.33"),
         program=_program(table),
         model=model,
         served_name=table.text("served_name", "house-llm") or model,
         replicas=replicas,
         attached_urls=attached_urls,
-        host=_matching(table, "host", _HOST, "127.0.0.1") or "127.0.0.1",
+        host=_matched_text(table, "host", _HOST, "127.0.0.1") or "127.0.0.1",
         port=_count(table, "port", 8_000, 1, _MAX_PORT),
         goal=_member(table, "goal", ServingGoal.BALANCED),
         speculation=speculation,
@@ -290,7 +290,7 @@ def _optional_member(table: TableReader, key: str, kind: type[E]) -> E | None:
     return table.member(key, kind) if key in table.nodes else None
 
 
-def _matching(table: TableReader, key: str, pattern: re.Pattern[str], example: str) -> str:
+def _matched_text(table: TableReader, key: str, pattern: re.Pattern[str], example: str) -> str:
     """The text of a key; a problem where it is not of the pattern."""
     text = table.text(key, example) or ""
     if key in table.nodes and isinstance(table.nodes[key].value, str):

@@ -49,7 +49,7 @@ def test_a_budget_of_one_name_counts_no_other() -> None:
 
 def test_someone_called_asterisk_is_one_of_everyone_and_counted_once() -> None:
     call = Subject(team="search", key="key_1", user="*")
-    found = list(BudgetIndex([budget("user")]).applying(call))
+    found = list(BudgetIndex([budget("user")]).applicable(call))
     assert [whose for _, whose in found] == ["*"]
 
 
@@ -70,7 +70,7 @@ def test_the_budgets_found_by_name_are_those_that_apply(
 ) -> None:
     budgets = [budget(scope, of, name=str(i)) for i, (scope, of) in enumerate(asked)]
     expected = {(b.name, whose) for b in budgets if (whose := counted_subject(b, call)) is not None}
-    found = [(b.name, whose) for b, whose in BudgetIndex(budgets).applying(call)]
+    found = [(b.name, whose) for b, whose in BudgetIndex(budgets).applicable(call)]
     assert len(found) == len(set(found))
     assert set(found) == expected
 

@@ -146,19 +146,19 @@ EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
 )
 def test_a_call_counts_in_what_is_about_it(team, feature, streamed, found):
     known = ObjectiveIndex(EVERY)
-    assert known.applying(team, feature, streamed) == found
-    assert known.applying(team, feature, streamed) is known.applying(team, feature, streamed)
+    assert known.applicable(team, feature, streamed) == found
+    assert known.applicable(team, feature, streamed) is known.applicable(team, feature, streamed)
 
 
 def test_feature_names_that_callers_make_up_are_not_remembered() -> None:
     known = ObjectiveIndex(EVERY)
     for number in range(10_000):
-        assert known.applying("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
+        assert known.applicable("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
     assert known._found.cache_info().currsize == 1
 
 
 def test_without_objectives_none_applies() -> None:
-    assert ObjectiveIndex(()).applying("acme", "chat", streamed=True) == ()
+    assert ObjectiveIndex(()).applicable("acme", "chat", streamed=True) == ()
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def system_prompt(body: bytes, endpoint: str) -> SystemPrompt | None:
         body = without_attribution(body)  # it differs from call to call, and no engine gets it
     try:
         fields = _fields(body)
-        leading = _leading(_turns(fields, form))
+        leading = _leading_turns(_turns(fields, form))
     except _ERRORS:
         return None
     if not leading and bytes(fields.get(form.instructions, b"")) in _UNSAID:
@@ -139,7 +139,7 @@ def _turns(fields: _Fields, form: _Form) -> list[msgspec.Raw]:
     return _raw_list(found)
 
 
-def _leading(turns: Sequence[msgspec.Raw]) -> list[bytes]:
+def _leading_turns(turns: Sequence[msgspec.Raw]) -> list[bytes]:
     found: list[bytes] = []
     for each in turns[:_MAX_LEADING]:
         if _message(each).role not in _LEADING_ROLES:

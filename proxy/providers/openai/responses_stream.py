@@ -122,7 +122,7 @@ class ResponsesChunks(EventReader):
             self._has_begun = True
             yield self._chunk({"role": "assistant", "content": "", "refusal": None})
         if event.type in _ENDS:
-            yield from self._ending(event.response or Response())
+            yield from self._final_chunks(event.response or Response())
         elif delta := self._delta(event):
             yield self._chunk(delta)
 
@@ -174,7 +174,7 @@ class ResponsesChunks(EventReader):
             return {}
         return call.delta(arguments)
 
-    def _ending(self, response: Response) -> Iterator[bytes]:
+    def _final_chunks(self, response: Response) -> Iterator[bytes]:
         self._has_ended = True
         reason = response.finish_reason(calls=bool(self._calls))
         yield self._chunk({}, reason, response.service_tier)

@@ -80,7 +80,7 @@ def configured_sinks(
     for sink in sinks:
         url = known.get(sink.url_env, "")
         secret = known.get(sink.secret_env, "")
-        why = _lacking(sink, url, secret)
+        why = _missing_setting(sink, url, secret)
         if why:
             lacking.append(f"The sink `{sink.name}` gets no alerts: {why}.")
             continue
@@ -96,7 +96,7 @@ def environment_variables(sinks: Iterable[Sink]) -> list[str]:
     return [name for sink in sinks for name in (sink.url_env, sink.secret_env) if name]
 
 
-def _lacking(sink: Sink, url: str, secret: str) -> str:
+def _missing_setting(sink: Sink, url: str, secret: str) -> str:
     """Reason that a sink cannot be reached; "" if it can."""
     if not url:
         return f"{sink.url_env} is not set"

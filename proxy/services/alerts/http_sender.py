@@ -120,7 +120,7 @@ class HttpSender:
             ):
                 status, retry = answer.status_code, answer.headers.get("retry-after", "")
                 if not 200 <= status < 300:
-                    said = await _beginning(answer)
+                    said = await _body_start(answer)
         except TimeoutError:
             if not status:
                 return DeliveryFailure(f"it did not answer within {self._deadline:g} s")
@@ -170,7 +170,7 @@ def _machine_tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-async def _beginning(answer: httpx2.Response) -> bytes:
+async def _body_start(answer: httpx2.Response) -> bytes:
     """The beginning of a refusal's body; b"" where it is compressed all the same."""
     if answer.headers.get("content-encoding", "identity").lower() != "identity":
         return b""

@@ -101,7 +101,7 @@ def counted_budgets(limits: BudgetIndex, subject: Subject, call: Call) -> list[C
             budgets.counter_key(budget, whose, at),
             window.window_end(budget.window, at),
         )
-        for budget, whose in limits.applying(subject)
+        for budget, whose in limits.applicable(subject)
         if is_paid or budget.unit is BudgetUnit.REQUESTS
     ]
 

@@ -135,7 +135,7 @@ class ObjectiveRouter:
         """
         if call.endpoint not in GENERATING_ENDPOINTS:
             return RoutingDecision(choices=asked)
-        found = self._objectives.applying(call.key.team_name, call.feature, call.is_streaming)
+        found = self._objectives.applicable(call.key.team_name, call.feature, call.is_streaming)
         if not found:
             return RoutingDecision(choices=asked)
         tracks = [self.tracks[each.name] for each in found]
@@ -156,7 +156,9 @@ class ObjectiveRouter:
     def latency_target(self, call: Call) -> LatencyTarget | None:
         """The tightest latency limits of the objectives that the call counts in."""
         key, feature = call.key, call.feature
-        return latency_target(self._objectives.applying(key.team_name, feature, call.is_streaming))
+        return latency_target(
+            self._objectives.applicable(key.team_name, feature, call.is_streaming)
+        )
 
     def record_receipt(self, receipt: Receipt) -> None:
         """Count how an attempt ended; with the last one, how its call did."""

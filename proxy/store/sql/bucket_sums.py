@@ -211,7 +211,7 @@ def bucket_sums(connection: Connection, edges: Sequence[int], query: SumQuery) -
             totals.read(connection, _whole(rows, moment, some, query))
     if query.has_hours(split.strips):
         _add_hours(connection, totals, split.strips, query)
-        totals.read(connection, _pending(edges, query))
+        totals.read(connection, _pending_sums(edges, query))
     else:
         # Quarters have pending calls: these count as their day does, until they are taken from it.
         rows = rollup_pending.c
@@ -248,7 +248,7 @@ def _whole(
     return _group_sums(found)
 
 
-def _pending(edges: Sequence[int], query: SumQuery) -> Select[Any]:
+def _pending_sums(edges: Sequence[int], query: SumQuery) -> Select[Any]:
     """Sums of pending rows by the bucket of their quarter."""
     rows = rollup_pending.c
     starts = [(edge, bucket) for bucket, edge in enumerate(edges[:-1])]

@@ -77,7 +77,7 @@ class Compactions:
             target: Tokens to come down to; None for as far as facts go.
         """
         own = {"mode": mode.value, "keep_turns": keep_turns, "target_tokens": target}
-        with self._holding(place) as (connection, hold):
+        with self._locked_feature(place) as (connection, hold):
             before = hold.setting
             hold.write(**own, **_decision_values(by, now))
             change = _audit_entry(place, "set compaction mode", (before, hold.setting))
@@ -117,7 +117,9 @@ class Compactions:
             return True
 
     @contextmanager
-    def _holding(self, place: tuple[str, str]) -> "Iterator[tuple[Connection, _LockedFeature]]":
+    def _locked_feature(
+        self, place: tuple[str, str]
+    ) -> "Iterator[tuple[Connection, _LockedFeature]]":
         """The feature, locked until what was decided about it is committed."""
         with write_transaction(self._engine) as connection:
             yield connection, _LockedFeature(connection, place)

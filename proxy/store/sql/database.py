@@ -240,7 +240,7 @@ def migrate(engine: Engine) -> None:
         )
     from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
 
-    with _migrating(engine) as config:
+    with _migration_config(engine) as config:
         command.upgrade(config, "head")
 
 
@@ -264,7 +264,7 @@ def _revisions() -> list[str]:
 
 
 @contextmanager
-def _migrating(engine: Engine) -> "Iterator[Config]":
+def _migration_config(engine: Engine) -> "Iterator[Config]":
     """Alembic's settings, with a connection as ``migrations.env`` takes it."""
     config = _alembic()
     if engine.dialect.name == "sqlite":

@@ -59,7 +59,7 @@ class LatencyReader:
             )
             .group_by(rows.hour)
         )
-        pending = _pending(metric, latency_pending.c.hour, only=only).where(
+        pending = _pending_counts(metric, latency_pending.c.hour, only=only).where(
             latency_pending.c.hour >= start, latency_pending.c.hour < end
         )
         return self._histograms(query, pending)
@@ -141,12 +141,12 @@ def _pending_days(
     """The same of calls that no histogram has: values, bucket, count."""
     first, last = period[0] // _DAY_S, (period[1] - 1) // _DAY_S
     hour = latency_pending.c.hour
-    return _pending(metric, *values, only=only).where(
+    return _pending_counts(metric, *values, only=only).where(
         hour >= first * _DAY_S, hour < (last + 1) * _DAY_S
     )
 
 
-def _pending(metric: str, *values: ColumnElement[Any], only: SpendFilter) -> Select[Any]:
+def _pending_counts(metric: str, *values: ColumnElement[Any], only: SpendFilter) -> Select[Any]:
     rows = latency_pending.c
     bucket = rows[metric]
     return (

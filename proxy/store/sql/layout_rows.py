@@ -83,7 +83,7 @@ def place_of(row: Row[Any]) -> LayoutScope:
 def settings_from_row(row: Row[Any]) -> FeatureState:
     """The settings in a row of ``features``; with an unknown mode, prompts go unmodified."""
     is_known = not row.mode or row.mode in _MODES
-    found = _standing(row, row.mode if is_known else PlanningMode.OFF)
+    found = _feature_state(row, row.mode if is_known else PlanningMode.OFF)
     if is_known or found.suspended:
         return found
     return msgspec.structs.replace(
@@ -91,7 +91,7 @@ def settings_from_row(row: Row[Any]) -> FeatureState:
     )
 
 
-def _standing(row: Row[Any], mode: str) -> FeatureState:
+def _feature_state(row: Row[Any], mode: str) -> FeatureState:
     return FeatureState(
         mode=PlanningMode(mode) if mode else None,
         version=row.version,

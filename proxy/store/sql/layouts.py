@@ -125,7 +125,7 @@ class Layouts:
         Raises:
             ValueError: There is no such version.
         """
-        with self._deciding(place, _APPROVE, by, now) as hold:
+        with self._locked_for_decision(place, _APPROVE, by, now) as hold:
             return hold.approve(version, by, now)
 
     def rollback(self, place: LayoutScope, by: str, now: float) -> FeatureState:
@@ -134,7 +134,7 @@ class Layouts:
         Raises:
             ValueError: There is no layout to roll back.
         """
-        with self._deciding(place, "roll back layout", by, now) as hold:
+        with self._locked_for_decision(place, "roll back layout", by, now) as hold:
             return hold.rollback(by, now)
 
     def switch(self, place: LayoutScope, mode: PlanningMode, by: str, now: float) -> FeatureState:
@@ -161,7 +161,7 @@ class Layouts:
 
         The reason and the moment of the first suspension stay.
         """
-        with self._holding(place) as hold:
+        with self._locked_place(place) as hold:
             if hold.own.suspended:
                 return False
             hold.suspend(reason, now)
@@ -169,14 +169,14 @@ class Layouts:
 
     def resume(self, place: LayoutScope, by: str, now: float) -> bool:
         """Plan a suspended place again, and measure it afresh; False if it was not suspended."""
-        with self._deciding(place, "resume layouts", by, now) as hold:
+        with self._locked_for_decision(place, "resume layouts", by, now) as hold:
             if not hold.own.suspended:
                 return False
             hold.decide(by, now, suspended="", suspended_at=0)
             return True
 
     @contextmanager
-    def _deciding(
+    def _locked_for_decision(
         self, place: LayoutScope, action: str, by: str, now: float
     ) -> Iterator[LockedSettings]:
         """The place, locked; a person's decision about it is written down in the audit log."""
@@ -189,7 +189,7 @@ class Layouts:
                 record_change(connection, change, now)
 
     @contextmanager
-    def _holding(self, place: LayoutScope) -> Iterator[LockedSettings]:
+    def _locked_place(self, place: LayoutScope) -> Iterator[LockedSettings]:
         """The place, locked until what was decided about it is committed."""
         with write_transaction(self._engine) as connection:
             yield LockedSettings(connection, place, self._mode)

@@ -48,7 +48,7 @@ class LockedSettings:
         self._place = place
         self._mode = mode
         self.own = rows.lock_settings(connection, place)
-        self.standing = self._standing()
+        self.standing = self._feature_state()
 
     def is_open(self, now: float) -> bool:
         """True if a proposal for the place needs nobody to approve it."""
@@ -103,9 +103,9 @@ class LockedSettings:
 
     def _write(self, **values: object) -> None:
         self.own = rows.write_settings(self._connection, self._place, **values)
-        self.standing = self._standing()
+        self.standing = self._feature_state()
 
-    def _standing(self) -> FeatureState:
+    def _feature_state(self) -> FeatureState:
         features, place = schema.features, self._place
         query = select(features).where(
             or_(*(rows.row_of(features, each) for each in {place, place.all_families}))

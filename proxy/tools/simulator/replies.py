@@ -118,9 +118,9 @@ def reply(
     names = asked.forced or _directed_tools(asked, cues)
     if names and "refuse" not in cues:
         given = [decode_arguments(each) for each in cues.values("args") if each]
-        answer = _calling(asked, names, given, seed, vocabulary)
+        answer = _tool_call_reply(asked, names, given, seed, vocabulary)
     else:
-        answer = _saying(_text(asked, cues, thrown, words), asked, cues, vocabulary)
+        answer = _text_reply(_text(asked, cues, thrown, words), asked, cues, vocabulary)
     return _limit_answer(answer, left, reasoning, thinking, vocabulary)
 
 
@@ -143,7 +143,7 @@ def _directed_tools(asked: ReplyRequest, cues: FaultDirectives) -> Sequence[str]
     return [name or asked.tools[0].name for name in cues.values("call")]
 
 
-def _calling(
+def _tool_call_reply(
     asked: ReplyRequest,
     names: Sequence[str],
     given: Sequence[str],
@@ -176,7 +176,7 @@ def _text(asked: ReplyRequest, cues: FaultDirectives, thrown: Random, words: int
     return prose(thrown, without_directives(asked.closing), wanted)
 
 
-def _saying(
+def _text_reply(
     text: str, asked: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary
 ) -> ModelReply:
     met = [(text.find(stop), stop) for stop in asked.stops if stop and stop in text]

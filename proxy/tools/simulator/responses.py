@@ -81,14 +81,14 @@ def _stream_events(scripted: ScriptedReply) -> Iterator[StreamEvent]:
         yield StreamEvent({"output_index": index, "item": item}, "response.output_item.added")
         yield StreamEvent({"output_index": index, "item": item}, "response.output_item.done")
     for index, call in enumerate(reply.calls, len(before)):
-        yield from _calling(index, call)
+        yield from _tool_call_events(index, call)
     if not reply.calls:
-        yield from _saying(scripted, reply, len(before))
+        yield from _text_events(scripted, reply, len(before))
     whole = answer(scripted)
     yield StreamEvent({"response": whole}, f"response.{whole['status']}")
 
 
-def _saying(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iterator[StreamEvent]:
+def _text_events(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"msg_{scripted.id}", "output_index": index, "content_index": 0}
     refused = reply.finish == "refusal"
     kind, field = ("refusal", "refusal") if refused else ("output_text", "text")
@@ -110,7 +110,7 @@ def _saying(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iterator[
     )
 
 
-def _calling(index: int, call: ScriptedCall) -> Iterator[StreamEvent]:
+def _tool_call_events(index: int, call: ScriptedCall) -> Iterator[StreamEvent]:
     place: Json = {"item_id": f"fc_{call.id}", "output_index": index}
     added = {"output_index": index, "item": _tool_call_item(call, "", "in_progress")}
     yield StreamEvent(added, "response.output_item.added")

@@ -25,7 +25,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import (
     ConnectionGate,
     _alembic,
-    _migrating,
+    _migration_config,
     address,
     count_changed_rows,
     is_outage,
@@ -120,7 +120,7 @@ def test_the_folder_that_is_made_for_it_is_closed_to_others(tmp_path: Path) -> N
 
 def at(engine: Engine, wanted: str) -> None:
     """Bring the tables up or down to a revision."""
-    with _migrating(engine) as config:
+    with _migration_config(engine) as config:
         old = wanted < (revision(engine) or "")
         (command.downgrade if old else command.upgrade)(config, wanted)
 

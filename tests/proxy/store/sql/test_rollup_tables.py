@@ -6,7 +6,7 @@ from sqlalchemy import Engine, delete, select, text
 
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
-    _migrating,
+    _migration_config,
     read_transaction,
     write_transaction,
 )
@@ -46,7 +46,7 @@ def contents(engine: Engine) -> list[list[tuple[object, ...]]]:
 
 
 def move(engine: Engine, to: str) -> None:
-    with _migrating(engine) as config:
+    with _migration_config(engine) as config:
         is_back = to != "head"
         (command.downgrade if is_back else command.upgrade)(config, to)
 
