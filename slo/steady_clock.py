@@ -23,7 +23,8 @@ TOLERANCE_S: Final = 2.0
 BELIEVED_AFTER_S: Final = 60.0
 #: By how much of the time that passes the clock catches up, or falls back.
 SLEW: Final = 0.1
-#: Seconds for which it goes on by its ticks alone, before it looks at the wall clock again.
+#: Seconds for which it goes on by its ticks alone, as slowly as it ever goes, before it looks at the
+#: wall clock again.
 _BETWEEN_LOOKS_S: Final = 0.005
 
 
@@ -53,7 +54,7 @@ class SteadyClock:
         """The time."""
         ticks, state = self._ticks(), self._state
         if 0.0 <= (passed := ticks - state.ticks) < _BETWEEN_LOOKS_S:
-            return state.time + passed
+            return state.time + (1 - SLEW) * passed
         return self._look(state, ticks)
 
     def _look(self, state: _State, ticks: float) -> float:

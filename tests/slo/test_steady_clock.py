@@ -29,7 +29,7 @@ class Clocks:
 
 steps = st.lists(
     st.tuples(
-        st.floats(0.0, 3000.0),
+        st.one_of(st.floats(0.0, 3000.0), st.floats(0.0, 0.02)),
         st.one_of(st.just(0.0), st.floats(-1.0, 1.0), st.floats(-3 * DAY, 3 * DAY)),
         st.one_of(st.none(), st.floats(-2 * DAY, 2 * DAY)),
     ),
