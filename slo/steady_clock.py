@@ -23,8 +23,8 @@ TOLERANCE_S: Final = 2.0
 BELIEVED_AFTER_S: Final = 60.0
 #: By how much of the time that passes the clock catches up, or falls back.
 SLEW: Final = 0.1
-#: Seconds for which it goes on by its ticks alone, as slowly as it ever goes, before it looks at the
-#: wall clock again.
+#: Seconds for which it goes on by its ticks alone, as slowly as it ever goes, before it looks at
+#: the wall clock again.
 _BETWEEN_LOOKS_S: Final = 0.005
 
 
