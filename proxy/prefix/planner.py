@@ -243,7 +243,7 @@ class Planner:
         """
         draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
         self._agent_keys.record_answer(planned, usage)
-        if usage is not None:
+        if usage is not None and planned.target.takes_marks:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
             if self._unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
                 self._unmodified.reset_earnings(planned.place)

@@ -300,12 +300,15 @@ def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float
 
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:
     regime, price = planned.target.regime, _token_price(planned.target)
+    direct = prompt_cost(unmodified, regime) * price
+    if usage is unmodified:
+        return CostComparison(planned=direct, direct=direct)
     lives = [
         life for ttl, life in regime.lifetimes.items() if getattr(usage, WRITE_PREFIX + ttl, 0)
     ]
     return CostComparison(
         planned=prompt_cost(usage, regime) * price,
-        direct=prompt_cost(unmodified, regime) * price,
+        direct=direct,
         surcharge=_extra_write_cost(usage, unmodified, regime) * price,
         lives=max(lives, default=0.0),
     )

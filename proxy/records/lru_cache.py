@@ -45,10 +45,12 @@ class LruCache(Generic[K, V]):
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
-        found = self.get(key)
+        found = self._held.get(key)
         if found is None:
             found = make()
             self.put(key, found)
+        else:
+            self._held.move_to_end(key)
         return found
 
     def put(self, key: K, value: V) -> None:

@@ -93,7 +93,7 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
         """The same once the provider counted all of the prompt."""
         if total < self.counted:
             return TokenScale(size=self.size, total=total)
-        return msgspec.structs.replace(self, total=total)
+        return self if total == self.total else msgspec.structs.replace(self, total=total)
 
 
 class BlockRanges(msgspec.Struct, frozen=True):

@@ -46,7 +46,9 @@ def members(raw: bytes) -> dict[str, bytes]:
         raise Unplannable(f"not an object: {error}") from None
 
 
-def members_around(raw: bytes, name: str, held: bytes) -> dict[str, bytes] | None:
+def members_around(
+    raw: bytes, name: str, held: bytes | msgspec.Raw
+) -> dict[str, bytes | msgspec.Raw] | None:
     """The members of an object of which one is known to be this list; None where it is not so.
 
     A long list is most of a body, so all else is read without it. None, too, where a key stands

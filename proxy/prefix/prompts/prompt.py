@@ -194,9 +194,11 @@ def _body_members(
     body: bytes, messages_json: bytes | msgspec.Raw
 ) -> tuple[Mapping[str, bytes], bool]:
     """The members of a body, and True if these are surely all it holds."""
-    known = bytes(messages_json)
-    around = members_around(body, _MESSAGES, known) if len(known) >= _MIN_LONG_BYTES else None
-    return (members(body), False) if around is None else (around, True)
+    if len(messages_json) >= _MIN_LONG_BYTES:
+        around = members_around(body, _MESSAGES, messages_json)
+        if around is not None:
+            return around, True
+    return members(body), False
 
 
 def _split_native_fields(
