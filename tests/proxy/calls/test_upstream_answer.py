@@ -70,6 +70,16 @@ def test_bytes_after_the_last_event_are_passed_on_and_metered():
     assert answer.meter.is_finished
 
 
+@pytest.mark.parametrize(
+    ("pieces", "is_read"),
+    [([chunk("a")], True), ([chunk("a") + DONE.rstrip()], False), ([chunk("a"), DONE], False)],
+)
+def test_a_stream_is_read_once_its_last_bytes_were_passed_on(pieces, is_read):
+    answer = run_in_instant_time(begun(stream(*pieces)))
+
+    assert answer.is_read is is_read
+
+
 def test_a_stream_of_one_unfinished_event_has_begun():
     _, pieces = run_in_instant_time(answer_and_pieces(stream(chunk("a").rstrip())))
 

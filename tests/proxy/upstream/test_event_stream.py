@@ -153,7 +153,9 @@ def test_an_exchange_reads_events_and_is_called_what_it_is() -> None:
     async def work() -> list[bytes]:
         return [await exchange.read(), await exchange.read()]
 
+    assert not exchange.is_read
     assert asyncio.run(work()) == [READ, b""]
+    assert exchange.is_read
     assert (exchange.status, exchange.headers["x"]) == (200, "y")
     assert exchange.headers["content-type"] == "text/event-stream"
     exchange.close()
