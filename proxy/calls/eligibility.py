@@ -66,7 +66,7 @@ def planning_request(call: Call) -> PlanningRequest:
 
 def _unused_slots_reason(call: Call) -> str:
     """Reason that the slots named beside a small prompt move nothing; "" for none named."""
-    if not call.slots.strip() and _FIELD not in call.body:
+    if not call.slots.strip() and call.body.find(_FIELD) < 0:
         return ""
     try:
         prompt = parse_prompt(call.body, is_native=call.endpoint == MESSAGES)

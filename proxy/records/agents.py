@@ -193,7 +193,7 @@ def agent_of_fields(fields: RequestFields) -> str:
 def _agent_of_text(text: bytes) -> str:
     """The name of the agent whose instructions begin a JSON string; "" for none."""
     for words, starts in _STRING_STARTS.items():
-        if words not in text:
+        if text.find(words) < 0:
             continue
         for start in starts:
             at = text.find(start)

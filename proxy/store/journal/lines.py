@@ -33,7 +33,7 @@ def encode(receipt: Receipt) -> bytes:
         line = _encode(receipt)
     except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
         return _encode(_fit(receipt))
-    if len(line) > _USUAL_BYTES or _NUL in line:
+    if len(line) > _USUAL_BYTES or line.find(_NUL) >= 0:
         return _encode(_fit(receipt))
     return line
 
