@@ -204,8 +204,10 @@ def build_receipt(
 
 def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
     """Notes for the receipt alone: the replica, and what its cost leaves out."""
-    replica = (f"replica {attempt.replica}",) if attempt.replica else ()
-    return replica + (_BACKGROUND_NOTE,) * goes_on + (_FEES_NOTE,) * attempt.call.offers_hosted
+    notes = (f"replica {attempt.replica}",) if attempt.replica else ()
+    if goes_on:
+        notes = (*notes, _BACKGROUND_NOTE)
+    return (*notes, _FEES_NOTE) if attempt.call.offers_hosted else notes
 
 
 def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:

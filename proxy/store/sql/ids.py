@@ -6,6 +6,7 @@ from collections.abc import Callable
 #: Digits behind the time; the first is the version, the fifth tells which kind of UUID it is.
 _DIGITS = 20
 _DRAWS_PER_READ = 256
+_MAX_MS = (1 << 48) - 1
 #: That kind, for any random digit.
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
@@ -47,4 +48,5 @@ def _chances() -> list[str]:
 
 
 def _milliseconds(at: float) -> int:
-    return min(max(int(at * 1000), 0), (1 << 48) - 1)
+    whole = int(at * 1000)
+    return whole if 0 <= whole <= _MAX_MS else min(max(whole, 0), _MAX_MS)
