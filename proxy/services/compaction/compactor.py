@@ -133,7 +133,7 @@ class Compactor:
     def has_part(self, call: Call) -> bool:
         """True if compaction may have to do with the call: the call or its feature asks, or did."""
         place = (call.key.team, call.feature)
-        if call.compaction or place in self._compacted_features:
+        if call.compaction or self._compacted_features.peek(place):
             return True
         setting = self._store.compaction_settings.current.of(*place)
         return setting.effective_mode(self._defaults.mode) is not CompactionMode.OFF
