@@ -92,7 +92,7 @@ def desk(count: Count) -> Iterator[DialogueCase]:
         queue: list[Dialogue] = []
         while sum(len(one.turns) for one in queue) < _TURNS and first + len(queue) < len(them):
             queue.append(them[first + len(queue)])
-        yield from _weighing([_case(join_dialogues(queue))], count)
+        yield from _cases_of_size([_case(join_dialogues(queue))], count)
 
 
 def clerk(count: Count) -> Iterator[DialogueCase]:
@@ -223,12 +223,12 @@ def _runs(name: str, count: Count) -> Iterator[DialogueCase]:
                 needs={each - start: n for each, n in dialogue.needs.items() if each >= start},
                 results=frozenset(each - start for each in dialogue.results if each >= start),
             )
-            found = list(_weighing([DialogueCase(run, now - start)], count))
+            found = list(_cases_of_size([DialogueCase(run, now - start)], count))
             at += _TURNS if found else 1
             yield from found
 
 
-def _weighing(them: Sequence[DialogueCase], count: Count) -> Iterator[DialogueCase]:
+def _cases_of_size(them: Sequence[DialogueCase], count: Count) -> Iterator[DialogueCase]:
     """Those of the size that is asked for."""
     for case in them:
         said = case.dialogue.messages[: case.now]

@@ -76,7 +76,7 @@ class Score:
         needed = sum(self.needed[kind] for kind in kinds)
         return 100.0 * sum(self.kept[kind] for kind in kinds) / needed if needed else 100.0
 
-    def binding(self, source: str = RECORD) -> float:
+    def bound_percent(self, source: str = RECORD) -> float:
         """Percent of the bound pairs of a source that stay bound; 100 for none."""
         pairs = self.pairs[source]
         return 100.0 * self.bound[source] / pairs if pairs else 100.0

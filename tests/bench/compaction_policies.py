@@ -106,7 +106,7 @@ class State:
             place = self.session.fixed + (most - self.session.fixed) // _MESSAGE * _MESSAGE
         return max(place, self.cut)
 
-    def standing(self, call: SessionCall) -> cost_model.CostInputs:
+    def cost_inputs(self, call: SessionCall) -> cost_model.CostInputs:
         """The session's state, as the gate is told."""
         cut = self.next_cut(call)
         first = self.session.calls[0].prompt
@@ -157,7 +157,7 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
     policy = CompactionPolicy(prices=prices)
 
     def decide(state: State, call: SessionCall) -> bool:
-        at = state.standing(call)
+        at = state.cost_inputs(call)
         is_due = cost_model.decide_compaction(policy, at).is_due
         state.bank -= cost_model.rewrite_cost(prices, at) if is_due else 0.0
         known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
@@ -167,9 +167,9 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
 
     return {
         "never": lambda state, call: False,
-        "always": lambda state, call: state.standing(call).gain > 0 and state.calls > _STEPS,
+        "always": lambda state, call: state.cost_inputs(call).gain > 0 and state.calls > _STEPS,
         "window": lambda state, call: (
-            call.prompt - state.shorter > _WINDOW and state.standing(call).gain > 0
+            call.prompt - state.shorter > _WINDOW and state.cost_inputs(call).gain > 0
         ),
         "gate": decide,
     }

@@ -58,7 +58,7 @@ def head(score: Score) -> str:
 def row(name: str, score: Score) -> str:
     """A way's row."""
     kept = [score.recall(kind) for kind in sorted(score.needed)]
-    figures = [*kept, score.binding(), score.binding(SAID), score.share]
+    figures = [*kept, score.bound_percent(), score.bound_percent(SAID), score.share]
     return f"| {name} | {' | '.join(f'{each:.1f}' for each in figures)} |"
 
 

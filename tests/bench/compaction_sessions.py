@@ -114,7 +114,7 @@ def pi_mono(data: Path) -> Iterator[PromptSession]:
         said = [row["message"] for row in rows if row["type"] == "message"]
         calls = [_call_from_usage(each) for each in said if each["role"] == "assistant"]
         made = [call for call in calls if call.prompt]  # others broke off before they were counted
-        yield _session(file.stem, made[0].prompt, REREADABLE, _rising(made))
+        yield _session(file.stem, made[0].prompt, REREADABLE, _monotonic_calls(made))
 
 
 def mini_swe(data: Path) -> Iterator[PromptSession]:
@@ -130,7 +130,7 @@ def mini_swe(data: Path) -> Iterator[PromptSession]:
             )
             for row in rows
         ]
-        yield _session(file.stem, calls[0].prompt, REREADABLE, _rising(calls))
+        yield _session(file.stem, calls[0].prompt, REREADABLE, _monotonic_calls(calls))
 
 
 def swe_agent(data: Path) -> Iterator[PromptSession]:
@@ -230,7 +230,7 @@ def _calls_from_messages(messages: Sequence[dict[str, Any]]) -> list[SessionCall
     return calls
 
 
-def _rising(calls: Iterable[SessionCall]) -> Iterator[SessionCall]:
+def _monotonic_calls(calls: Iterable[SessionCall]) -> Iterator[SessionCall]:
     """The calls, none shorter than one before: providers do not always count alike."""
     longest = 0
     for call in calls:

@@ -56,7 +56,7 @@ def last_new(them: Sequence[bytes], policy: CompactionPolicy) -> list[float]:
     ]
 
 
-def decoding(them: Sequence[bytes]) -> float:
+def decode_seconds(them: Sequence[bytes]) -> float:
     """Seconds to decode the same bytes."""
     whole = b"[" + b",".join(them) + b"]"
     return _seconds_of(lambda: orjson.loads(whole))
@@ -70,7 +70,7 @@ def main() -> None:
     columns = ["first sight, ms", "last turn new, ms", "its p95", "decoding, ms", "ratio"]
     print(f"| history | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * 5}")
     for name, them in histories():
-        told = median(decoding(them) for _ in range(options.rounds))
+        told = median(decode_seconds(them) for _ in range(options.rounds))
         for policy, held in POLICIES.items():
             first = median(first_sight(them, held) for _ in range(options.rounds))
             last = [each for _ in range(3) for each in last_new(them, held)]

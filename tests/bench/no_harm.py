@@ -206,7 +206,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _missing() -> Iterator[str]:
+def _skipped_sets() -> Iterator[str]:
     """The sets that are skipped, and why."""
     data = folder()
     if data is None:
@@ -219,7 +219,7 @@ def _missing() -> Iterator[str]:
 def main() -> None:
     """Print the table; exit with 1 where a cell is dearer than it may be."""
     options = _options()
-    for line in _missing():
+    for line in _skipped_sets():
         print(line)
     cells = _all(list(jobs(options)))
     print()

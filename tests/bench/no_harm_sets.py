@@ -28,7 +28,7 @@ _SHAPES: Final = (
     odd_workloads.paced_workloads,
     odd_workloads.marked_by_caller,
     odd_workloads.small_workloads,
-    odd_workloads.changing,
+    odd_workloads.unstable_workloads,
     odd_workloads.changing_workloads,
 )
 _AGENTDOJO: Final = "A/sequrity-ai+agentdojo"

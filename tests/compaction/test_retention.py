@@ -57,7 +57,7 @@ def test_records_keep_all_values_and_bindings_in_three_fifths_of_the_tokens():
 
     assert score.needed["value"] > 20
     assert score.recall() == 100.0, score.lost
-    assert score.binding() == 100.0, score.parted
+    assert score.bound_percent() == 100.0, score.parted
     assert score.share <= 60.0
 
 
@@ -65,7 +65,7 @@ def test_the_value_rung_keeps_all_values_beside_each_other_in_half_of_the_tokens
     score = score_of(ORDERS, at_detail_level(DetailLevel.VALUES, COUNT))
 
     assert score.recall() == 100.0, score.lost
-    assert score.binding() == 100.0, score.parted
+    assert score.bound_percent() == 100.0, score.parted
     assert score.share <= 51.0
 
 
@@ -82,7 +82,7 @@ def test_the_whole_compaction_keeps_what_the_ladder_keeps():
     score = score_of(ORDERS, compacted_part(CompactionPolicy(force=True), COUNT))
 
     assert score.recall() >= 99.0, score.lost
-    assert score.binding() >= 98.0, score.parted
+    assert score.bound_percent() >= 98.0, score.parted
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_pairs_that_only_the_assistant_made_are_counted_apart():
 
     score = score_of([cut], lambda _: ["A-1", "C-3"])
 
-    assert (score.recall(), score.binding(), score.binding(SAID)) == (100.0, 100.0, 0.0)
+    assert (score.recall(), score.bound_percent(), score.bound_percent(SAID)) == (100.0, 100.0, 0.0)
 
 
 @pytest.mark.parametrize(

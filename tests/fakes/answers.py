@@ -53,7 +53,7 @@ def stream(*pieces: Piece, **fields: Any) -> ScriptedAnswer:
     return ScriptedAnswer(pieces, **{"headers": EVENTS, **fields})
 
 
-def failing(
+def failed_answer(
     status: int, headers: dict[str, str] | None = None, said: str = "busy"
 ) -> ScriptedAnswer:
     """An upstream that refuses, with a secret in its words."""

@@ -23,7 +23,7 @@ from proxy.records.timeline import Timeline
 from proxy.services.objectives.router import ObjectiveRouter
 from slo.concurrency import ConcurrencyLimit
 from slo.usage import Usage
-from tests.fakes.answers import STREAM, chunk, failing, stream
+from tests.fakes.answers import STREAM, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     FakeEstimator,
     HoldsNothing,
@@ -54,10 +54,10 @@ ANSWERS: Mapping[str, Callable[[float], ScriptedAnswer]] = {
     "breaks": lambda wait: stream(After(wait, chunk("a")), broken_connection()),
     "ends early": lambda wait: stream(After(wait, b": beat\n\n")),
     "is silent": lambda wait: stream(After(wait, b": beat\n\n"), SILENCE),
-    "is busy": lambda _: failing(503),
-    "limits": lambda _: failing(429, {"retry-after": "1"}),
-    "refuses": lambda _: failing(400),
-    "is too small": lambda _: failing(400, said="the prompt is too long"),
+    "is busy": lambda _: failed_answer(503),
+    "limits": lambda _: failed_answer(429, {"retry-after": "1"}),
+    "refuses": lambda _: failed_answer(400),
+    "is too small": lambda _: failed_answer(400, said="the prompt is too long"),
 }
 NEVER, UNREACHABLE = "never", "unreachable"
 PLAYS = (*ANSWERS, NEVER, UNREACHABLE)

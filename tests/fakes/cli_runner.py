@@ -47,9 +47,9 @@ class CommandRunner:
 
     def error_of(self, build: Callable[[Terminal], typer.Typer], *words: str) -> str:
         """Return why the command fails."""
-        return self.failing(build, *words)[1]
+        return self.failure_of(build, *words)[1]
 
-    def failing(self, build: Callable[[Terminal], typer.Typer], *words: str) -> tuple[str, str]:
+    def failure_of(self, build: Callable[[Terminal], typer.Typer], *words: str) -> tuple[str, str]:
         """Return what the command prints, and why it fails."""
         code, text = self._run(build, words)
         assert code == 1

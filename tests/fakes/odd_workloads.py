@@ -112,11 +112,11 @@ def _single(name: str, sections: int) -> Session:
     return Session(name=name, feature="small", turns=(SessionTurn(body=body),))
 
 
-def changing(count: int = 60) -> Iterator[Workload]:
+def unstable_workloads(count: int = 60) -> Iterator[Workload]:
     """Workloads whose usually constant parts change: tools, history, features, systems."""
     agents = sessions(Agent(), count, "changing")
     yield Workload(name="tools shuffled", sessions=change_sessions(agents, _with_shuffled_tools))
-    yield Workload(name="tools grow", sessions=change_sessions(agents, _growing))
+    yield Workload(name="tools grow", sessions=change_sessions(agents, _with_growing_tools))
     yield Workload(name="tools per session", sessions=change_sessions(agents, _with_own_tools))
     yield Workload(name="history cut", sessions=change_sessions(agents, _with_middle_left_out))
     yield Workload(name="features mixed", sessions=Sessions(2 * count, _mixed_session))
@@ -178,7 +178,7 @@ def _with_shuffled_tools(session: Session) -> Session:
     return replace(session, turns=tuple(turns))
 
 
-def _growing(session: Session) -> Session:
+def _with_growing_tools(session: Session) -> Session:
     """A tool more from every third call on."""
     every = made.tools(16)
     turns = [

@@ -23,7 +23,7 @@ def connect() -> tuple[Connection, FakeSocket]:
     return connection, FakeSocket(loop, connection)
 
 
-async def asking(connection: Connection, **how: Any) -> "asyncio.Task[None]":
+async def start_exchange(connection: Connection, **how: Any) -> "asyncio.Task[None]":
     """An exchange whose request is sent."""
     task = asyncio.ensure_future(connection.exchange(REQUEST, b"", **how))
     await asyncio.sleep(0)
@@ -32,7 +32,7 @@ async def asking(connection: Connection, **how: Any) -> "asyncio.Task[None]":
 
 async def receive_answer(connection: Connection, socket: FakeSocket, answer: bytes = OK) -> bytes:
     """The body of an answer that comes at once."""
-    task = await asking(connection)
+    task = await start_exchange(connection)
     socket.arrive(answer)
     await task
     return await whole(connection)

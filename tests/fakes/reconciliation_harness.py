@@ -81,7 +81,7 @@ class ReconciliationHarness:
             budgets or (budget(),), self.counters, self.store, lambda: self.now
         )
 
-    def passing(self) -> None:
+    def follow_loop_time(self) -> None:
         """Let its time be the running loop's from now on."""
         began, loop = self.now - ticks(), asyncio.get_running_loop()
         self.reconciler._now = lambda: began + loop.time()

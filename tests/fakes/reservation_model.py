@@ -28,7 +28,7 @@ class ReservationModel:
         )
         return CounterLevel(self._spent[counter], held)
 
-    def running(self, counter: str, now: float) -> int:
+    def count_active_holds(self, counter: str, now: float) -> int:
         return sum(of == counter and until > now for (of, _), (_, until) in self.holds.items())
 
     def held_by(self, name: str, now: float) -> list[str]:
@@ -51,14 +51,18 @@ class ReservationModel:
             ]
             for number, claim, level in over:
                 if level.spent + claim.amount > claim.limit:
-                    return ReservationRefused(number, level, None, self.running(claim.counter, now))
+                    return ReservationRefused(
+                        number, level, None, self.count_active_holds(claim.counter, now)
+                    )
             for number, claim, level in over:
                 frees = self._first_end(claim.counter, now)
-                return ReservationRefused(number, level, frees, self.running(claim.counter, now))
+                return ReservationRefused(
+                    number, level, frees, self.count_active_holds(claim.counter, now)
+                )
             self.holds |= {(claim.counter, name): (claim.amount, until) for claim in claims}
         return ReservationGranted(
             tuple(self.level(claim.counter, now) for claim in claims),
-            tuple(self.running(claim.counter, now) for claim in claims),
+            tuple(self.count_active_holds(claim.counter, now) for claim in claims),
         )
 
     def settle(self, name: str, amounts: Mapping[str, int], now: float) -> bool:

@@ -28,7 +28,7 @@ MAKERS = (
     odd_workloads.paced_workloads,
     odd_workloads.marked_by_caller,
     odd_workloads.small_workloads,
-    odd_workloads.changing,
+    odd_workloads.unstable_workloads,
     odd_workloads.changing_workloads,
 )
 WORKLOADS = {each.name: each for make in MAKERS for each in make()}

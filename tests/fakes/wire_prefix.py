@@ -98,7 +98,7 @@ class WireReader:
 
     def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[PrefixMove]:
         """Each judged step of one conversation at which its prefix moved."""
-        calls = ((body, self.lasting(planner(body), by)) for body in bodies)
+        calls = ((body, self.blocks_before_tail(planner(body), by)) for body in bodies)
         for step, ((asked, kept), (next_, got)) in enumerate(pairwise(calls), start=1):
             if not _appends(asked, next_):
                 continue
@@ -106,7 +106,7 @@ class WireReader:
             if at is not None:
                 yield PrefixMove(step=step, block=at, what=_description(kept[at]))
 
-    def lasting(self, sent: PlannedBody, by: Route) -> Sequence[TokenBlock]:
+    def blocks_before_tail(self, sent: PlannedBody, by: Route) -> Sequence[TokenBlock]:
         """The blocks of a call but for its tail and what primes the answer."""
         blocks = self.prompt(sent.body, by).blocks[:-1]
         if not sent.tail:

@@ -49,14 +49,14 @@ def test_a_success_between_them_begins_the_row_anew_and_silence_does_not():
     assert breaker.state(NOW) is BreakerState.OPEN
 
 
-def alternating(breaker: CircuitBreaker, calls: int, now: float) -> None:
+def alternate_outcomes(breaker: CircuitBreaker, calls: int, now: float) -> None:
     for number in range(calls):
         breaker.record_outcome(now, ok=number % 2 == 0)
 
 
 def test_more_than_half_of_twenty_calls_open_it():
     breaker = CircuitBreaker()
-    alternating(breaker, MIN_CALLS, NOW)
+    alternate_outcomes(breaker, MIN_CALLS, NOW)
     assert breaker.state(NOW) is BreakerState.CLOSED
 
     breaker.record_outcome(NOW, ok=False)
@@ -66,7 +66,7 @@ def test_more_than_half_of_twenty_calls_open_it():
 
 def test_fewer_than_twenty_calls_have_no_share():
     breaker = CircuitBreaker()
-    alternating(breaker, MIN_CALLS - 2, NOW)
+    alternate_outcomes(breaker, MIN_CALLS - 2, NOW)
     breaker.record_outcome(NOW, ok=False)
     assert breaker.state(NOW) is BreakerState.CLOSED
 
@@ -77,7 +77,7 @@ def test_fewer_than_twenty_calls_have_no_share():
 
 def test_failures_before_a_breaker_closed_are_in_no_share():
     breaker = CircuitBreaker()
-    alternating(breaker, MIN_CALLS, NOW)
+    alternate_outcomes(breaker, MIN_CALLS, NOW)
     breaker.record_outcome(NOW, ok=False)
     breaker.record_outcome(NOW + 2, ok=True, began=NOW + 1)
     assert breaker.state(NOW + 2) is BreakerState.CLOSED
@@ -89,7 +89,7 @@ def test_failures_before_a_breaker_closed_are_in_no_share():
 
 def test_failures_of_more_than_thirty_seconds_ago_are_in_no_share():
     breaker = CircuitBreaker()
-    alternating(breaker, MIN_CALLS, NOW)
+    alternate_outcomes(breaker, MIN_CALLS, NOW)
 
     breaker.record_outcome(NOW + FAILURE_WINDOW_S, ok=False)
 

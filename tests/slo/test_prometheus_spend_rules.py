@@ -49,7 +49,7 @@ def expect_evaluation(
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def firing(alert: str, **labels: str) -> str:
+def firing_count(alert: str, **labels: str) -> str:
     matchers = "".join(f',{name}="{value}"' for name, value in labels.items())
     return f'count(ALERTS{{alertname="{alert}",alertstate="firing"{matchers}}}) or vector(0)'
 
@@ -77,11 +77,11 @@ def test_a_budget_alerts_at_the_highest_percent_that_it_has_reached(tmp_path):
             name % "b": "0.1x10 0.82x10 0.96x10 0.02x10",
         },
         {
-            firing(BUDGET_ALERT_NAME): ("5m", 0),
-            firing(BUDGET_ALERT_NAME, percent="80", severity="ticket"): ("15m", 1),
-            firing(BUDGET_ALERT_NAME, percent="95", severity="page"): ("28m", 1),
-            firing(BUDGET_ALERT_NAME, budget="day"): ("28m", 1),
-            firing(BUDGET_ALERT_NAME, unit="usd"): ("40m", 0),
+            firing_count(BUDGET_ALERT_NAME): ("5m", 0),
+            firing_count(BUDGET_ALERT_NAME, percent="80", severity="ticket"): ("15m", 1),
+            firing_count(BUDGET_ALERT_NAME, percent="95", severity="page"): ("28m", 1),
+            firing_count(BUDGET_ALERT_NAME, budget="day"): ("28m", 1),
+            firing_count(BUDGET_ALERT_NAME, unit="usd"): ("40m", 0),
         },
     )
 
@@ -93,8 +93,8 @@ def test_counters_that_lack_a_twentieth_for_a_quarter_of_an_hour_are_an_alert(tm
         tmp_path,
         {f"thriftgate_budget_limit{of}": "100x60", f"thriftgate_budget_drift{of}": "0x9 6x50"},
         {
-            firing(DRIFT_ALERT_NAME): ("20m", 0),
-            firing(DRIFT_ALERT_NAME, budget="day"): ("30m", 1),
+            firing_count(DRIFT_ALERT_NAME): ("20m", 0),
+            firing_count(DRIFT_ALERT_NAME, budget="day"): ("30m", 1),
         },
     )
 
@@ -112,8 +112,8 @@ def test_a_hit_rate_that_falls_to_under_half_of_the_day_before_is_an_alert(tmp_p
             of % "input": f"0+2000x{day} {2000 * day}+{10_000 - read * 10}x{later}",
         },
         {
-            firing(HIT_RATE_ALERT_NAME): (f"{day - 5}m", 0),
-            firing(HIT_RATE_ALERT_NAME, feature="chat"): (f"{day + 90}m", alerts),
+            firing_count(HIT_RATE_ALERT_NAME): (f"{day - 5}m", 0),
+            firing_count(HIT_RATE_ALERT_NAME, feature="chat"): (f"{day + 90}m", alerts),
         },
     )
 
@@ -125,7 +125,7 @@ def test_writes_that_are_hardly_read_are_an_alert(tmp_path, read, alerts):
     expect_evaluation(
         tmp_path,
         {of % "cache_read": f"0+{read}x500", of % "cache_write": "0+1000x500"},
-        {firing(WRITES_ALERT_NAME, feature="chat"): ("450m", alerts)},
+        {firing_count(WRITES_ALERT_NAME, feature="chat"): ("450m", alerts)},
     )
 
 

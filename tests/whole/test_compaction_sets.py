@@ -50,7 +50,7 @@ def test_records_keep_what_an_airlines_desk_needs(table, count):
     found = score(table, DetailLevel.FACTS, count)
 
     assert found.recall() >= 99.0, found.lost
-    assert found.binding() >= 98.0, found.parted
+    assert found.bound_percent() >= 98.0, found.parted
     assert found.share <= 50.0
 
 
@@ -59,7 +59,7 @@ def test_values_with_their_keys_and_fields_take_less(table, count):
     found = score(table, DetailLevel.VALUES, count)
 
     assert found.recall() >= 99.0, found.lost
-    assert found.binding() >= 95.0, found.parted
+    assert found.bound_percent() >= 95.0, found.parted
     assert found.share <= 43.0
 
 

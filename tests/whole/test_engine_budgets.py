@@ -99,7 +99,7 @@ class BudgetCaller:
             await asyncio.sleep(0.05)
         raise AssertionError(url)
 
-    async def standing(self) -> BudgetFigures:
+    async def budget_figures(self) -> BudgetFigures:
         """The budget as it stands, by a call that is refused."""
         refused = await self.post(n=_UNPAYABLE, max_tokens=3_000)
         assert refused.status_code == 429, refused.text
@@ -109,7 +109,7 @@ class BudgetCaller:
     async def wait_until_settled(self) -> BudgetFigures:
         """The budget once nothing is held."""
         for _ in range(200):
-            found = await self.standing()
+            found = await self.budget_figures()
             if not found.held:
                 return found
             await asyncio.sleep(0.05)
@@ -173,7 +173,7 @@ def test_receipt_budget_and_report_of_an_engine_s_calls_agree_to_the_nano_dollar
 
             prompt, output = await caller.price("prompt"), await caller.price("output")
             async with caller.stream(max_tokens=_LONG_ANSWER, ignore_eos=True) as answer:
-                during = await caller.standing()
+                during = await caller.budget_figures()
             cost = await caller.cost(answer)
 
             # At worst all of the answer is generated, and each byte of the body is a token.

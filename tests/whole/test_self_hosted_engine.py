@@ -31,7 +31,7 @@ def real_machine():
 
 
 @pytest.fixture(scope="module")
-def running():
+def engine_session():
     """Three engines and a gateway, for all tests of this file."""
     with running_in_thread(
         lambda: engine_demo_session(now=_NOW, port=0, price_per_hour="0.10", ports=real_machine)
@@ -40,13 +40,13 @@ def running():
 
 
 @pytest.fixture
-def ask(running):
+def ask(engine_session):
     """Sends a call through the gateway: its status, its text as it came, and its receipt."""
 
     def send(model, messages, *, on_text=lambda: None, **fields):
         body = {"model": model, "messages": messages, "stream": True, "temperature": 0, **fields}
-        headers = {"authorization": f"Bearer {running.key}"}
-        url = f"{running.base_url}/chat/completions"
+        headers = {"authorization": f"Bearer {engine_session.key}"}
+        url = f"{engine_session.base_url}/chat/completions"
         with httpx2.stream("POST", url, json=body, headers=headers, timeout=_PATIENCE_S) as answer:
             text = ""
             for piece in answer.iter_text():
@@ -55,16 +55,16 @@ def ask(running):
         return answer.status_code, text, receipt(answer.headers["x-request-id"])
 
     def receipt(call_id):
-        store = running.gateway.store
+        store = engine_session.gateway.store
         assert store.drain.flush(20)
         return next(each for each in store.ledger.attempts(call_id) if each.final)
 
     return send
 
 
-def engine(running, name):
-    port = str(running.profiles[name].port)
-    return next(report for report in running.reports() if report.name == port)
+def engine(engine_session, name):
+    port = str(engine_session.profiles[name].port)
+    return next(report for report in engine_session.reports() if report.name == port)
 
 
 def wait_until(condition):
@@ -74,13 +74,13 @@ def wait_until(condition):
         time.sleep(0.02)
 
 
-def kill(running, name):
+def kill(engine_session, name):
     """Kill an engine; a function that waits until it was started again."""
-    pid = engine(running, name).pid
+    pid = engine(engine_session, name).pid
     os.kill(pid, signal.SIGKILL)
 
     def has_restarted():
-        report = engine(running, name)
+        report = engine(engine_session, name)
         return report.state is ProcessState.READY and report.pid not in {0, pid}
 
     return lambda: wait_until(has_restarted)
@@ -129,12 +129,14 @@ def test_the_receipt_of_an_engine_counts_the_prefix_that_it_had_cached(ask):
     assert warm.prefill < cold.prefill
 
 
-def test_an_engine_killed_while_it_streams_breaks_the_call_and_is_started_again(running, ask):
+def test_an_engine_killed_while_it_streams_breaks_the_call_and_is_started_again(
+    engine_session, ask
+):
     restarted: list[Callable[[], None]] = []
 
     def kill_once():
         if not restarted:
-            restarted.append(kill(running, PLAIN))
+            restarted.append(kill(engine_session, PLAIN))
 
     messages = conversation(SYSTEM, QUESTION)
     status, text, receipt = ask(
@@ -150,12 +152,14 @@ def test_an_engine_killed_while_it_streams_breaks_the_call_and_is_started_again(
     assert ask(PLAIN, messages, max_tokens=4)[2].outcome is Outcome.ANSWERED
 
 
-def test_an_engine_killed_while_it_reads_a_prompt_fails_the_call_and_is_started_again(running, ask):
+def test_an_engine_killed_while_it_reads_a_prompt_fails_the_call_and_is_started_again(
+    engine_session, ask
+):
     restarted: list[Callable[[], None]] = []
 
     def kill_soon():
-        wait_until(lambda: is_busy(running, PLAIN))
-        restarted.append(kill(running, PLAIN))
+        wait_until(lambda: is_busy(engine_session, PLAIN))
+        restarted.append(kill(engine_session, PLAIN))
 
     killer = threading.Thread(target=kill_soon)
     killer.start()
@@ -168,7 +172,7 @@ def test_an_engine_killed_while_it_reads_a_prompt_fails_the_call_and_is_started_
     assert ask(PLAIN, conversation(SYSTEM, QUESTION), max_tokens=4)[0] == 200
 
 
-def is_busy(running, name):
+def is_busy(engine_session, name):
     """True while the engine works on a call."""
-    metrics = httpx2.get(engine(running, name).metrics_url, timeout=10).text
+    metrics = httpx2.get(engine(engine_session, name).metrics_url, timeout=10).text
     return "llamacpp:requests_processing 1" in metrics

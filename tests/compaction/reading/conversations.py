@@ -29,7 +29,7 @@ def assistant(text: str = "Yes") -> dict[str, object]:
     return {"role": "assistant", "content": text}
 
 
-def calling(*names: str) -> dict[str, object]:
+def tool_calls(*names: str) -> dict[str, object]:
     function = {"name": "f", "arguments": "{}"}
     made = [{"id": name, "type": "function", "function": function} for name in names]
     return {"role": "assistant", "content": None, "tool_calls": made}
@@ -45,7 +45,7 @@ def exchanges(draw: st.DrawFn, number: int) -> Sequence[dict[str, object]]:
     found = [user(draw(st.text(min_size=1, max_size=8)))]
     for step in range(draw(st.integers(0, 3))):
         names = [f"call_{number}_{step}_{one}" for one in range(draw(st.integers(1, 3)))]
-        found += [calling(*names), *map(result, draw(st.permutations(names)))]
+        found += [tool_calls(*names), *map(result, draw(st.permutations(names)))]
         found += draw(st.lists(st.just(system("mind")), max_size=1))
     return [*found, *draw(st.lists(st.builds(assistant), max_size=1))]
 

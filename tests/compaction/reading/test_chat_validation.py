@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from compaction.reading.chat_validation import chat_faults
 from tests.compaction.reading.conversations import (
     assistant,
-    calling,
     conversations,
     raws,
     result,
     system,
+    tool_calls,
     user,
 )
 
@@ -21,8 +21,8 @@ TOLD = {"role": "function", "name": "f", "content": "done"}
     "said",
     [
         [system(), user()],
-        [user(), calling("a", "b"), result("b"), result("a"), user()],
-        [user(), calling("a"), result("a", ""), calling("a"), result("a")],
+        [user(), tool_calls("a", "b"), result("b"), result("a"), user()],
+        [user(), tool_calls("a"), result("a", ""), tool_calls("a"), result("a")],
         [user(), MADE, TOLD],
         [user(), {"role": "assistant", "audio": {"id": "x"}}, user()],
         [user(), {"role": "assistant", "refusal": "no"}, user()],
@@ -44,14 +44,14 @@ def test_a_sound_conversation_has_no_faults(said):
         ([user(), result("a")], "messages[1] answers no call that waits for a result"),
         ([user(), TOLD], "messages[1] answers no call that waits for a result"),
         (
-            [user(), calling("a"), result("a"), result("a")],
+            [user(), tool_calls("a"), result("a"), result("a")],
             "messages[3] answers no call that waits for a result",
         ),
         (
-            [user(), calling("a"), user(), assistant("b"), user()],
+            [user(), tool_calls("a"), user(), assistant("b"), user()],
             "messages[2] comes before the result of 'a' in messages[1]",
         ),
-        ([user(), calling("a", "a"), result("a")], "messages[1] makes two calls of one id"),
+        ([user(), tool_calls("a", "a"), result("a")], "messages[1] makes two calls of one id"),
         ([{"role": "narrator", "content": "a"}], "messages[0] has a role that no chat has"),
         ([user("")], "messages[0] says nothing, or a part of it does"),
         (
@@ -68,7 +68,7 @@ def test_faults_that_a_provider_would_refuse_are_named(said, fault):
 
 
 def test_a_call_without_a_result_is_a_fault_at_the_end_too():
-    found = chat_faults(raws([user(), calling("a")]))
+    found = chat_faults(raws([user(), tool_calls("a")]))
 
     assert found == ("no result of 'a' in messages[1]", "the assistant speaks last")
 

@@ -15,10 +15,10 @@ from compaction.reading.message import CalledTool, Voice
 from compaction.reading.turns import split_units
 from tests.compaction.reading.conversations import (
     assistant,
-    calling,
     messages,
     result,
     system,
+    tool_calls,
     user,
 )
 
@@ -138,7 +138,7 @@ def test_from_the_first_tool_call_on_users_are_users():
         user(),
         assistant(BASH),
         user("OBSERVATION:\na.py"),
-        calling("a"),
+        tool_calls("a"),
         result("a"),
         assistant(BASH),
         user("OBSERVATION:\na.py"),

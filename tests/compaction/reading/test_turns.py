@@ -6,11 +6,11 @@ from compaction.reading.message import CannotCompactError, Voice
 from compaction.reading.turns import MessageUnit, call_points, split_units
 from tests.compaction.reading.conversations import (
     assistant,
-    calling,
     conversations,
     messages,
     result,
     system,
+    tool_calls,
     user,
 )
 
@@ -35,13 +35,13 @@ def test_a_single_message_is_a_unit_and_turns_begin_with_users():
 
 
 def test_calls_and_all_their_results_are_one_unit_in_any_order():
-    said = [user(), calling("a", "b"), result("b"), result("a"), calling("c"), result("c")]
+    said = [user(), tool_calls("a", "b"), result("b"), result("a"), tool_calls("c"), result("c")]
 
     assert spans(said) == [(0, 1), (1, 4), (4, 6)]
 
 
 def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
-    said = [user(), calling("a", "b"), result("a"), user("hurry"), result("b"), user()]
+    said = [user(), tool_calls("a", "b"), result("a"), user("hurry"), result("b"), user()]
 
     assert split_units(messages(said)) == (
         MessageUnit(0, 1, 1),
@@ -51,7 +51,7 @@ def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
 
 
 def test_calls_made_while_others_wait_are_one_unit_with_them():
-    said = [user(), calling("a"), calling("b"), result("a"), result("b"), assistant()]
+    said = [user(), tool_calls("a"), tool_calls("b"), result("a"), result("b"), assistant()]
 
     assert spans(said) == [(0, 1), (1, 5), (5, 6)]
 
@@ -59,11 +59,11 @@ def test_calls_made_while_others_wait_are_one_unit_with_them():
 @pytest.mark.parametrize(
     ("said", "found"),
     [
-        ([user(), calling("a")], [False, True]),
-        ([user(), calling("a", "b"), result("a")], [False, True]),
-        ([user(), calling("a", "b"), result("a"), user()], [False, True, False]),
-        ([user(), calling("a"), calling("b"), result("a")], [False, True]),
-        ([user(), calling("a"), result("a")], [False, False]),
+        ([user(), tool_calls("a")], [False, True]),
+        ([user(), tool_calls("a", "b"), result("a")], [False, True]),
+        ([user(), tool_calls("a", "b"), result("a"), user()], [False, True, False]),
+        ([user(), tool_calls("a"), tool_calls("b"), result("a")], [False, True]),
+        ([user(), tool_calls("a"), result("a")], [False, False]),
     ],
 )
 def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
@@ -74,10 +74,10 @@ def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
     "said",
     [
         [user(), result("a")],
-        [user(), calling("a"), result("b")],
-        [user(), calling("a"), result("a"), result("a")],
-        [user(), calling("a", "a"), result("a")],
-        [user(), calling("a"), calling("a"), result("a")],
+        [user(), tool_calls("a"), result("b")],
+        [user(), tool_calls("a"), result("a"), result("a")],
+        [user(), tool_calls("a", "a"), result("a")],
+        [user(), tool_calls("a"), tool_calls("a"), result("a")],
     ],
 )
 def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(said):
@@ -88,7 +88,7 @@ def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(said):
 
 
 def test_an_id_may_come_again_once_it_was_answered():
-    said = [user(), calling("a"), result("a"), calling("a"), result("a")]
+    said = [user(), tool_calls("a"), result("a"), tool_calls("a"), result("a")]
 
     assert spans(said) == [(0, 1), (1, 3), (3, 5)]
 
@@ -106,7 +106,7 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
         assistant("Hello"),  # Written by the client: nothing came before it.
         user(),
         system(),
-        calling("a", "b"),  # 4
+        tool_calls("a", "b"),  # 4
         result("a"),
         assistant("wait"),  # b has no result yet.
         result("b"),

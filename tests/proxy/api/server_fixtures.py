@@ -131,7 +131,7 @@ MAY_NOT: dict[str, Sequence[Message]] = {
 }
 
 
-async def speaking(scope: Scope, receive: Receive, send: Send) -> None:
+async def echo_app(scope: Scope, receive: Receive, send: Send) -> None:
     """Says what stands at the path, and at others what it heard."""
     if (says := (SAYS | MAY_NOT).get(scope["path"])) is not None:
         for message in says:
@@ -185,7 +185,7 @@ class RecordingTransport(asyncio.Transport):
 def connection_without_peer(
     keep_alive: int = 5,
     *,
-    app: App = speaking,
+    app: App = echo_app,
     guard: ConnectionGuard | None = None,
     address: str = "",
 ) -> tuple[ServerProtocol, RecordingTransport]:

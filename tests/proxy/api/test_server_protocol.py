@@ -15,10 +15,10 @@ from tests.proxy.api.server_fixtures import (
     MAY_NOT,
     ONE,
     SAYS,
+    echo_app,
     head_for,
     length,
     listening,
-    speaking,
     start,
 )
 
@@ -68,7 +68,7 @@ TALKS: dict[str, Sequence[bytes]] = {
 async def test_ours_says_what_uvicorn_says(talk: str) -> None:
     said = []
     for protocol in (HttpToolsProtocol, ServerProtocol):
-        async with listening(speaking, protocol) as place:
+        async with listening(echo_app, protocol) as place:
             said.append(await place.said(*TALKS[talk]))
 
     assert said[0]
@@ -77,7 +77,7 @@ async def test_ours_says_what_uvicorn_says(talk: str) -> None:
 
 @pytest.mark.parametrize("path", MAY_NOT)
 async def test_headers_that_the_app_may_not_send_are_not_sent(path: str) -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         assert await place.said(head_for(path)) == b""
 
 
@@ -103,7 +103,7 @@ async def test_an_app_cannot_begin_twice() -> None:
 
 async def test_trailers_are_for_nobody() -> None:
     chunks = b"2\r\nhe\r\n0\r\nx-late: yes\r\n\r\n"
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(
             head_for("/b", "transfer-encoding: chunked", CLOSE, method="POST") + chunks
         )
@@ -119,7 +119,7 @@ async def test_trailers_are_for_nobody() -> None:
 )
 async def test_a_head_without_end_is_refused(opening: bytes) -> None:
     filling = b"x: y\r\n" if opening.endswith(b"\n") else b"xxxxxx"
-    async with listening(speaking) as place, place.connect() as (reader, writer):
+    async with listening(echo_app) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
         writer.write(opening + filling * 12_000)
@@ -129,18 +129,18 @@ async def test_a_head_without_end_is_refused(opening: bytes) -> None:
 
 
 async def test_a_first_head_without_end_is_refused() -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         assert (await place.said(b"GET /" + b"x" * 70_000)).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_trailers_without_end_end_the_connection() -> None:
     opening = head_for("/b", "transfer-encoding: chunked", method="POST") + b"2\r\nhe\r\n0\r\nx: "
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         assert await place.said(opening, b"x" * 70_000) == b""
 
 
 async def test_a_large_head_with_an_end_is_read() -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(head_for("/heard", "x-large: " + "x" * 50_000, CLOSE))
 
     assert said.count(b"x" * 50_000) == 1
@@ -162,7 +162,7 @@ async def test_a_wish_for_another_protocol_is_passed_over(
 ) -> None:
     head = head_for("/b?q", *wish, "x-kept: 1", framing, method="POST")
     whole = head + sent
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         for pieces in ([whole], [whole[:40], whole[40:]], [head, sent], [whole[:-9], whole[-9:]]):
             said = await place.said(*pieces, LAST)
             assert said.count(b"HTTP/1.1 200 OK\r\n") == 2
@@ -172,7 +172,7 @@ async def test_a_wish_for_another_protocol_is_passed_over(
 
 async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
     wishing = head_for("/b", *H2C, "content-length: 2", method="POST") + b"he"
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(wishing * 50 + LAST)
 
     assert said.count(b"\nhe") == 50
@@ -181,7 +181,7 @@ async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
 
 async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
     body = head_for("/b", *H2C)
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         head = head_for("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
         said = await place.said(head + body)
 
@@ -189,7 +189,7 @@ async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
 
 
 async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(
             head_for("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
         )
@@ -198,7 +198,7 @@ async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> 
 
 
 async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_answered() -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(ONE + head_for("/chunks") + b"no words\r\n\r\n")
 
     ok, chunks, refused = said.split(b"HTTP/1.1 ")[1:]
@@ -209,7 +209,7 @@ async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_ans
 
 @pytest.mark.parametrize("wish", [(), H2C])
 async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
-    async with listening(speaking) as place:
+    async with listening(echo_app) as place:
         said = await place.said(head_for("http://us/plain", *wish, CLOSE, method="CONNECT"))
 
     assert said.startswith(b"HTTP/1.1 ")

@@ -12,11 +12,11 @@ from tests.proxy.api.server_fixtures import (
     LAST,
     ONE,
     connection_without_peer,
+    echo_app,
     head_for,
     length,
     listening,
     part,
-    speaking,
     start,
     turns,
 )
@@ -199,7 +199,7 @@ def test_a_connection_is_kept_while_a_request_arrives() -> None:
 
 
 async def test_a_connection_that_is_idle_for_too_long_is_closed() -> None:
-    async with listening(speaking, keep_alive=0) as place, place.connect() as (reader, writer):
+    async with listening(echo_app, keep_alive=0) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         assert (await asyncio.wait_for(reader.read(), 20)).endswith(b"ok")
 
@@ -226,7 +226,7 @@ async def test_a_server_that_stops_lets_a_call_end_and_takes_no_other() -> None:
 
 
 async def test_a_server_that_stops_hangs_up_on_who_asks_nothing() -> None:
-    async with listening(speaking) as place, place.connect() as (reader, writer):
+    async with listening(echo_app) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         await reader.readuntil(b"ok")
         for connection in list(place.state.connections):

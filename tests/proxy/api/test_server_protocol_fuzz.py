@@ -104,7 +104,7 @@ def split_at(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
     return [raw[a:b] for a, b in pairwise(edges) if b > a]
 
 
-async def speaking(scope: Scope, receive: Receive, send: Send) -> None:
+async def recording_echo_app(scope: Scope, receive: Receive, send: Send) -> None:
     """Says what stands at the path, and at others what it heard; remembers who asked."""
     scope["state"]["asked"].append(scope["method"])
     for _ in range(scope["state"]["turns"]):
@@ -120,7 +120,9 @@ async def speaking(scope: Scope, receive: Receive, send: Send) -> None:
     await send(part(heard))
 
 
-CONFIG = Config(speaking, ws="none", log_config=None, access_log=False, timeout_keep_alive=5)
+CONFIG = Config(
+    recording_echo_app, ws="none", log_config=None, access_log=False, timeout_keep_alive=5
+)
 CONFIG.load()
 
 

@@ -30,7 +30,7 @@ from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
 from slo.usage import Usage
-from tests.fakes.answers import DONE, chunk, event, failing, stream, usage_chunk
+from tests.fakes.answers import DONE, chunk, event, failed_answer, stream, usage_chunk
 from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
@@ -251,7 +251,7 @@ def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
 def test_an_attempt_that_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
     asked = call(body(stream=True))
 
-    assert serve_one_call(failing(400), asked=asked, routes=(BILLS,)).last.usage is None
+    assert serve_one_call(failed_answer(400), asked=asked, routes=(BILLS,)).last.usage is None
     assert (
         serve_one_call(stream(chunk("a"), DONE), asked=asked, routes=(BILLS,)).last.usage
         == ESTIMATE

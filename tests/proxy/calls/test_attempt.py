@@ -26,7 +26,7 @@ from tests.fakes.answers import (
     STREAM,
     USAGE,
     event,
-    failing,
+    failed_answer,
     stream,
     usage_chunk,
 )
@@ -63,7 +63,7 @@ class Admits(HoldsNothing):
         return self._answer(prepared)
 
 
-def refusing(_: PreparedRequest) -> Admitted:
+def refuse_over_budget(_: PreparedRequest) -> Admitted:
     raise CallerError("It does not fit.", code="budget_exceeded")
 
 
@@ -122,7 +122,7 @@ def test_an_answer_is_brought_to_its_first_content():
 @pytest.mark.parametrize(
     ("script", "code", "was_accepted"),
     [
-        (failing(503), "upstream_overloaded", False),
+        (failed_answer(503), "upstream_overloaded", False),
         (broken_connection(), "upstream_connection_broken", False),
         (billed_and_malformed(), "upstream_malformed", True),
         (stream(After(1.0, b"")), "upstream_failed_early", True),
@@ -148,7 +148,7 @@ def test_a_refused_attempt_was_never_sent():
         assert transport.sent == []
         return made
 
-    assert open_attempt(then=expect_refusal, limits=Admits(refusing)).was_sent is False
+    assert open_attempt(then=expect_refusal, limits=Admits(refuse_over_budget)).was_sent is False
 
 
 def test_an_attempt_over_its_ceiling_names_the_model_that_fits():
@@ -227,7 +227,7 @@ def test_its_route_is_known_by_how_it_did():
             lanes.record_outcome(ONE, broken_connection(), ticks(), ticks() + n)
         return lanes.health_of(ONE).breaker.state(ticks() + 4)
 
-    assert open_attempt(failing(500), then=fail) is BreakerState.OPEN
+    assert open_attempt(failed_answer(500), then=fail) is BreakerState.OPEN
     assert open_attempt(stream(STREAM), then=fail) is BreakerState.CLOSED
 
 
@@ -258,7 +258,7 @@ class PlayedTicket:
     ("script", "expected"),
     [
         (stream(After(3.0, STREAM)), ["sent", "begun"]),
-        (failing(503), ["sent", None]),
+        (failed_answer(503), ["sent", None]),
         (broken_connection(), ["sent", None]),
     ],
 )

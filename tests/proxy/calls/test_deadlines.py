@@ -28,7 +28,7 @@ class LeavingCaller:
         await asyncio.sleep(self._after)
 
 
-def watching(gone: LeavingCaller, start: TaskStarter) -> CallWatchdog:
+def caller_watchdog(gone: LeavingCaller, start: TaskStarter) -> CallWatchdog:
     watch = CallWatchdog(WatchdogTimer(start))
     watch.watch_caller(gone)
     return watch
@@ -36,12 +36,12 @@ def watching(gone: LeavingCaller, start: TaskStarter) -> CallWatchdog:
 
 async def wait_under_watch(gone: LeavingCaller, wait: AwaitedEvent, seconds: float) -> None:
     """A call that takes a hundred seconds, all of them in this wait."""
-    with watching(gone, LoopTasks().start) as watch:
+    with caller_watchdog(gone, LoopTasks().start) as watch:
         watch.set_deadline(wait, seconds)
         await asyncio.sleep(100)
 
 
-def pending() -> int:
+def pending_timers() -> int:
     """Number of timers and callbacks the loop still has."""
     loop = asyncio.get_running_loop()
     timers = loop._scheduled  # type: ignore[attr-defined]
@@ -51,10 +51,10 @@ def pending() -> int:
 def test_an_instant_call_is_not_watched_at_all():
     async def work() -> int:
         gone = LeavingCaller()
-        with watching(gone, LoopTasks().start) as watch:
+        with caller_watchdog(gone, LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
         await asyncio.sleep(0.1)
-        assert pending() == 0
+        assert pending_timers() == 0
         return gone.heard
 
     assert run_in_instant_time(work()) == 0
@@ -74,7 +74,7 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
         with CallWatchdog(watches) as watch:
             watch.watch_caller(gone)
             await asyncio.sleep(0)
-            assert pending() <= 2 + 1  # the sleeps of the others, and one timer
+            assert pending_timers() <= 2 + 1  # the sleeps of the others, and one timer
             await asyncio.sleep(lasts)
         return heard[-1]
 
@@ -82,7 +82,7 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
         watches = WatchdogTimer(LoopTasks().start)
         calls = [(0.0, 1.0), (0.04, 0.02), (0.06, 1.0)]
         heard = await asyncio.gather(*(listening_delay(watches, *call) for call in calls))
-        assert pending() == 0
+        assert pending_timers() == 0
         return heard
 
     assert run_in_instant_time(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
@@ -133,7 +133,7 @@ def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
 
 def test_a_new_wait_replaces_the_one_before():
     async def work() -> None:
-        with watching(LeavingCaller(), LoopTasks().start) as watch:
+        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             for _ in range(5):
                 watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
                 await asyncio.sleep(2)
@@ -143,7 +143,7 @@ def test_a_new_wait_replaces_the_one_before():
 
 def test_nothing_is_late_while_the_call_rests():
     async def work() -> None:
-        with watching(LeavingCaller(), LoopTasks().start) as watch:
+        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
             watch.clear_deadline()
             await asyncio.sleep(60)
@@ -166,7 +166,7 @@ def test_a_caller_that_leaves_ends_the_call():
 def test_a_call_that_was_told_may_go_on_and_is_watched_again():
     async def work() -> list[type]:
         reasons: list[type] = []
-        with watching(LeavingCaller(), LoopTasks().start) as watch:
+        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             for _ in range(2):
                 watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
                 try:
@@ -183,7 +183,7 @@ def test_a_call_that_was_told_may_go_on_and_is_watched_again():
 def test_no_listener_outlives_a_call():
     async def work() -> bool:
         tasks = LoopTasks()
-        with watching(LeavingCaller(), tasks.start):
+        with caller_watchdog(LeavingCaller(), tasks.start):
             await asyncio.sleep(1)
         await asyncio.sleep(0)
         (listener,) = tasks._tasks
@@ -194,13 +194,13 @@ def test_no_listener_outlives_a_call():
 
 def test_no_timer_outlives_a_call_whose_caller_left():
     async def work() -> None:
-        with watching(LeavingCaller(4), LoopTasks().start) as watch:
+        with caller_watchdog(LeavingCaller(4), LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.FIRST_BYTE, 50)
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(100)
             assert isinstance(watch.take_cancel_reason(), ClientDisconnected)
         await asyncio.sleep(0)
-        assert pending() == 0
+        assert pending_timers() == 0
 
     run_in_instant_time(work())
 
@@ -218,7 +218,7 @@ def test_a_cancellation_by_others_is_not_taken_back():
 
 def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
     async def work(watches: list[CallWatchdog]) -> None:
-        with watching(LeavingCaller(), LoopTasks().start) as watch:
+        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             watches.append(watch)
             await asyncio.sleep(100)
 

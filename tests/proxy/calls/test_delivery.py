@@ -115,22 +115,22 @@ def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
     assert caller.body == answer
 
 
-def happening(**fields: Any) -> bytes:
+def sse_event(**fields: Any) -> bytes:
     return f"event: {fields['type']}\ndata: {json.dumps(fields)}\n\n".encode()
 
 
 MESSAGES = (
-    happening(
+    sse_event(
         type="message_start",
         message={"id": "msg_1", "usage": {"input_tokens": 30, "cache_read_input_tokens": 70}},
     ),
-    happening(type="ping"),
-    happening(type="content_block_start", index=0, content_block={"type": "text", "text": ""}),
-    happening(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}),
-    happening(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "lo"}),
-    happening(type="content_block_stop", index=0),
-    happening(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 12}),
-    happening(type="message_stop"),
+    sse_event(type="ping"),
+    sse_event(type="content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    sse_event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}),
+    sse_event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "lo"}),
+    sse_event(type="content_block_stop", index=0),
+    sse_event(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 12}),
+    sse_event(type="message_stop"),
 )
 
 

@@ -24,7 +24,7 @@ async def gone(fanout: FanOutGate, call: Planned, began: float) -> tuple[Planned
     return held, ticks() - began
 
 
-async def waiting(
+async def start_waiting_calls(
     many: int,
 ) -> tuple[FanOutGate, Planned, list[asyncio.Task[tuple[Planned, float]]]]:
     """One call that writes, and so many that wait for it."""
@@ -39,7 +39,7 @@ async def waiting(
 
 def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
     async def work() -> list[tuple[Planned, float]]:
-        fanout, first, others = await waiting(19)
+        fanout, first, others = await start_waiting_calls(19)
         await asyncio.sleep(0.8)
         fanout.note_begun(first)
         return [(first, 0.0), *await asyncio.gather(*others)]
@@ -54,7 +54,7 @@ def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
 
 def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_waiting():
     async def work() -> list[float]:
-        fanout, first, others = await waiting(3)
+        fanout, first, others = await start_waiting_calls(3)
         await asyncio.sleep(0.5)
         fanout.note_ended(first)
         await asyncio.sleep(0.1)

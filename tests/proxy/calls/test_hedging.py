@@ -7,7 +7,7 @@ import pytest
 from proxy.calls.ports import Dependencies
 from proxy.calls.route_choice import RouteChoice
 from slo.usage import Usage
-from tests.fakes.answers import SHOWN, STREAM, failing, stream
+from tests.fakes.answers import SHOWN, STREAM, failed_answer, stream
 from tests.fakes.clock import ticks
 from tests.fakes.hedged_calls import DEADLINE, late, race
 from tests.fakes.upstream import After
@@ -97,7 +97,7 @@ def test_a_last_resort_is_not_taken_because_others_are_late():
 
 def test_a_last_resort_is_taken_where_the_others_fail():
     small = RouteChoice(TWO, "small", "chat-ttft: in its place", is_last_resort=True)
-    done = race(failing(503), late(1.0), choices=(RouteChoice(ONE, "m"), small))
+    done = race(failed_answer(503), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.caller.body == SHOWN
 

@@ -17,7 +17,7 @@ from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.breaker import BreakerState
-from tests.fakes.answers import SHOWN, STREAMED, chunk, failing, stream
+from tests.fakes.answers import SHOWN, STREAMED, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     HoldsNothing,
     NoPlanning,
@@ -60,14 +60,14 @@ def test_a_late_call_goes_to_the_route_that_was_left_once_that_began_again(took,
 
 
 def test_a_hedge_that_fails_leaves_the_first_alone():
-    done = race(late(15.0), failing(500))
+    done = race(late(15.0), failed_answer(500))
 
     assert done.took == pytest.approx(15.0)
     assert done.summary == [(0, "answered", "", True), (1, "failed", "upstream_error", False)]
 
 
 def test_where_both_fail_the_call_fails_with_the_last():
-    done = race(stream(After(9.0, b"")), failing(503))
+    done = race(stream(After(9.0, b"")), failed_answer(503))
 
     assert done.error is not None
     assert len(done.receipts) == 2
@@ -75,7 +75,7 @@ def test_where_both_fail_the_call_fails_with_the_last():
 
 def test_a_third_route_follows_when_two_have_failed():
     choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO, THREE))
-    done = race(stream(After(9.0, b"")), failing(503), late(1.0), choices=choices)
+    done = race(stream(After(9.0, b"")), failed_answer(503), late(1.0), choices=choices)
 
     assert done.caller.body == SHOWN
     assert len(done.receipts) == 3
@@ -140,7 +140,7 @@ def test_where_a_hedge_is_late_too_a_third_route_follows():
 
 
 def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
-    done = race(SILENCE, failing(500), leaves_after=8.0)
+    done = race(SILENCE, failed_answer(500), leaves_after=8.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.summary == [

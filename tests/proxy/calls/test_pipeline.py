@@ -7,7 +7,17 @@ import pytest
 from proxy.errors import CallerError, ProxyError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
+from tests.fakes.answers import (
+    ASKED,
+    BEAT,
+    COMPLETION,
+    DONE,
+    SHOWN,
+    STREAM,
+    chunk,
+    failed_answer,
+    stream,
+)
 from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
@@ -142,7 +152,7 @@ def test_an_unknown_model_leaves_a_receipt_of_the_refusal():
 def test_a_call_that_cannot_be_said_to_an_upstream_is_refused(before):
     routes = (*[ONE] * before, route("claude", kind="anthropic"))
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"n":3}'
-    done = serve_one_call(*[failing(503)] * before, asked=call(body), routes=routes)
+    done = serve_one_call(*[failed_answer(503)] * before, asked=call(body), routes=routes)
 
     assert isinstance(done.error, CallerError)
     assert done.outcomes == [(Outcome.FAILED, False)] * before + [(Outcome.REFUSED, True)]

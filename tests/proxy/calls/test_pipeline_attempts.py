@@ -6,7 +6,17 @@ from proxy.calls.deadlines import ClientDisconnected, _UpstreamTimeout
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.records.receipt import Outcome
-from tests.fakes.answers import ASKED, BEAT, COMPLETION, DONE, SHOWN, STREAM, chunk, failing, stream
+from tests.fakes.answers import (
+    ASKED,
+    BEAT,
+    COMPLETION,
+    DONE,
+    SHOWN,
+    STREAM,
+    chunk,
+    failed_answer,
+    stream,
+)
 from tests.fakes.call_dependencies import ESTIMATE, FakeEstimator, route
 from tests.fakes.upstream import CONNECTING, SILENCE, ScriptedAnswer, broken_connection, unreachable
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
@@ -16,8 +26,8 @@ from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_cal
     "first",
     [
         unreachable(),
-        failing(503),
-        failing(429),
+        failed_answer(503),
+        failed_answer(429),
         stream(),
         stream(BEAT),
         stream(BEAT, broken_connection()),
@@ -51,7 +61,7 @@ def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
 
 def test_each_attempt_starts_from_the_callers_own_bytes():
     other = route("two", model="their-name")
-    done = serve_one_call(failing(500), ScriptedAnswer([COMPLETION]), routes=(ONE, other))
+    done = serve_one_call(failed_answer(500), ScriptedAnswer([COMPLETION]), routes=(ONE, other))
 
     first, second = (prepared.body for _, prepared in done.transport.sent)
     assert first == ASKED
@@ -67,7 +77,7 @@ def test_no_other_route_is_tried_after_the_first_content_byte():
 
 
 def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
-    done = serve_one_call(failing(400, said="no such tool"), routes=(ONE, TWO))
+    done = serve_one_call(failed_answer(400, said="no such tool"), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, True)]
     assert done.error is not None
@@ -77,7 +87,7 @@ def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
 
 def test_the_last_failure_is_reported_when_no_route_begins():
     done = serve_one_call(
-        unreachable(), failing(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0)
+        unreachable(), failed_answer(503), routes=(ONE, TWO), patience=RetryPolicy(retries=0)
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.FAILED, True)]
@@ -88,7 +98,7 @@ def test_the_last_failure_is_reported_when_no_route_begins():
 
 
 def test_an_upstreams_message_about_its_own_failure_stays_in_the_gateway():
-    done = serve_one_call(failing(500), patience=RetryPolicy(retries=0))
+    done = serve_one_call(failed_answer(500), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert "verysecret" not in done.error.message
@@ -109,7 +119,7 @@ def test_a_failure_whose_body_cannot_be_read_is_known_by_its_status(pieces):
     ("first", "usage"),
     [
         (unreachable(), None),
-        (failing(503), None),
+        (failed_answer(503), None),
         (stream(b'data: {"error":{"message":"no"}}\n\n'), None),
         (stream(BEAT, broken_connection()), ESTIMATE),
         (ScriptedAnswer([COMPLETION[:9], broken_connection()]), ESTIMATE),
@@ -132,7 +142,7 @@ def test_counting_a_prompt_may_take_longer_than_the_first_byte():
 
 
 def test_a_short_retry_after_is_waited_for():
-    done = serve_one_call(failing(429, {"retry-after": "7"}), ScriptedAnswer([COMPLETION]))
+    done = serve_one_call(failed_answer(429, {"retry-after": "7"}), ScriptedAnswer([COMPLETION]))
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.took == pytest.approx(7.0)
@@ -142,7 +152,7 @@ def test_a_short_retry_after_is_waited_for():
 def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
     now, then = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:07 GMT"
     done = serve_one_call(
-        failing(429, {"retry-after": then, "date": now}), ScriptedAnswer([COMPLETION])
+        failed_answer(429, {"retry-after": then, "date": now}), ScriptedAnswer([COMPLETION])
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
@@ -150,7 +160,7 @@ def test_a_retry_after_that_is_a_date_is_waited_for_like_a_number():
 
 
 def test_a_long_retry_after_is_passed_on():
-    done = serve_one_call(failing(429, {"retry-after": "9"}))
+    done = serve_one_call(failed_answer(429, {"retry-after": "9"}))
 
     assert done.error is not None
     assert done.error.retry_after == 9.0
@@ -174,7 +184,7 @@ def test_keep_alives_do_not_put_the_first_byte_off():
 
 
 def test_a_timeout_the_upstream_itself_reports_is_not_billed():
-    done = serve_one_call(failing(504), patience=RetryPolicy(retries=0))
+    done = serve_one_call(failed_answer(504), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.code == "upstream_timeout"

@@ -18,7 +18,7 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes import planned_calls
-from tests.fakes.answers import ASKED, COMPLETION, failing
+from tests.fakes.answers import ASKED, COMPLETION, failed_answer
 from tests.fakes.call_dependencies import (
     FakeEstimator,
     NoPlanning,
@@ -183,7 +183,7 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
     status,
 ):
     compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
-    done = serve(compacts, failing(status), ScriptedAnswer([COMPLETION]), planning=planning)
+    done = serve(compacts, failed_answer(status), ScriptedAnswer([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" "]
     assert [(each.outcome, each.final) for each in done.receipts] == [
@@ -201,7 +201,11 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
 def test_where_planning_was_at_fault_compaction_is_not_blamed():
     compacts, planning = FakeCompaction(), RecordingPlanner(changes=True)
     done = serve(
-        compacts, failing(400), failing(400), ScriptedAnswer([COMPLETION]), planning=planning
+        compacts,
+        failed_answer(400),
+        failed_answer(400),
+        ScriptedAnswer([COMPLETION]),
+        planning=planning,
     )
 
     assert done.sent == [SHORT + b" ", ASKED + b" ", ASKED]
@@ -211,7 +215,7 @@ def test_where_planning_was_at_fault_compaction_is_not_blamed():
 
 def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
     compacts = FakeCompaction()
-    done = serve(compacts, failing(400), failing(400))
+    done = serve(compacts, failed_answer(400), failed_answer(400))
 
     assert done.sent == [SHORT, ASKED]
     assert compacts.refusals == 0
@@ -219,14 +223,14 @@ def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
 
 def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
     said = "This model's maximum context length is 4096 tokens."
-    done = serve(FakeCompaction(), failing(400, said=said))
+    done = serve(FakeCompaction(), failed_answer(400, said=said))
 
     assert done.sent == [SHORT]
 
 
 def test_another_route_compacts_again_from_the_callers_bytes():
     compacts = FakeCompaction()
-    done = serve(compacts, failing(503), ScriptedAnswer([COMPLETION]), routes=(ONE, TWO))
+    done = serve(compacts, failed_answer(503), ScriptedAnswer([COMPLETION]), routes=(ONE, TWO))
 
     assert compacts.routes == ["one/m", "two/m"]
     assert done.sent == [SHORT, SHORT]

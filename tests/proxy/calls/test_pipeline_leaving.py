@@ -9,7 +9,7 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failing, stream
+from tests.fakes.answers import BEAT, COMPLETION, DONE, STREAMED, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
@@ -44,7 +44,7 @@ def test_a_caller_that_leaves_closes_the_exchange_and_pays_for_what_was_done(scr
 
 
 def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
-    done = serve_one_call(failing(429, {"retry-after": "7"}), leaves_after=3.0)
+    done = serve_one_call(failed_answer(429, {"retry-after": "7"}), leaves_after=3.0)
 
     assert isinstance(done.error, ClientDisconnected)
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.HUNG_UP, True)]

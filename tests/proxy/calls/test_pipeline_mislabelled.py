@@ -5,7 +5,16 @@ import pytest
 from proxy.records.receipt import Outcome
 from slo.usage import Usage
 from tests.fakes import streams
-from tests.fakes.answers import BEAT, COMPLETION, SHOWN, STREAM, STREAMED, chunk, failing, stream
+from tests.fakes.answers import (
+    BEAT,
+    COMPLETION,
+    SHOWN,
+    STREAM,
+    STREAMED,
+    chunk,
+    failed_answer,
+    stream,
+)
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import JSON, SILENCE, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
@@ -94,7 +103,7 @@ def test_a_json_answer_to_a_call_for_a_stream_is_passed_on_unmodified(label, sta
 
 def test_a_stream_that_nobody_asked_for_is_not_asked_for_again():
     done = serve_one_call(
-        ScriptedAnswer([BEAT + STREAM], headers={}), failing(500), routes=(ONE, TWO)
+        ScriptedAnswer([BEAT + STREAM], headers={}), failed_answer(500), routes=(ONE, TWO)
     )
 
     assert done.error is not None

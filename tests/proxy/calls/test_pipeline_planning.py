@@ -16,7 +16,7 @@ from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from tests.fakes import planned_calls
-from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failing, stream
+from tests.fakes.answers import ASKED, BEAT, COMPLETION, STREAM, failed_answer, stream
 from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
@@ -26,7 +26,9 @@ from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
-    done = serve_one_call(failing(503), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO))
+    done = serve_one_call(
+        failed_answer(503), stream(STREAM), asked=streaming_call(), routes=(ONE, TWO)
+    )
 
     assert done.told == ["planned", "ended", "planned", "begun", "ended"]
 
@@ -93,7 +95,7 @@ def serve_changed_prompt(
 
 
 def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
-    kept, transport, told = serve_changed_prompt(failing(400), ScriptedAnswer([COMPLETION]))
+    kept, transport, told = serve_changed_prompt(failed_answer(400), ScriptedAnswer([COMPLETION]))
 
     assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
     assert [(each.outcome, each.final) for each in kept] == [
@@ -105,7 +107,7 @@ def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
 
 
 def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
-    kept, transport, told = serve_changed_prompt(failing(400), failing(400))
+    kept, transport, told = serve_changed_prompt(failed_answer(400), failed_answer(400))
 
     assert len(transport.sent) == 2
     assert [(each.outcome, each.final) for each in kept] == [
@@ -129,7 +131,7 @@ class QuestioningPlanner(NoPlanning):
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
 def test_a_question_that_is_refused_is_asked_once(status: int):
     kept, transport, told = serve_changed_prompt(
-        failing(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
+        failed_answer(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
     )
 
     assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
@@ -140,14 +142,14 @@ def test_a_question_that_is_refused_is_asked_once(status: int):
 @pytest.mark.parametrize("status", [401, 429, 500])
 def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
     _, _, told = serve_changed_prompt(
-        failing(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
+        failed_answer(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
     )
 
     assert "refused" not in told
 
 
 def test_a_prompt_without_a_question_goes_again_for_nothing_but_itself():
-    _, transport, told = serve_changed_prompt(failing(403))
+    _, transport, told = serve_changed_prompt(failed_answer(403))
 
     assert len(transport.sent) == 1
     assert "refused" not in told

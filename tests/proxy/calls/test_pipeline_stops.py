@@ -8,7 +8,7 @@ import pytest
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes.answers import ASKED, STREAMED, chunk, failing, stream
+from tests.fakes.answers import ASKED, STREAMED, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     FakeEstimator,
     FakeLedger,
@@ -47,7 +47,7 @@ def ledger_of_stopped_call(script: ScriptedAnswer | Piece, *, after: float) -> F
     [
         (SILENCE, Outcome.FAILED),
         (stream(SILENCE), Outcome.FAILED),
-        (failing(429, {"retry-after": "7"}), Outcome.FAILED),
+        (failed_answer(429, {"retry-after": "7"}), Outcome.FAILED),
         (stream(chunk("a" * 40), SILENCE), Outcome.BROKEN),
     ],
 )

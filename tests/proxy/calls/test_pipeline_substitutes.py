@@ -15,7 +15,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest
 from proxy.records.timeline import Timeline
-from tests.fakes.answers import COMPLETION, STREAM, failing, stream
+from tests.fakes.answers import COMPLETION, STREAM, failed_answer, stream
 from tests.fakes.call_dependencies import HoldsNothing, call, fake_dependencies, serve_call
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
@@ -105,7 +105,7 @@ def is_translated(done: PlayedCall, attempt: int) -> bool:
 
 
 def test_a_fallback_is_translated():
-    done = play(failing(503), failing(503), ScriptedAnswer([COMPLETION]))
+    done = play(failed_answer(503), failed_answer(503), ScriptedAnswer([COMPLETION]))
 
     assert is_translated(done, 2)
     assert done.caller.head is not None
@@ -114,7 +114,7 @@ def test_a_fallback_is_translated():
 
 def test_a_ladders_level_is_translated_and_what_was_asked_for_behind_it_is_not():
     done = play(
-        failing(503),
+        failed_answer(503),
         ScriptedAnswer([COMPLETION]),
         decision=lambda here, small: RoutingDecision(choices=(*small, *here), level=1),
     )
@@ -151,7 +151,7 @@ def test_a_second_attempt_at_another_model_is_translated():
 )
 def test_untranslatable_features_rule_a_fallback_out_and_the_error_says_so(fields, why):
     body = orjson.dumps({"model": "m", **fields})
-    done = play(failing(503), failing(503), body=body)
+    done = play(failed_answer(503), failed_answer(503), body=body)
 
     assert [name for name, _ in done.sent] == ["one", "two"]
     assert done.error is not None
@@ -178,7 +178,10 @@ def test_an_untranslatable_fallback_leaves_the_first_failure():
     claude: dict[str, Any] = {"upstream": replace(upstream, kind="anthropic")}
     body = b'{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}'
     done = play(
-        failing(503), failing(503), body=body, catalog=catalog_with_reasoning_model(**claude)
+        failed_answer(503),
+        failed_answer(503),
+        body=body,
+        catalog=catalog_with_reasoning_model(**claude),
     )
 
     assert done.error is not None
@@ -197,8 +200,8 @@ def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(u
     upstream = replace(two_model_catalog().models["small"].routes[0].upstream, kind="anthropic")
     claude: dict[str, Any] = {"name": "small/small", "upstream": upstream, "model": upstream_name}
     done = play(
-        failing(503),
-        failing(503),
+        failed_answer(503),
+        failed_answer(503),
         ScriptedAnswer([MESSAGE]),
         catalog=catalog_with_reasoning_model(**claude),
     )
@@ -210,7 +213,7 @@ def test_a_fallback_to_claude_names_the_model_that_answered_in_header_and_body(u
 
 def test_a_fallback_to_an_openai_model_is_passed_on_byte_for_byte():
     there = catalog_with_reasoning_model(name="small/small", model="theirs")
-    done = play(failing(503), failing(503), ScriptedAnswer([COMPLETION]), catalog=there)
+    done = play(failed_answer(503), failed_answer(503), ScriptedAnswer([COMPLETION]), catalog=there)
 
     assert done.caller.head is not None
     assert done.caller.head.model == "small"

@@ -24,7 +24,7 @@ TOO_LONG = UpstreamError("", status=400, code="context_length_exceeded", retryab
 WRONG = UpstreamError("no such field", status=400, code="invalid", retryable=False)
 
 
-def asking(model: str) -> bytes:
+def request_body(model: str) -> bytes:
     return b'{"model":"' + model.encode() + b'"}'
 
 
@@ -40,33 +40,33 @@ def catalog_with_fallbacks() -> Catalog:
 def test_the_routes_of_a_model_are_tried_in_their_order():
     one, two = route("one"), route("two")
 
-    assert requested_routes(call(asking("m")), catalog(one, two)) == (
+    assert requested_routes(call(request_body("m")), catalog(one, two)) == (
         RouteChoice(one, "m"),
         RouteChoice(two, "m"),
     )
 
 
 def test_a_dated_snapshot_takes_its_models_routes():
-    assert requested_routes(call(asking("m-2026-01-31")), catalog())[0].route.name == "one/m"
+    assert requested_routes(call(request_body("m-2026-01-31")), catalog())[0].route.name == "one/m"
 
 
 def test_an_alias_takes_the_routes_of_its_model_under_that_models_own_name():
     made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude-*": "small", "m": "m"}))
-    (choice,) = requested_routes(call(asking("claude-opus-20260131")), made)
+    (choice,) = requested_routes(call(request_body("claude-opus-20260131")), made)
 
     assert (choice.route, choice.model) == (replace(route("small"), model="small"), "small")
     assert choice.is_alias
     assert not choice.reroute_reason
-    (own,) = requested_routes(call(asking("m")), made)
+    (own,) = requested_routes(call(request_body("m")), made)
     assert (own.route.model, own.is_alias) == ("", False)
 
 
 def test_an_alias_falls_back_as_its_model_does():
     made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude": "m", "small": "long"}))
-    found = fallback_models(call(asking("claude")), made, TOO_LONG)
+    found = fallback_models(call(request_body("claude")), made, TOO_LONG)
 
     assert [model.id for model in found] == ["long"]
-    found = fallback_models(call(asking("claude")), made, broken_connection())
+    found = fallback_models(call(request_body("claude")), made, broken_connection())
     assert [model.id for model in found] == ["small", "other"]
 
 
@@ -82,10 +82,10 @@ def test_passed_through_models_need_not_be_in_the_catalog():
     one, made = route("one"), catalog()
     moderated = RouteChoice(made.default, "omni-moderation-latest")
 
-    assert requested_routes(call(asking("omni-moderation-latest"), "moderations"), made) == (
+    assert requested_routes(call(request_body("omni-moderation-latest"), "moderations"), made) == (
         moderated,
     )
-    assert requested_routes(call(asking("m"), "moderations"), catalog(one)) == (
+    assert requested_routes(call(request_body("m"), "moderations"), catalog(one)) == (
         RouteChoice(one, "m"),
     )
 
@@ -93,7 +93,7 @@ def test_passed_through_models_need_not_be_in_the_catalog():
 @pytest.mark.parametrize(("name", "hint"), [("mm", "Did you mean m?"), ("other", "GET /v1/models")])
 def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
     with refusing(404, match="not in the gateway's catalog") as caught:
-        requested_routes(call(asking(name)), catalog())
+        requested_routes(call(request_body(name)), catalog())
 
     assert hint in caught.value.message
     assert ("Did you mean" in caught.value.message) is ("Did you mean" in hint)
@@ -108,11 +108,11 @@ def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own(
         passing=UnlistedModels(families=(family,), upstreams={one.upstream.name: one.upstream}),
     )
 
-    (choice,) = requested_routes(call(asking("new-model")), made)
+    (choice,) = requested_routes(call(request_body("new-model")), made)
 
     assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
     with refusing(404, match="default_upstream"):
-        requested_routes(call(asking("new-model")), made.passing_to(()))
+        requested_routes(call(request_body("new-model")), made.passing_to(()))
 
 
 def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
@@ -122,12 +122,12 @@ def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
     made = replace(catalog(one), passing=UnlistedModels(families=(family,), upstreams=there))
 
     for endpoint in ("audio/transcriptions", "images/generations"):
-        (choice,) = requested_routes(call(asking("voxtral-mini"), endpoint), made)
+        (choice,) = requested_routes(call(request_body("voxtral-mini"), endpoint), made)
         assert choice.route.upstream == two.upstream
-        (choice,) = requested_routes(call(asking("unheard-of"), endpoint), made)
+        (choice,) = requested_routes(call(request_body("unheard-of"), endpoint), made)
         assert choice.route == made.default
         with refusing(404):
-            requested_routes(call(asking("unheard-of"), endpoint), made.refusing_unlisted())
+            requested_routes(call(request_body("unheard-of"), endpoint), made.refusing_unlisted())
 
 
 def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
@@ -150,7 +150,7 @@ def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_ot
 
 def test_a_long_name_is_cut_short_in_what_is_reported():
     with refusing(404) as caught:
-        requested_routes(call(asking("x" * 500)), catalog())
+        requested_routes(call(request_body("x" * 500)), catalog())
 
     assert len(caught.value.message) < 300
 
@@ -170,19 +170,22 @@ def test_another_model_is_asked_for_by_its_own_name():
 )
 def test_which_models_follow_depends_on_what_failed(failure, found):
     assert [
-        each.id for each in fallback_models(call(asking("m")), catalog_with_fallbacks(), failure)
+        each.id
+        for each in fallback_models(call(request_body("m")), catalog_with_fallbacks(), failure)
     ] == found
 
 
 def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
     assert fallback_models(call(b"{}"), catalog_with_fallbacks(), broken_connection()) == ()
     assert (
-        fallback_models(call(asking("unknown")), catalog_with_fallbacks(), broken_connection())
+        fallback_models(
+            call(request_body("unknown")), catalog_with_fallbacks(), broken_connection()
+        )
         == ()
     )
     assert (
         fallback_models(
-            call(asking("m"), "moderations"), catalog_with_fallbacks(), broken_connection()
+            call(request_body("m"), "moderations"), catalog_with_fallbacks(), broken_connection()
         )
         == ()
     )

@@ -24,7 +24,7 @@ from tests.fakes.upstream import FakeTransport, ScriptedAnswer
 TARGET = LatencyTarget(objective="fast", ttft=1.0, total=20.0, decode=6.0)
 
 
-def hinting(*kinds: str) -> Route:
+def route_with_hints(*kinds: str) -> Route:
     plain = route("gpu")
     return replace(plain, upstream=replace(plain.upstream, hints=frozenset(kinds)))
 
@@ -50,7 +50,7 @@ def test_an_upstream_that_takes_no_hints_gets_none():
 
 
 def test_the_time_that_is_left_is_that_of_the_objective_less_what_has_passed():
-    found = call_hints(context(waited=0.25), chat_call(), hinting("vllm"))
+    found = call_hints(context(waited=0.25), chat_call(), route_with_hints("vllm"))
 
     assert found is not None
     assert found.first_token_s == pytest.approx(0.75)
@@ -60,7 +60,7 @@ def test_the_time_that_is_left_is_that_of_the_objective_less_what_has_passed():
 
 
 def test_a_limit_that_has_passed_already_leaves_no_time_and_none_below():
-    found = call_hints(context(waited=9.0), chat_call(), hinting("vllm"))
+    found = call_hints(context(waited=9.0), chat_call(), route_with_hints("vllm"))
 
     assert found is not None
     assert found.first_token_s == 0.0
@@ -68,7 +68,7 @@ def test_a_limit_that_has_passed_already_leaves_no_time_and_none_below():
 
 def test_budgets_of_queue_and_prefill_count_where_they_are_less():
     target = LatencyTarget(objective="fast", ttft=1.0, queue_and_prefill=0.4)
-    found = call_hints(context(target), chat_call(), hinting("vllm"))
+    found = call_hints(context(target), chat_call(), route_with_hints("vllm"))
 
     assert found is not None
     assert found.first_token_s == pytest.approx(0.4)
@@ -76,7 +76,7 @@ def test_budgets_of_queue_and_prefill_count_where_they_are_less():
 
 def test_without_a_limit_of_the_first_token_that_of_the_whole_answer_counts():
     found = call_hints(
-        context(LatencyTarget(objective="whole", total=20.0)), chat_call(), hinting("vllm")
+        context(LatencyTarget(objective="whole", total=20.0)), chat_call(), route_with_hints("vllm")
     )
 
     assert found is not None
@@ -92,14 +92,14 @@ def test_the_expected_output_is_the_usual_one_within_the_calls_own_limit(
     usual: int | None, limit: int | None, expected: int | None
 ):
     fields = {} if limit is None else {"max_tokens": limit}
-    found = call_hints(context(usual=usual), chat_call(**fields), hinting("dynamo"))
+    found = call_hints(context(usual=usual), chat_call(**fields), route_with_hints("dynamo"))
 
     assert found is not None
     assert found.output_tokens == expected
 
 
 def test_the_team_is_named_by_a_pseudonym_that_is_the_same_for_all_its_calls():
-    one, two = (call_hints(context(), chat_call(), hinting("llm-d")) for _ in range(2))
+    one, two = (call_hints(context(), chat_call(), route_with_hints("llm-d")) for _ in range(2))
 
     assert one is not None
     assert two is not None
@@ -110,7 +110,7 @@ def test_the_team_is_named_by_a_pseudonym_that_is_the_same_for_all_its_calls():
 
 def test_a_call_that_warms_a_prompt_has_no_objective_and_comes_last():
     warming = msgspec.structs.replace(chat_call(), feature="warming:chat")
-    found = call_hints(context(), warming, hinting("vllm"))
+    found = call_hints(context(), warming, route_with_hints("vllm"))
 
     assert found is not None
     assert found.is_background
@@ -119,7 +119,7 @@ def test_a_call_that_warms_a_prompt_has_no_objective_and_comes_last():
 
 def test_a_call_is_sent_with_the_hints_of_its_route_alone():
     transport = FakeTransport([ScriptedAnswer([COMPLETION])])
-    deps, _ = fake_dependencies(transport, hinting("llm-d", "vllm"))
+    deps, _ = fake_dependencies(transport, route_with_hints("llm-d", "vllm"))
     deps = replace(deps, latency_target=lambda _: TARGET)
 
     asyncio.run(serve_call(chat_call(), FakeCaller(), deps, Timeline(lambda: 0.0)))

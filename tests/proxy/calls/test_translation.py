@@ -180,7 +180,7 @@ def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str,
     assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
 
 
-def responding(**fields: object) -> PreparedRequest:
+def prepared_responses_request(**fields: object) -> PreparedRequest:
     """A Responses call that asks, as it is prepared."""
     raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
     asking = plan_body(raw, body=raw, question=COMPARING, headers={})
@@ -188,7 +188,7 @@ def responding(**fields: object) -> PreparedRequest:
 
 
 def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_out():
-    sent = responding(prompt_cache_options={"ttl": "12h"})
+    sent = prepared_responses_request(prompt_cache_options={"ttl": "12h"})
 
     assert json.loads(sent.body)["prompt_cache_options"] == {
         "comparison_response_id": "resp_1",
@@ -199,7 +199,7 @@ def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_o
 
 def test_a_caller_who_asks_is_answered():
     own = {"comparison_response_id": "resp_0"}
-    sent = responding(prompt_cache_options=own)
+    sent = prepared_responses_request(prompt_cache_options=own)
 
     assert json.loads(sent.body)["prompt_cache_options"] == own
     assert sent.reader is None
@@ -207,12 +207,17 @@ def test_a_caller_who_asks_is_answered():
 
 @pytest.mark.parametrize("odd", ["explicit", 7])
 def test_mistakes_of_the_caller_are_left_to_the_upstream(odd: object):
-    assert json.loads(responding(prompt_cache_options=odd).body)["prompt_cache_options"] == odd
+    assert (
+        json.loads(prepared_responses_request(prompt_cache_options=odd).body)[
+            "prompt_cache_options"
+        ]
+        == odd
+    )
 
 
 @pytest.mark.parametrize("fields", [{}, {"prompt_cache_options": None}, {"metadata": {"a": "b"}}])
 def test_a_caller_who_says_nothing_there_asks_all_the_same(fields: dict[str, object]):
-    found = json.loads(responding(**fields).body)
+    found = json.loads(prepared_responses_request(**fields).body)
 
     assert found["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
 

@@ -16,7 +16,7 @@ from tests.fakes.server import Server, head, serving
 HOOK = a_sink(name="hook", url_env="A_TEST_S_URL", secret_env="A_TEST_S_SECRET")
 
 
-def showing(*sinks):
+def alerts_command(*sinks):
     promised = Policies(sinks=sinks)
     return lambda terminal: alerts(terminal, Settings, lambda _: promised)
 
@@ -49,7 +49,7 @@ def set_variables(monkeypatch):
 
 
 def test_nothing_wrong_is_said_so(runner):
-    assert runner.said(showing()).strip() == "Nothing is wrong."
+    assert runner.said(alerts_command()).strip() == "Nothing is wrong."
 
 
 def test_open_alerts_and_their_deliveries_are_shown(runner):
@@ -65,7 +65,7 @@ def test_open_alerts_and_their_deliveries_are_shown(runner):
     outbox.add([an_alert("refused")], least, NOW)
     outbox.mark_failed(outbox.claim_due("hook", NOW, 9, 60), "it answered 400", None)
     store.close(5)
-    said = runner.said(showing(HOOK))
+    said = runner.said(alerts_command(HOOK))
 
     assert "page      2026-09-21 14:13 UTC  chat-ttft burns its error budget" in said
     assert "hook  2026-09-21 14:13 UTC  open" in said
@@ -84,7 +84,7 @@ def test_the_most_urgent_alerts_are_shown_and_the_others_counted(runner):
     store = runner.open()
     store.outbox.add([an_alert(title="old and urgent", began=NOW - 9_000), *notes], {}, NOW)
     store.close(5)
-    said = runner.said(showing())
+    said = runner.said(alerts_command())
 
     assert said.index("old and urgent") < said.index("note ")
     assert "11 more are open" in said
@@ -93,7 +93,7 @@ def test_the_most_urgent_alerts_are_shown_and_the_others_counted(runner):
 def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(runner, set_variables):
     with answering(200) as server:
         set_variables(server)
-        said = runner.said(showing(HOOK), "test", "hook")
+        said = runner.said(alerts_command(HOOK), "test", "hook")
     told = json_of_post(server.got[0])
     (alert,) = told["data"]["alerts"]
 
@@ -111,7 +111,7 @@ def test_a_test_is_as_urgent_as_the_sink_wants_alerts_to_be(runner, set_variable
     )
     with answering(200) as server:
         set_variables(server)
-        runner.said(showing(pager), "test", "pager")
+        runner.said(alerts_command(pager), "test", "pager")
 
     assert json_of_post(server.got[0])["data"]["severity"] == severity.value
 
@@ -120,7 +120,7 @@ def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(runner, set_va
     manager = a_sink(SinkKind.ALERTMANAGER, name="manager", url_env="A_TEST_S_URL")
     with answering(200) as server:
         set_variables(server)
-        runner.said(showing(manager), "test", "manager")
+        runner.said(alerts_command(manager), "test", "manager")
     (told,) = json_of_post(server.got[0])
 
     assert told["labels"]["alertname"] == "ThriftgateTest"
@@ -131,7 +131,7 @@ def test_people_on_slack_see_at_once_that_it_is_a_test(runner, set_variables):
     chat = a_sink(SinkKind.SLACK, name="chat", url_env="A_TEST_S_URL")
     with answering(200) as server:
         set_variables(server)
-        runner.said(showing(chat), "test", "chat")
+        runner.said(alerts_command(chat), "test", "chat")
 
     assert json_of_post(server.got[0])["text"].startswith("Ticket: TEST: this is a test")
 
@@ -139,7 +139,7 @@ def test_people_on_slack_see_at_once_that_it_is_a_test(runner, set_variables):
 def test_a_sink_that_takes_no_message_fails_the_test(runner, set_variables):
     with answering(404) as server:
         set_variables(server)
-        said = runner.error_of(showing(HOOK), "test", "hook")
+        said = runner.error_of(alerts_command(HOOK), "test", "hook")
 
     assert said == "The sink hook did not take the message: it answered 404."
 
@@ -148,7 +148,7 @@ def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(runner, se
     said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
     with answering(404, said) as server:
         set_variables(server)
-        told = runner.error_of(showing(HOOK), "test", "hook")
+        told = runner.error_of(alerts_command(HOOK), "test", "hook")
 
     assert "it answered 404. It was said: " in told
     assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
@@ -159,7 +159,7 @@ def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(runner, se
 def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(runner, monkeypatch):
     monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
     monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
-    told = runner.error_of(showing(HOOK), "test", "hook")
+    told = runner.error_of(alerts_command(HOOK), "test", "hook")
 
     assert "it cannot be reached (ConnectError). It was said: " in told
     assert "xyzzy" not in told
@@ -168,6 +168,6 @@ def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(runner, mo
 def test_a_sink_that_is_unknown_or_has_no_address_is_told(runner):
     slack = a_sink(SinkKind.SLACK, name="chat", url_env="NOBODY_SETS_THIS")
 
-    assert "there are: chat." in runner.error_of(showing(slack), "test", "hook")
-    assert "there are: none." in runner.error_of(showing(), "test", "hook")
-    assert "NOBODY_SETS_THIS is not set" in runner.error_of(showing(slack), "test", "chat")
+    assert "there are: chat." in runner.error_of(alerts_command(slack), "test", "hook")
+    assert "there are: none." in runner.error_of(alerts_command(), "test", "hook")
+    assert "NOBODY_SETS_THIS is not set" in runner.error_of(alerts_command(slack), "test", "chat")

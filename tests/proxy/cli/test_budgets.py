@@ -23,7 +23,7 @@ from tests.fakes.redis_keys import SERVER
 LIMIT = 5_000_000_000
 
 
-def showing(
+def budgets_command(
     *promised: Budget, settings: Settings | None = None
 ) -> Callable[[Terminal], Callable[..., None]]:
     return lambda terminal: budgets(
@@ -48,11 +48,11 @@ def rows(said: str) -> list[list[str]]:
 
 
 def test_without_budgets_it_says_how_to_have_some(runner):
-    assert "THRIFTGATE_POLICIES" in runner.said(single_command(showing()))
+    assert "THRIFTGATE_POLICIES" in runner.said(single_command(budgets_command()))
 
 
 def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(runner):
-    said = runner.said(single_command(showing(budget(limit=LIMIT))))
+    said = runner.said(single_command(budgets_command(budget(limit=LIMIT))))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
@@ -60,7 +60,7 @@ def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(run
 def test_unknown_spending_is_a_question_mark(runner):
     labelled = budget(scope="label:project", limit=LIMIT)
     said = runner.said(
-        single_command(showing(labelled, budget(scope="user", name="u", limit=LIMIT)))
+        single_command(budgets_command(labelled, budget(scope="user", name="u", limit=LIMIT)))
     )
 
     assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
@@ -69,7 +69,7 @@ def test_unknown_spending_is_a_question_mark(runner):
 
 def test_requests_of_a_minute_are_known_to_the_ledger(runner):
     minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1000)
-    said = runner.said(single_command(showing(minute)))
+    said = runner.said(single_command(budgets_command(minute)))
 
     assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
 
@@ -77,7 +77,7 @@ def test_requests_of_a_minute_are_known_to_the_ledger(runner):
 def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(runner):
     runner.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
     promised = budget(scope="user", limit=100 * 10**9)
-    said = runner.said(single_command(showing(promised)))
+    said = runner.said(single_command(budgets_command(promised)))
 
     assert [row[2] for row in rows(said)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
     assert rows(said)[21] == ["b", "user", "and", "10", "more"]
@@ -92,7 +92,7 @@ def test_a_name_that_is_no_line_is_reported_in_one(runner):
     (team,) = store.teams.all()
     store.close(5)
     runner.keep(a_receipt(1, team=team.id, feature="two\nlines"))
-    said = runner.said(single_command(showing(budget(scope="feature"))))
+    said = runner.said(single_command(budgets_command(budget(scope="feature"))))
 
     assert [row[2] for row in rows(said)[1:]] == ["chat", r"'two\nlines'"]
 
@@ -101,7 +101,7 @@ def budgets_as_json(
     runner: CommandRunner, *promised: Budget, settings: Settings | None = None
 ) -> list[Any]:
     """Return what scripts are told."""
-    said = runner.said(single_command(showing(*promised, settings=settings)), "--json")
+    said = runner.said(single_command(budgets_command(*promised, settings=settings)), "--json")
     assert said.count("\n") == 1
     return list(orjson.loads(said)["budgets"])
 
@@ -146,11 +146,14 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(runner):
 def test_spending_of_too_many_receipts_is_not_shown_in_part(runner, monkeypatch):
     monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
 
-    assert rows(runner.said(single_command(showing(budget(scope="user")))))[1][-2:] == ["?", "?"]
+    assert rows(runner.said(single_command(budgets_command(budget(scope="user")))))[1][-2:] == [
+        "?",
+        "?",
+    ]
 
 
 def test_a_budget_that_nobody_used_is_at_nothing(runner):
-    said = runner.said(single_command(showing(budget(of="other", limit=LIMIT))))
+    said = runner.said(single_command(budgets_command(budget(of="other", limit=LIMIT))))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
 
@@ -182,7 +185,7 @@ def test_shared_counters_are_asked(runner, hold):
     settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
     hold(counter_key(one, "acme", NOW))
 
-    said = runner.said(single_command(showing(one, settings=settings)))
+    said = runner.said(single_command(budgets_command(one, settings=settings)))
 
     assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
 
@@ -226,4 +229,4 @@ def test_shared_counters_that_nobody_used_are_nobody_s(runner, hold):
 def test_counters_that_are_away_are_reported(runner):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
-    assert "away" in runner.error_of(single_command(showing(budget(), settings=settings)))
+    assert "away" in runner.error_of(single_command(budgets_command(budget(), settings=settings)))

@@ -59,7 +59,7 @@ def test_manifest_prints_the_table_for_the_gateway(runner, file):
 
 
 def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
-    _, said = runner.failing(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
+    _, said = runner.failure_of(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
 
     assert "others run its replicas" in said
 

@@ -138,7 +138,7 @@ def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(
     )
     own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
 
-    said, _ = runner.failing(own, "serve", "house", "--file", str(file))
+    said, _ = runner.failure_of(own, "serve", "house", "--file", str(file))
     shown = json.loads(runner.said(own, "status", "--json"))
 
     assert "No replica is left" in said

@@ -35,7 +35,7 @@ COST = objective(name="cost", metric=Metric.COST, target=0.99, team="[red]é\U00
 EVERY = (CHAT, ERRORS, FLOOR, COST)
 
 
-def showing(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
+def objectives_command(*promised: Objective) -> Callable[[Terminal], typer.Typer]:
     return lambda terminal: objectives(terminal, Settings, lambda _: Policies(objectives=promised))
 
 
@@ -45,11 +45,11 @@ def runner(tmp_path):
 
 
 def test_without_objectives_it_says_how_to_have_some(runner):
-    assert "THRIFTGATE_POLICIES" in runner.said(showing())
+    assert "THRIFTGATE_POLICIES" in runner.said(objectives_command())
 
 
 def test_each_objective_has_a_line(runner):
-    lines = runner.said(showing(*EVERY)).splitlines()
+    lines = runner.said(objectives_command(*EVERY)).splitlines()
 
     assert [" ".join(line.split()) for line in lines] == [
         "objective team feature calls what target enforce ladder",
@@ -68,7 +68,7 @@ def test_each_objective_has_a_line(runner):
 
 
 def test_as_json_each_says_when_it_alerts(runner):
-    told = json.loads(runner.said(showing(CHAT, ERRORS), "--json"))["objectives"]
+    told = json.loads(runner.said(objectives_command(CHAT, ERRORS), "--json"))["objectives"]
 
     assert told[0] == {
         "name": "chat-ttft",
@@ -87,27 +87,27 @@ def test_as_json_each_says_when_it_alerts(runner):
 
 
 def test_they_are_exported_as_openslo(runner):
-    said = runner.said(showing(*EVERY), "export")
+    said = runner.said(objectives_command(*EVERY), "export")
 
     assert list(yaml.safe_load_all(said)) == openslo_documents(EVERY)
-    assert runner.said(showing(*EVERY), "export", "--format", "openslo") == said
+    assert runner.said(objectives_command(*EVERY), "export", "--format", "openslo") == said
 
 
 def test_they_are_exported_as_rules_for_prometheus(runner):
-    said = runner.said(showing(*EVERY), "export", "--format", "prometheus")
+    said = runner.said(objectives_command(*EVERY), "export", "--format", "prometheus")
 
     assert yaml.safe_load(said) == rule_groups(EVERY)
     assert "expr: |" in said
 
 
 def test_they_are_exported_as_promises(runner):
-    said = runner.said(showing(*EVERY), "export", "--format", "toml")
+    said = runner.said(objectives_command(*EVERY), "export", "--format", "toml")
 
     assert policies_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
 
 
 def test_of_no_objectives_nothing_is_exported(runner):
-    assert runner.said(showing(), "export") == ""
-    assert yaml.safe_load(runner.said(showing(), "export", "--format", "prometheus")) == {
-        "groups": []
-    }
+    assert runner.said(objectives_command(), "export") == ""
+    assert yaml.safe_load(
+        runner.said(objectives_command(), "export", "--format", "prometheus")
+    ) == {"groups": []}

@@ -140,7 +140,7 @@ def test_bad_lines_are_named_and_the_others_are_booked(
         line(a_receipt(7, team=team, started=START - 31 * DAY)),
         line(good[1]),
     )
-    text, failed = runner.failing(build, "import", log)
+    text, failed = runner.failure_of(build, "import", log)
 
     assert f"{log}:3: it is damaged or cut: its checksum does not fit." in text
     assert f"{log}:4: this ledger has no team 'team_of_another'" in text
@@ -156,7 +156,7 @@ def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
     good = [a_receipt(n, team=team) for n in range(3)]
     odd = a_receipt(9, team=team, cost_nanos=1 << 60)
     log = write_log(tmp_path, line(good[0]), line(odd), line(good[1]), line(good[2]))
-    text, _ = runner.failing(build, "import", log)
+    text, _ = runner.failure_of(build, "import", log)
 
     assert f"{log}:3: the database does not take it" in text
     assert ledger(runner) == good
@@ -175,7 +175,7 @@ def test_a_line_without_end_is_passed_over_and_the_next_is_read(
 ) -> None:
     lost = a_receipt(1, team=team)
     log = write_log(tmp_path, "x" * (3 << 20), MARKER + "y" * (2 << 20), line(lost))
-    text, _ = runner.failing(build, "import", log)
+    text, _ = runner.failure_of(build, "import", log)
 
     assert f"{log}:3: it is longer than 1,048,576 bytes." in text
     assert "5 lines read, 2 receipts found: 1 booked, 0 already in the ledger, 1 refused." in text

@@ -103,14 +103,14 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
     spent_by(store, *(f"team {n}" for n in range(30)))
     counting, turns = CountingBudgetStore(), [0]
 
-    async def turning() -> None:
+    async def count_turns() -> None:
         while True:
             turns[0] += 1
             await asyncio.sleep(0)
 
     async def run(board: LiveBoard) -> list[str]:
         rows = await board._ask("budgets", lambda: board._ledger_rows(board._budgets, NOW))
-        beside = asyncio.ensure_future(turning())
+        beside = asyncio.ensure_future(count_turns())
         await asyncio.sleep(0)
         turns[0] = 0
         said = await board._counter_rows(board._budgets, rows or [], NOW)

@@ -26,7 +26,7 @@ REMINDERS = [
 Session = list[PlanningRequest]
 
 
-def growing(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
+def session_messages(first: Sequence[Json], name: str, calls: int = 6) -> list[list[Json]]:
     """The messages of a session's calls, each with one more answer of its own."""
     talk = [SYSTEM, *first]
     found = []
@@ -43,7 +43,8 @@ def sessions(first: Callable[[str], Sequence[Json]], many: int = MANY) -> list[S
     """Sessions that say nothing of themselves but with their messages."""
     names = [f"Session {number}" for number in range(many)]
     return [
-        [planning_request(body(*each)) for each in growing(first(name), name)] for name in names
+        [planning_request(body(*each)) for each in session_messages(first(name), name)]
+        for name in names
     ]
 
 

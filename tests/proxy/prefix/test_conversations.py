@@ -14,10 +14,10 @@ from tests.proxy.prefix.growing_sessions import (
     SYSTEM,
     are_apart,
     both,
-    growing,
     names,
     plan_sessions,
     process,
+    session_messages,
     sessions,
 )
 from tests.proxy.prefix.planning_requests import (
@@ -59,7 +59,7 @@ def test_reminders_at_the_end_that_the_next_call_lacks_or_changes_split_none(tai
     every = []
     for number in range(MANY):
         name = f"Session {number}"
-        talk = growing([*REMINDERS, chat_message("user", f"I am {name}.")], name)
+        talk = session_messages([*REMINDERS, chat_message("user", f"I am {name}.")], name)
         every.append([call(at, messages) for at, messages in enumerate(talk)])
 
     assert are_apart(plan_sessions(every, process()))
@@ -95,7 +95,9 @@ def test_a_session_that_parts_goes_on_with_the_order_of_its_tools_and_its_key():
     here = process()
     first = here.plan_and_settle(planning_request(body(SYSTEM, *REMINDERS, **tools)))
     one, other = (
-        here.plan_and_settle(planning_request(body(*growing(REMINDERS, name, 2)[1], **tools)))
+        here.plan_and_settle(
+            planning_request(body(*session_messages(REMINDERS, name, 2)[1], **tools))
+        )
         for name in ("A", "B")
     )
 
@@ -133,7 +135,7 @@ def test_a_retried_call_belongs_to_the_same_conversation():
 
 def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
     here = process()
-    calls = growing(REMINDERS, "A")
+    calls = session_messages(REMINDERS, "A")
     before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:3]]
     edited = [[*each[:-1], chat_message("user", "A: no, go left.")] for each in calls[2:3]]
     (other,) = (here.plan_and_settle(planning_request(body(*each))) for each in edited)
@@ -147,14 +149,17 @@ def test_a_question_that_is_edited_parts_with_all_that_was_sent_kept():
 
 
 def test_names_from_the_caller_keep_identical_sessions_apart():
-    alike = [body(*each) for each in growing(REMINDERS, "A", 3)]
+    alike = [body(*each) for each in session_messages(REMINDERS, "A", 3)]
     named = [
         [planning_request(raw, hint="one") for raw in alike],
         [planning_request(raw, session="one") for raw in alike],
         [planning_request(raw, session="two") for raw in alike],
         [planning_request(raw, key="key_2") for raw in alike],
         *(
-            [planning_request(body(*each, **fields)) for each in growing(REMINDERS, "A", 3)]
+            [
+                planning_request(body(*each, **fields))
+                for each in session_messages(REMINDERS, "A", 3)
+            ]
             for fields in (
                 {"user": "u"},
                 {"prompt_cache_key": "k"},
@@ -189,7 +194,7 @@ def test_marks_that_move_and_texts_that_become_parts_split_none():
             each | {"content": [{"type": "text", "text": each["content"]}]} for each in messages
         ]
 
-    calls = growing(REMINDERS, "A")
+    calls = session_messages(REMINDERS, "A")
     forms: list[Callable[[list[Json]], list[Json]]] = [mark_last, parts, list]
     one = [planning_request(body(*forms[at % 3](each))) for at, each in enumerate(calls)]
 
@@ -210,7 +215,9 @@ def test_an_agent_that_takes_back_what_it_said_with_a_question_stays_one(process
     every = []
     for number in range(9):
         name = f"Session {number}"
-        talk = growing([chat_message("user", f"I am {name}."), chat_message("user", "Well?")], name)
+        talk = session_messages(
+            [chat_message("user", f"I am {name}."), chat_message("user", "Well?")], name
+        )
         every.append([call(at, each) for at, each in enumerate(talk)])
     here = [process()] if processes == 1 else both()
 
@@ -225,7 +232,7 @@ def test_an_agent_that_leaves_out_old_results_stays_one():
             for at, each in enumerate(messages)
         ]
 
-    calls = growing(REMINDERS, "A", 9)
+    calls = session_messages(REMINDERS, "A", 9)
     one = [planning_request(body(*leave_out_old(each))) for each in calls]
 
     assert are_apart(plan_sessions([one], process()))
@@ -238,7 +245,7 @@ def test_an_answer_whose_thoughts_are_left_out_later_stays_the_same_ones():
         thought = messages[at] | {"reasoning_content": "Let me think."}
         return [*messages[:at], thought, *messages[at + 1 :]]
 
-    first, *others = growing(REMINDERS, "A")
+    first, *others = session_messages(REMINDERS, "A")
     one = [
         planning_request(body(*first)),
         *(planning_request(body(*thinking(each))) for each in others),
@@ -263,7 +270,7 @@ def test_items_of_the_responses_api_are_told_apart_too():
     every = [
         [
             planning_request(as_responses_body(each))
-            for each in growing([*REMINDERS, chat_message("user", f"Session {n}")], str(n))
+            for each in session_messages([*REMINDERS, chat_message("user", f"Session {n}")], str(n))
         ]
         for n in range(MANY)
     ]
@@ -272,7 +279,7 @@ def test_items_of_the_responses_api_are_told_apart_too():
 
 
 def test_a_shortened_conversation_stays_the_one_that_its_caller_sees():
-    here, calls = process(), growing(REMINDERS, "A", 9)
+    here, calls = process(), session_messages(REMINDERS, "A", 9)
     before = [here.plan_and_settle(planning_request(body(*each))) for each in calls[:5]]
     after = [here.plan_and_settle(compacted_call(each)) for each in calls[5:8]]
     last = here.plan_and_settle(planning_request(body(*calls[8])))

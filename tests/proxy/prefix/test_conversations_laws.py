@@ -16,10 +16,10 @@ from tests.proxy.prefix.growing_sessions import (
     WAY,
     are_apart,
     both,
-    growing,
     names,
     plan_sessions,
     process,
+    session_messages,
     sessions,
 )
 from tests.proxy.prefix.planning_requests import (
@@ -79,7 +79,7 @@ def beginnings(draw: st.DrawFn) -> list[list[list[Json]]]:
     for number in range(draw(st.integers(2, 6))):
         alike = draw(st.integers(*lengths)) if same is None else same
         more = [chat_message("user", f"I am {number}.")] if same is None else []
-        every.append(growing([*shared[:alike], *more], str(number), 5))
+        every.append(session_messages([*shared[:alike], *more], str(number), 5))
     return every
 
 

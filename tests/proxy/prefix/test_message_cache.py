@@ -108,14 +108,14 @@ def test_a_message_is_known_by_role_print_marks_and_tags():
 def test_a_message_that_comes_again_is_not_read_again():
     seen: list[bytes] = []
 
-    def noting(raw: bytes) -> bytes:
+    def recorded_fingerprint(raw: bytes) -> bytes:
         seen.append(raw)
         return fingerprint(raw)
 
     readings, message = MessageCache(), said("user", "hi")
-    first = readings.readings_of(noting, [message])
+    first = readings.readings_of(recorded_fingerprint, [message])
 
-    assert readings.readings_of(noting, [bytes(bytearray(message))]) == first
+    assert readings.readings_of(recorded_fingerprint, [bytes(bytearray(message))]) == first
     assert seen == [message]
 
 

@@ -238,7 +238,7 @@ def context(regime: str) -> ReadingContext:
     return ReadingContext(Vocabulary(), SimulatedModel(regime=regime), "key")
 
 
-def lasting(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
+def blocks_before_tail(raw: bytes, tail: int, regime: str) -> Sequence[TokenBlock]:
     """The blocks of a call but for its tail and what primes the answer."""
     found = orjson.loads(raw)
     if tail:
@@ -262,7 +262,7 @@ def judge(one: RecordedDialogue, regime: str, built: str, *, stored: bool) -> No
         came = as_responses_body(raw, stored=stored)
         found = process.send(came)
         assert_nothing_lost(came, found.body)
-        calls.append(lasting(found.body, found.tail, regime))
+        calls.append(blocks_before_tail(found.body, found.tail, regime))
     if built == "badly":
         return  # its instructions change with each call
     for before, after in pairwise(calls):

@@ -120,7 +120,7 @@ def test_credentials_that_expire_soon_are_renewed_while_calls_go_on(tmp_path: Pa
 
 def test_a_search_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
     credentials = AwsCredentials(AWS)
-    counted = _counting(credentials)
+    counted = _count_searches(credentials)
 
     async def work() -> list[BaseException]:
         asks = [credentials.headers(REQUEST) for _ in range(5)]
@@ -224,7 +224,7 @@ def test_upstreams_with_keys_of_their_own_have_no_account() -> None:
     assert cloud_credentials(Upstream(name="up", kind="openai", base_url="http://up")) is None
 
 
-def _counting(credentials: CloudCredentials) -> list[int]:
+def _count_searches(credentials: CloudCredentials) -> list[int]:
     """Counts the searches of these credentials."""
     counted = [0]
     find = credentials.find

@@ -14,10 +14,10 @@ from tests.fakes.raw_connection import (
     CHUNKED,
     OK,
     REQUEST,
-    asking,
     connect,
     receive_answer,
     run,
+    start_exchange,
     whole,
 )
 from tests.fakes.server import head
@@ -104,7 +104,7 @@ def answers(draw: st.DrawFn) -> Answer:
 def test_any_answer_is_the_same_however_it_is_cut(answer, cuts, byte_by_byte):
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection, is_bodiless=answer.is_bodiless)
+        task = await start_exchange(connection, is_bodiless=answer.is_bodiless)
         every = range(len(answer.raw)) if byte_by_byte else cuts
         for piece in pieces(answer.raw, every):
             socket.arrive(piece)
@@ -127,7 +127,7 @@ def test_an_answer_that_is_cut_short_breaks_off(answer, at):
 
     async def work() -> bytes:
         connection, socket = connect()
-        task = await asking(connection, is_bodiless=answer.is_bodiless)
+        task = await start_exchange(connection, is_bodiless=answer.is_bodiless)
         socket.arrive(answer.raw[:cut])
         socket.end()
         try:
@@ -154,7 +154,7 @@ def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
 
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         for piece in pieces(first + garbage, [*cuts, len(first)] if cuts else []):
             socket.arrive(piece)
         await task
@@ -206,7 +206,7 @@ def test_a_connection_that_speaks_unasked_is_given_up(said):
 def test_an_answer_that_is_not_http_is_broken(answer):
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         for piece in pieces(answer, range(0, len(answer), 50_000)):
             socket.arrive(piece)
         with pytest.raises(UpstreamError) as caught:
@@ -238,7 +238,7 @@ def test_an_answer_that_is_not_http_is_broken(answer):
 def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         for piece in pieces(answer, range(0, len(answer), size)):
             socket.arrive(piece)
         await task
@@ -253,7 +253,7 @@ def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
 def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         answer = head(500, "no header", "Retry-After: 3") + b"down"
         for piece in pieces(answer, range(0, len(answer), size)):
             socket.arrive(piece)
@@ -280,7 +280,7 @@ def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
 def test_an_answer_that_goes_on_and_says_nothing_is_broken_off(start, more):
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(start)
         for _ in range(100):
             socket.arrive(more)
@@ -315,7 +315,7 @@ def test_headers_of_equal_names_are_joined_and_others_kept_apart():
 def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200, "Transfer-Encoding: gzip") + b"ab")
         socket.end()
         await task
@@ -327,7 +327,7 @@ def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection()
 def test_an_answer_to_head_has_no_body_whatever_it_says():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection, is_bodiless=True)
+        task = await start_exchange(connection, is_bodiless=True)
         socket.arrive(head(200, "Content-Length: 6") + b"poison")
         await task
         assert await connection.read() == b""

@@ -10,10 +10,10 @@ from tests.fakes.raw_connection import (
     CHUNKED,
     OK,
     REQUEST,
-    asking,
     connect,
     receive_answer,
     run,
+    start_exchange,
     whole,
 )
 from tests.fakes.server import chunked_body, head
@@ -24,7 +24,7 @@ BOUND = 256 * 1024
 def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200) + b"half")
         await task
         assert await connection.read() == b"half"
@@ -42,7 +42,7 @@ def test_hanging_up_on_an_answer_without_a_length_does_not_make_it_whole():
 def test_an_error_of_the_socket_does_not_make_an_answer_whole():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200) + b"half")
         socket.end(ConnectionResetError())
         await task
@@ -58,7 +58,7 @@ def test_an_error_of_the_socket_does_not_make_an_answer_whole():
 def test_bytes_that_came_before_the_break_are_read_before_it():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200, "Content-Length: 9") + b"abc")
         socket.end()
         await task
@@ -73,7 +73,7 @@ def test_bytes_that_came_before_the_break_are_read_before_it():
 def test_reading_pauses_at_the_bound_and_goes_on_once_read():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(CHUNKED)
         await task
         arrived = 0
@@ -95,7 +95,7 @@ def test_reading_pauses_at_the_bound_and_goes_on_once_read():
 def test_a_connection_that_nobody_read_to_its_pause_is_not_used_again():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200, f"Content-Length: {BOUND + 1}") + b"x" * (BOUND + 1))
         await task
         assert socket.is_paused
@@ -121,7 +121,7 @@ def test_a_connection_whose_request_is_not_sent_whole_is_not_used_again():
 def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
     async def work() -> None:
         connection, socket = connect()
-        task = await asking(connection)
+        task = await start_exchange(connection)
         socket.arrive(head(200, "Content-Length: 2"))
         await task
         reading = asyncio.ensure_future(connection.read())
@@ -138,7 +138,7 @@ def test_a_connection_is_not_used_again_while_somebody_waits_on_it():
 def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
     async def work() -> None:
         connection, socket = connect()
-        waiting: asyncio.Task[Any] = await asking(connection)
+        waiting: asyncio.Task[Any] = await start_exchange(connection)
         if is_begun:
             socket.arrive(head(200, "Content-Length: 2"))
             await waiting
@@ -171,7 +171,7 @@ def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
         connection, socket = connect()
         for _ in range(uses):
             await receive_answer(connection, socket)
-        task = await asking(connection)
+        task = await start_exchange(connection)
         connection._sent_at -= after
         socket.arrive(said)
         socket.end(ConnectionResetError())

@@ -43,7 +43,7 @@ class SharedKeySessions:
         self.keys.record_answer(session, TOKENS, saved, at)
 
 
-def sharing(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
+def share_key(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
     """Let so many sessions share a key, one every ten minutes; return the time of the next."""
     for each in range(number):
         sessions.run(begins + each * 10 * MINUTE, 2, reads=SHARED if each else 0)
@@ -97,7 +97,7 @@ def test_a_session_keeps_its_own_key_where_credit_is_not_given(
 
 def test_savings_let_a_session_join_others_that_still_call():
     sessions = SharedKeySessions(on_credit=False)
-    now = sharing(sessions, 3)
+    now = share_key(sessions, 3)
     key = sessions.run(now, 2, reads=SHARED)
 
     assert sessions.run(now + 20.0, 2) == key
@@ -105,7 +105,7 @@ def test_savings_let_a_session_join_others_that_still_call():
 
 def test_savings_cover_one_risk_for_each_session_that_joined():
     sessions = SharedKeySessions(on_credit=False)
-    now = sharing(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
+    now = share_key(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
     joined = [sessions.run(now + each, 1) for each in range(4)]
 
     assert joined[0] == joined[1] != ""
@@ -114,7 +114,7 @@ def test_savings_cover_one_risk_for_each_session_that_joined():
 
 def test_busy_sessions_do_not_share_a_key():
     sessions = SharedKeySessions(on_credit=False)
-    now = sharing(sessions, 8)
+    now = share_key(sessions, 8)
     busy, key = sessions.begin(now)
     for call in range(MAX_CALLS_PER_MINUTE):
         sessions.call(busy, now + call, call)
@@ -155,7 +155,7 @@ def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_th
 
 def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
     sessions = SharedKeySessions()
-    now = sharing(sessions, 2)
+    now = share_key(sessions, 2)
     session, key = sessions.begin(now)
     assert key
     sessions.call(session, now, saved=-3 * TOKENS * PRICE)
@@ -178,7 +178,7 @@ def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
 
 def test_calls_that_another_process_sent_are_counted_by_their_answers():
     sessions = SharedKeySessions(on_credit=False)
-    now = sharing(sessions, 8)
+    now = share_key(sessions, 8)
     session, key = sessions.begin(now)
     sessions.call(session, now, 0)
     sessions.call(session, now + 30.0, 14)

@@ -60,13 +60,14 @@ def blocks(prompt: Prompt) -> list[PromptBlock]:
     spoken = [
         PromptBlock("user", block.slot, at, -1, 1, b"")
         for at, block in enumerate(
-            conversation_blocks(prompt, [_reading(raw) for raw in prompt.messages], first), first
+            conversation_blocks(prompt, [_message_reading(raw) for raw in prompt.messages], first),
+            first,
         )
     ]
     return [*leading_blocks(prompt, lambda raw: raw[:8], first), *spoken]
 
 
-def _reading(raw: bytes) -> MessageReading:
+def _message_reading(raw: bytes) -> MessageReading:
     return read_message(lambda piece: piece[:8], raw)
 
 

@@ -156,7 +156,7 @@ _COMPACTION = {"type": "compaction", "content": "so far", "encrypted_content": "
 _THRESHOLD = [{"type": "compaction", "compact_threshold": 60_000}]
 
 
-def _compacting(**fields: Any) -> Call:
+def _compacting_call(**fields: Any) -> Call:
     body = {"input": "hi", "context_management": _THRESHOLD, **fields}
     return _call(body, "responses", {"anthropic-beta": "theirs"})
 
@@ -165,7 +165,7 @@ def test_betas_that_the_body_needs_join_those_of_operator_and_caller() -> None:
     upstream = Upstream(
         name="a", kind="anthropic", base_url="https://a.test", headers={"Anthropic-Beta": "ours"}
     )
-    sent = AnthropicWire().request(_compacting(), Route(name="a/c", upstream=upstream))
+    sent = AnthropicWire().request(_compacting_call(), Route(name="a/c", upstream=upstream))
 
     assert sent.headers["anthropic-beta"] == "ours,theirs,compact-2026-01-12"
 
@@ -271,7 +271,7 @@ def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, streamed: bool) -> None:
     wire = AnthropicWire()
-    prepared = wire.request(_compacting(stream=streamed), _ROUTE)
+    prepared = wire.request(_compacting_call(stream=streamed), _ROUTE)
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 60_000}}
     assert orjson.loads(prepared.body)["context_management"] == {"edits": [edit]}
     if streamed:
@@ -290,7 +290,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
         output = orjson.loads(_read(prepared, orjson.dumps(answer)))["output"]
     assert [item["type"] for item in output] == ["compaction", "message"]
 
-    later = _compacting(input=[*output, {"role": "user", "content": "on"}])
+    later = _compacting_call(input=[*output, {"role": "user", "content": "on"}])
     said = orjson.loads(wire.request(later, _ROUTE).body)["messages"]
     assert said[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
     assert [turn["role"] for turn in said] == ["assistant", "user"]
@@ -299,7 +299,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
 def test_a_compaction_of_another_provider_is_refused_with_the_way_to_fix_it() -> None:
     theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
     with refusing(400, match="send the items that it stands for") as caught:
-        AnthropicWire().request(_compacting(input=[theirs]), _ROUTE)
+        AnthropicWire().request(_compacting_call(input=[theirs]), _ROUTE)
 
     assert caught.value.param == "input[0]"
 

@@ -84,7 +84,7 @@ class MessagesGateway:
         return messages_reader(PassthroughReader(), found.settings, streamed=streamed)
 
 
-def asking(**fields: Any) -> Json:
+def request_fields(**fields: Any) -> Json:
     return {"model": "gpt-x", "max_tokens": 99, "messages": [user("Hi")], **fields}
 
 
@@ -120,12 +120,14 @@ def check(message: Any) -> None:
 def test_a_whole_answer_is_a_message() -> None:
     gateway = MessagesGateway(WHOLE)
 
-    check(gateway.client().messages.create(**asking(tools=[WEATHER], thinking=THINKING)))
+    check(gateway.client().messages.create(**request_fields(tools=[WEATHER], thinking=THINKING)))
 
 
 def test_a_stream_is_a_message_to_the_stream_helper() -> None:
     gateway = MessagesGateway(STREAM)
-    with gateway.client().messages.stream(**asking(tools=[WEATHER], thinking=THINKING)) as stream:
+    with gateway.client().messages.stream(
+        **request_fields(tools=[WEATHER], thinking=THINKING)
+    ) as stream:
         kinds = {event.type for event in stream}
         check(stream.get_final_message())
 
@@ -135,7 +137,9 @@ def test_a_stream_is_a_message_to_the_stream_helper() -> None:
 
 def test_raw_events_are_of_the_sdks_own_types() -> None:
     events = [
-        *MessagesGateway(STREAM).client().messages.create(**asking(stream=True, thinking=THINKING))
+        *MessagesGateway(STREAM)
+        .client()
+        .messages.create(**request_fields(stream=True, thinking=THINKING))
     ]
 
     assert [event.type for event in events if event.type.startswith("message")] == [
@@ -149,7 +153,7 @@ def test_structured_output_is_parsed() -> None:
         city: str
 
     gateway = MessagesGateway(completion(content='{"city":"Bern"}'))
-    message = gateway.client().messages.parse(**asking(output_format=WeatherAnswer))
+    message = gateway.client().messages.parse(**request_fields(output_format=WeatherAnswer))
 
     assert message.parsed_output == WeatherAnswer(city="Bern")
     assert gateway.asked[0]["response_format"]["json_schema"]["strict"] is True
@@ -158,10 +162,10 @@ def test_structured_output_is_parsed() -> None:
 def test_the_next_turn_names_the_upstreams_calls() -> None:
     gateway = MessagesGateway(WHOLE)
     client = gateway.client()
-    first = client.messages.create(**asking(tools=[WEATHER], thinking=THINKING))
+    first = client.messages.create(**request_fields(tools=[WEATHER], thinking=THINKING))
     results = [result(block.id) for block in first.content if block.type == "tool_use"]
     turns = [user("Hi"), {"role": "assistant", "content": first.content}, user(*results)]
-    client.messages.create(**asking(messages=turns, tools=[WEATHER], thinking=THINKING))
+    client.messages.create(**request_fields(messages=turns, tools=[WEATHER], thinking=THINKING))
     sent = gateway.asked[1]["messages"]
 
     assert [call["id"] for call in sent[1]["tool_calls"]] == ["c0", "c1"]
@@ -173,10 +177,10 @@ def test_an_upstream_that_reads_its_reasoning_gets_it_back() -> None:
     gateway = MessagesGateway(WHOLE, ChatTarget(thinking="text"))
     client = gateway.client()
     for thinking in (THINKING, {"type": "adaptive", "display": "omitted"}):
-        first = client.messages.create(**asking(tools=[WEATHER], thinking=thinking))
+        first = client.messages.create(**request_fields(tools=[WEATHER], thinking=thinking))
         results = [result(block.id) for block in first.content if block.type == "tool_use"]
         turns = [user("Hi"), {"role": "assistant", "content": first.content}, user(*results)]
-        client.messages.create(**asking(messages=turns, tools=[WEATHER], thinking=thinking))
+        client.messages.create(**request_fields(messages=turns, tools=[WEATHER], thinking=thinking))
 
         assert gateway.asked[-1]["messages"][1]["reasoning_content"] == "Hm"
 
@@ -185,7 +189,7 @@ def test_an_error_midway_is_raised() -> None:
     broken = chat_stream(chunk(content="Hi"), {"error": {"type": "overloaded_error"}})
     with (
         pytest.raises(anthropic.APIStatusError, match="overloaded"),
-        MessagesGateway(broken).client().messages.stream(**asking()) as stream,
+        MessagesGateway(broken).client().messages.stream(**request_fields()) as stream,
     ):
         stream.until_done()
 
@@ -206,7 +210,7 @@ def _cuts(said: list[str]) -> list[Json]:
 @examples(10)
 def test_a_stream_of_any_order_is_a_message(said: list[str]) -> None:
     gateway = MessagesGateway(chat_stream(*_cuts(said), chunk("stop"), usage=USAGE))
-    with gateway.client().messages.stream(**asking(thinking=THINKING)) as stream:
+    with gateway.client().messages.stream(**request_fields(thinking=THINKING)) as stream:
         message = stream.get_final_message()
 
     told = "".join(block.text for block in message.content if block.type == "text")
@@ -220,7 +224,7 @@ def test_an_agents_call_is_said_whole(target: ChatTarget) -> None:
     mark = {"type": "ephemeral"}
     header = "x-anthropic-billing-header: cc_version=2.1.197.d00; cc_entrypoint=sdk-cli;"
     gateway = MessagesGateway(STREAM, target)
-    call = asking(
+    call = request_fields(
         system=[text(header), text("You are an agent.", cache_control=mark), text("Rules.")],
         messages=[
             user(text("<system-reminder>Today</system-reminder>"), text("Go", cache_control=mark)),

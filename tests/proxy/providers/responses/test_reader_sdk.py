@@ -39,7 +39,7 @@ def client(answer: Callable[[bytes], bytes], kind: str) -> openai.OpenAI:
     )
 
 
-def streaming(pieces: Iterable[bytes]) -> openai.OpenAI:
+def streaming_client(pieces: Iterable[bytes]) -> openai.OpenAI:
     def answer(body: bytes) -> bytes:
         chat_body(body)
         return read_stream(*pieces, body=body)
@@ -49,7 +49,7 @@ def streaming(pieces: Iterable[bytes]) -> openai.OpenAI:
 
 @pytest.mark.slow
 def test_the_sdk_adds_a_stream_up_to_its_response() -> None:
-    with streaming(STREAM).responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
+    with streaming_client(STREAM).responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
         texts = [event.delta for event in stream if event.type == "response.output_text.delta"]
         response = stream.get_final_response()
 
@@ -71,7 +71,7 @@ class WeatherReport(BaseModel):
 @pytest.mark.slow
 def test_the_sdk_parses_structured_output() -> None:
     pieces = [chunk(content='{"degrees"'), chunk(content=":7}"), chunk(finish="stop"), DONE]
-    with streaming(pieces).responses.stream(
+    with streaming_client(pieces).responses.stream(
         model="m", input="Hi", text_format=WeatherReport
     ) as stream:
         response = stream.get_final_response()
@@ -81,7 +81,7 @@ def test_the_sdk_parses_structured_output() -> None:
 
 def test_the_sdk_raises_what_broke_the_stream() -> None:
     pieces = [chunk(content="Hi"), sse({"error": {"message": "oh", "code": "overloaded"}})]
-    stream = streaming(pieces).responses.create(model="m", input="Hi", stream=True)
+    stream = streaming_client(pieces).responses.create(model="m", input="Hi", stream=True)
 
     with pytest.raises(openai.APIError, match="oh") as caught:
         list(stream)

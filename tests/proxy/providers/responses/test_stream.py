@@ -12,7 +12,7 @@ from proxy.providers.responses.stream import ResponseStream
 BODY = b'{"model":"asked","input":"Hi"}'
 
 
-def unfolding() -> ResponseStream:
+def response_stream() -> ResponseStream:
     return ResponseStream(BODY, 1.0)
 
 
@@ -33,7 +33,7 @@ def final_response(one: ResponseStream) -> Response:
 
 
 def test_the_first_chunk_begins_the_response_and_no_other_does() -> None:
-    one = unfolding()
+    one = response_stream()
 
     assert kinds(one.take(read(id="chatcmpl-1", model="m", choices=[says("")]))) == [
         "created",
@@ -45,7 +45,7 @@ def test_the_first_chunk_begins_the_response_and_no_other_does() -> None:
 
 
 def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read()))
     list(one.end())
 
@@ -65,7 +65,7 @@ def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
 def test_the_finish_reason_decides_the_status(
     finish: str | None, kind: str, reason: str | None, item: str
 ) -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("Hi", finish)])))
 
     assert one.is_finished is (finish is not None)
@@ -78,7 +78,7 @@ def test_the_finish_reason_decides_the_status(
 
 
 def test_the_last_usage_and_tier_count() -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("Hi")], usage={"prompt_tokens": 1}, service_tier="auto")))
     list(one.take(read(choices=[], usage={"prompt_tokens": 5, "completion_tokens": 2})))
     list(one.take(read(choices=[], usage=None, service_tier="default")))
@@ -90,7 +90,7 @@ def test_the_last_usage_and_tier_count() -> None:
 
 
 def test_usage_that_was_not_said_is_unknown() -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("Hi", "stop")])))
     list(one.end())
 
@@ -98,7 +98,7 @@ def test_usage_that_was_not_said_is_unknown() -> None:
 
 
 def test_only_the_first_of_several_answers_counts() -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("other", "length", index=1)])))
 
     assert one.answered is False
@@ -108,7 +108,7 @@ def test_only_the_first_of_several_answers_counts() -> None:
 
 
 def test_a_whole_completion_is_one_chunk() -> None:
-    one = unfolding()
+    one = response_stream()
     message = {"role": "assistant", "content": "Hi", "tool_calls": [{"id": "c", "function": {}}]}
     logprobs = {"content": [{"token": "Hi", "logprob": -1}]}
     choice = {"message": message, "finish_reason": "stop", "logprobs": logprobs}
@@ -133,7 +133,7 @@ def test_a_whole_completion_is_one_chunk() -> None:
     ],
 )
 def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, message: str) -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("Hi")])))
 
     assert kinds(one.take(read(error=error))) == ["error", "failed"]
@@ -144,13 +144,13 @@ def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, messa
 
 
 def test_a_failure_at_the_start_still_begins_a_response() -> None:
-    one = unfolding()
+    one = response_stream()
 
     assert kinds(one.fail({"message": "oh"})) == ["created", "in_progress", "error", "failed"]
 
 
 def test_nothing_follows_the_end() -> None:
-    one = unfolding()
+    one = response_stream()
     list(one.take(read(choices=[says("Hi", "stop")])))
     list(one.end())
 

@@ -62,7 +62,7 @@ def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_
 def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         harness.keep(7)
         await harness.counters.change_condition(
             CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW
@@ -84,7 +84,7 @@ def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_wh
 def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         harness.keep(7)
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
@@ -105,7 +105,7 @@ def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(
 def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(made, is_shared):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = is_shared
-        harness.passing()
+        harness.follow_loop_time()
         knows = False
 
         def flush(timeout: float) -> bool:
@@ -136,7 +136,7 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
             return await ForgetfulBudgetStore.change_condition(harness.counters, before, after, now)
 
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         harness.counters.change_condition = turn  # type: ignore[method-assign]
@@ -288,7 +288,7 @@ def test_of_many_counters_each_is_given_its_own(made):
 
 def test_local_counters_are_compared_every_minute_and_not_in_between(made):
     async def story(harness: ReconciliationHarness) -> None:
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(SETTLED_AFTER_S + 1)

@@ -33,7 +33,7 @@ def made(tmp_path, request):
 def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         harness.keep(7)
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
@@ -59,7 +59,7 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
 def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(40)
@@ -109,7 +109,7 @@ def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard,
 
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         async with asyncio.TaskGroup() as calls:
@@ -131,7 +131,7 @@ def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard,
 def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(30)
@@ -157,7 +157,7 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
 def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(30)
@@ -177,7 +177,7 @@ def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(mad
 def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(20)
@@ -195,7 +195,7 @@ def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
 def test_spending_during_an_outage_is_added_when_counters_are_back(made):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
-        harness.passing()
+        harness.follow_loop_time()
         await harness.reconciler.begin()
         running = asyncio.ensure_future(harness.reconciler.run())
         await asyncio.sleep(100)

@@ -32,7 +32,7 @@ SEAL = Pseudonymizer(b"secret")
 NEED = UsageBounds(sure=0, typical=10, likely=20, worst=100)
 
 
-def counting(**fields: object) -> CountedBudget:
+def counted_budget(**fields: object) -> CountedBudget:
     return CountedBudget(budget(**fields), "acme", "c", NOW + 60)
 
 
@@ -66,12 +66,14 @@ def test_the_most_is_held_by_hard_budgets_of_what_is_known_and_not_free():
     known = {BudgetUnit.USD: NEED}
     free = {BudgetUnit.USD: UsageBounds(sure=0, typical=0, likely=0, worst=0)}
 
-    (found,) = [each for each in [first_worst_case_budget([counting()], known)] if each]
+    (found,) = [each for each in [first_worst_case_budget([counted_budget()], known)] if each]
     assert found.budget.hold is HoldPolicy.WORST
-    assert first_worst_case_budget([counting()], free) is None
-    assert first_worst_case_budget([counting()], {BudgetUnit.USD: UNKNOWN}) is None
+    assert first_worst_case_budget([counted_budget()], free) is None
+    assert first_worst_case_budget([counted_budget()], {BudgetUnit.USD: UNKNOWN}) is None
     assert (
-        first_worst_case_budget([counting(hard=False), counting(hold=HoldPolicy.P95)], known)
+        first_worst_case_budget(
+            [counted_budget(hard=False), counted_budget(hold=HoldPolicy.P95)], known
+        )
         is None
     )
 
@@ -142,7 +144,7 @@ def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
 
 def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
     seen = CounterView(spent=100, held=200, running=10)
-    found = claim(counting(limit=10_000, hold=HoldPolicy.P95), NEED, seen)
+    found = claim(counted_budget(limit=10_000, hold=HoldPolicy.P95), NEED, seen)
 
     assert found.amount == 20
     assert 9_000 < found.limit < 10_000
@@ -150,18 +152,19 @@ def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
 
 def test_near_the_limit_the_worst_is_claimed():
     assert (
-        claim(counting(limit=150, hold=HoldPolicy.P95), NEED, CounterView(spent=100)).amount == 100
+        claim(counted_budget(limit=150, hold=HoldPolicy.P95), NEED, CounterView(spent=100)).amount
+        == 100
     )
 
 
 def test_no_more_is_claimed_than_can_be_counted():
     huge = UsageBounds(sure=0, typical=0, likely=0, worst=2 * MAX_AMOUNT)
 
-    assert claim(counting(limit=MAX_AMOUNT), huge, CounterView()).amount == MAX_AMOUNT
+    assert claim(counted_budget(limit=MAX_AMOUNT), huge, CounterView()).amount == MAX_AMOUNT
 
 
 def test_a_soft_budget_refuses_nothing():
-    found = claim(counting(limit=1, hard=False), NEED, CounterView())
+    found = claim(counted_budget(limit=1, hard=False), NEED, CounterView())
 
     assert (found.amount, found.hard) == (20, False)
 

@@ -52,7 +52,7 @@ class FakeTokenizer:
         return None if self._tokens is None else array("I", self._tokens).tobytes()
 
 
-def holding(salt: str = "") -> KvEventIndex:
+def index_with_blocks(salt: str = "") -> KvEventIndex:
     index = KvEventIndex("m", 1_000)
     hashes = tuple(range(40))
     stored = BlockStored(
@@ -87,11 +87,14 @@ def chat(**fields: object) -> Call:
 
 
 def test_a_call_goes_to_the_replica_that_says_it_holds_its_prompt():
-    assert decide(IndexReader(house_2=holding()), FakeTokenizer(), chat()) == ("http://2/v1", 640)
+    assert decide(IndexReader(house_2=index_with_blocks()), FakeTokenizer(), chat()) == (
+        "http://2/v1",
+        640,
+    )
 
 
 def test_a_prompt_of_another_salt_is_not_held():
-    held, tokenizer = IndexReader(house_2=holding("acme")), FakeTokenizer()
+    held, tokenizer = IndexReader(house_2=index_with_blocks("acme")), FakeTokenizer()
 
     assert decide(held, tokenizer, chat(cache_salt="acme")) == ("http://2/v1", 640)
     assert decide(held, tokenizer, chat(cache_salt="other"))[1] == 0
@@ -100,7 +103,7 @@ def test_a_prompt_of_another_salt_is_not_held():
 
 @pytest.mark.parametrize("words", [1, 20_000], ids=["short", "long, on a thread"])
 def test_a_messages_call_is_tokenized_as_the_chat_call_that_its_engine_gets(words):
-    held, tokenizer = IndexReader(house_2=holding("a" * 32)), FakeTokenizer()
+    held, tokenizer = IndexReader(house_2=index_with_blocks("a" * 32)), FakeTokenizer()
     said = [{"role": "user", "content": "word " * words}]
     body = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said})
     asked = replace_fields(call(body), endpoint=MESSAGES, salt="a" * 32)
@@ -116,7 +119,7 @@ def responses(**fields: object) -> Call:
 
 
 def test_a_responses_call_is_tokenized_as_chat_as_its_engine_lays_it_out():
-    held, tokenizer = IndexReader(house_2=holding("a" * 32)), FakeTokenizer()
+    held, tokenizer = IndexReader(house_2=index_with_blocks("a" * 32)), FakeTokenizer()
     tools = [{"type": "function", "name": "f", "parameters": {}}]
 
     assert decide(held, tokenizer, responses(tools=tools)) == ("http://2/v1", 640)
@@ -138,7 +141,7 @@ def test_a_responses_call_is_tokenized_as_chat_as_its_engine_lays_it_out():
 def test_a_responses_call_that_its_engine_lays_out_otherwise_is_routed_by_its_text(fields):
     tokenizer = FakeTokenizer(None)
 
-    assert decide(IndexReader(house_2=holding()), tokenizer, responses(**fields))[1] == 0
+    assert decide(IndexReader(house_2=index_with_blocks()), tokenizer, responses(**fields))[1] == 0
     assert tokenizer.endpoints == ["responses"]
 
 
@@ -146,7 +149,7 @@ def test_a_messages_call_that_cannot_be_said_in_chat_is_routed_by_its_text():
     asked = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
     tokenizer = FakeTokenizer(None)
 
-    assert decide(IndexReader(house_2=holding()), tokenizer, asked)[1] == 0
+    assert decide(IndexReader(house_2=index_with_blocks()), tokenizer, asked)[1] == 0
     assert tokenizer.endpoints == [MESSAGES]
 
 
@@ -154,12 +157,12 @@ def test_without_events_or_a_choice_nothing_is_tokenized():
     tokenizer = FakeTokenizer()
     decide(IndexReader(), tokenizer, chat())
     decide(IndexReader(house_0=KvEventIndex("m", 10)), tokenizer, chat())
-    decide(IndexReader(house_0=holding()), tokenizer, chat(), STATUSES[:1])
+    decide(IndexReader(house_0=index_with_blocks()), tokenizer, chat(), STATUSES[:1])
     unhealthy = [replace(each, is_healthy=False) for each in STATUSES[1:]]
-    decide(IndexReader(house_0=holding()), tokenizer, chat(), [STATUSES[0], *unhealthy])
+    decide(IndexReader(house_0=index_with_blocks()), tokenizer, chat(), [STATUSES[0], *unhealthy])
 
     assert tokenizer.asked == []
 
 
 def test_a_prompt_that_was_not_tokenized_in_time_is_routed_by_its_text():
-    assert decide(IndexReader(house_2=holding()), FakeTokenizer(None), chat())[1] == 0
+    assert decide(IndexReader(house_2=index_with_blocks()), FakeTokenizer(None), chat())[1] == 0

@@ -9,7 +9,7 @@ import orjson
 
 from proxy.records.call import Call
 from proxy.services.engines.prompt_tokens import DEADLINE_S, PromptTokenizer
-from tests.fakes.answers import failing
+from tests.fakes.answers import failed_answer
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.upstream import After, FakeTransport, Piece, ScriptedAnswer, broken_connection
 from tests.fakes.virtual_clock import run_in_virtual_time
@@ -79,7 +79,7 @@ def test_an_engine_that_cannot_is_asked_no_more_for_a_while():
         return await tokenizer.token_bytes(chat(), ROUTE, URL)
 
     found, transport = play(
-        story, failing(404), broken_connection(), ScriptedAnswer([b"{}"]), TOKENS
+        story, failed_answer(404), broken_connection(), ScriptedAnswer([b"{}"]), TOKENS
     )
 
     assert found == WORDS

@@ -298,7 +298,7 @@ def test_a_prompt_over_the_budget_of_a_minute_is_left_out():
     }
 
 
-def failing(error: Exception) -> Callable[[WarmStage], Awaitable[Any]]:
+def failing_story(error: Exception) -> Callable[[WarmStage], Awaitable[Any]]:
     async def story(stage: WarmStage) -> Any:
         stage.sender.error = error
         for number in range(3):
@@ -314,10 +314,10 @@ def test_a_team_without_a_budget_left_is_refused_and_an_engine_that_fails_is_lef
     wrong = UpstreamError("No.", status=400, code="bad", retryable=False)
     away = UpstreamError("No.", status=502, code="away", retryable=True)
 
-    assert play(failing(refused)) == {(NEXT, WarmingResult.REFUSED): 3}
-    assert play(failing(wrong)) == {(NEXT, WarmingResult.FAILED): 3}
-    assert play(failing(away)) == {(NEXT, WarmingResult.FAILED): 1}
-    assert play(failing(TimeoutError())) == {(NEXT, WarmingResult.FAILED): 1}
+    assert play(failing_story(refused)) == {(NEXT, WarmingResult.REFUSED): 3}
+    assert play(failing_story(wrong)) == {(NEXT, WarmingResult.FAILED): 3}
+    assert play(failing_story(away)) == {(NEXT, WarmingResult.FAILED): 1}
+    assert play(failing_story(TimeoutError())) == {(NEXT, WarmingResult.FAILED): 1}
 
 
 def test_an_answer_that_cannot_be_put_together_is_not_warmed():

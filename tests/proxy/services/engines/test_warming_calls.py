@@ -14,7 +14,7 @@ from proxy.errors import CallerError, UpstreamError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.warming_calls import DEADLINE_S, call_of_its_own, warming_sender
-from tests.fakes.answers import COMPLETION, failing
+from tests.fakes.answers import COMPLETION, failed_answer
 from tests.fakes.call_dependencies import call, catalog, fake_dependencies, route
 from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer, Silence
 from tests.fakes.virtual_clock import run_in_virtual_time
@@ -136,7 +136,7 @@ def test_a_replica_that_does_not_answer_is_left_at_the_deadline():
 
 def test_one_failure_is_enough_and_no_other_route_is_tried():
     with pytest.raises(UpstreamError) as caught:
-        send(failing(503))
+        send(failed_answer(503))
 
     assert len(caught.value.receipts) == 1  # type: ignore[attr-defined]
 

@@ -79,7 +79,7 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
     assert watched.told[1].ended == 140.0
 
 
-def failing(*others, fallbacks=()):
+def failed_route_alert(*others, fallbacks=()):
     """The alert of a route that fails, beside others of its model."""
     watched = WatchedRoute(*others, fallbacks=fallbacks)
     watched.after(5, *[broken_connection()] * 5)
@@ -88,14 +88,14 @@ def failing(*others, fallbacks=()):
 
 
 def test_of_a_route_with_others_the_alert_names_where_calls_go():
-    alert = failing(route("two"), route("three"))
+    alert = failed_route_alert(route("two"), route("three"))
 
     assert alert.title == "The route one/m fails, and is tried last"
     assert alert.action == "Calls go first to two/m, three/m; one at a time tries it again."
 
 
 def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
-    alert = failing()
+    alert = failed_route_alert()
 
     assert alert.title == "The route one/m fails, and its model has no other"
     assert alert.action.startswith("All calls are still sent there, and each fails")
@@ -103,7 +103,7 @@ def test_of_an_only_route_the_alert_says_that_calls_still_go_there():
 
 
 def test_of_an_only_route_with_fallbacks_the_alert_says_who_answers():
-    alert = failing(fallbacks=("spare", "small"))
+    alert = failed_route_alert(fallbacks=("spare", "small"))
 
     assert alert.title == "The route one/m fails, and its model has no other"
     assert alert.action == ("Each call is still sent there first. What fails goes to spare, small.")

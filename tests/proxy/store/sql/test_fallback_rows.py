@@ -100,7 +100,7 @@ def test_moved_calls_are_found_by_their_index_however_many_others_there_are(engi
     assert "SCAN calls\n" not in plan
 
 
-def climbing(*ladder: str) -> TrackedObjective:
+def ladder_objective(*ladder: str) -> TrackedObjective:
     """An objective that moves calls down this ladder."""
     return track_objective(
         Objective(
@@ -138,7 +138,7 @@ def keep_alerts(
 
 
 def test_a_stay_says_whence_and_whither_calls_went_why_and_how_long(engine, fallbacks) -> None:
-    keep_alerts(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+    keep_alerts(engine, ladder_objective("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
     last, first = fallbacks.reroutes(10)
 
     assert first == Reroute(
@@ -163,7 +163,9 @@ def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(
 
 
 def test_a_second_reroute_starts_from_the_requested_model(engine, fallbacks) -> None:
-    keep_alerts(engine, climbing("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0))
+    keep_alerts(
+        engine, ladder_objective("small"), (DEGRADED, 1), (HEALTHY, 0), (PINNED, 1), (PINNED, 0)
+    )
     third, second, first = fallbacks.reroutes(10)
 
     assert (first.source, first.level, first.ended) == ("", "small", START + 60)
@@ -172,7 +174,7 @@ def test_a_second_reroute_starts_from_the_requested_model(engine, fallbacks) -> 
 
 
 def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, fallbacks) -> None:
-    keep_alerts(engine, climbing("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
+    keep_alerts(engine, ladder_objective("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
 
     assert [each.source for each in fallbacks.reroutes(1)] == ["small"]
 
@@ -185,7 +187,7 @@ def test_other_alerts_are_no_stays_whatever_they_say(engine, fallbacks) -> None:
 
 
 def test_rows_of_a_newer_version_are_left_out(engine, fallbacks) -> None:
-    keep_alerts(engine, climbing("small"), (DEGRADED, 1))
+    keep_alerts(engine, ladder_objective("small"), (DEGRADED, 1))
     with engine.begin() as connection:
         connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")
 

@@ -74,7 +74,7 @@ price = { input = "1", output = "2" }
 RULES = [f"Rule {number}: be brief, be kind, and cite paragraph {number}." for number in range(12)]
 
 
-def reading(name: str, vocabulary: LineVocabulary) -> PromptReader:
+def prompt_reader(name: str, vocabulary: LineVocabulary) -> PromptReader:
     model = CATALOG.models[name]
     return PromptReader(model, model.routes[0], vocabulary)
 

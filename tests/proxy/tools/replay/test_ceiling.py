@@ -3,13 +3,13 @@
 from proxy.tools.replay.ceiling import IdealCache
 from proxy.tools.replay.line_limits import CacheBounds
 from proxy.tools.replay.prompt_units import PromptUnits
-from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
+from tests.proxy.tools.replay.scene import RULES, assistant, body, prompt_reader, system, tool, user
 
 
 class IdealCacheReader:
     def __init__(self, vocabulary, limits: CacheBounds | None = None) -> None:
         self.ceiling = IdealCache(limits or CacheBounds(), PromptUnits(vocabulary.ends))
-        self._reading = reading("blocks", vocabulary)
+        self._reading = prompt_reader("blocks", vocabulary)
         self.vocabulary = vocabulary
 
     def call(self, *messages, answer: str = "", **fields) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def test_the_upper_bound_keeps_to_the_caches_limits():
 def test_tokens_in_the_upper_bound_were_written_once(vocabulary):
     asked = IdealCacheReader(vocabulary)
     ceiling = asked.ceiling
-    prompt = reading("blocks", vocabulary).read_prompt(body(system(*RULES), user("Hi")), 0.0)
+    prompt = prompt_reader("blocks", vocabulary).read_prompt(body(system(*RULES), user("Hi")), 0.0)
     taken = ceiling.split(prompt, ())
     ceiling.note(taken)
     known = ceiling.known_pieces(taken)

@@ -23,7 +23,7 @@ from tests.proxy.tools.replay.scene import (
     assistant,
     call,
     dialogue,
-    reading,
+    prompt_reader,
     system,
     user,
     with_times,
@@ -59,7 +59,7 @@ def agent(turns: int, size: int = 60) -> list[RecordedCall]:
 
 def small(vocabulary) -> PromptReader:
     """A route whose window a long conversation outgrows, so that it has to be compacted."""
-    read = reading("breakpoints", vocabulary)
+    read = prompt_reader("breakpoints", vocabulary)
     read.route = replace(read.route, window=12_000)
     return read
 
@@ -101,7 +101,7 @@ def test_it_costs_less_than_what_was_sent_and_says_nothing_of_the_way_to_the_cei
 
 
 def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(vocabulary):
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
     calls = dialogue(LONG, 3)
 
     for line, sent in zip(calls, bodies_of(variant, calls), strict=True):
@@ -120,7 +120,7 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     ],
 )
 def test_a_call_that_cannot_be_compacted_goes_unmodified(vocabulary, line, why):
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
 
     assert_nothing_lost(line.body, variant.body(line, 0.0))
     (reason,) = variant.totals().uncompacted
@@ -128,14 +128,18 @@ def test_a_call_that_cannot_be_compacted_goes_unmodified(vocabulary, line, why):
 
 
 def test_off_compacts_nothing(vocabulary):
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF)
+    variant = CompactedVariant(
+        prompt_reader("breakpoints", vocabulary), 0.0, mode=CompactionMode.OFF
+    )
     bodies_of(variant, agent(20))
 
     assert variant.totals().calls == 0
 
 
 def test_results_said_shorter_are_counted_apart(vocabulary):
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, mode=CompactionMode.TRIM)
+    variant = CompactedVariant(
+        prompt_reader("breakpoints", vocabulary), 0.0, mode=CompactionMode.TRIM
+    )
     rows = [{"name": f"tea {n}", "state": "sent"} for n in range(40)]
     lines = agent(2)
     messages = orjson.loads(lines[-1].body)["messages"]
@@ -148,10 +152,12 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
 
 @pytest.mark.parametrize("why", ["signed", ""])
 def test_a_call_that_compaction_refuses_goes_unmodified(vocabulary, why):
-    def refusing(*_: Any, **__: Any) -> CompactedChat:
+    def refuse_compaction(*_: Any, **__: Any) -> CompactedChat:
         raise CannotCompactError(why)
 
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=refusing)
+    variant = CompactedVariant(
+        prompt_reader("breakpoints", vocabulary), 0.0, compact_chat=refuse_compaction
+    )
     (line,) = agent(1)[:1]
 
     assert_nothing_lost(line.body, variant.body(line, 0.0))
@@ -162,7 +168,7 @@ def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
     def clumsy(*_: Any, **__: Any) -> CompactedChat:
         raise TypeError("of compaction")
 
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0, compact_chat=clumsy)
+    variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0, compact_chat=clumsy)
     with caplog.at_level(logging.ERROR):
         bodies = bodies_of(variant, agent(2))
 
@@ -172,7 +178,7 @@ def test_a_mistake_costs_no_call_and_is_told_once(vocabulary, caplog):
 
 
 def test_reasons_are_bounded(vocabulary):
-    variant = CompactedVariant(reading("breakpoints", vocabulary), 0.0)
+    variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
     for number in range(30):
         variant._leave(f"reason {number}")
 
@@ -181,7 +187,7 @@ def test_reasons_are_bounded(vocabulary):
 
 
 def test_the_policy_has_the_routes_prices(vocabulary):
-    policy = CompactedVariant(reading("breakpoints", vocabulary), 0.0)._policy
+    policy = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)._policy
 
     assert isinstance(policy, CompactionPolicy)
     assert (policy.prices.read, policy.prices.write, policy.prices.output) == (0.1, 1.25, 5.0)

@@ -19,7 +19,7 @@ from tests.proxy.tools.replay.scene import (
     RULES,
     call,
     dialogue,
-    reading,
+    prompt_reader,
     system,
     tool,
     user,
@@ -31,7 +31,7 @@ NOTHING = Usage(input=1)
 
 
 def planning(vocabulary, model: str = "blocks", *, arranges: bool = True) -> PlannedVariant:
-    return PlannedVariant(reading(model, vocabulary), 0.0, arranges=arranges)
+    return PlannedVariant(prompt_reader(model, vocabulary), 0.0, arranges=arranges)
 
 
 def built_badly(conversations: int = 30) -> list[RecordedCall]:
@@ -69,7 +69,7 @@ def test_each_variant_has_its_name(vocabulary):
 def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
     vocabulary, names, conversations
 ):
-    variant = PlannedVariant(reading("blocks", vocabulary), 0.0, arranges=False, names=names)
+    variant = PlannedVariant(prompt_reader("blocks", vocabulary), 0.0, arranges=False, names=names)
     found = set()
     for name in ("a", "b"):
         variant.body(call(system(*LONG), user("Who are you?"), conversation=name), 0.0)
@@ -204,7 +204,7 @@ def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
 @pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
 def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
     calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
-    read = reading(model, vocabulary)
+    read = prompt_reader(model, vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, *planned, _ = replay(with_times(calls), read, variants).variants
 
@@ -219,7 +219,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
 
 
 def test_a_badly_ordered_prompt_is_read_from_the_cache_once_arranged(vocabulary):
-    read = reading("blocks", vocabulary)
+    read = prompt_reader("blocks", vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     as_sent, marked, arranged, _ = replay(with_times(built_badly(60)), read, variants).variants
 
@@ -242,7 +242,7 @@ def test_recorded_calls_of_anthropics_api_are_planned_in_the_form_that_their_rou
 
     way = planning(vocabulary, model, arranges=False)
     calls = with_times([native(number) for number in range(30)])
-    outcome = replay(calls, reading(model, vocabulary), (way,), day=0.0)
+    outcome = replay(calls, prompt_reader(model, vocabulary), (way,), day=0.0)
     sent, marked, _ = outcome.variants
 
     assert (outcome.calls, outcome.left_out) == (30, {})

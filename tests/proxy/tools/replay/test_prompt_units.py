@@ -1,11 +1,11 @@
 """Prompts taken apart."""
 
 from proxy.tools.replay.prompt_units import PromptUnits, beginnings, history, place
-from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
+from tests.proxy.tools.replay.scene import RULES, assistant, body, prompt_reader, system, tool, user
 
 
 def prompt(vocabulary, *messages, **fields):
-    return reading("blocks", vocabulary).read_prompt(body(*messages, **fields), 0.0)
+    return prompt_reader("blocks", vocabulary).read_prompt(body(*messages, **fields), 0.0)
 
 
 def units(vocabulary) -> PromptUnits:

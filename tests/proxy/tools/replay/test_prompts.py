@@ -9,13 +9,13 @@ from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.simulator import chat_bodies
 from proxy.tools.simulator.scripted_reply import ReadingContext
-from tests.proxy.tools.replay.scene import CATALOG, body, reading, system, tool, user
+from tests.proxy.tools.replay.scene import CATALOG, body, prompt_reader, system, tool, user
 
 ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])
 
 
 def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
-    route = reading("breakpoints", vocabulary)
+    route = prompt_reader("breakpoints", vocabulary)
 
     found = route.read_prompt(ASKED, 0.0)
 
@@ -28,7 +28,7 @@ def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
 def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
     marked = {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
-    found = reading("marks", vocabulary).read_prompt(
+    found = prompt_reader("marks", vocabulary).read_prompt(
         body({"role": "user", "content": [marked]}), 0.0
     )
 
@@ -49,14 +49,14 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
 )
 def test_a_prompt_that_cannot_be_sent_says_why(name, asked, vocabulary):
     with pytest.raises(OperatorError) as found:
-        reading(name, vocabulary).read_prompt(asked, 0.0)
+        prompt_reader(name, vocabulary).read_prompt(asked, 0.0)
 
     assert str(found.value)
     assert "' object" not in str(found.value)
 
 
 def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
-    route = reading("blocks", vocabulary)
+    route = prompt_reader("blocks", vocabulary)
     call = {"type": "function", "id": "1", "function": {"name": "f", "arguments": '{"a":1}'}}
     said = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
 
@@ -83,11 +83,11 @@ def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
     ],
 )
 def test_an_answer_of_any_shape_has_tokens_or_none(reply, text, vocabulary):
-    assert reading("blocks", vocabulary).generated_tokens(reply) == vocabulary.ids(text)
+    assert prompt_reader("blocks", vocabulary).generated_tokens(reply) == vocabulary.ids(text)
 
 
 def test_a_model_is_read_by_its_public_name(vocabulary):
-    found = reading("breakpoints", vocabulary)
+    found = prompt_reader("breakpoints", vocabulary)
 
     assert found.public == "breakpoints"
     assert found.simulated.regime == CATALOG.models["breakpoints"].routes[0].regime

@@ -13,7 +13,7 @@ from proxy.tools.replay.run import ReplayOutcome, replay
 from proxy.tools.replay.source import RecordedSource, UnreplayableLine
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
-from tests.proxy.tools.replay.scene import RULES, dialogue, reading, system, with_times
+from tests.proxy.tools.replay.scene import RULES, dialogue, prompt_reader, system, with_times
 
 ROW = VariantRow(
     name="as sent",
@@ -54,7 +54,7 @@ def test_an_unknown_cost_is_said_to_be_unknown():
 
 
 def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
-    outcome = replay(with_times(dialogue(system(*RULES), 2)), reading("marks", vocabulary))
+    outcome = replay(with_times(dialogue(system(*RULES), 2)), prompt_reader("marks", vocabulary))
 
     why = UnmovedFeature(feature="mail", calls=2, why="because")
 
@@ -62,7 +62,7 @@ def test_the_json_has_the_same_fields_for_every_variant(vocabulary):
         report_json(
             outcome,
             source(UnreplayableLine("a", 3, "no")),
-            reading("marks", vocabulary),
+            prompt_reader("marks", vocabulary),
             ReportDetails(unmoved=(why,)),
         )
     )
@@ -165,7 +165,10 @@ def test_compactions_are_reported_with_the_lengths_of_all_prompts(vocabulary):
     ]
     found = orjson.loads(
         report_json(
-            outcome, source(), reading("marks", vocabulary), ReportDetails(compaction=compacted)
+            outcome,
+            source(),
+            prompt_reader("marks", vocabulary),
+            ReportDetails(compaction=compacted),
         )
     )
     assert found["compacted"] == {

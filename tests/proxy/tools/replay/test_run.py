@@ -17,7 +17,7 @@ from tests.proxy.tools.replay.scene import (
     body,
     call,
     dialogue,
-    reading,
+    prompt_reader,
     system,
     tool,
     user,
@@ -49,7 +49,7 @@ class MarkingVariant:
 def outcome(
     vocabulary, name: str, calls: Sequence[RecordedCall], *variants, gap: float = 10.0
 ) -> ReplayOutcome:
-    return replay(with_times(calls, gap), reading(name, vocabulary), variants)
+    return replay(with_times(calls, gap), prompt_reader(name, vocabulary), variants)
 
 
 def cost(row: VariantRow) -> float:
@@ -89,7 +89,7 @@ def test_a_variant_that_marks_gets_part_of_the_way_and_learns_how_it_was_served(
 def test_costs_are_the_same_without_explanations(vocabulary):
     calls = dialogue(system(*RULES), 6)
     variants = [MarkingVariant({"cache_control": {"type": "ephemeral"}}) for _ in range(2)]
-    route = reading("marks", vocabulary)
+    route = prompt_reader("marks", vocabulary)
 
     told = replay(with_times(calls, 10.0), route, variants[:1])
     short = replay(with_times(calls, 10.0), route, variants[1:], explains=False)
@@ -124,7 +124,7 @@ def test_an_unknown_price_is_unknown_and_writes_may_be_free(vocabulary):
 
 
 def test_where_nothing_is_cached_the_ceiling_is_as_sent(vocabulary):
-    route = reading("uncached", vocabulary)
+    route = prompt_reader("uncached", vocabulary)
     as_sent, ceiling = replay(with_times(dialogue(system(*RULES), 3)), route).variants
 
     assert as_sent.cost_usd_per_1k is not None
@@ -249,6 +249,8 @@ def test_a_mark_that_the_cache_refuses_counts_as_uncached(vocabulary):
 def test_the_hours_of_the_calls_and_the_day_given_decide_the_price(vocabulary):
     calls = [(86_400.0 * 3 + 5.0, call(user("Hi")))]
 
-    found = replay(calls, reading("marks", vocabulary), day=1_790_000_000.0 // 86_400 * 86_400)
+    found = replay(
+        calls, prompt_reader("marks", vocabulary), day=1_790_000_000.0 // 86_400 * 86_400
+    )
 
     assert found.variants[0].cost_usd_per_1k is not None

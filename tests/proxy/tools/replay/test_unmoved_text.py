@@ -10,7 +10,15 @@ from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from slo.usage import Usage
-from tests.proxy.tools.replay.scene import RULES, assistant, call, reading, system, user, with_times
+from tests.proxy.tools.replay.scene import (
+    RULES,
+    assistant,
+    call,
+    prompt_reader,
+    system,
+    user,
+    with_times,
+)
 
 LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RULES * 4)]
 
@@ -21,7 +29,7 @@ def numbered_call(number: int) -> RecordedCall:
     return call(said, user(f"Who are you, {number}?"), conversation=str(number))
 
 
-def counting(turns: int) -> list[RecordedCall]:
+def numbered_calls(turns: int) -> list[RecordedCall]:
     """One conversation, whose instructions begin with the number of the call."""
     said = [user("Who are you?")]
     calls = []
@@ -38,7 +46,7 @@ def of(feature: str, calls: Iterable[RecordedCall]) -> list[RecordedCall]:
 def unmoved_features(
     vocabulary, calls: list[RecordedCall], model: str = "blocks", **more: Any
 ) -> list[UnmovedFeature]:
-    variant = PlannedVariant(reading(model, vocabulary), 0.0, arranges=True, **more)
+    variant = PlannedVariant(prompt_reader(model, vocabulary), 0.0, arranges=True, **more)
     for now, line in with_times(calls):
         variant.body(line, now)
         variant.record_answer(Usage(input=1))
@@ -62,7 +70,7 @@ def test_text_that_its_caller_declared_and_that_moved_needs_none_either(vocabula
 
 
 def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
-    variant = PlannedVariant(reading("blocks", vocabulary), 0.0, arranges=False)
+    variant = PlannedVariant(prompt_reader("blocks", vocabulary), 0.0, arranges=False)
     variant.body(call(user("Hi")), 0.0)
 
     assert variant.unmoved_features() == ()
@@ -102,7 +110,7 @@ def test_prompts_that_the_cache_does_not_keep(vocabulary):
 
 
 def test_moves_that_no_conversation_could_begin_with(vocabulary):
-    assert why(vocabulary, counting(25)) == "no conversation began after moves were learned"
+    assert why(vocabulary, numbered_calls(25)) == "no conversation began after moves were learned"
 
 
 def test_moves_that_fit_no_later_conversation(vocabulary):
@@ -110,7 +118,7 @@ def test_moves_that_fit_no_later_conversation(vocabulary):
         call(system("Other rules.", "Few."), user(f"{n}"), conversation=f"{n}") for n in (1, 2)
     ]
 
-    assert why(vocabulary, [*counting(25), *others]).startswith("Detail 1 stays: ")
+    assert why(vocabulary, [*numbered_calls(25), *others]).startswith("Detail 1 stays: ")
 
 
 def test_texts_that_have_nothing_in_common(vocabulary):

@@ -9,7 +9,7 @@ from proxy.tools.replay.line_limits import cache_bounds
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import cache_of
-from tests.proxy.tools.replay.scene import RULES, assistant, body, reading, system, tool, user
+from tests.proxy.tools.replay.scene import RULES, assistant, body, prompt_reader, system, tool, user
 
 BLOCKS = SimulatedModel(regime="block-chain", provider="mistral")
 UNITS = SimulatedModel(regime="prefix-unit")
@@ -21,7 +21,7 @@ RULED = system(*RULES)
 class SimulatedUpstream:
     def __init__(self, vocabulary, model: SimulatedModel) -> None:
         self.world = UpstreamSimulation(model, cache_bounds(model))
-        self._reading = reading("blocks", vocabulary)
+        self._reading = prompt_reader("blocks", vocabulary)
         self._vocabulary = vocabulary
 
     def simulated_call(

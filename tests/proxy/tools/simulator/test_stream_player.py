@@ -61,7 +61,7 @@ class LeavingConnection:
 
         asyncio.run(play())
 
-    def resetting(self, then: Callable[[], None]) -> dict[str, Any]:
+    def reset_extension(self, then: Callable[[], None]) -> dict[str, Any]:
         def reset() -> None:
             then()
             self.gone.set()
@@ -122,7 +122,7 @@ def test_silence_ends_when_the_client_leaves(connection: LeavingConnection) -> N
 def test_a_cut_resets_the_connection_where_the_server_can(connection: LeavingConnection) -> None:
     cuts: list[bool] = []
     connection.play(
-        [HEAD, StreamStep("send", b"a"), CUT], connection.resetting(lambda: cuts.append(True))
+        [HEAD, StreamStep("send", b"a"), CUT], connection.reset_extension(lambda: cuts.append(True))
     )
 
     assert cuts == [True]
