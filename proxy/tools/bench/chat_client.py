@@ -151,7 +151,7 @@ class ChatClient:
         timer = AnswerTimer(started)
         while piece := await exchange.read():
             timer.feed(ticks(), piece)
-        return timer.timing(ticks())
+        return timer.call_timing(ticks())
 
     async def _get(self, path: str) -> tuple[int, bytes]:
         """Status and body of a GET.

@@ -136,7 +136,7 @@ class AnswerTimer:
                 continue
             self._read(now, chunk)
 
-    def timing(self, now: float) -> CallTiming:
+    def call_timing(self, now: float) -> CallTiming:
         """The call's figures, its answer having ended at this moment."""
         error = self.error or self._incompleteness()
         if error:

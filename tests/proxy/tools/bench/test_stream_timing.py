@@ -15,7 +15,7 @@ def timing_of(*pieces: tuple[float, bytes], end: float = 9.0) -> CallTiming:
     timer = AnswerTimer(1.0)
     for at, piece in pieces:
         timer.feed(at, piece)
-    return timer.timing(end)
+    return timer.call_timing(end)
 
 
 def test_ttft_is_the_first_chunk_with_content_not_the_one_with_the_role():
