@@ -36,8 +36,12 @@ FIELD_WORDS = {
     "agent",
     "assistant",
     "attempt",
+    "beginning",
     "bound",
+    "bring",
     "build",
+    "caching",
+    "ceiling",
     "client",
     "comment",
     "content",
@@ -45,10 +49,13 @@ FIELD_WORDS = {
     "discount",
     "document",
     "draft",
+    "during",
     "element",
+    "encoding",
     "endpoint",
     "environment",
     "event",
+    "everything",
     "extend",
     "feed",
     "field",
@@ -57,27 +64,43 @@ FIELD_WORDS = {
     "found",
     "get",
     "head",
+    "heading",
     "hold",
     "interrupt",
+    "keyring",
     "layout",
     "listen",
     "markdown",
     "moment",
+    "nothing",
     "open",
+    "opening",
     "output",
     "parent",
     "percent",
+    "ping",
+    "planning",
     "print",
     "prompt",
     "put",
     "read",
+    "reasoning",
     "receipt",
+    "remaining",
+    "sampling",
     "seed",
     "segment",
     "send",
+    "setting",
+    "shortcoming",
+    "spending",
+    "string",
     "teardown",
+    "thinking",
     "throughput",
     "token",
+    "warming",
+    "warning",
     "weight",
 }
 #: How many are left of what the rules rule out.
@@ -92,7 +115,7 @@ _QUESTION_WORD = re.compile(r"(What|Whether|How|Why)\b")
 #: An entry of a docstring's "Args:" or "Attributes:", and a comment on what follows it.
 _ENTRY = re.compile(r" +\*{0,2}\w+(?:(?: /|,) \w+)*: (\S.*)")
 _COMMENT = re.compile(r" *#: (\S.*)")
-_PARTICIPLE = re.compile(r"_?[a-z]+(ed|en|wn|ght|ld|pt|ft|nt|ut)\Z")
+_PARTICIPLE = re.compile(r"_?[a-z]+(ed|en|wn|ght|ld|pt|ft|nt|ut|ing)\Z")
 Trees = dict[str, ast.Module]
 
 
@@ -143,6 +166,12 @@ def excess(found: list[str], what: str) -> list[str]:
     return found if len(found) > LEFT[what] else []
 
 
+def _is_context_manager(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """True if a function makes a block, such as ``closing`` of the standard library."""
+    names = {each.id for each in node.decorator_list if isinstance(each, ast.Name)}
+    return not names.isdisjoint({"contextmanager", "asynccontextmanager"})
+
+
 def test_public_class_names_occur_once() -> None:
     places = defaultdict(list)
     for path, tree in syntax_trees().items():
@@ -162,6 +191,7 @@ def test_functions_are_named_by_verbs_and_nouns() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and _PARTICIPLE.fullmatch(node.name)
         and node.name.lstrip("_") not in FIELD_WORDS
+        and not _is_context_manager(node)
     ]
 
     assert excess(bare, "functions named by a bare participle") == []
