@@ -65,7 +65,7 @@ def test_a_price_a_limit_and_an_objective_change_while_a_call_runs(live_gateway,
         live_gateway.gate.clear()
         under_way = pool.submit(live_gateway.call)
         front: Any = live_gateway.gateway.app
-        until(lambda: front._in_flight == 1)
+        until(lambda: front._admission.body_memory.calls == 1)
         catalog.write_text(catalog.read_text().replace('output = "100"', 'output = "50"'))
         (tmp_path / "policies.toml").write_text(FIVE + OBJECTIVE.format("1ms"))
         until(lambda: reloads(live_gateway, "success") == 1)
