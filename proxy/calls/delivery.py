@@ -116,7 +116,7 @@ class Delivery:
             left = heard + stall - now if self._receipt is None else _STREAM_END_WAIT_S
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, left)
             piece = await self._answer.next()
-        out = last + self._translated_end()
+        out = await self._end_behind(last)
         if self._receipt is None:
             if self._answer.is_stream and not self._is_complete:
                 raise truncated_stream()
@@ -172,8 +172,15 @@ class Delivery:
             out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
         return out
 
-    def _translated_end(self) -> bytes:
-        return self._reader.end() if self._reader is not None else b""
+    async def _end_behind(self, last: bytes) -> bytes:
+        """The last piece and the end; where the end cannot be had, the piece is sent before."""
+        try:
+            return last + self._reader.end() if self._reader is not None else last
+        except UpstreamError:
+            if last:
+                with self._waiting_for_caller():
+                    await self._context.caller.send(last)
+            raise
 
     @property
     def _is_complete(self) -> bool:

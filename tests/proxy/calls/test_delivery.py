@@ -199,6 +199,15 @@ def test_a_messages_stream_that_cannot_be_read_ends_with_an_error():
     assert kept.outcome is Outcome.BROKEN
 
 
+def test_text_before_an_unreadable_event_is_delivered_where_the_end_came_with_it():
+    last = b"".join((*MESSAGES[:5], b"data: {{{\n\n", *MESSAGES[5:]))
+    caller, kept, _ = deliver(call(STREAMED), stream(last), CLAUDE)
+
+    assert b'"content":"Hel"' in caller.body
+    assert b'"content":"lo"' in caller.body
+    assert kept.usage == Usage(input=30, cache_read=70, output=12)
+
+
 @pytest.mark.parametrize(
     ("mistake", "raised", "error"),
     [
