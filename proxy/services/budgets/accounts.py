@@ -5,7 +5,8 @@ in windows of an hour and more. Receipts answer for requests, end users and minu
 neither.
 
 Of a month only yesterday and today are read each time; the days before are read once, one after
-the other, and kept. What comes to the ledger more than a day late is known after the next start.
+the other, and kept. Receipts may still come for them, from an import or the journal of a process
+that was away: as soon as the ledger has other attempts of these days, they are read again.
 """
 
 from heapq import nlargest
@@ -33,11 +34,12 @@ class LedgerAccount(msgspec.Struct, frozen=True):
 
 
 class _Past(msgspec.Struct):
-    """Spending in a window's days that are over."""
+    """Spending in a window's days that are over, and the attempts in the ledger it is read from."""
 
     start: float
     end: float
     by: dict[str, Spending]
+    attempts: int = 0
     is_whole: bool = True
 
 
@@ -57,6 +59,7 @@ class LedgerAccounts:
         self._asked_for: tuple[float, float | None] = (float("-inf"), None)
         self._read: dict[tuple[_Source, str, Window], NamedSpendings] = {}
         self._pasts: dict[tuple[_Source, str], _Past] = {}
+        self._attempts: dict[tuple[float, float], int] = {}
 
     def account(
         self, budget: Budget, now: float, ended_before: float | None = None
@@ -73,7 +76,7 @@ class LedgerAccounts:
             SQLAlchemyError: The database is away.
         """
         if (now, ended_before) != self._asked_for:
-            self._asked_for, self._read = (now, ended_before), {}
+            self._asked_for, self._read, self._attempts = (now, ended_before), {}, {}
         key = (_source(budget), budget.scope, budget.window)
         if key not in self._read:
             self._read[key] = self._from_source(*key)
@@ -99,13 +102,27 @@ class LedgerAccounts:
 
     def _past(self, source: _Source, scope: str, start: float, until: float) -> _Past:
         past = self._pasts.get((source, scope))
-        if past is None or past.start != start or past.end > until:
+        if past is None or past.end > until or not self._is_current(past, start):
             past = self._pasts[source, scope] = _Past(start, start, {})
+        # Counted before the days are read: what comes meanwhile makes them be read once more.
+        past.attempts += self._count_attempts(past.end, until)
         while past.end < until:
             day = self._sum_calls(source, scope, (past.end, past.end + _DAY_S), None)
             past.by, past.end = _sum(past.by, day.by), past.end + _DAY_S
             past.is_whole &= day.is_whole
         return past
+
+    def _is_current(self, past: _Past, start: float) -> bool:
+        """True if it is the past of this window, and the ledger still has the same of its days."""
+        return past.start == start and past.attempts == self._count_attempts(start, past.end)
+
+    def _count_attempts(self, start: float, end: float) -> int:
+        """Attempts in the ledger from one midnight to another, counted once for all budgets."""
+        if start >= end:
+            return 0
+        if (start, end) not in self._attempts:
+            self._attempts[start, end] = self._spendings.attempts_of_days(start, end)
+        return self._attempts[start, end]
 
     def _sum_calls(
         self, source: _Source, scope: str, times: tuple[float, float], ended_before: float | None

@@ -28,6 +28,7 @@ from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
+from proxy.store.sql.rollup_tables import rollup_days, rollup_pending
 from proxy.store.sql.timestamps import micros, seconds
 from slo.budget import EVERY
 
@@ -135,6 +136,26 @@ class Spendings:
             {row.whose: Spending(row.nanos, row.n, row.sent) for row in rows},
             is_whole=not rows or rows[0].calls < self._most_calls,
         )
+
+    def attempts_of_days(self, start: float, end: float) -> int:
+        """Attempts of whole days of UTC, by sums of days.
+
+        Args:
+            start: Midnight, in seconds since the epoch.
+            end: The same, not included.
+        """
+        teams = select(schema.teams.c.id)
+        with read_transaction(self._engine, is_snapshot=True) as connection:
+            return sum(
+                connection.execute(
+                    select(_sum(table.c.attempts)).where(
+                        table.c.team.in_(teams),
+                        table.c.day >= int(start) // _DAY_S,
+                        table.c.day < int(end) // _DAY_S,
+                    )
+                ).scalar_one()
+                for table in (rollup_days, rollup_pending)
+            )
 
     def _calls(
         self,

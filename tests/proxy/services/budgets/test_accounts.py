@@ -24,6 +24,12 @@ class FakeSpendings:
         self.late = 0
         self.users = 1
         self.cut: dict[float, float | None] = {}
+        self.attempts: Counter[float] = Counter()
+        self.counts_of_attempts = 0
+
+    def attempts_of_days(self, start: float, end: float) -> int:
+        self.counts_of_attempts += 1
+        return sum(self.attempts[day] for day in range(int(start), int(end), DAY))
 
     def from_rollups(
         self, scope: str, start: float, end: float, ended_before: float | None = None
@@ -130,10 +136,46 @@ def test_of_a_month_the_days_before_yesterday_are_read_once(spendings, accounts)
 def test_a_new_month_begins_at_nothing(spendings, accounts):
     month = budget(window=Window.MONTH)
     accounts.account(month, FIRST - 60)
+    spendings.attempts[FIRST - DAY] = 1
 
     assert accounts.account(month, FIRST + 3600).by == {"n0": (NOW - FIRST) // 3600}
     spendings.late = 1
     assert accounts.account(month, FIRST + 7200).by == {"n0": (NOW - FIRST) // 3600 + 1}
+
+
+@pytest.mark.parametrize("scope", ["team", "user"])
+def test_past_days_of_a_month_are_read_again_once_their_receipts_came_late(
+    spendings, accounts, scope
+):
+    month = budget(window=Window.MONTH, scope=scope)
+    accounts.account(month, NOW)
+    spendings.late, spendings.attempts[FIRST + 3 * DAY] = 1, 5
+    late = accounts.account(month, NOW + 60)
+    spendings.days.clear()
+    again = accounts.account(month, NOW + 120)
+
+    days = 20 + 1
+    assert late.by == again.by
+    assert late.by["n0"] == 20 * 24 + HOURS + days - 1  # yesterday and today are read as one
+    assert set(spendings.days) == {MIDNIGHT - DAY, MIDNIGHT}
+
+
+def test_a_day_that_has_just_passed_is_no_reason_to_read_the_others_again(spendings, accounts):
+    month = budget(window=Window.MONTH, scope="user")
+    spendings.attempts.update({FIRST + n * DAY: n + 1 for n in range(22)})
+    accounts.account(month, NOW)
+    spendings.days.clear()
+    accounts.account(month, NOW + DAY)
+
+    assert min(spendings.days) == MIDNIGHT - DAY
+
+
+def test_attempts_of_past_days_are_counted_once_for_all_budgets(spendings, accounts):
+    for now in (NOW, NOW + 60):
+        for scope in ("team", "key", "user"):
+            accounts.account(budget(window=Window.MONTH, scope=scope), now)
+
+    assert spendings.counts_of_attempts == 2
 
 
 def test_a_month_of_which_a_day_is_not_whole_never_is(spendings, accounts):

@@ -3,6 +3,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy.exc import OperationalError
 
 from proxy.services.budgets.budget_metrics import BudgetLevel
@@ -10,6 +11,7 @@ from proxy.services.budgets.counter_report import levels
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.local_budget_store import CountersCondition
+from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import inserter
 from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterLevel
@@ -301,6 +303,38 @@ def test_local_counters_are_compared_every_minute_and_not_in_between(made):
         running.cancel()
 
     run_in_instant_time(story(made()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "counter", "before", "after"),
+    [
+        ({}, "b/team/usd/2026-09/acme", 7, 7 + 30),
+        ({"scope": "feature"}, "b/feature/usd/2026-09/chat", 7, 7 + 30),
+        ({"unit": BudgetUnit.REQUESTS}, "b/team/requests/2026-09/acme", 2, 2 + 3),
+        ({"scope": "user"}, f"b/user/usd/2026-09/{'5f' * 16}", 7, 7 + 30),
+    ],
+)
+def test_month_counter_equals_the_ledger_after_receipts_of_past_days_are_booked(
+    made, fields, counter, before, after
+):
+    async def story(harness: ReconciliationHarness) -> None:
+        harness.follow_loop_time()
+        harness.keep(3, 4)
+        await harness.reconciler.begin()
+        running = asyncio.ensure_future(harness.reconciler.run())
+        assert await harness.level(counter) == CounterLevel(before, 0)
+        days_ago = [NOW - days * 86_400 for days in (3, 9, 19)]
+        old = [
+            replace(harness.receipt(0, 10), call_id=id_floor(moment), started=moment)
+            for moment in days_ago
+        ]
+        assert harness.store.book(old) == len(old)
+        await asyncio.sleep(3 * 60)
+        assert await harness.level(counter) == CounterLevel(after, 0)
+        assert [level.spent for level in harness.reconciler.levels.values()] == [after]
+        running.cancel()
+
+    run_in_instant_time(story(made(budget(window=Window.MONTH, **fields))))
 
 
 def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):

@@ -6,6 +6,7 @@ import pytest
 from proxy.records.receipt import Outcome
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import inserter
+from proxy.store.sql.pending_sums import PendingSums
 from proxy.store.sql.spendings import NamedSpendings, Spending, Spendings, ended_at
 from proxy.store.sql.teams import Teams
 from slo.usage import Usage
@@ -43,6 +44,14 @@ def spendings(engine):
 )
 def test_usage_in_a_window_is_reported_by_subject(spendings, scope, found):
     assert spendings.from_rollups(scope, DAY, DAY + 86_400) == found
+
+
+def test_attempts_of_days_are_counted_before_and_after_their_sums_are_merged(spendings, engine):
+    days = [(DAY, DAY + 86_400), (DAY - 86_400, DAY), (DAY - 86_400, DAY + 86_400), (0, DAY // 2)]
+    counts = [spendings.attempts_of_days(start, end) for start, end in days]
+    PendingSums(engine).merge(5)
+
+    assert counts == [spendings.attempts_of_days(start, end) for start, end in days] == [4, 1, 5, 0]
 
 
 def test_where_nothing_was_used_nothing_is_reported(spendings):
