@@ -145,6 +145,17 @@ class UpstreamError(ProxyError):
         self.type = _TYPES.get(status, usual)
         self.retryable = retryable
 
+    def name_upstream(self, upstream: str) -> None:
+        """Say whose failure it is, where the words are the gateway's own.
+
+        Args:
+            upstream: The upstream's name in the catalog.
+        """
+        if self.status >= 500 and "upstream" not in self.details:
+            self.message = f"{self.message} (upstream: {upstream})"
+            self.args = (self.message,)
+            self.details = {**self.details, "upstream": upstream}
+
     @property
     def is_worth_retrying(self) -> bool:
         """True if the very same call may succeed later; what the upstream says goes first."""
@@ -179,8 +190,8 @@ _TYPES = {409: "conflict_error", 429: "rate_limit_error"}
 
 
 def how_to_install(extra: str) -> str:
-    """A clause that tells how to install an extra of ours: the package is on no index."""
-    return f"in a checkout of Thriftgate, run pip install -c constraints.txt '.[{extra}]'"
+    """A clause that tells how to install an extra of ours, from a checkout or a wheel."""
+    return f"run pip install 'thriftgate[{extra}]'"
 
 
 def envelope(error: ProxyError) -> bytes:

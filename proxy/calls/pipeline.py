@@ -89,6 +89,7 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
             failure.code,
             failure.detail or failure.message,
         )
+        failure.name_upstream(attempt.choice.route.upstream.name)
         pause = routes.pause_after_failure(attempt, failure)
         await record_failed(attempt, failure, final=pause is None)
         if pause is None:

@@ -286,7 +286,8 @@ def failure(
     """
     if status in _ABOUT_THE_CALL:
         return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
-    shown, ours, what = _GENERIC.get(status, (502, "upstream_error", "The upstream failed."))
+    unlisted = (502, "upstream_error", f"The upstream failed with status {status}.")
+    shown, ours, what = _GENERIC.get(status, unlisted)
     words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
     is_ours = status in _OPERATOR_STATUSES
     retryable = is_ours or status in _RETRYABLE_STATUSES

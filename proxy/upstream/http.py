@@ -7,6 +7,8 @@ It keeps no clock but for connecting; every other wait is bounded by who waits.
 """
 
 import asyncio
+import os
+import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -204,7 +206,8 @@ class HttpTransport:
         except ssl.SSLError as error:
             raise _unreachable("The upstream speaks no TLS that we can.", error) from error
         except OSError as error:
-            raise _unreachable("The upstream could not be reached.", error) from error
+            why = f"The upstream could not be reached: {_connection_problem(error)}."
+            raise _unreachable(why, error) from error
         return HttpExchange(connection, origin)
 
     def add_keys(self, keys: Mapping[str, str]) -> None:
@@ -338,6 +341,14 @@ def _too_large() -> UpstreamError:
         code="upstream_answer_too_large",
         retryable=False,
     )
+
+
+def _connection_problem(error: OSError) -> str:
+    """Reason that no connection was made, without the host: callers read it."""
+    if isinstance(error, socket.gaierror):
+        return "its host name cannot be resolved"
+    # Several addresses that fail in different ways have no number in common.
+    return os.strerror(error.errno).lower() if error.errno else "no address accepts a connection"
 
 
 def _unreachable(message: str, cause: Exception) -> UpstreamError:

@@ -253,3 +253,20 @@ def test_the_cause_of_an_upstream_failure_is_in_the_log_and_not_in_the_answer(ca
     assert "upstream one: upstream_unreachable (gaierror: no such host inner.host)" in caplog.text
     assert done.error is lost
     assert "inner.host" not in done.error.message
+
+
+def test_an_upstream_failure_names_the_upstream_to_the_caller():
+    done = serve_one_call(unreachable(), patience=RetryPolicy(retries=0))
+
+    assert done.error is not None
+    assert done.error.message == "not there (upstream: one)"
+    assert done.error.details["upstream"] == "one"
+
+
+def test_a_call_that_its_upstream_refuses_keeps_the_upstreams_own_words():
+    refusal = UpstreamError("no such voice", status=404, code="not_found", retryable=False)
+    done = serve_one_call(refusal, patience=RetryPolicy(retries=0))
+
+    assert done.error is not None
+    assert done.error.message == "no such voice"
+    assert "upstream" not in done.error.details

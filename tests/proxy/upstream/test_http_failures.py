@@ -13,6 +13,7 @@ import uvloop
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.upstream.http import open_transport
+from tests.fakes.free_port import free_port
 from tests.fakes.http_upstream import (
     OK,
     connected_transport,
@@ -86,7 +87,19 @@ def test_a_name_nobody_has_is_told_without_it():
                     upstream(server, base_url="http://up.invalid/v1"), prepared_request()
                 )
             assert caught.value.code == "upstream_unreachable"
-            assert "invalid" not in caught.value.message
+            assert "its host name cannot be resolved" in caught.value.message
+            assert "up.invalid" not in caught.value.message
+
+    run(work)
+
+
+def test_a_refused_connection_is_reported_as_such_without_its_address():
+    async def work() -> None:
+        async with connected_transport(OK) as (server, opened):
+            nothing_listens = upstream(server, base_url=f"http://127.0.0.1:{free_port()}/v1")
+            with pytest.raises(UpstreamError) as caught:
+                await opened.open(nothing_listens, prepared_request())
+            assert caught.value.message == "The upstream could not be reached: connection refused."
 
     run(work)
 
