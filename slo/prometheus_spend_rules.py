@@ -57,7 +57,12 @@ def _spent_rule(budget: Budget, percent: int) -> Rule:
     return {
         "alert": BUDGET_ALERT_NAME,
         "expr": f"{ratio} >= {percent / 100:g}{below}",
-        "labels": {"severity": str(budget_severity(budget, percent)), "percent": str(percent)},
+        "labels": {
+            "severity": str(budget_severity(budget, percent)),
+            "percent": str(percent),
+            # Rules of two budgets with equal percents would else be duplicates.
+            "budget": _text(budget.name),
+        },
         "annotations": {
             "summary": _text(f"{percent} % of the budget {budget.name} is spent by one counter"),
             "description": "Spent: {{ $value | humanizePercentage }}. See thriftgate budgets.",

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -65,6 +66,17 @@ def test_promtool_has_no_warning(tmp_path, budgets):
     ran = promtool("check", "rules", "--lint=all", "--lint-fatal", file)
 
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_two_budgets_with_equal_percents_have_rules_that_differ(tmp_path):
+    rules = yaml.safe_dump(
+        {"groups": spend_groups((DAY, msgspec.structs.replace(DAY, name="week")))}
+    )
+    (tmp_path / "rules.yml").write_text(rules)
+
+    checked = promtool("check", "rules", "--lint=all", "--lint-fatal", tmp_path / "rules.yml")
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_a_budget_alerts_at_the_highest_percent_that_it_has_reached(tmp_path):
