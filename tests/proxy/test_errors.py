@@ -87,7 +87,7 @@ def test_messages_name_extras_that_the_project_has():
 
     assert named
     assert named <= extras.keys()
-    assert how_to_install("local").endswith("pip install -c constraints.txt '.[local]'")
+    assert how_to_install("local").endswith("pip install 'thriftgate[local]'")
     assert (root / "constraints.txt").exists()
 
 

@@ -19,7 +19,7 @@ def test_without_the_extra_the_engine_demo_names_the_command_that_installs_it():
     result = run_demo("--exit")
 
     assert result.exit_code == 1
-    assert "pip install -c constraints.txt '.[local]'" in result.output
+    assert "pip install 'thriftgate[local]'" in result.output
 
 
 def test_an_optional_engine_demo_without_the_extra_says_so_in_a_line_and_succeeds():
@@ -27,7 +27,7 @@ def test_an_optional_engine_demo_without_the_extra_says_so_in_a_line_and_succeed
 
     assert result.exit_code == 0
     assert len(result.output.splitlines()) == 1
-    assert "pip install -c constraints.txt '.[local]'" in result.output
+    assert "pip install 'thriftgate[local]'" in result.output
 
 
 @pytest.mark.parametrize("price", ["free", "-1", "nan", "0"])

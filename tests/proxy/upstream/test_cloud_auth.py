@@ -217,7 +217,7 @@ def test_a_missing_package_is_said_with_the_extra_to_install(
     credentials = cloud_credentials(upstream)
     assert credentials is not None
 
-    assert f"'.[{extra}]'" in credentials.find()
+    assert f"'thriftgate[{extra}]'" in credentials.find()
 
 
 def test_upstreams_with_keys_of_their_own_have_no_account() -> None:

@@ -21,4 +21,4 @@ def test_a_cloud_without_its_package_is_said_to_lack_it(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("auth", "extra"), [("aws", "bedrock"), ("google", "vertex")])
 def test_the_extra_that_brings_a_missing_package_is_named(auth: Auth, extra: str) -> None:
-    assert f"'.[{extra}]'" in not_installed(auth)
+    assert f"'thriftgate[{extra}]'" in not_installed(auth)

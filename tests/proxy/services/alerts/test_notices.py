@@ -97,8 +97,7 @@ def test_without_the_library_the_extra_is_named():
     said = why_not("json://host/xyzzy", find=lambda name: None)
 
     assert said == (
-        "is for the package apprise, which is missing:"
-        " in a checkout of Thriftgate, run pip install -c constraints.txt '.[alerts]'"
+        "is for the package apprise, which is missing: run pip install 'thriftgate[alerts]'"
     )
 
 

@@ -133,4 +133,4 @@ def test_without_its_extra_the_demo_says_what_to_install() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own
 
     assert done.returncode == 1
-    assert "pip install -c constraints.txt '.[demo]'" in done.stderr
+    assert "pip install 'thriftgate[demo]'" in done.stderr
