@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
 
 from proxy.cli import session
 from proxy.cli.terminal import AsJson
@@ -20,12 +22,18 @@ if TYPE_CHECKING:
     from slo.policies.file import Policies
     from slo.policies.sinks import Sink
 
-_AWAY: Final = "THRIFTGATE_REDIS_URL names a Redis that is away, and budgets may refuse calls"
+_REDIS_AWAY: Final = "THRIFTGATE_REDIS_URL: Redis cannot be reached, so budgets may refuse calls"
 _log = logging.getLogger("thriftgate")
 
 
-def check(*, as_json: AsJson = False) -> None:
-    """Validate settings and catalog, and try the folder; name file, line and fix of problems.
+def check(
+    *,
+    as_json: AsJson = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not ask whether PostgreSQL and Redis answer.")
+    ] = False,
+) -> None:
+    """Validate settings and catalog, try the folder, PostgreSQL and Redis; name each fix.
 
     With --json, what is sound is one document with its notes; problems are texts as without.
     """
@@ -38,6 +46,8 @@ def check(*, as_json: AsJson = False) -> None:
     policies = session.policies(settings, known)
     if why := notes_model_obstacle(settings, known) or folder_problem(settings.folder):
         session.fail(why)
+    if not offline:
+        _check_services(settings)
     if as_json:
         session.terminal.print_json(_document(settings, known, policies))
     else:
@@ -88,7 +98,12 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
-    from proxy.cli.warnings import assumptions, policy_warnings, teams, unserved_mode_warning
+    from proxy.cli.warnings import (
+        assumptions,
+        policy_warnings,
+        read_accounts,
+        unserved_mode_warning,
+    )
 
     if policies.sinks:
         yield from _sink_notes(policies.sinks)
@@ -97,13 +112,12 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
 
         yield from configured_senders(policies.reports, settings)[1]
     has_teams = settings.policies is not None or bool(known.team_aliases)
-    named = teams(settings.ledger_url) if has_teams else None
-    yield from policy_warnings(policies, known, named)
+    accounts = read_accounts(settings.ledger_url) if has_teams else None
+    yield from policy_warnings(policies, known, accounts, now=session.now())
     yield from assumptions(known)
     yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
-    yield from _redis_warning(settings)
     yield from _known_keys_notes(settings, policies)
 
 
@@ -117,6 +131,21 @@ def _check_database_url(url: str) -> None:
         open_database(url).dispose()
     except ValueError as error:
         session.fail(f"THRIFTGATE_DATABASE_URL: {error}")
+
+
+def _check_services(settings: Settings) -> None:
+    """End the command where the settings' PostgreSQL or Redis does not answer."""
+    from proxy.services.budgets.counters import redis_problem
+    from proxy.store.sql.database import connection_problem
+
+    problems = []
+    if why := connection_problem(settings.ledger_url):
+        problems.append(f"THRIFTGATE_DATABASE_URL: the database cannot be reached: {why}")
+    if why := asyncio.run(redis_problem(settings)):
+        problems.append(f"{_REDIS_AWAY}: {why}")
+    if problems:
+        lines = "\n".join(problems)
+        session.fail(f"{lines}\n`thriftgate check --offline` validates everything else.")
 
 
 def _sink_notes(sinks: Sequence[Sink]) -> list[str]:
@@ -135,7 +164,7 @@ async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
     for why in _known_keys_notes(settings, policies):
         _log.warning("%s", why)
     if why := await redis_problem(settings):
-        _log.warning("%s: %s", _AWAY, why)
+        _log.warning("%s: %s", _REDIS_AWAY, why)
     if why := notes_model_obstacle(settings, known):
         _log.warning("%s. No notes are taken", why)
 
@@ -191,11 +220,3 @@ def _known_keys_notes(settings: Settings, policies: Policies) -> list[str]:
 
     why = known_keys_obstacle(settings, policies)
     return [f"THRIFTGATE_SERVE_KNOWN_KEYS does nothing: {why}"] if why else []
-
-
-def _redis_warning(settings: Settings) -> list[str]:
-    """A note where the Redis that the settings name does not answer; [] where it does."""
-    from proxy.services.budgets.counters import redis_problem
-
-    why = asyncio.run(redis_problem(settings))
-    return [f"{_AWAY}: {why}"] if why else []

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from compaction.policy import CompactionMode
 from proxy.catalog.catalog import Catalog
@@ -17,20 +17,37 @@ from slo.policies.file import Policies
 _MAX_NAMED: Final = 10
 
 
-def policy_warnings(policies: Policies, known: Catalog, teams: Collection[str] | None) -> list[str]:
+class Accounts(NamedTuple):
+    """Those whom policies may name.
+
+    Attributes:
+        teams: The names of all teams.
+        keys: The ids of all keys.
+    """
+
+    teams: Collection[str] = ()
+    keys: Collection[str] = ()
+
+
+def policy_warnings(
+    policies: Policies, known: Catalog, accounts: Accounts | None, *, now: float = 0.0
+) -> list[str]:
     """Policies that cannot have an effect as things are, in sentences; [] for none.
 
     Args:
         policies: The policies.
         known: The catalog.
-        teams: The names of all teams; None where they cannot be told.
+        accounts: All teams and keys; None where they cannot be read.
+        now: Seconds since the epoch, at which prices are compared.
     """
     return [
         *_upstreams_without_models(known),
         *_models_without_price(known),
         *_ladders_without_routes(policies, known),
+        *_dearer_levels(policies, known, now),
         *_undescribed_models(policies, known),
-        *_unknown_teams(policies, known, teams),
+        *(() if accounts is None else _unknown_teams(policies, known, accounts.teams)),
+        *(() if accounts is None else _unknown_keys(policies, accounts.keys)),
     ]
 
 
@@ -66,10 +83,10 @@ def known_keys_obstacle(settings: Settings, policies: Policies) -> str:
     return ""
 
 
-def teams(url: str) -> set[str] | None:
-    """The names of the teams in the database at this URL; None where there is none to be read.
+def read_accounts(url: str) -> Accounts | None:
+    """The teams and keys in the database at this URL; None where they cannot be read.
 
-    It is neither made nor migrated.
+    It is neither made nor migrated: a SQLite file that is not there yet has none.
 
     Raises:
         ValueError: It is neither a SQLite file nor PostgreSQL.
@@ -82,10 +99,13 @@ def teams(url: str) -> set[str] | None:
 
     where = make_url(url)
     if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
-        return None
+        return Accounts()
     engine = open_database(url)
     try:
-        return {team.name for team in Teams(engine).all()}
+        stored = Teams(engine)
+        teams = stored.all()
+        keys = {key.id for team in teams for key in stored.keys(team.id)}
+        return Accounts({team.name for team in teams}, keys)
     except SQLAlchemyError:
         return None
     finally:
@@ -184,9 +204,51 @@ def _missing_fields(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _unknown_teams(
-    policies: Policies, known: Catalog, teams: Collection[str] | None
-) -> Iterator[str]:
+def _dearer_levels(policies: Policies, known: Catalog, now: float) -> Iterator[str]:
+    """Levels of ladders that cost more than the level before, or than most models."""
+    prices = {name: price for name in known.models if (price := _output_price(known, name, now))}
+    for each in policies.objectives:
+        models = [
+            name for name in ladder_levels.model_levels(each) if _output_price(known, name, now)
+        ]
+        for place, name in enumerate(models):
+            price = _output_price(known, name, now)
+            before = _output_price(known, models[place - 1], now) if place else 0
+            cheaper = sum(price > other for other in prices.values())
+            if place and price > before:
+                yield _dearer(each.name, name, models[place - 1])
+            elif not place and 2 * cheaper > len(prices) - 1:
+                yield _dearer(each.name, name, f"{cheaper} of the other {len(prices) - 1} models")
+
+
+def _dearer(objective: str, model: str, than: str) -> str:
+    """A sentence that a level of an objective's ladder costs more than something else."""
+    return (
+        f"objectives.{objective}.ladder: output of {model} costs more than that of {than}:"
+        " calls become dearer where they fall back to it"
+    )
+
+
+def _output_price(known: Catalog, name: str, now: float) -> int:
+    """Nano-dollars per million output tokens of a model on its first route; 0 where unknown."""
+    model = known.find(name)
+    tariff = model.routes[0].tariff if model is not None else None
+    period = tariff.period(now) if tariff is not None else None
+    sheet = period.sheets.get("") if period is not None else None
+    return (sheet.rates.output or 0) if sheet is not None else 0
+
+
+def _unknown_keys(policies: Policies, keys: Collection[str]) -> Iterator[str]:
+    """Budgets of keys that do not exist."""
+    for each in policies.budgets:
+        if each.scope == "key" and each.of not in {*keys, EVERY}:
+            yield (
+                f"budgets.{each.name}.of: there is no key {each.of};"
+                " `thriftgate key list` shows them"
+            )
+
+
+def _unknown_teams(policies: Policies, known: Catalog, teams: Collection[str]) -> Iterator[str]:
     """Policies and model aliases for teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
@@ -194,9 +256,10 @@ def _unknown_teams(
         *_team_references(("objectives", each.name, each.team) for each in policies.objectives),
         *((f"teams.{team}.model_aliases", team) for team in known.team_aliases),
         *_team_references(("reports", each.name, each.team) for each in policies.reports),
+        *_team_references(("residency", each.name, each.team) for each in policies.residency),
     ]
     for where, team in named:
-        if teams is None or team in {*teams, EVERY, ""}:
+        if team in {*teams, EVERY, ""}:
             continue
         close = get_close_matches(team, teams, n=1)
         fix = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"

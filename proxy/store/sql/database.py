@@ -125,6 +125,26 @@ def reason(error: SQLAlchemyError) -> str:
     return next(iter(str(said).splitlines()), type(said).__name__)
 
 
+def connection_problem(url: str) -> str:
+    """Reason that the PostgreSQL server at ``url`` does not answer; "" where it does.
+
+    SQLite has no server, and its file is neither made nor opened.
+
+    Raises:
+        ValueError: As ``open_database``.
+    """
+    if _normal(url).get_backend_name() == "sqlite":
+        return ""
+    engine = open_database(url)
+    try:
+        with engine.connect():
+            return ""
+    except SQLAlchemyError as error:
+        return reason(error)
+    finally:
+        engine.dispose()
+
+
 def open_database(url: str) -> Engine:
     """An engine for the database at ``url``; SQLite's folder is made, nothing is connected yet.
 

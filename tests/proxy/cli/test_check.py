@@ -70,7 +70,7 @@ def test_check_notes_which_upstreams_have_no_credentials_and_where_they_are_look
     assert "Note: upstreams.aws has no credentials, so its calls would fail: set AWS_ACC" in said
     assert "Note: upstreams.gcp has no credentials, so its calls would fail: set GOOGLE_" in said
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    assert "'.[bedrock]'" in command_output("check", catalog=str(mine))
+    assert "'thriftgate[bedrock]'" in command_output("check", catalog=str(mine))
 
 
 def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
@@ -80,13 +80,34 @@ def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
         'name = "b"\nscope = "team"\nof = "acmee"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
     )
     command_output("team", "create", "acme")
-    said = command_output(
-        "check", policies=str(policies), redis_url="redis://:secret@127.0.0.1:1/0"
-    )
+    said = command_output("check", policies=str(policies))
 
     assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in said
-    assert "Note: THRIFTGATE_REDIS_URL names a Redis that is away" in said
-    assert "secret" not in said
+
+
+def test_check_fails_where_postgresql_or_redis_does_not_answer_unless_it_is_offline():
+    away = {
+        "database_url": "postgresql://me:secret@127.0.0.1:1/ledger",
+        "redis_url": "redis://:secret@127.0.0.1:1/0",
+    }
+    error = command_error("check", **away)
+
+    assert "THRIFTGATE_DATABASE_URL: the database cannot be reached: " in error
+    assert "THRIFTGATE_REDIS_URL: Redis cannot be reached" in error
+    assert "secret" not in error
+    assert "are sound" in command_output("check", "--offline", **away)
+
+
+def test_check_names_a_team_that_is_not_there_before_the_first_start(tmp_path):
+    policies = tmp_path / "policies.toml"
+    policies.write_text(
+        "[[budgets]]\n"
+        'name = "b"\nscope = "team"\nof = "nobody"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
+    )
+
+    assert "Note: budgets.b.of: there is no team nobody" in command_output(
+        "check", policies=str(policies)
+    )
 
 
 def test_check_looks_at_the_model_that_takes_notes():

@@ -8,17 +8,19 @@ from proxy.catalog.entries import Model, Route
 from proxy.catalog.families import Family, UnlistedModels
 from proxy.catalog.model_aliases import ModelAliases
 from proxy.cli.warnings import (
+    Accounts,
     assumptions,
     known_keys_obstacle,
     notes_model_obstacle,
     policy_warnings,
-    teams,
+    read_accounts,
     unserved_mode_warning,
 )
 from proxy.settings import Settings
 from proxy.store.store import Store
 from slo.ceiling import Ceiling
 from slo.policies.file import Policies
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.admission_harness import budget
 from tests.fakes.call_dependencies import route
 from tests.fakes.objectives import objective
@@ -31,6 +33,18 @@ KNOWN = replace(
 def catalog(**models: tuple[Route, ...]) -> Catalog:
     known = {name: Model(id=name, routes=routes) for name, routes in models.items()}
     return Catalog(models=known, upstreams={}, default=KNOWN)
+
+
+#: Dollars per million output tokens; None where no price is known.
+PRICES_BY_MODEL = {"large": 25, "medium": 10, "small": 5, "tiny": 1, "own": None}
+
+
+def priced_route(usual: Route, output: int | None) -> Route:
+    """The route with this price of a million output tokens, in dollars; None for none."""
+    if output is None:
+        return replace(usual, tariff=None)
+    sheet = PriceSheet(rates=TokenRates(input=10**9, output=output * 10**9))
+    return replace(usual, tariff=Tariff(periods=(PricePeriod(sheets={"": sheet}),)))
 
 
 def test_a_ladder_leads_nowhere_where_no_model_has_two_routes():
@@ -111,7 +125,7 @@ def test_a_policy_for_a_team_that_does_not_exist_is_reported():
         objectives=(objective(team="acme"), objective(name="p", team="acm")),
     )
 
-    assert policy_warnings(policies, catalog(), ["acme"]) == [
+    assert policy_warnings(policies, catalog(), Accounts(["acme"])) == [
         "budgets.b.of: there is no team acmee; did you mean acme?",
         "ceilings.d.team: there is no team z; `thriftgate team list` shows them",
         "objectives.p.team: there is no team acm; did you mean acme?",
@@ -119,35 +133,70 @@ def test_a_policy_for_a_team_that_does_not_exist_is_reported():
     assert policy_warnings(policies, catalog(), None) == []
 
 
+def test_a_budget_for_a_key_that_does_not_exist_is_reported():
+    policies = Policies(
+        budgets=(budget(scope="key", of="nobody"), budget(name="c", scope="key", of="k1"))
+    )
+
+    assert policy_warnings(policies, catalog(), Accounts(keys=["k1"])) == [
+        "budgets.b.of: there is no key nobody; `thriftgate key list` shows them"
+    ]
+
+
+def test_a_ladder_to_a_dearer_model_is_reported():
+    models = catalog(
+        **{name: (priced_route(KNOWN, output),) for name, output in PRICES_BY_MODEL.items()}
+    )
+    policies = Policies(
+        objectives=(
+            objective(name="up", ladder=("large",)),
+            objective(name="down", ladder=("small", "tiny", "own")),
+            objective(name="up-again", ladder=("tiny", "small")),
+        )
+    )
+
+    assert policy_warnings(policies, models, None) == [
+        (
+            "objectives.up.ladder: output of large costs more than that of 3 of the other 3 models:"
+            " calls become dearer where they fall back to it"
+        ),
+        (
+            "objectives.up-again.ladder: output of small costs more than that of tiny:"
+            " calls become dearer where they fall back to it"
+        ),
+    ]
+
+
 def test_aliases_of_a_team_that_does_not_exist_are_reported():
     tables = {name: ModelAliases({"fast": "m"}) for name in ("acme", "acmee", "*")}
     known = replace(catalog(m=(KNOWN,)), team_aliases=tables)
 
-    assert policy_warnings(Policies(), known, ["acme"]) == [
+    assert policy_warnings(Policies(), known, Accounts(["acme"])) == [
         "teams.acmee.model_aliases: there is no team acmee; did you mean acme?"
     ]
 
 
-def test_teams_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
+def test_accounts_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
     url = f"sqlite:///{tmp_path}/made/thriftgate.db"
 
-    assert teams(url) is None
+    assert read_accounts(url) == Accounts()
     assert not (tmp_path / "made").exists()
     store = Store.open(url, tmp_path / "journal")
-    store.teams.create("acme", now=0.0)
+    acme = store.teams.create("acme", now=0.0)
+    key, _ = store.teams.create_key(acme.id, "ci", now=0.0)
     store.close(5)
-    assert teams(url) == {"acme"}
+    assert read_accounts(url) == Accounts({"acme"}, {key.id})
 
 
 @pytest.mark.parametrize("text", [b"", b"no database at all, but a text of some length"])
-def test_a_file_that_is_no_ledger_has_no_teams(tmp_path, text):
+def test_accounts_of_a_file_that_is_no_ledger_are_unknown(tmp_path, text):
     (tmp_path / "other.db").write_bytes(text)
 
-    assert teams(f"sqlite:///{tmp_path}/other.db") is None
+    assert read_accounts(f"sqlite:///{tmp_path}/other.db") is None
 
 
 def test_a_database_that_is_away_is_passed_over():
-    assert teams("postgresql://me:secret@127.0.0.1:1/ledger") is None
+    assert read_accounts("postgresql://me:secret@127.0.0.1:1/ledger") is None
 
 
 def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_fix():

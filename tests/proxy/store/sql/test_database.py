@@ -27,6 +27,7 @@ from proxy.store.sql.database import (
     _alembic,
     _migration_config,
     address,
+    connection_problem,
     count_changed_rows,
     is_outage,
     migrate,
@@ -56,6 +57,13 @@ def test_the_address_of_a_database_has_none_of_its_passwords(url):
     assert "hush" not in address(url)
 
 
+def test_a_server_that_does_not_answer_is_named_with_the_reason_and_without_the_password() -> None:
+    why = connection_problem("postgresql://me:secret@127.0.0.1:1/ledger")
+
+    assert "refused" in why
+    assert "secret" not in why
+
+
 def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     empty_url: str,
 ) -> None:
@@ -74,6 +82,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
 
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
+    assert connection_problem(empty_url) == ""
     assert revision(engine) == "0018"
     engine.dispose()
 
