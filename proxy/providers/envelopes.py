@@ -1,6 +1,8 @@
 """The errors in what an upstream sent, in whatever envelope: as objects with a message."""
 
+import re
 from collections.abc import Mapping
+from html import unescape
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,10 @@ _EMPTY_BODIES: Final = frozenset({b"", b"null", b"[]", b'""'})
 #: Beginnings of a web page, and the bytes in which one is looked for.
 _PAGE_STARTS: Final = (b"<!doctype", b"<html", b"<head", b"<title", b"<center", b"<h1")
 _MAX_PAGE_START_BYTES: Final = 64 * 1024
+#: Tags, and what of a page no reader sees.
+_MARKUP: Final = re.compile(
+    r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^<>]*>", re.DOTALL | re.IGNORECASE
+)
 #: Complaints of a list that are told, at most.
 _MAX_COMPLAINTS: Final = 8
 
@@ -40,6 +46,20 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
     words = next(filter(None, told), "")
     named = {name: said[name] for name in ("type", "code", "param") if name in said}
     return {**named, "message": words} if words else {}
+
+
+def refusal_of(body: bytes) -> Mapping[str, Any]:
+    """The error object of a 4xx answer: that of its envelope, else its words as plain text or HTML.
+
+    Proxies and engines before a model refuse in HTML or plain text, which alone says why.
+    """
+    if said := envelope_of(body):
+        return said
+    text = body[:_MAX_PAGE_START_BYTES].decode("utf-8", "replace").strip()
+    if not text or text[0] in "{[":
+        return {}
+    words = " ".join(unescape(_MARKUP.sub(" ", text)).split())
+    return {"message": words} if words else {}
 
 
 def error_in(event: bytes) -> Mapping[str, Any]:

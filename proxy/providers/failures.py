@@ -16,10 +16,10 @@ anything else      502     upstream_error         no
 Elsewhere is on another route alone: what only the gateway's operator can fix is not worth a
 caller's own retry.
 
-An upstream's words are passed on only where the caller can fix the call with them, and only from
-the known envelopes. The further fields of an OpenAI-type error object (Groq's
-``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401, 402, 403
-and 407. What looks like a secret is passed on nowhere.
+An upstream's words are passed on only where the caller can fix the call with them: from the known
+envelopes, and from HTML or plain text as text. The further fields of an OpenAI-type error object
+(Groq's ``failed_generation``, OpenRouter's ``metadata``) are passed on with every status but 401,
+402, 403 and 407. What looks like a secret is passed on nowhere.
 """
 
 import math
@@ -33,7 +33,7 @@ import msgspec
 import orjson
 
 from proxy.errors import UpstreamError
-from proxy.providers.envelopes import envelope_of, error_in, text
+from proxy.providers.envelopes import envelope_of, error_in, refusal_of, text
 from proxy.providers.sse import parse_events
 from proxy.records.request_fields import raw_field, replace_fields
 
@@ -216,7 +216,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
 
     Source: OpenAI API reference, error codes (2026-11).
     """
-    said = envelope_of(body)
+    said = refusal_of(body) if status in _ABOUT_THE_CALL else envelope_of(body)
     is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, said)
     error = (_refused_call if is_about_the_call else failure)(
         status,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.errors import UpstreamError
-from proxy.providers.envelopes import envelope_of
+from proxy.providers.envelopes import refusal_of
 from proxy.providers.failures import failure, status_of
 
 #: Their names in the caller's API; others keep the code of their status.
@@ -19,7 +19,7 @@ _EMPTY_ACCOUNT: Final = "credit balance"
 
 def messages_failure(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
     """Translate an answer with an error status into the caller's error."""
-    return _failure(status, headers, envelope_of(body))
+    return _failure(status, headers, refusal_of(body))
 
 
 def stream_failure(error: Mapping[str, Any]) -> UpstreamError:

@@ -1,5 +1,7 @@
 """Tests of what an upstream's error status means for the caller."""
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 from hypothesis import given
@@ -73,7 +75,6 @@ def test_a_key_of_ours_that_is_refused_is_worth_another_route_but_no_retry(statu
     "body",
     [
         b"",
-        b"<html>Bad gateway sk-live-123456</html>",
         b'{"error": {"message": 5.5, "code": true}}',
         b'{"error": {"message": null}}',
         b'{"error": {"message": "' + b"x" * 300_000 + b'"}}',
@@ -87,6 +88,31 @@ def test_a_body_outside_the_known_envelope_is_never_passed_on(body: bytes) -> No
     assert error.message == "The upstream refused the call with status 400."
     assert error.code == "upstream_refused"
     assert error.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize("translate", [openai_failure, messages_failure])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"model not loaded: sk-live-123456", "model not loaded: [redacted]"),
+        (
+            (
+                b"<!doctype html><html><head><title>400</title><style>p {}</style></head>"
+                b"<body><h1>Bad&nbsp;Request</h1>\r\n<p>prompt &gt; 4096</p><!-- x --></body></html>"
+            ),
+            "Bad Request prompt > 4096",
+        ),
+        (b"<html></html>", "The upstream refused the call with status 400."),
+    ],
+)
+def test_a_refusal_in_html_or_plain_text_keeps_its_words(
+    translate: Callable[[int, dict[str, str], bytes], UpstreamError], body: bytes, message: str
+) -> None:
+    assert translate(400, {}, body).message == message
+
+
+def test_a_failure_in_html_keeps_none_of_its_words() -> None:
+    assert "inner.host" not in openai_failure(500, {}, b"<h1>inner.host is down</h1>").message
 
 
 @pytest.mark.parametrize(
