@@ -28,7 +28,7 @@ from proxy.records.call import Call
 from proxy.records.request_fields import parse_request_fields, replace_fields
 
 #: Beginnings of Azure's paths.
-PREFIX: Final = "/openai/"
+AZURE_PREFIX: Final = "/openai/"
 #: Under which a request's scope names its deployment.
 DEPLOYMENT: Final = "thriftgate.deployment"
 _PATH: Final = re.compile(rb"/openai/(?:v1/|deployments/([^/]+)/)?(.*)", re.DOTALL)

@@ -6,10 +6,10 @@ from typing import Final
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.api.azure import PREFIX
+from proxy.api.azure import AZURE_PREFIX
 
 #: Paths of calls; the pages below /admin are for no other origin.
-_PATHS: Final = ("/v1/", PREFIX)
+_PATHS: Final = ("/v1/", AZURE_PREFIX)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Seconds a browser may remember that it may ask; browsers cap it themselves.
 _MAX_AGE_S: Final = 7200

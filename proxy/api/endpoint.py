@@ -14,11 +14,11 @@ from typing import Final, Protocol
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.api.azure import PREFIX, as_openai, of_deployment
+from proxy.api.azure import of_deployment
 from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.isolation import add_cache_salt, check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
-from proxy.api.messages_api import OTHER_SPELLINGS, speaks_messages, with_usual_path
+from proxy.api.messages_api import speaks_messages
 from proxy.api.passthrough import Relay, internal_error
 from proxy.api.prefill import (
     PREFILL,
@@ -30,7 +30,15 @@ from proxy.api.prefill import (
     warming_call,
 )
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
-from proxy.api.request import RequestHead, read_body, read_head, request_token
+from proxy.api.request import (
+    OTHER_SPELLINGS,
+    RequestHead,
+    feature_label,
+    read_body,
+    read_head,
+    request_token,
+    with_usual_path,
+)
 from proxy.api.token_counting import COUNT_TOKENS, LocalTokenCounts
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
 from proxy.calls.pipeline import record_refusal, serve
@@ -59,7 +67,6 @@ _CONVERSATIONS: Final = ("chat/completions", "responses")
 #: The same of Anthropic's API, whose batches hold many conversations.
 _MESSAGES: Final = frozenset({"messages", "messages/count_tokens"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
-_MAX_FEATURE_CHARS: Final = 128
 #: Seconds a caller has to send its body.
 _BODY_TIMEOUT_S: Final = 120.0
 
@@ -129,10 +136,7 @@ class Endpoint:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
         path = scope.get("path", "")
-        if path.startswith(PREFIX) and scope["type"] == "http":
-            scope = as_openai(scope)
-            path = scope["path"]
-        elif path.startswith(OTHER_SPELLINGS) and scope["type"] == "http":
+        if (path.startswith(OTHER_SPELLINGS) or "//" in path) and scope["type"] == "http":
             scope = with_usual_path(scope)
             path = scope["path"]
         if scope["type"] != "http" or not path.startswith("/v1/"):
@@ -259,12 +263,12 @@ class Endpoint:
         if trouble := self._admission.capacity.trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
-            raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=True))
+            raise self._refused_keys.refuse(scope, unauthenticated_error(""))
 
     def _check_key(self, key: Key | None, scope: Scope, arrived: float) -> Key:
         """The key that came with the call, if it opens anything."""
         if key is None or key.revoked:
-            raise self._refused_keys.refuse(scope, unauthenticated_error(is_missing=False))
+            raise self._refused_keys.refuse(scope, unauthenticated_error(request_token(scope)))
         if key.has_expired(arrived):
             raise self._refused_keys.refuse(scope, expired_error(key))
         return key
@@ -290,7 +294,7 @@ class Endpoint:
 def _build_call(
     call_id: str, key: Key, head: RequestHead, sent: bytes, arrived: float, seal: Pseudonymizer
 ) -> Call:
-    feature, notes = _label(head.feature or key.feature)
+    feature, notes = feature_label(head.feature or key.feature)
     return Call(
         id=call_id,
         key=key,
@@ -365,7 +369,7 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
     if head.feature or not read.feature:
         feature = call.feature or agent_feature(head.agent, read)
         return msgspec.structs.replace(call, fields=read, feature=feature)
-    feature, notes = _label(read.feature)
+    feature, notes = feature_label(read.feature)
     return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
 
 
@@ -382,18 +386,6 @@ def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
         return parse_request_fields(call.body)
     except CallerError:
         return None
-
-
-def _label(text: str) -> tuple[str, tuple[str, ...]]:
-    """A feature label that is safe to store and show; and the note about one that is too long."""
-    if not text:
-        return "", ()
-    is_cut = len(text) > _MAX_FEATURE_CHARS
-    notes = (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",) if is_cut else ()
-    text = text[:_MAX_FEATURE_CHARS]
-    if not text.isprintable():
-        text = "".join(c for c in text if c.isprintable())
-    return text.strip(), notes
 
 
 def _shutdown_error() -> ProxyError:

@@ -22,7 +22,7 @@ from starlette.types import Scope
 #: Header of every request of Anthropic's API, as a request's scope and as a call have it.
 VERSION: Final = b"anthropic-version"
 #: Beginnings of paths that may be spelt in another way.
-OTHER_SPELLINGS: Final = ("/messages", "/v1/v1/")
+MESSAGES_SPELLINGS: Final = ("/messages", "/v1/v1/")
 #: Calls of OpenAI's API, whatever else stands in their headers.
 _OPENAI_CALLS: Final = ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings")
 _MESSAGES: Final = "/v1/messages"
@@ -30,11 +30,11 @@ _MESSAGES: Final = "/v1/messages"
 _PATH: Final = re.compile(rb"/(?:v1/)*((?:messages|models|files)(?:/.*)?)", re.DOTALL)
 
 
-def with_usual_path(scope: Scope) -> Scope:
+def with_messages_path(scope: Scope) -> Scope:
     """The request's scope with the usual path of Anthropic's API; unmodified where it is no such.
 
     Args:
-        scope: Of a request whose path begins with one of ``OTHER_SPELLINGS``.
+        scope: Of a request whose path begins with one of ``MESSAGES_SPELLINGS``.
     """
     raw = scope.get("raw_path") or scope["path"].encode()
     found = _PATH.fullmatch(raw)

@@ -14,15 +14,23 @@ from proxy.errors import CallerError
 
 _log = logging.getLogger("thriftgate.keys")
 
+#: Beginnings of keys that providers give out: OpenAI, Anthropic, DeepSeek and OpenRouter; Google;
+#: Groq; xAI; Hugging Face; Perplexity; Fireworks. Source: their API key pages (2026-11).
+_PROVIDER_KEYS: Final = ("sk-", "AIza", "gsk_", "xai-", "hf_", "pplx-", "fw_")
+_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
 #: Seconds between two lines.
 _LOG_INTERVAL_S: Final = 10.0
 #: Characters of an address that are logged: a proxy in front may write anything.
 _MAX_ADDRESS_CHARS: Final = 64
 
 
-def unauthenticated_error(*, is_missing: bool) -> CallerError:
-    """The refusal of a call without a key that is good."""
-    if is_missing:
+def unauthenticated_error(token: str) -> CallerError:
+    """The refusal of a call without a key that is good, with the likely slip.
+
+    Args:
+        token: Text sent as the key; "" for none.
+    """
+    if not token:
         return CallerError(
             "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
             " in an OpenAI client as `api_key`.",
@@ -30,11 +38,23 @@ def unauthenticated_error(*, is_missing: bool) -> CallerError:
             status=401,
         )
     return CallerError(
-        "Invalid API key: it is unknown or was revoked. Keys begin with `tg-`;"
+        f"Invalid API key: {_likely_slip(token)} Keys begin with `tg-`;"
         " whoever runs the gateway makes one with `thriftgate key create`.",
         code="invalid_api_key",
         status=401,
     )
+
+
+def _likely_slip(token: str) -> str:
+    """A sentence that says what seems wrong with a key, without any part of it."""
+    if token[0] in _QUOTES or token[-1] in _QUOTES:
+        return "it was sent with its quotation marks. Send it without them."
+    if token.startswith(_PROVIDER_KEYS):
+        return (
+            "it looks like a provider's key, which the gateway holds itself."
+            " Send the gateway's own."
+        )
+    return "it is unknown or was revoked."
 
 
 class RefusedKeyLog:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 from starlette.types import Receive, Scope
 
-from proxy.api.azure import DEPLOYMENT
+from proxy.api.azure import AZURE_PREFIX, DEPLOYMENT, as_openai
 from proxy.api.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
+from proxy.api.messages_api import MESSAGES_SPELLINGS, with_messages_path
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.errors import CallerError
 from proxy.providers.json_size import SMALL_BYTES, ArrivingText, JsonSize
@@ -37,6 +39,9 @@ _FORWARDED: Final = {
         "x-llm-d-slo-ttft-ms",
     )
 }
+#: Beginnings of paths that clients spell in other ways than the gateway; so do those with ``//``.
+OTHER_SPELLINGS: Final = (AZURE_PREFIX, *MESSAGES_SPELLINGS, "/v1/models")
+_SLASHES: Final = re.compile(rb"//+")
 _KEY_HEADERS: Final = (b"authorization", b"api-key", b"x-api-key")
 #: Callers' words for us.
 _GATEWAY_HEADERS: Final = frozenset(
@@ -66,7 +71,8 @@ _SESSION_HEADERS: Final = frozenset(
         b"x-session-id",
     }
 )
-#: Bytes of such a name that count.
+_MAX_FEATURE_CHARS: Final = 128
+#: Bytes of a session's name that count.
 _MAX_SESSION_BYTES: Final = 256
 #: In every WebSocket's handshake. Source: RFC 6455, section 4.1 (2011-12).
 _WEBSOCKET_HEADER: Final = b"sec-websocket-key"
@@ -256,9 +262,37 @@ def _too_many_values(limit: JsonSize) -> CallerError:
     )
 
 
+def with_usual_path(scope: Scope) -> Scope:
+    """The request's scope with the gateway's own spelling of its path.
+
+    Base URLs that end in a slash double it, and some clients end the list of models in one.
+    """
+    raw = scope.get("raw_path") or scope["path"].encode()
+    single = _SLASHES.sub(b"/", raw)
+    if single.startswith(b"/v1/models"):
+        single = single.rstrip(b"/")
+    if single != raw:
+        scope = {**scope, "path": unquote(single.decode("latin-1")), "raw_path": single}
+    if single.startswith(AZURE_PREFIX.encode()):
+        return as_openai(scope)
+    return with_messages_path(scope) if scope["path"].startswith(MESSAGES_SPELLINGS) else scope
+
+
 def request_token(scope: Scope) -> str:
     """The key that came with a request; "" for none."""
     return _token({name: value.decode("latin-1") for name, value in scope["headers"]})
+
+
+def feature_label(text: str) -> tuple[str, tuple[str, ...]]:
+    """A feature label that is safe to store and show; and the note about one that is too long."""
+    if not text:
+        return "", ()
+    is_cut = len(text) > _MAX_FEATURE_CHARS
+    notes = (f"the feature's name is cut to {_MAX_FEATURE_CHARS} characters",) if is_cut else ()
+    text = text[:_MAX_FEATURE_CHARS]
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable())
+    return text.strip(), notes
 
 
 @lru_cache(maxsize=_MAX_CACHED_PATHS)

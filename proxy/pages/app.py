@@ -143,10 +143,10 @@ async def _authenticated_key(store: Store, request: Request, now: float) -> Key:
     """
     given = request_token(request.scope)
     if not given:
-        raise unauthenticated_error(is_missing=True)
+        raise unauthenticated_error(given)
     key = store.keyring.find(given) or await store.keyring.fetch(given)
     if key is None or key.revoked:
-        raise unauthenticated_error(is_missing=False)
+        raise unauthenticated_error(given)
     if key.has_expired(now):
         raise expired_error(key)
     return key

@@ -17,7 +17,7 @@ from tests.fakes.clock import run_in_instant_time
 async def authenticate(request: Request) -> Key:
     """Tests' one key is good."""
     if request_token(request.scope) != "tg-1":
-        raise unauthenticated_error(is_missing=False)
+        raise unauthenticated_error("tg-unknown")
     return KEY
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.api.messages_api import OTHER_SPELLINGS, speaks_messages, with_usual_path
+from proxy.api.messages_api import MESSAGES_SPELLINGS, speaks_messages, with_messages_path
 from tests.fakes.asgi import scope
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -21,14 +21,14 @@ VERSION = {"anthropic-version": "2023-06-01"}
 def test_anthropics_paths_are_known_with_the_version_once_twice_or_not_at_all(
     path: str, headers: dict[str, str], usual: str
 ) -> None:
-    found = with_usual_path(scope(path, headers=headers))
+    found = with_messages_path(scope(path, headers=headers))
 
-    assert path.startswith(OTHER_SPELLINGS)
+    assert path.startswith(MESSAGES_SPELLINGS)
     assert (found["path"], found["raw_path"]) == (usual, usual.encode())
 
 
 def test_escapes_in_a_path_stay_for_whoever_checks_them() -> None:
-    found = with_usual_path(scope("/messages/a/../b", raw="/messages/a/%2e%2e/b"))
+    found = with_messages_path(scope("/messages/a/../b", raw="/messages/a/%2e%2e/b"))
 
     assert found["raw_path"] == b"/v1/messages/a/%2e%2e/b"
 

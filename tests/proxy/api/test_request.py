@@ -1,10 +1,17 @@
 import asyncio
+from urllib.parse import unquote
 
 import pytest
 
 from proxy.api.body_limits import BodyMemoryLimit
 from proxy.api.refused_keys import unauthenticated_error
-from proxy.api.request import _NEEDLESS_ESCAPES, read_body, read_head, request_token
+from proxy.api.request import (
+    _NEEDLESS_ESCAPES,
+    read_body,
+    read_head,
+    request_token,
+    with_usual_path,
+)
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.providers.json_size import MAX_REQUEST
 from tests.fakes.asgi import AsgiConnection, scope
@@ -141,6 +148,23 @@ def test_a_path_we_know_is_known_however_it_is_spelt(known, end, hidden):
     escaped = f"{known[:hidden]}%{ord(known[hidden]):02x}{known[hidden + 1 :]}"
     for spelt in (known, escaped, escaped.upper().replace("/V1/", "/v1/")):
         assert read_head(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
+
+
+@pytest.mark.parametrize(
+    ("path", "usual"),
+    [
+        ("/v1//chat/completions", "/v1/chat/completions"),
+        ("//v1/chat//completions", "/v1/chat/completions"),
+        ("/v1/models/", "/v1/models"),
+        ("/v1/models//gpt-5/", "/v1/models/gpt-5"),
+        ("/v1/models/a%2F%2Fb", "/v1/models/a//b"),
+        ("//openai/deployments/d/chat/completions", "/v1/chat/completions"),
+        ("/v1//v1/messages", "/v1/messages"),
+        ("/admin//costs", "/admin/costs"),
+    ],
+)
+def test_doubled_slashes_and_one_behind_the_models_are_left_out_of_a_path(path, usual):
+    assert with_usual_path(scope(unquote(path), raw=path))["path"] == usual
 
 
 @pytest.mark.parametrize("trimming", [";x=y", ";", "%20", "%00", "%3bx", "/%09", ";a/"])
@@ -329,7 +353,7 @@ def test_a_caller_that_leaves_before_the_end_of_its_body_is_gone(connection):
 
 
 def test_a_missing_key_and_a_bad_one_are_kept_apart():
-    missing, bad = unauthenticated_error(is_missing=True), unauthenticated_error(is_missing=False)
+    missing, bad = unauthenticated_error(""), unauthenticated_error("tg-unknown")
 
     assert (missing.status, missing.code) == (401, "missing_api_key")
     assert (bad.status, bad.code) == (401, "invalid_api_key")
