@@ -98,7 +98,7 @@ def test_a_body_outside_the_known_envelope_is_never_passed_on(body: bytes) -> No
         (
             (
                 b"<!doctype html><html><head><title>400</title><style>p {}</style></head>"
-                b"<body><h1>Bad&nbsp;Request</h1>\r\n<p>prompt <p>prompt &gt; 4096</p><!-- x --></body></html>"gt; 4096</p></body></html>"
+                b"<body><h1>Bad&nbsp;Request</h1>\r\n<p>prompt &gt; 4096</p><!-- x --></html>"
             ),
             "Bad Request prompt > 4096",
         ),
