@@ -143,6 +143,47 @@ AGENTS: Final = (
             "aider --model openai/$model",
         ),
     ),
+    AgentPreset(
+        name="qwen-code",
+        title="Qwen Code",
+        products=("qwencode/",),
+        heads=("You are Qwen Code",),
+        lines=(
+            "export OPENAI_BASE_URL=$url/v1 OPENAI_API_KEY=$key OPENAI_MODEL=$model",
+            "qwen --auth-type openai",
+        ),
+    ),
+    AgentPreset(
+        name="goose",
+        title="goose",
+        heads=("You are a general-purpose AI agent called goose",),
+        lines=(
+            "export OPENAI_HOST=$url OPENAI_API_KEY=$key",
+            "GOOSE_PROVIDER=openai GOOSE_MODEL=$model goose session",
+        ),
+    ),
+    AgentPreset(
+        name="crush",
+        title="Crush",
+        products=("charm-crush/",),
+        heads=("You are Crush",),
+        lines=(
+            "In crush.json, under providers.thriftgate (and the models that you use):",
+            (
+                '{"type": "openai-compat", "base_url": "$url/v1", "api_key": "$key",'
+                ' "models": [{"id": "$model", "name": "$model"}]}'
+            ),
+        ),
+    ),
+    AgentPreset(
+        name="gemini-cli",
+        title="Gemini CLI",
+        heads=(),
+        lines=(
+            "Gemini CLI speaks Google's generateContent alone, which this gateway does not take.",
+            "Qwen Code, which began as a fork of it, works: thriftgate agents qwen-code",
+        ),
+    ),
 )
 #: Beginnings of the instructions of all agents.
 AGENT_HEADS: Final = tuple(head for agent in AGENTS for head in agent.heads)

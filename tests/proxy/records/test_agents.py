@@ -117,8 +117,8 @@ def test_a_shell_with_every_agents_variables_still_runs_our_commands() -> None:
     read(dict(pairs))
 
 
-def test_every_agent_has_two_lines_that_name_gateway_and_key() -> None:
-    for agent in AGENTS:
+def test_every_agent_that_can_be_pointed_here_has_two_lines_that_name_gateway_and_key() -> None:
+    for agent in (agent for agent in AGENTS if agent.heads):
         filled = [Template(line).substitute(url="U", key="K", model="M") for line in agent.lines]
 
         assert len(filled) == 2
@@ -140,3 +140,20 @@ def test_every_agent_has_two_lines_that_name_gateway_and_key() -> None:
 )
 def test_a_user_is_the_same_in_every_session(user_id: str, user: str) -> None:
     assert stable_user(user_id) == user
+
+
+@pytest.mark.parametrize(
+    ("product", "agent"),
+    [
+        ("QwenCode/0.24.4 (linux; x64)", "qwen-code"),
+        ("Charm-Crush/v0.96.1 (https://charm.land/crush)", "crush"),
+    ],
+)
+def test_qwen_code_and_crush_are_known_by_their_user_agents(product: str, agent: str) -> None:
+    assert agent_of_product(product) == agent
+
+
+def test_gemini_cli_is_listed_as_one_that_cannot_be_pointed_here() -> None:
+    (preset,) = [agent for agent in AGENTS if agent.name == "gemini-cli"]
+
+    assert "generateContent" in preset.lines[0]
