@@ -41,7 +41,6 @@ from proxy.services.budgets.setup import running_budgets
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
-from proxy.services.engines.idle_costs import keep_idle_costs_booked
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import running_engines
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
@@ -297,13 +296,12 @@ async def _dependencies(
 
 
 def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
-    """Publish the health of routes; returns tasks: alerts on it, the guard, idle costs."""
+    """Publish the health of routes; returns tasks: alerts on it, and the guard."""
     registry = context.route_health
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
-    watching = [context.tasks.keep(each) for each in (news.run, _guard(context))]
-    return [*watching, keep_idle_costs_booked(context)]
+    return [context.tasks.keep(each) for each in (news.run, _guard(context))]
 
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:

@@ -1,9 +1,10 @@
 """Divides what a replica of an engine costs among the calls that it serves, exactly.
 
-A replica is paid by the hour, whether it works or not. Each instant of it belongs to the calls in
-flight at that instant, in equal parts; an instant without a call is idle. Where the engine reports
-how long it worked on a call, the call pays for that time alone, counted back from its end: what it
-paid while it waited in the queue goes to the calls still in flight, for they were worked on.
+A replica is paid by the hour while it runs, whether it works or not. Each instant of it belongs to
+the calls in flight at that instant, in equal parts; an instant without a call is idle. Where the
+engine reports how long it worked on a call, the call pays for that time alone, counted back from
+its end: what it paid while it waited in the queue goes to the calls still in flight, for they were
+worked on.
 
 Time is whole nanoseconds, and what cannot be divided is carried to the next instant. So the shares
 of all calls and the idle time add up to the replica's time, to the nanosecond, and their prices to
@@ -96,10 +97,12 @@ class SharedReplica:
     Args:
         price: Its price by the hour.
         now: Seconds of a clock that goes forward; it is paid from now on.
+        is_running: False where it is not paid yet.
     """
 
-    def __init__(self, price: ReplicaPrice, now: float) -> None:
+    def __init__(self, price: ReplicaPrice, now: float, *, is_running: bool = True) -> None:
         self.price = price
+        self._is_running = is_running
         self._at = _ns(now)
         self._virtual = self._carry = self._remainder = self._in_flight = 0
         self._used_ns = self._idle_ns = self._used_nanos = self._idle_nanos = 0
@@ -139,7 +142,7 @@ class SharedReplica:
         self._give_back(self._end(call, now))
 
     def totals(self, now: float) -> ReplicaTimeTotals:
-        """The totals up to now; their times add up to the time since the beginning."""
+        """The totals up to now; their times add up to the time that it ran."""
         self._advance(now)
         return ReplicaTimeTotals(
             used_ns=self._used_ns,
@@ -153,6 +156,11 @@ class SharedReplica:
         """Price what is settled from now on otherwise."""
         self._advance(now)
         self.price = price
+
+    def set_running(self, *, is_running: bool, now: float) -> None:
+        """Pay for idle time from now on only if it runs; calls pay for theirs in any case."""
+        self._advance(now)
+        self._is_running = is_running
 
     def _advance(self, now: float) -> None:
         """Divide the time since the last event."""
@@ -186,6 +194,8 @@ class SharedReplica:
 
     def _add_idle(self, ns: int) -> None:
         self._carry = 0
+        if not self._is_running:
+            return
         self._idle_ns += ns
         self._idle_nanos += self._price(ns) or 0
 

@@ -67,6 +67,7 @@ class ReplicaUse:
         if call is None:
             return None
         now, split = timeline.now(), _reported_split(timings)
+        self._meter.served_at = now
         share = self._meter.shared.settle(call, now, sum(split) if split else None)
         split = split or _seen_split(timeline, sent_at)
         if share.nanos is not None and usage is not None and split:
@@ -101,6 +102,18 @@ class ReplicaCosts:
         meter = self._meters.get(upstream.name)
         return None if meter is None else ReplicaUse(meter, now)
 
+    def names(self) -> list[str]:
+        """The upstreams that are counted."""
+        return list(self._meters)
+
+    def served_at(self, name: str) -> float | None:
+        """The end of the last call that this upstream served; None for none."""
+        return self._meters[name].served_at
+
+    def set_running(self, name: str, *, is_running: bool, now: float) -> None:
+        """Pay for idle time of this upstream from now on only if it runs; at first none is paid."""
+        self._meters[name].shared.set_running(is_running=is_running, now=now)
+
     def tariff(self, route: Route) -> Tariff | None:
         """The route's prices, or what its replica's tokens cost of late; None where unknown."""
         if route.tariff is not None:
@@ -124,11 +137,12 @@ class ReplicaCosts:
 class _ReplicaMeter:
     """One replica's shared time and measured prices."""
 
-    __slots__ = ("rates", "shared")
+    __slots__ = ("rates", "served_at", "shared")
 
     def __init__(self, upstream: Upstream, now: float) -> None:
         assert upstream.replica_price is not None  # noqa: S101 - the only ones that are counted
-        self.shared = SharedReplica(upstream.replica_price, now)
+        self.shared = SharedReplica(upstream.replica_price, now, is_running=False)
+        self.served_at: float | None = None
         self.rates = MeasuredRates(now)
 
 

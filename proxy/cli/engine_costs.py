@@ -12,11 +12,11 @@ from proxy.cli.terminal import AsJson, Terminal, empty_table
 if TYPE_CHECKING:
     from proxy.engines.profiles import EngineProfile
     from proxy.store.sql.engine_usage import UpstreamUsage
+    from proxy.store.store import Store
 
-_QUARTER_S: Final = 900
 _MILLION: Final = 1_000_000
 _COLUMNS: Final = (
-    "engine", "calls", "tokens", "GPU use", "used", "idle", "per 1M used", "per 1M paid",
+    "engine", "calls", "tokens", "ran", "GPU use", "used", "idle", "per 1M used", "per 1M paid",
     "accepted",
 )  # fmt: skip
 
@@ -28,15 +28,17 @@ class EngineBill(NamedTuple):
         engine: Name of the profile.
         calls: Calls answered.
         tokens: Tokens of prompts and answers.
-        use: Used part of the GPU time, 0 to 1.
+        run_s: Seconds that its replicas ran, added up.
+        use: Used part of their GPU time, 0 to 1.
         used_nanos: Cost of its calls.
-        paid_nanos: Price of the whole time.
+        paid_nanos: Price of the time that they ran.
         accepted: Accepted part of the draft tokens; None without speculation.
     """
 
     engine: str
     calls: int
     tokens: int
+    run_s: float
     use: float
     used_nanos: int | None
     paid_nanos: int | None
@@ -51,28 +53,44 @@ class EngineBill(NamedTuple):
 
 
 def engine_bill(
-    profile: EngineProfile, usages: Iterable[UpstreamUsage], seconds: int
+    profile: EngineProfile, usages: Iterable[UpstreamUsage], run_s: float
 ) -> EngineBill:
-    """The bill of a profile's replicas, taken to run all the time.
+    """The bill of a profile's replicas.
 
     Args:
         profile: The profile.
         usages: The use of its replicas.
-        seconds: The time.
+        run_s: Seconds that its replicas ran, added up.
     """
-    found = list(usages)
-    units = max(profile.gpus_per_replica, 1) * profile.replica_count
+    found, gpus = list(usages), max(profile.gpus_per_replica, 1)
     price, drafted = profile.price_per_gpu_hour, sum(each.draft_tokens for each in found)
     accepted = sum(each.accepted_tokens for each in found)
+    gpu_micros = sum(each.gpu_micros for each in found)
     return EngineBill(
         engine=profile.name,
         calls=sum(each.calls for each in found),
         tokens=sum(each.prompt_tokens + each.output_tokens for each in found),
-        use=sum(each.gpu_micros for each in found) / (units * seconds * _MILLION),
+        run_s=run_s,
+        use=gpu_micros / (gpus * run_s * _MILLION) if run_s else 0.0,
         used_nanos=None if price is None else sum(each.cost_nanos or 0 for each in found),
-        paid_nanos=None if price is None else price * units * seconds // 3600,
+        paid_nanos=None if price is None else round(price * gpus * run_s / 3600),
         accepted=accepted / drafted if drafted else None,
     )
+
+
+def engine_bills(
+    profiles: Iterable[EngineProfile], opened: Store, since: float, now: float
+) -> list[EngineBill]:
+    """The bill of each profile between two moments, the later one being the present."""
+    from proxy.catalog.engine_layer import replica_upstream
+
+    bills = []
+    for profile in profiles:
+        names = [replica_upstream(profile.name, each) for each in range(profile.replica_count)]
+        usages = opened.reports.upstream_usage(names, since)
+        run_s = sum(opened.replica_time.run_seconds_until_now(name, since, now) for name in names)
+        bills.append(engine_bill(profile, usages, run_s))
+    return bills
 
 
 def add_costs(
@@ -88,25 +106,12 @@ def add_costs(
     ) -> None:
         """Show what each engine cost: used and idle GPU time, and the price per million tokens.
 
-        Calls are those of the ledger; replicas are taken to be paid for the whole time.
+        Calls are those of the ledger that began in these hours; paid is the time in which gateways
+        saw a replica start, serve or drain.
         """
-        from proxy.catalog.engine_layer import replica_upstream
-
-        known, now = profiles(), int(terminal.now())
-        since = (now - hours * 3600) // _QUARTER_S * _QUARTER_S
-        names = {
-            replica_upstream(each.name, number): each.name
-            for each in known.values()
-            for number in range(each.replica_count)
-        }
+        now = terminal.now()
         with terminal.store() as opened:
-            usages = opened.reports.upstream_usage(list(names), since)
-        bills = [
-            engine_bill(
-                each, (one for one in usages if names[one.upstream] == each.name), now - since
-            )
-            for each in known.values()
-        ]
+            bills = engine_bills(profiles().values(), opened, now - hours * 3600, now)
         if as_json:
             terminal.print_json({"hours": hours, "engines": [_document(each) for each in bills]})
             return
@@ -126,9 +131,9 @@ def _cells(bill: EngineBill) -> tuple[str, ...]:
         _per_million(bill.used_nanos, bill.tokens),
         _per_million(bill.paid_nanos, bill.tokens),
     )
-    use = f"{bill.use:.0%}"
-    told = (bill.engine, f"{bill.calls:,}", f"{bill.tokens:,}", use)
-    return (*told, *("?" if nanos is None else money(nanos) for nanos in amounts), accepted)
+    ran, use = f"{bill.run_s / 3600:,.2f} h", f"{bill.use:.0%}"
+    counts = (bill.engine, f"{bill.calls:,}", f"{bill.tokens:,}", ran, use)
+    return (*counts, *("?" if nanos is None else money(nanos) for nanos in amounts), accepted)
 
 
 def _document(bill: EngineBill) -> dict[str, Any]:
@@ -145,6 +150,7 @@ def _document(bill: EngineBill) -> dict[str, Any]:
         "engine": bill.engine,
         "calls": bill.calls,
         "tokens": bill.tokens,
+        "run_seconds": round(bill.run_s, 3),
         "gpu_use": bill.use,
         "acceptance_rate": bill.accepted,
         **{name: None if nanos is None else dollars(nanos) for name, nanos in amounts.items()},

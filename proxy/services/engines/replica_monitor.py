@@ -52,6 +52,7 @@ class PageFetcher(Protocol):
 
         Raises:
             ConnectionRefusedError: Nobody listens there.
+            FileNotFoundError: The engine answers, and has no such page or does not show it.
             OSError: There is no good answer, for a reason that its text says.
         """
         ...
@@ -71,6 +72,7 @@ class ReplicaStatus:
         reason: Reason that it is unhealthy, or what is not known of it; "" if all is well.
         metrics: The latest reading; None before the first good one.
         read_at: When that was read, by the monotonic clock.
+        answered_at: When it last answered, be it that it has no such page; None for not yet.
         cache_tokens: Room of its prefix cache; None where unknown.
         prefill_tokens_per_s: As measured; 0 where unknown.
         round_trip_s: The quickest answer of late, in seconds.
@@ -86,6 +88,7 @@ class ReplicaStatus:
     reason: str = ""
     metrics: EngineMetrics | None = None
     read_at: float = 0.0
+    answered_at: float | None = None
     cache_tokens: int | None = None
     prefill_tokens_per_s: float = 0.0
     round_trip_s: float = 0.0
@@ -210,6 +213,8 @@ class ReplicaMonitor:
         except TimeoutError:
             self._note_unread(replica, f"its metrics did not come within {DEADLINE_S:g} s")
         except (OSError, ValueError) as error:
+            if isinstance(error, (FileNotFoundError, ValueError)):
+                replica.status = replace(replica.status, answered_at=self._ticks())
             self._note_unread(replica, f"its metrics cannot be read: {error}")
         else:
             replica.round_trips.append(took)
@@ -226,7 +231,7 @@ class ReplicaMonitor:
         status = replica.status
         if status.process in (None, ProcessState.READY):
             why = "nobody listens at its address"
-            replica.status = replace(status, is_healthy=False, reason=why)
+            replica.status = replace(status, is_healthy=False, reason=why, answered_at=None)
 
     def _note_unread(self, replica: _Replica, why: str) -> None:
         status = replica.status
@@ -244,7 +249,8 @@ class ReplicaMonitor:
             is_healthy=True,
             reason=metrics.shortcoming,
             metrics=metrics,
-            read_at=self._ticks(),
+            read_at=(now := self._ticks()),
+            answered_at=now,
             cache_tokens=metrics.cache_tokens,
             prefill_tokens_per_s=_prefill_rate(replica, metrics),
             round_trip_s=min(replica.round_trips),

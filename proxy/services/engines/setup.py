@@ -1,8 +1,9 @@
 """Starts the watching of engines and the choice of replicas in a running gateway."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.attached_evidence import AttachedEvidence
 from proxy.services.engines.exact_prefixes import ExactPrefixes
+from proxy.services.engines.idle_costs import keep_idle_costs_booked
 from proxy.services.engines.kept_prompts import keeping_prompts
 from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
@@ -36,6 +38,7 @@ from proxy.upstream.zmq_subscriber import subscribe
 #: Bytes of a page that are read; vLLM's has some 150 KB.
 _MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 _OK: Final = 200
+_SERVER_ERROR: Final = 500
 _HEADERS: Final = {"accept": "text/plain"}
 _GAUGES: Final = (
     ("thriftgate_engine_running", "Calls in its batch, as the engine says", "running"),
@@ -70,10 +73,15 @@ async def running_engines(
     Profiles may come, go and change while the gateway runs.
     """
     if context.settings.engines is None:
-        yield None
+        with _ended_later(context, keep_idle_costs_booked(context, ticks)):
+            yield None
         return
-    read_states = partial(read_engine_states, context.settings.folder)
-    monitor = ReplicaMonitor(context.engines, page_fetcher(transport), read_states, ticks)
+    monitor = ReplicaMonitor(
+        context.engines,
+        page_fetcher(transport),
+        partial(read_engine_states, context.settings.folder),
+        ticks,
+    )
     warming = ReplicaWarming(context.tasks, ticks, context.now, call_ids())
     warming.update(context.engines)
     reader = KvEventReader(monitor, context.tasks, subscribe)
@@ -95,20 +103,27 @@ async def running_engines(
     file = TrafficFile(context.settings.folder, os.getpid())
     reporter = TrafficReport(monitor, routing, os.getpid(), context.now, advisor.advice)
     async with keeping_prompts(context, warming, ticks):
-        watching = [
-            context.tasks.keep(each)
-            for each in (
-                monitor.run,
-                _attached_evidence(context, monitor).run,
-                partial(reporter.run, file),
-            )
+        tasks = [
+            context.tasks.keep(monitor.run),
+            context.tasks.keep(_attached_evidence(context, monitor).run),
+            context.tasks.keep(partial(reporter.run, file)),
+            keep_idle_costs_booked(context, ticks, monitor.status),
         ]
-        try:
-            yield routing
-        finally:
-            context.tasks.end(*watching)
-            reader.close()
-            file.remove()
+        with _ended_later(context, *tasks):
+            try:
+                yield routing
+            finally:
+                reader.close()
+                file.remove()
+
+
+@contextmanager
+def _ended_later(context: AppContext, *tasks: asyncio.Task[None]) -> Iterator[None]:
+    """A block after which these tasks are ended."""
+    try:
+        yield
+    finally:
+        context.tasks.end(*tasks)
 
 
 def _publish(
@@ -151,7 +166,9 @@ def page_fetcher(transport: Transport) -> PageFetcher:
                 raise ConnectionRefusedError(error.message) from error
             raise OSError(error.message) from error
         if exchange.status != _OK:
-            raise OSError(f"{url} answered {exchange.status}")
+            # A 5xx may be of a load balancer before an engine that is down.
+            kind = FileNotFoundError if exchange.status < _SERVER_ERROR else OSError
+            raise kind(f"{url} answered {exchange.status}")
         return body
 
     return fetch

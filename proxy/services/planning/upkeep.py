@@ -48,6 +48,7 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
             await opened.ask(opened.plans.retain, idle, _RETENTION_ROUND_S)
             await opened.ask(opened.notes.retain, idle, _RETENTION_ROUND_S)
             await opened.ask(opened.pending_sums.delete_histograms, before, _RETENTION_ROUND_S)
+            await opened.ask(opened.replica_time.delete_runs, before)
         except SQLAlchemyError as error:
             _log.warning("Old rows were not deleted; the next round is in an hour: %s", error)
         await asyncio.sleep(_RETENTION_INTERVAL_S)

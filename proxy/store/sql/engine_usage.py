@@ -1,16 +1,49 @@
-"""The use of engines' replicas, summed from rollups by upstream."""
+"""The use of engines' replicas, summed by upstream, and the times that they ran."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, delete, func, literal_column, select, text
 
 from proxy.records.receipt import IDLE_TEAM
 from proxy.store.sql import schema
-from proxy.store.sql.database import read_transaction
-from proxy.store.sql.timestamps import seconds
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.rollup_statements import SUMS
+from proxy.store.sql.timestamps import micros, seconds
 
-_DAY_S = 86_400
+_DAY_S: Final = 86_400
+_QUARTER_S: Final = 900
+#: Seconds since a replica was last seen in which it still runs: gateways store it every 10 s.
+_SEEN_LATELY_S: Final = 15
+#: Seconds that a call's last attempt may begin after the call.
+_MAX_CALL_S: Final = 3600
+_PROMPT: Final = tuple(each for each in schema.BUCKETS if each not in {"output", "reasoning"})
+_SUMS: Final = (
+    "calls", *schema.BUCKETS, "gpu_seconds", "cost_nanos", "draft_tokens", "accepted_tokens",
+)  # fmt: skip
+_EXTEND_RUN: Final = text(
+    "INSERT INTO replica_runs (upstream, began, ended) VALUES (:upstream, :began, :ended)"
+    " ON CONFLICT (upstream, began) DO UPDATE SET ended ="
+    " CASE WHEN excluded.ended > replica_runs.ended THEN excluded.ended"
+    " ELSE replica_runs.ended END"
+)
+
+
+class ReplicaRun(NamedTuple):
+    """A time in which a replica ran without a break.
+
+    Attributes:
+        upstream: Name of its upstream.
+        began: Its begin, in seconds since the epoch.
+        ended: Its end, or when it was last seen.
+    """
+
+    upstream: str
+    began: float
+    ended: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,50 +70,75 @@ class UpstreamUsage:
     accepted_tokens: int
 
 
-def upstream_usage(engine: Engine, upstreams: Sequence[str], since: int) -> list[UpstreamUsage]:
-    """The use of these upstreams that had calls, by name.
+def upstream_usage(engine: Engine, upstreams: Sequence[str], since: float) -> list[UpstreamUsage]:
+    """The use of these upstreams that had calls, by name, from a moment on to the second.
 
     Args:
         engine: The database.
         upstreams: Names of upstreams.
-        since: Beginning of a quarter of an hour, in seconds since the epoch.
+        since: Seconds since the epoch; whole quarters of an hour after it are read from rollups.
     """
+    quarter = math.ceil(since / _QUARTER_S) * _QUARTER_S
+    found: dict[str, dict[str, int | None]] = {}
+    with read_transaction(engine) as connection:
+        for query in (_rollup_sums(upstreams, quarter), _receipt_sums(upstreams, since, quarter)):
+            for row in connection.execute(query):
+                sums = found.setdefault(row.upstream, dict.fromkeys(_SUMS))
+                for name in _SUMS:
+                    value = row._mapping[name]  # noqa: SLF001 - by name
+                    if value is not None:
+                        sums[name] = (sums[name] or 0) + int(value)
+    return [_usage(name, found[name]) for name in sorted(found)]
+
+
+def _rollup_sums(upstreams: Sequence[str], quarter: int) -> Select[Any]:
+    """Sums of the rollups from a quarter of an hour on."""
     table = schema.rollups.c
-    prompt = (bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
-    sums = {
-        "calls": table.calls,
-        "prompt_tokens": sum((table[bucket] for bucket in prompt), start=table.input * 0),
-        "output_tokens": table.output + table.reasoning,
-        "gpu_micros": table.gpu_seconds,
-        "cost_nanos": table.cost_nanos,
-        "draft_tokens": table.draft_tokens,
-        "accepted_tokens": table.accepted_tokens,
-    }
-    query = (
-        select(table.upstream, *(func.sum(each).label(name) for name, each in sums.items()))
+    return (
+        select(table.upstream, *(func.sum(table[name]).label(name) for name in _SUMS))
         .where(
             table.upstream.in_(upstreams),
             table.team != IDLE_TEAM,
-            table.day >= since // _DAY_S,
-            table.quarter >= since,
+            table.day >= quarter // _DAY_S,
+            table.quarter >= quarter,
         )
         .group_by(table.upstream)
-        .order_by(table.upstream)
     )
-    with read_transaction(engine) as connection:
-        rows = [row._asdict() for row in connection.execute(query)]
-    return [
-        UpstreamUsage(
-            upstream=row["upstream"],
-            cost_nanos=None if row["cost_nanos"] is None else int(row["cost_nanos"]),
-            **{name: int(row[name] or 0) for name in sums if name != "cost_nanos"},
+
+
+def _receipt_sums(upstreams: Sequence[str], since: float, until: float) -> Select[Any]:
+    """The same sums of receipts between two moments."""
+    table = schema.calls.c
+    return (
+        select(table.upstream, *(literal_column(SUMS[name]).label(name) for name in _SUMS))
+        .where(
+            table.upstream.in_(upstreams),
+            table.team != IDLE_TEAM,
+            table.call_id >= id_floor(since - _MAX_CALL_S),
+            table.call_id < id_floor(until),
+            table.started >= micros(since),
+            table.started < micros(until),
         )
-        for row in rows
-    ]
+        .group_by(table.upstream)
+    )
+
+
+def _usage(name: str, sums: dict[str, int | None]) -> UpstreamUsage:
+    prompt = sum(sums[bucket] or 0 for bucket in _PROMPT)
+    return UpstreamUsage(
+        upstream=name,
+        calls=sums["calls"] or 0,
+        prompt_tokens=prompt,
+        output_tokens=(sums["output"] or 0) + (sums["reasoning"] or 0),
+        gpu_micros=sums["gpu_seconds"] or 0,
+        cost_nanos=sums["cost_nanos"],
+        draft_tokens=sums["draft_tokens"] or 0,
+        accepted_tokens=sums["accepted_tokens"] or 0,
+    )
 
 
 class ReplicaTimeLedger:
-    """The time of replicas in one database: used by calls, and booked as idle."""
+    """The time of replicas in one database: run, used by calls, and booked as idle."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -104,10 +162,67 @@ class ReplicaTimeLedger:
         with read_transaction(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
-    def booked_until(self, row_ids: Sequence[str]) -> float | None:
-        """End of the last time that these rows cover, in seconds since the epoch; None for none."""
+    def booked_rows(self, row_ids: Sequence[str]) -> frozenset[str]:
+        """Those of these rows that the ledger has."""
         table = schema.calls.c
-        query = select(func.max(table.started + table.duration)).where(table.call_id.in_(row_ids))
+        query = select(table.call_id).where(table.call_id.in_(row_ids))
         with read_transaction(self._engine) as connection:
-            found = connection.execute(query).scalar()
-        return None if found is None else seconds(int(found))
+            return frozenset(connection.execute(query).scalars())
+
+    def extend_runs(self, runs: Sequence[ReplicaRun]) -> None:
+        """Keep these times that replicas ran; one that is kept already gets the later end."""
+        if not runs:
+            return
+        rows = [
+            {"upstream": run.upstream, "began": micros(run.began), "ended": micros(run.ended)}
+            for run in sorted(runs)
+        ]
+        with write_transaction(self._engine) as connection:
+            connection.execute(_EXTEND_RUN, rows)
+
+    def run_seconds(self, upstream: str, start: float, end: float) -> float:
+        """Seconds between two moments in which a replica ran, as any gateway saw it."""
+        return _covered_seconds(self._runs(upstream, start, end), start, end)
+
+    def run_seconds_until_now(self, upstream: str, start: float, now: float) -> float:
+        """The same up to the present: a replica that was seen a moment ago still runs."""
+        runs = self._runs(upstream, start, now)
+        if runs and now - max(ended for _, ended in runs) <= _SEEN_LATELY_S:
+            runs.append((runs[-1][0], now))
+        return _covered_seconds(runs, start, now)
+
+    def _runs(self, upstream: str, start: float, end: float) -> list[tuple[float, float]]:
+        """Begin and end of the runs that reach into a time, by their begin."""
+        table = schema.replica_runs.c
+        query = (
+            select(table.began, table.ended)
+            .where(
+                table.upstream == upstream, table.began < micros(end), table.ended > micros(start)
+            )
+            .order_by(table.began)
+        )
+        with read_transaction(self._engine) as connection:
+            rows = connection.execute(query).all()
+        return [(seconds(began), seconds(ended)) for began, ended in rows]
+
+    def delete_runs(self, before: float) -> None:
+        """Delete the runs that ended before a moment."""
+        step = delete(schema.replica_runs).where(schema.replica_runs.c.ended < micros(before))
+        with write_transaction(self._engine) as connection:
+            connection.execute(step)
+
+
+def _covered_seconds(runs: Sequence[tuple[float, float]], start: float, end: float) -> float:
+    """Seconds of a time that runs cover, overlaps counted once.
+
+    Args:
+        runs: Begin and end of each, by their begin.
+        start: Begin of the time.
+        end: Its end.
+    """
+    total, covered = 0.0, start
+    for began, ended in runs:
+        until = min(ended, end)
+        total += max(until - max(began, covered), 0.0)
+        covered = max(covered, until)
+    return total

@@ -111,8 +111,8 @@ class LedgerReports:
             for key, found in durations.items()
         }
 
-    def upstream_usage(self, upstreams: Sequence[str], since: int) -> list[UpstreamUsage]:
-        """The use of these upstreams since the beginning of a quarter of an hour."""
+    def upstream_usage(self, upstreams: Sequence[str], since: float) -> list[UpstreamUsage]:
+        """The use of these upstreams since a moment, to the second."""
         return upstream_usage(self._engine, upstreams, since)
 
     def features(self, team: str) -> list[str]:

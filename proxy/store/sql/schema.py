@@ -336,6 +336,16 @@ stored_budgets = Table(
 )
 """Budgets that people set on pages, as JSON."""
 
+replica_runs = Table(
+    "replica_runs",
+    metadata,
+    Column("upstream", TEXT, primary_key=True),
+    Column("began", BIG, primary_key=True, autoincrement=False),
+    Column("ended", BIG, nullable=False),
+    sqlite_strict=True,
+)
+"""Times that replicas ran, as gateways saw it; those of several gateways may overlap."""
+
 report_deliveries = Table(
     "report_deliveries",
     metadata,

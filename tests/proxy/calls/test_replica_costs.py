@@ -32,6 +32,8 @@ class ReplicaCostsHarness:
         self.at = 100.0
         self.costs = ReplicaCosts()
         self.costs.update(upstreams or (upstream(),), self.at)
+        for name in self.costs.names():
+            self.costs.set_running(name, is_running=True, now=self.at)
 
     def serve(
         self, wait: float = 1.0, rest: float = 2.0, timings: EngineTimings | None = None
@@ -76,6 +78,22 @@ def test_a_call_that_came_to_nothing_leaves_idle_time() -> None:
     (report,) = machine.costs.reports(110.0)
 
     assert (report.totals.used_ns, report.totals.idle_ns) == (0, 10 * NS_PER_S)
+
+
+def test_a_replica_that_does_not_run_has_no_idle_time_and_its_calls_pay() -> None:
+    machine = ReplicaCostsHarness()
+    machine.costs.set_running("gpu", is_running=False, now=101.0)
+    machine.at = 500.0
+    failed = machine.costs.begin(upstream(), machine.at)
+    assert failed is not None
+    machine.at = 600.0
+    failed.release(machine.at)
+    before = machine.costs.served_at("gpu")
+    machine.serve()
+    (report,) = machine.costs.reports(9_000.0)
+
+    assert (report.totals.used_ns, report.totals.idle_ns) == (3 * NS_PER_S, NS_PER_S)
+    assert (before, machine.costs.served_at("gpu")) == (None, 603.0)
 
 
 def test_the_price_per_token_is_measured_once_some_calls_were_served() -> None:

@@ -13,6 +13,7 @@ from dashboards.reports import Part, ReportPeriod, Spend
 from proxy.catalog.entries import Upstream
 from proxy.records.receipt import IDLE_TEAM, Receipt
 from proxy.services.engines.idle_costs import IdleCosts
+from proxy.store.sql.engine_usage import ReplicaRun
 from proxy.store.store import Store
 from slo.replica_cost import ReplicaPrice
 from tests.fakes.receipts import an_engine_receipt
@@ -51,10 +52,24 @@ def spend_by(store: Store, by: tuple[Part, ...] = BY_ROUTE) -> dict[tuple[str, .
 
 
 def run(store: Store, hours: float, upstreams: Sequence[Upstream] = (replica(),)) -> None:
-    """A gateway that books every half hour for so long, from the start on."""
+    """A gateway that sees the replicas run, and books every half hour, from the start on."""
     costs = IdleCosts(store, upstreams)
     for minute in range(0, int(hours * 60) + 1, 30):
-        costs.book(float(BEGIN + minute * 60))
+        now = float(BEGIN + minute * 60)
+        keep_runs(store, (0.0, minute * 60.0), upstreams=[each.name for each in upstreams])
+        costs.book(now)
+
+
+def keep_runs(
+    store: Store, *spans: tuple[float, float], upstreams: Sequence[str] = ("house:0",)
+) -> None:
+    """Replicas ran between these seconds since the start."""
+    runs = [ReplicaRun(name, BEGIN + a, BEGIN + b) for name in upstreams for a, b in spans]
+    store.replica_time.extend_runs(runs)
+
+
+def idle_nanos(store: Store) -> int:
+    return sum(row.idle_nanos for row in spend_by(store).values())
 
 
 IDLE = (IDLE_TEAM, "idle:house", "idle:house:0")
@@ -110,38 +125,44 @@ def test_neither_a_restart_nor_a_second_gateway_books_an_hour_twice(store: Store
     run(store, hours=5)
     once = spend_by(store)
     run(store, hours=5)
-    costs = IdleCosts(store, [replica()])
-    costs.book(float(BEGIN + 5 * HOUR))
-    costs.book(float(BEGIN + 5 * HOUR + 1700))
+    IdleCosts(store, [replica()]).book(float(BEGIN + 5 * HOUR + 1700))
 
     assert spend_by(store) == once
     assert once[IDLE].cost_nanos == 4 * 2 * PRICE
 
 
-def test_a_restart_within_the_gap_goes_on_where_the_last_row_ended(store: Store) -> None:
-    run(store, hours=2)
-    IdleCosts(store, [replica()]).book(float(BEGIN + 4 * HOUR - 60))
+def test_hours_of_a_gateway_that_stopped_are_booked_by_the_next_one(store: Store) -> None:
+    keep_runs(store, (0.0, 2.0 * HOUR))
+    IdleCosts(store, [replica()]).book(float(BEGIN + 30 * HOUR))
 
-    assert spend_by(store)[IDLE].cost_nanos == 2 * 2 * PRICE
-
-
-def test_time_without_a_gateway_is_not_booked(store: Store) -> None:
-    run(store, hours=2)
-    late = IdleCosts(store, [replica()])
-    for at in (30.0, 31.0, 32.0):
-        late.book(BEGIN + at * HOUR)
-
-    assert spend_by(store)[IDLE].cost_nanos == (1 + 1) * 2 * PRICE
+    assert idle_nanos(store) == 2 * 2 * PRICE
 
 
-def test_a_replica_is_paid_from_the_first_whole_quarter_that_is_seen(store: Store) -> None:
-    costs = IdleCosts(store, [replica()])
-    store.book([a_call(1, 1000.0, 50.0), a_call(2, 2000.0, 10.0)])
-    for at in (1000.0, HOUR + 600.0, 2.0 * HOUR):
-        costs.book(BEGIN + at)
+def test_replicas_that_never_ran_cost_nothing(store: Store) -> None:
+    replicas = [replica(f"house:{n}", gpus=4) for n in range(8)]
+    costs = IdleCosts(store, replicas)
+    for hour in range(26):
+        costs.book(float(BEGIN + hour * HOUR))
 
-    idle = (HOUR - 1800) * 2 - 10  # from 10:30 on; the first call began before
-    assert spend_by(store)[IDLE].cost_nanos == pytest.approx(idle * PRICE / HOUR, abs=1)
+    assert spend_by(store) == {}
+
+
+def test_the_time_between_two_runs_is_not_paid(store: Store) -> None:
+    store.book([a_call(1, 1_900.0, 10.0)])
+    keep_runs(store, (1_000.0, 1_500.0), (1_850.5, 4_000.0))
+    IdleCosts(store, [replica()]).book(float(BEGIN + 3 * HOUR))
+
+    seconds = 500.0 + (HOUR - 1_850.5) + 400.0
+    assert idle_nanos(store) == pytest.approx((seconds * 2 - 10) * PRICE / HOUR, abs=2)
+
+
+def test_a_time_that_several_gateways_saw_is_paid_once(store: Store) -> None:
+    keep_runs(store, (0.0, 1_000.0))
+    keep_runs(store, (200.0, 2_000.0))
+    keep_runs(store, (300.0, 600.0))
+    IdleCosts(store, [replica()]).book(float(BEGIN + 3 * HOUR))
+
+    assert idle_nanos(store) == pytest.approx(2_000 * 2 * PRICE / HOUR, abs=1)
 
 
 def test_without_a_price_nothing_is_booked(store: Store) -> None:
@@ -150,8 +171,8 @@ def test_without_a_price_nothing_is_booked(store: Store) -> None:
     assert spend_by(store) == {}
 
 
-def test_a_replica_that_was_only_just_seen_has_no_line_in_reports(store: Store) -> None:
-    run(store, hours=0.5)
+def test_an_hour_that_only_just_ended_has_no_line_in_reports(store: Store) -> None:
+    run(store, hours=1.5)
 
     assert spend_by(store) == {}
 

@@ -75,7 +75,10 @@ def test_a_page_that_hangs_costs_its_deadline_and_harms_no_replica():
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (OSError("http://a:1/metrics answered 404"), "metrics cannot be read: http://a:1/metrics"),
+        (
+            FileNotFoundError("http://a:1/metrics answered 404"),
+            "metrics cannot be read: http://a:1/metrics",
+        ),
         (b"vllm:num_requests_running{} many\n", "metrics cannot be read: could not convert"),
         (b"something else\n", "not even its load is known"),
         (b"vllm:num_requests_running 1\n", "its load alone is known"),
@@ -88,6 +91,26 @@ def test_a_page_that_says_too_little_leaves_the_replica_healthy_with_a_reason(an
 
     assert found.is_healthy
     assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_seen"),
+    [
+        (PAGE, True),
+        (FileNotFoundError("http://a:1/metrics answered 404"), True),
+        (b"something else\n", True),
+        (OSError("http://a:1/metrics answered 502"), False),
+        (OSError("no route to host"), False),
+        (ConnectionRefusedError(), False),
+        (None, False),
+    ],
+)
+def test_a_replica_is_seen_once_its_engine_itself_answers(answer, is_seen):
+    pages = PlayedPages()
+    pages.answers["http://a:1/metrics"] = answer
+    status = statuses(pages, a_profile(ATTACHED))[0]
+
+    assert (status.answered_at is not None) is is_seen
 
 
 def test_a_refused_connection_makes_a_replica_unhealthy_until_it_answers_again():

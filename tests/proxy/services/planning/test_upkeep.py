@@ -84,10 +84,11 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
             opened.plans.retain,
             opened.notes.retain,
             opened.pending_sums.delete_histograms,
+            opened.replica_time.delete_runs,
         )
     ]
-    since = [args[0] for _, _, args in opened.asked[:4]]
-    assert since == [NOW - 30 * DAY, NOW - 14 * DAY, NOW - 14 * DAY, NOW - 30 * DAY]
+    since = [args[0] for _, _, args in opened.asked[:5]]
+    assert since == [NOW - days * DAY for days in (30, 14, 14, 30, 30)]
 
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
@@ -100,6 +101,7 @@ def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
         opened.plans.retain,
         opened.notes.retain,
         opened.pending_sums.delete_histograms,
+        opened.replica_time.delete_runs,
     ]
     assert "next round" in caplog.text
 

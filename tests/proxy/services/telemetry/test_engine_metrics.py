@@ -49,7 +49,8 @@ def test_used_and_idle_time_of_a_replica_are_shown_with_their_price() -> None:
     price = ReplicaPrice(gpus=2, gpu_hour_nanos=3_600_000_000)
     gpu = Upstream(name="gpu", kind="openai", base_url="http://gpu/v1", replica_price=price)
     costs = ReplicaCosts()
-    costs.update([gpu], 0.0)
+    costs.update([gpu], -50.0)
+    costs.set_running("gpu", is_running=True, now=0.0)
     use = costs.begin(gpu, 4.0)
     assert use is not None
     use.release(5.0)
