@@ -16,8 +16,10 @@ from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.clearing import check_edits
 from proxy.tools.simulator.completions import COMPLETIONS
 from proxy.tools.simulator.fault_directives import (
+    DIRECTED_CALL,
     FaultDirectives,
     closing_text,
+    next_tool_call,
     parse_directives,
     with_directives,
 )
@@ -79,6 +81,8 @@ def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
             key = _authenticate(lab, wire, request)
             body = parse_body(exchange.body)
             exchange.cues = _cues(lab, request, body)
+            if DIRECTED_CALL in exchange.body:  # only then are all messages looked through
+                exchange.cues += next_tool_call(body)
             calls.refuse_as_cued(exchange.cues)
             if wire == "anthropic":
                 with calls.refuse_misshapen():

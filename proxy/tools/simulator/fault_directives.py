@@ -4,13 +4,18 @@ A cue is ``name`` or ``name=value``; several are joined by commas. They come fro
 ``x-simulator-fault``, from ``[[fault:…]]`` in the text of a closing user message, from the
 upstream's own script (one entry per call), or from the model's name after a plus sign
 (``gpt-5.5+death``). What all calls to a model suffer until they are let be comes on top.
+
+``[[call:Read {"path": "a.txt"}]]`` in a user's text has the model call that tool, once the caller
+offers it. Several are called one after the other, each once the result of the one before has come
+back, so that an agent runs a whole tool loop; then the model answers in prose.
 """
 
+import json
 import re
-from base64 import urlsafe_b64decode
-from collections.abc import Mapping
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -39,11 +44,26 @@ NAMES: Mapping[str, str] = {
     "early-usage": "a stream says it, in part, in the middle, and in full at the end",
     "zero-usage": "the answer says it used nothing",
     "call": "the answer calls that tool (the first one); more than one is called in parallel",
+    "offered-call": "the answer calls that tool if the caller offers it",
     "args": "the arguments of that call, as base64url of JSON; of several calls, in their order",
     "refuse": "the model refuses",
     "words": "the answer is about that many words long",
 }
 _TEXT = re.compile(r"\[\[fault:([^\]]*)\]\]")
+_CALL = re.compile(r"\[\[call:([\w.:/-]{1,128})\s*")
+#: Bytes of a body that directs a tool call.
+DIRECTED_CALL = b"[[call:"
+#: Types of blocks and items that call a tool, in the Messages and the Responses API.
+_CALLING_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call"})
+
+
+class _ToolStep(NamedTuple):
+    """A tool call that a text directs, and its place in it."""
+
+    name: str
+    arguments: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +107,7 @@ def parse_directives(text: str) -> FaultDirectives:
             raise ValueError(f"The simulator knows no fault {name!r}; see fault_directives.NAMES.")
         if value and name == "args":
             decode_arguments(value)
-        elif value and name != "call":
+        elif value and name not in {"call", "offered-call"}:
             float(value)
         entries.append((name, value))
     return FaultDirectives(tuple(entries))
@@ -110,7 +130,53 @@ def with_directives(text: str) -> FaultDirectives:
 
 def without_directives(text: str) -> str:
     """The text without its cues."""
+    for step in reversed([*_tool_steps(text)]):
+        text = text[: step.start] + text[step.end :]
     return _TEXT.sub("", text).strip()
+
+
+def next_tool_call(body: Mapping[str, Any]) -> FaultDirectives:
+    """The directed tool call whose turn it is; none where all are made, or none is directed.
+
+    As many were made as assistant's turns called tools since the text that directs them.
+    """
+    messages = body.get("messages", body.get("input"))
+    made = 0
+    for message in reversed(messages if isinstance(messages, list) else [messages]):
+        steps = [*_tool_steps(closing_text({"messages": [message]}))]
+        if steps:
+            return _offered_call(steps[made]) if made < len(steps) else FaultDirectives()
+        made += _calls_tools(message)
+    return FaultDirectives()
+
+
+def _offered_call(step: _ToolStep) -> FaultDirectives:
+    arguments = urlsafe_b64encode(step.arguments.encode()).decode().rstrip("=")
+    return FaultDirectives((("offered-call", step.name), ("args", arguments)))
+
+
+def _calls_tools(message: object) -> bool:
+    """True if a message or an item of one of the APIs calls a tool."""
+    if not isinstance(message, dict):
+        return False
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    types = {block.get("type") for block in (*blocks, message) if isinstance(block, dict)}
+    return bool(message.get("tool_calls") or types & _CALLING_TYPES)
+
+
+def _tool_steps(text: str) -> Iterator[_ToolStep]:
+    """The tool calls that a text directs, in order; those with broken JSON are left out."""
+    for match in _CALL.finditer(text):
+        arguments, end = "{}", match.end()
+        if text.startswith("{", end):
+            try:
+                _, end = json.JSONDecoder().raw_decode(text, end)
+            except (ValueError, RecursionError):
+                continue
+            arguments = text[match.end() : end]
+        if text.startswith("]]", end):
+            yield _ToolStep(match[1], arguments, match.start(), end + 2)
 
 
 def closing_text(body: Mapping[str, Any]) -> str:

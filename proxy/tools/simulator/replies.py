@@ -140,7 +140,9 @@ def _directed_tools(asked: ReplyRequest, cues: FaultDirectives) -> Sequence[str]
     """The tools a script wants called; a call without a name means the first."""
     if not asked.tools:
         return ()
-    return [name or asked.tools[0].name for name in cues.values("call")]
+    offered = {tool.name for tool in asked.tools}
+    directed = [name for name in cues.values("offered-call") if name in offered]
+    return [*(name or asked.tools[0].name for name in cues.values("call")), *directed]
 
 
 def _tool_call_reply(

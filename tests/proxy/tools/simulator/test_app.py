@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from proxy.tools.simulator.rendering import Vocabulary
-from tests.proxy.tools.simulator.scene import Json, SimulatorHarness, events, user
+from tests.proxy.tools.simulator.scene import (
+    CLAUDE_TOOL,
+    FLAT_TOOL,
+    TOOL,
+    Json,
+    SimulatorHarness,
+    events,
+    user,
+)
 
 BEARER = {"authorization": "Bearer sk"}
 CLAUDE = {"x-api-key": "sk", "anthropic-version": "2023-06-01"}
@@ -241,3 +249,35 @@ def test_line_ends_of_two_characters_are_all_that_changes(scene: SimulatorHarnes
 
     assert b"\r\n\r\n" in answer.content
     assert answer.content.count(b"\n") == answer.content.count(b"\r\n")
+
+
+DIRECTED = '[[call:read_file {"path": "a.txt"}]] [[call:delete_file {}]]'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("chat/completions", CHAT | {"messages": [user(DIRECTED)], "tools": [TOOL]}, BEARER),
+        (
+            "messages",
+            MESSAGE | {"max_tokens": 200, "messages": [user(DIRECTED)], "tools": [CLAUDE_TOOL]},
+            CLAUDE,
+        ),
+        ("responses", {"model": "gpt-6.1-sol", "input": DIRECTED, "tools": [FLAT_TOOL]}, BEARER),
+    ],
+)
+def test_a_directed_tool_call_is_made_with_its_arguments(
+    scene: SimulatorHarness, path: str, body: Json, headers: Mapping[str, str]
+) -> None:
+    answer = scene.send("POST", path, body, headers=headers).text
+
+    assert "read_file" in answer
+    assert "a.txt" in answer
+
+
+def test_a_directed_tool_that_the_caller_does_not_offer_is_not_called(
+    scene: SimulatorHarness,
+) -> None:
+    body = CHAT | {"messages": [user("[[call:delete_file {}]]")], "tools": [TOOL]}
+
+    assert "tool_calls" not in scene.send("POST", "chat/completions", body, headers=BEARER).text

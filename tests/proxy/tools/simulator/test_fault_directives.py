@@ -8,6 +8,8 @@ from proxy.tools.simulator.fault_directives import (
     NAMES,
     FaultDirectives,
     closing_text,
+    decode_arguments,
+    next_tool_call,
     parse_directives,
     with_directives,
     without_directives,
@@ -70,3 +72,66 @@ def test_cues_are_written_into_text_and_taken_out_again() -> None:
 )
 def test_only_a_closing_user_message_is_heard(body: dict[str, Any], text: str) -> None:
     assert closing_text(body) == text
+
+
+ASK = 'Fix it. [[call:Read {"path": "a", "rows": [[1]]}]] [[call:Bash]] Thanks.'
+
+
+def directed_call(messages: list[Any], field: str = "messages") -> tuple[str, str] | None:
+    """The name and arguments of the directed call whose turn it is; None for none."""
+    cues = next_tool_call({field: messages})
+    if not cues.entries:
+        return None
+    return cues.values("offered-call")[0], decode_arguments(cues.values("args")[0])
+
+
+CHAT_CALL = {"role": "assistant", "tool_calls": [{"id": "1"}]}
+CHAT_RESULT = {"role": "tool", "tool_call_id": "1", "content": "ok"}
+MESSAGES_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}
+MESSAGES_RESULT = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "1"}, {"type": "text", "text": "reminder"}],
+}
+RESPONSES_CALL = {"type": "function_call", "call_id": "1"}
+RESPONSES_RESULT = {"type": "function_call_output", "call_id": "1", "output": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("field", "step"),
+    [
+        ("messages", [CHAT_CALL, CHAT_RESULT]),
+        ("messages", [MESSAGES_CALL, MESSAGES_RESULT]),
+        ("input", [RESPONSES_CALL, RESPONSES_RESULT]),
+    ],
+)
+def test_directed_tool_calls_follow_each_other_as_their_results_come_back(
+    field: str, step: list[Any]
+) -> None:
+    asked = [{"role": "user", "content": [{"type": "text", "text": ASK}]}]
+
+    assert directed_call(asked, field) == ("Read", '{"path":"a","rows":[[1]]}')
+    assert directed_call(asked + step, field) == ("Bash", "{}")
+    assert directed_call(asked + step * 2, field) is None
+
+
+def test_a_newer_text_that_directs_tool_calls_begins_anew() -> None:
+    again = [{"role": "user", "content": "[[call:Write {}]]"}]
+
+    assert directed_call([{"role": "user", "content": ASK}, CHAT_CALL, CHAT_RESULT, *again]) == (
+        "Write",
+        "{}",
+    )
+
+
+def test_an_input_of_plain_text_directs_a_tool_call() -> None:
+    assert next_tool_call({"input": ASK}).values("offered-call") == ("Read",)
+
+
+@pytest.mark.parametrize("text", ["[[call:Read {]]", "[[call:Read {} x]]", "[[call:]]", "[[call:a"])
+def test_a_broken_directive_of_a_tool_call_is_text(text: str) -> None:
+    assert directed_call([{"role": "user", "content": text}]) is None
+    assert without_directives(text) == text
+
+
+def test_directed_tool_calls_are_taken_out_of_the_text() -> None:
+    assert without_directives(ASK) == "Fix it.   Thanks."
