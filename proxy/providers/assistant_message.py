@@ -9,28 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.call_parts import CallAssignment, CallPart, number_calls
 from proxy.providers.sse import parse_events
 
 _DONE: Final = b"[DONE]"
-_MAX_TOOL_CALLS: Final = 128
 _ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-class _Function(msgspec.Struct):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class _ToolCall(msgspec.Struct):
-    index: int = 0
-    id: str | None = None
-    type: str | None = None
-    function: _Function | None = None
 
 
 class _Message(msgspec.Struct):
     content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
+    tool_calls: list[CallPart] | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -51,41 +39,35 @@ class _Assembly:
 
     def __init__(self) -> None:
         self._content: list[str] = []
-        self._tools: dict[int, tuple[list[str], list[str], list[str]]] = {}
+        self._assignment = CallAssignment()
 
     def add(self, message: _Message) -> None:
-        """Take over a part; of a tool call's id and name the first counts."""
+        """Take over a part."""
         if message.content:
             self._content.append(message.content)
-        for each in message.tool_calls or ():
-            if each.index not in self._tools and len(self._tools) >= _MAX_TOOL_CALLS:
-                continue
-            ids, names, arguments = self._tools.setdefault(each.index, ([], [], []))
-            ids.extend(filter(None, (each.id,)))
-            if each.function is not None:
-                names.extend(filter(None, (each.function.name,)))
-                arguments.append(each.function.arguments or "")
+        for place, part in enumerate(message.tool_calls or ()):
+            self._assignment.find(part, place)
 
     def message(self) -> bytes | None:
         """The whole message; None where there is none, or a tool call without an id or name."""
-        if not self._content and not self._tools:
+        calls = self._assignment.calls
+        if not self._content and not calls:
+            return None
+        if not all(call.id and call.name and not call.is_custom for call in calls):
             return None
         message: dict[str, Any] = {
             "role": "assistant",
             "content": "".join(self._content) if self._content else None,
         }
-        if self._tools:
+        if calls:
             message["tool_calls"] = [
                 {
-                    "id": ids[0],
+                    "id": call.id,
                     "type": "function",
-                    "function": {"name": names[0], "arguments": "".join(arguments)},
+                    "function": {"name": call.name, "arguments": call.text},
                 }
-                for _, (ids, names, arguments) in sorted(self._tools.items())
-                if ids and names
+                for call in calls
             ]
-            if len(message["tool_calls"]) != len(self._tools):
-                return None
         return msgspec.json.encode(message)
 
 
@@ -107,14 +89,12 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
                     return None
                 message = choice.delta if streamed else choice.message
                 if message is not None:
-                    found.add(_number_tool_calls(message) if not streamed else message)
+                    found.add(message if streamed else _with_numbered_calls(message))
     except _ERRORS:
         return None
     return found.message()
 
 
-def _number_tool_calls(message: _Message) -> _Message:
-    """The message of a whole answer, whose tool calls are numbered by their order alone."""
-    for number, each in enumerate(message.tool_calls or ()):
-        each.index = number
-    return message
+def _with_numbered_calls(message: _Message) -> _Message:
+    calls = number_calls(message.tool_calls or ())
+    return msgspec.structs.replace(message, tool_calls=calls)

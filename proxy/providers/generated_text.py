@@ -53,8 +53,9 @@ _CONTAINER_KEYS: Final = frozenset(
         "tool_calls",
     }
 )
-#: Keys whose objects are arguments of a call. Source: Anthropic, Gemini API (2026-11).
-_OBJECT_KEYS: Final = frozenset({"args", "input"})
+#: Keys whose objects are arguments of a call, in chat by some engines.
+#: Source: Anthropic, Gemini API (2026-11).
+_OBJECT_KEYS: Final = frozenset({"args", "arguments", "input"})
 #: Events before the content, and the end of a block, which has none of its own.
 #: Source: OpenAI and Anthropic API references, openai 3.52 (2026-11).
 _OPENINGS: Final = frozenset(

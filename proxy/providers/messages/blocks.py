@@ -5,12 +5,12 @@ Source: Anthropic, streaming messages (2026-11).
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import orjson
 from msgspec import Raw
 
+from proxy.providers.call_parts import is_json_object
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.signatures import own_signature
 
@@ -152,18 +152,9 @@ class ToolUseOutput(OpenBlock):
         return {"type": "tool_use", "id": self._id, "name": self._tool, "input": {}}
 
 
-_BRACE: Final = "}"
-
-
 def tool_input(arguments: str) -> Raw | None:
     """The arguments as the model wrote them; None where they are no JSON object."""
-    if not arguments.rstrip().endswith(_BRACE):
-        return None
-    try:
-        found = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return None
-    return Raw(arguments.encode()) if isinstance(found, dict) else None
+    return Raw(arguments.encode()) if is_json_object(arguments) else None
 
 
 def read_opaque(raw: Raw) -> Json | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
+from proxy.providers.call_parts import CallAssignment, CallPart
 from proxy.providers.messages.blocks import (
     Event,
     OpaqueOutput,
@@ -21,7 +22,7 @@ from proxy.providers.messages.body import Json
 from proxy.providers.messages.names import caller_call_id
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.signatures import call_signature, is_own_signature
-from proxy.providers.responses.chunk import CallPart, Delta
+from proxy.providers.responses.chunk import Delta
 from proxy.providers.responses.order import blocks_of
 from proxy.providers.stream_endings import malformed_answer
 
@@ -29,10 +30,11 @@ from proxy.providers.stream_endings import malformed_answer
 class _Call:
     """A call as far as chat has told it."""
 
-    __slots__ = ("block", "chat_id", "extra", "held", "name")
+    __slots__ = ("block", "chat_id", "extra", "has_id", "held", "name")
 
-    def __init__(self, chat_id: str) -> None:
-        self.chat_id = chat_id
+    def __init__(self, chat_id: str, own_id: str) -> None:
+        self.chat_id = chat_id or own_id
+        self.has_id = bool(chat_id)
         self.name = ""
         self.extra: Json = {}
         self.held: list[str] = []
@@ -58,13 +60,15 @@ class MessageOutput:
         self._tail = tail
         self._blocks: list[OpenBlock] = []
         self._open: OpenBlock | None = None
-        self._calls: dict[int | str, _Call] = {}
+        self._calls: dict[int, _Call] = {}
+        self._assignment = CallAssignment()
         self._waiting: list[_Call] = []
+        self._held_words: list[str] = []
 
     @property
     def calls_tools(self) -> bool:
         """True if a tool is called."""
-        return bool(self._calls)
+        return any(call.block is not None for call in self._calls.values())
 
     def gain(self, delta: Delta) -> Iterator[Event]:
         """The events of a delta: reasoning first, then words, then calls.
@@ -80,7 +84,7 @@ class MessageOutput:
         if words := delta.text + (delta.refusal or ""):
             yield from self._say(words)
         for place, part in enumerate(delta.tool_calls or ()):
-            yield from self._call(place if part.index is None else part.index, part)
+            yield from self._call(place, part)
 
     def end(self) -> Iterator[Event]:
         """The events that end all that is open.
@@ -89,11 +93,13 @@ class MessageOutput:
             UpstreamError: If a call has no name.
         """
         yield from self._close()
+        yield from self._say_held_words()
         for call in self._waiting:
-            if not call.name:
-                raise malformed_answer()
-            yield from self._start_call(call)
-            yield from self._close()
+            if call.name:
+                yield from self._start_call(call)
+        yield from self._close()
+        if any(call.held or call.has_id for call in self._waiting if not call.name):
+            raise malformed_answer()
         self._waiting = []
 
     def content(self) -> list[Json]:
@@ -132,22 +138,40 @@ class MessageOutput:
             yield from self._close()
 
     def _say(self, words: str) -> Iterator[Event]:
+        if self._is_amid_call:
+            self._held_words.append(words)
+            return
+        yield from self._say_held_words()
+        yield from self._write_words(words)
+
+    @property
+    def _is_amid_call(self) -> bool:
+        """True while a call's arguments are incomplete; its block cannot be taken up again."""
+        return isinstance(self._open, ToolUseOutput) and not self._open.is_complete
+
+    def _say_held_words(self) -> Iterator[Event]:
+        """Write the words that came amid a call's arguments."""
+        words, self._held_words = "".join(self._held_words), []
+        if words:
+            yield from self._write_words(words)
+
+    def _write_words(self, words: str) -> Iterator[Event]:
         if not isinstance(self._open, TextOutput):
             yield from self._begin(TextOutput(len(self._blocks)))
         if isinstance(self._open, TextOutput):
             yield self._open.write(words)
 
-    def _call(self, index: int, part: CallPart) -> Iterator[Event]:
-        key = part.id if part.index is None and part.id else index
-        call = self._calls.get(key)
+    def _call(self, place: int, part: CallPart) -> Iterator[Event]:
+        identity = self._assignment.find(part, place)
+        call = self._calls.get(identity.number)
         if call is None:
-            call = self._calls[key] = _Call(part.id or f"call_{self._tail}_{len(self._calls)}")
+            call = _Call(identity.id, f"call_{self._tail}_{len(self._calls)}")
+            self._calls[identity.number] = call
             self._waiting.append(call)
         call.extra |= part.extra_content or {}
-        function = part.function
-        if function is not None and function.name and not call.name:
-            call.name = self._settings.tool_names.get(function.name, function.name)
-        arguments = (function.arguments if function is not None else None) or ""
+        if name := part.name:
+            call.name = call.name or self._settings.tool_names.get(name, name)
+        arguments = part.text
         if call.block is None:
             call.held += [arguments] if arguments else []
         elif call.block is self._open:
@@ -160,8 +184,9 @@ class MessageOutput:
     def _start_waiting(self) -> Iterator[Event]:
         """Begin calls that wait, as far as those before them are complete."""
         while self._waiting and self._waiting[0].name:
-            if isinstance(self._open, ToolUseOutput) and not self._open.is_complete:
+            if self._is_amid_call:
                 return
+            yield from self._say_held_words()
             yield from self._start_call(self._waiting.pop(0))
 
     def _start_call(self, call: _Call) -> Iterator[Event]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.providers.call_parts import CallPart
 from proxy.providers.responses.answer import ChatUsage
 from proxy.providers.responses.fields import Json
 
@@ -40,33 +41,6 @@ class Logprobs(msgspec.Struct, frozen=True):
     """Log probabilities of the words of one choice."""
 
     content: list[Token] | None = None
-
-
-class FunctionPart(msgspec.Struct, frozen=True):
-    """A function call, or a part of one."""
-
-    name: str | None = None
-    arguments: str | None = None
-
-
-class CustomPart(msgspec.Struct, frozen=True):
-    """A call with free text, or a part of one."""
-
-    name: str | None = None
-    input: str | None = None
-
-
-class CallPart(msgspec.Struct, frozen=True):
-    """A call or a part of one; in a whole completion its place is its index.
-
-    ``extra_content`` is what Google attaches to a call and wants to see again.
-    """
-
-    index: int | None = None
-    id: str | None = None
-    function: FunctionPart | None = None
-    custom: CustomPart | None = None
-    extra_content: dict[str, Any] | None = None
 
 
 class TextPart(msgspec.Struct, frozen=True):

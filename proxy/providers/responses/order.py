@@ -10,7 +10,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from proxy.providers.block_order import PLACES, Content, entry_kind, restore_order, without_number
-from proxy.providers.responses.chunk import CallPart, Delta
+from proxy.providers.call_parts import CallPart, number_calls
+from proxy.providers.responses.chunk import Delta
 
 
 class _Thought(msgspec.Struct):
@@ -23,8 +24,11 @@ _thought = msgspec.json.Decoder(_Thought).decode
 def in_order(message: Delta) -> Iterator[Delta]:
     """The pieces of the message in order; itself alone where the order is unknown.
 
-    Reasoning comes from the blocks themselves, where together they say what the message does.
+    Reasoning comes from the blocks themselves, where together they say what the message does. Calls
+    are numbered.
     """
+    if message.tool_calls:
+        message = replace(message, tool_calls=number_calls(message.tool_calls))
     told = message.thinking_blocks or []
     content = _content(message, told) if told else None
     if (
@@ -53,8 +57,7 @@ def blocks_of(entries: list[Raw]) -> list[Raw]:
 def _content(message: Delta, told: list[Raw]) -> Content | None:
     """Text, calls and blocks in their order; None where that is unknown."""
     words = [{"text": message.text}] if message.text else []
-    parts = enumerate(message.tool_calls or ())
-    calls = [(part.id or "", {"call": replace(part, index=number)}) for number, part in parts]
+    calls = [(part.id or "", {"call": part}) for part in message.tool_calls or ()]
     return restore_order(told, words, calls)
 
 

@@ -11,15 +11,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from proxy.providers.call_parts import CallAssignment, CallPart
 from proxy.providers.compaction_blocks import is_compaction
-from proxy.providers.responses.chunk import (
-    CallPart,
-    Citation,
-    CustomPart,
-    Delta,
-    FunctionPart,
-    Token,
-)
+from proxy.providers.responses.chunk import Citation, Delta, Token
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.items import (
     Event,
@@ -44,7 +38,8 @@ class ResponseOutput:
         self._names = names
         self._items: list[OutputItem] = []
         self._done: dict[int, Json] = {}
-        self._calls: dict[int | str, OutputCall] = {}
+        self._calls: dict[int, OutputCall] = {}
+        self._assignment = CallAssignment()
         self._written = 0
         self._start = 0
 
@@ -61,7 +56,7 @@ class ResponseOutput:
         for annotation in delta.annotations or ():
             yield from self._cite(annotation.url_citation)
         for place, part in enumerate(delta.tool_calls or ()):
-            yield from self._call(place if part.index is None else part.index, part)
+            yield from self._call(place, part)
 
     def end(self, *, cut: bool) -> Iterator[Event]:
         """All that is open is done; if the answer was cut off, its last item is incomplete."""
@@ -105,20 +100,19 @@ class ResponseOutput:
             end = max(citation.end_index - self._start, 0)
             yield from item.cite(replace(citation, start_index=start, end_index=end))
 
-    def _call(self, index: int, part: CallPart) -> Iterator[Event]:
-        key = part.id if part.index is None and part.id else index
-        said = part.custom or part.function or FunctionPart()
-        text = said.input if isinstance(said, CustomPart) else said.arguments
-        call = self._calls.get(key)
+    def _call(self, place: int, part: CallPart) -> Iterator[Event]:
+        identity = self._assignment.find(part, place)
+        name = part.name
+        call = self._calls.get(identity.number)
         if call is None:
-            name, place = self._next_place()
-            call_id = part.id or f"call_{name}"
-            own = self._names.get(said.name or "") or OwnName(said.name or "", "", is_custom=False)
-            call = OutputCall(name, place, call_id, own, custom=part.custom is not None)
-            self._calls[key] = call
+            suffix, output_index = self._next_place()
+            call_id = identity.id or f"call_{suffix}"
+            own = self._names.get(name) or OwnName(name, "", is_custom=False)
+            call = OutputCall(suffix, output_index, call_id, own, custom=part.is_custom)
+            self._calls[identity.number] = call
             yield from self._begin(call)
-        call.set_name(said.name)
-        yield from call.gain(text or "")
+        call.set_name(name)
+        yield from call.gain(part.text)
 
     def _open_item(self) -> OutputItem | None:
         """The item begun last, which may still gain."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+import msgspec
 from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
 from openai.types.chat import ChatCompletionChunk
-from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
+from proxy.providers.call_parts import CallAssignment, CallPart
 from proxy.tools.demo.plan import PlannedCall
 from proxy.tools.demo.session import DemoClock
 
@@ -148,7 +149,7 @@ class _Answer:
         self, stream: AsyncStream[ChatCompletionChunk], ticks: Callable[[], float]
     ) -> None:
         """Take a stream to its end."""
-        calls: dict[int, dict[str, Any]] = {}
+        assignment = CallAssignment()
         async for chunk in stream:
             if chunk.usage is not None:
                 self.usage = chunk.usage.model_dump(exclude_none=True)
@@ -157,16 +158,10 @@ class _Answer:
                     self.begun = ticks()
                 content = choice.delta.content or ""
                 self.message["content"] = self.message.get("content", "") + content
-                for piece in choice.delta.tool_calls or ():
-                    _add(calls, piece)
-        self.message["tool_calls"] = list(calls.values())
-
-
-def _add(calls: dict[int, dict[str, Any]], piece: ChoiceDeltaToolCall) -> None:
-    """Add a piece of a tool call to those begun so far."""
-    blank = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-    call = calls.setdefault(piece.index, blank)
-    call["id"] += piece.id or ""
-    if piece.function is not None:
-        call["function"]["name"] += piece.function.name or ""
-        call["function"]["arguments"] += piece.function.arguments or ""
+                for place, piece in enumerate(choice.delta.tool_calls or ()):
+                    assignment.find(msgspec.convert(piece.model_dump(), CallPart), place)
+        self.message["tool_calls"] = [
+            {"id": call.id, "type": "function"}
+            | {"function": {"name": call.name, "arguments": call.text}}
+            for call in assignment.calls
+        ]

@@ -28,6 +28,7 @@ def chat(**delta: object) -> dict[str, object]:
         ),
         (chat(tool_calls=[{"index": 0, "custom": {"name": "f", "input": "x"}}]), ["f", "x"]),
         (chat(function_call={"name": "f", "arguments": "{}"}), ["f", "{}"]),
+        (chat(tool_calls=[{"function": {"arguments": {"a": 1}}}]), ['{"a":1}']),
         (
             chat(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}]),
             ["Hm"],

@@ -3,8 +3,10 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.providers.block_order import BlockOrder
+from proxy.providers.call_parts import number_calls
 from proxy.providers.responses.chunk import Delta
 from proxy.providers.responses.order import blocks_of, in_order
 
@@ -63,7 +65,7 @@ def test_a_note_goes_with_the_words_it_is_on() -> None:
     assert found == [["http://b"], ["http://a"]]
 
 
-def test_a_message_whose_order_nobody_told_stays_whole() -> None:
+def test_a_message_whose_order_is_unknown_stays_whole_with_numbered_calls() -> None:
     plain = Delta(content="so", reasoning_content="hm")
     for message in (
         plain,
@@ -72,7 +74,8 @@ def test_a_message_whose_order_nobody_told_stays_whole() -> None:
         _message(refusal="no"),
         _message(thinking_blocks=[5]),
     ):
-        assert list(in_order(message)) == [message]
+        calls = message.tool_calls and number_calls(message.tool_calls)
+        assert list(in_order(message)) == [replace(message, tool_calls=calls)]
 
 
 def test_places_are_no_blocks() -> None:

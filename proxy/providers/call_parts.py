@@ -1,0 +1,219 @@
+"""Parts of tool calls in chat answers, and the call that each of them belongs to.
+
+OpenAI numbers the calls of a stream by an index and names each one once. Others repeat index 0,
+leave the index out, repeat ids or names, or give none. So, in this order::
+
+    a part with                            belongs to
+    the index or id of a call              that call
+    an id that no call has                 a new call, also at an index that was used before
+    an index that no call has, and a name  a new call
+    no id and no such index                the call begun last
+    a name, and no id                      a new call where that call has another name, or has all
+                                           its arguments; else that call
+
+The calls of a whole answer are numbered by their position alone.
+
+Source: OpenAI API reference, Chat Completions, streaming; Google, OpenAI compatibility; Ollama,
+OpenAI compatibility (2026-11).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import orjson
+from msgspec import Raw
+from msgspec.structs import replace
+
+_Arguments = str | dict[str, Raw] | list[Raw] | None
+_CUSTOM: Final = "custom"
+_FUNCTION: Final = "function"
+_BRACE: Final = "}"
+
+
+class FunctionPart(msgspec.Struct, frozen=True):
+    """A function call, or a part of one; some upstreams write arguments as an object."""
+
+    name: str | None = None
+    arguments: _Arguments = None
+
+    @property
+    def text(self) -> str:
+        """The arguments as text; PHP's empty list stands for an empty object."""
+        arguments = self.arguments
+        if isinstance(arguments, str):
+            return arguments
+        if arguments is None:
+            return ""
+        return msgspec.json.encode(arguments or {}).decode()
+
+
+class CustomPart(msgspec.Struct, frozen=True):
+    """A call with free text, or a part of one."""
+
+    name: str | None = None
+    input: str | None = None
+
+
+class CallPart(msgspec.Struct, frozen=True):
+    """A call or a part of one.
+
+    ``extra_content`` is what Google attaches to a call and wants to see again.
+    """
+
+    index: Any = None
+    id: str | None = None
+    type: Any = None
+    function: FunctionPart | None = None
+    custom: CustomPart | None = None
+    extra_content: dict[str, Any] | None = None
+
+    @property
+    def number(self) -> int | None:
+        """The index; None where it is missing or cannot be one."""
+        index = self.index
+        return index if type(index) is int and index >= 0 else None
+
+    @property
+    def is_custom(self) -> bool:
+        """True for a call with free text; some upstreams write both members of each call."""
+        if self.custom is None or self.type == _FUNCTION:
+            return False
+        if self.type == _CUSTOM:
+            return True
+        is_function = self.function is not None and bool(self.function.name)
+        return not is_function and bool(self.custom.name or self.custom.input)
+
+    @property
+    def name(self) -> str:
+        """The name of the tool; "" where the part has none."""
+        member = self.custom if self.is_custom else self.function
+        return (member.name if member is not None else None) or ""
+
+    @property
+    def text(self) -> str:
+        """The part's arguments or free text."""
+        if self.is_custom:
+            return (self.custom.input if self.custom is not None else None) or ""
+        return self.function.text if self.function is not None else ""
+
+
+class CallIdentity:
+    """A call as far as its parts have told it.
+
+    Attributes:
+        number: Its place among the calls of the answer, from 0.
+        id: The upstream's id, made different where an earlier call has the same; "" for none yet.
+        name: The name of its tool; "" for none yet.
+        is_custom: True for a call with free text.
+    """
+
+    __slots__ = ("_given_id", "_texts", "id", "is_custom", "name", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.is_custom = False
+        self._given_id = ""
+        self._texts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """Its arguments or free text up to now."""
+        return "".join(self._texts)
+
+    def takes(self, part: CallPart) -> bool:
+        """True if the part continues this call; False if it begins another one."""
+        if part.id and self._given_id:
+            return part.id == self._given_id
+        name = part.name
+        if not name or not self.name:
+            return True
+        return name == self.name and not (part.text.strip() and is_json_object(self.text))
+
+    def add(self, part: CallPart, own_id: str) -> None:
+        """Take note of a part that belongs to the call; of id and name the first counts."""
+        if part.id and not self._given_id:
+            self._given_id, self.id = part.id, own_id
+        self.name = self.name or part.name
+        self.is_custom = self.is_custom or part.is_custom
+        if text := part.text:
+            self._texts.append(text)
+
+
+class CallAssignment:
+    """Finds the call of each part of one answer, in the order in which the parts come.
+
+    Attributes:
+        calls: The calls in the order in which they began.
+    """
+
+    __slots__ = ("_by_id", "_by_index", "_ids", "calls")
+
+    def __init__(self) -> None:
+        self.calls: list[CallIdentity] = []
+        self._by_index: dict[int, CallIdentity] = {}
+        self._by_id: dict[str, CallIdentity] = {}
+        self._ids: set[str] = set()
+
+    def find(self, part: CallPart, place: int = 0) -> CallIdentity:
+        """The call that a part belongs to or begins.
+
+        Args:
+            part: A part of a stream, or a call that ``number_calls`` has numbered.
+            place: Its position in its chunk.
+        """
+        call = self._likely_call(part, place)
+        if call is not None and not call.takes(part):
+            call = self._by_id.get(part.id or "")
+        if call is None:
+            call = self._begin(part)
+        own_id = "" if call.id or not part.id else self._own_id(part.id, call)
+        call.add(part, own_id)
+        return call
+
+    def _likely_call(self, part: CallPart, place: int) -> CallIdentity | None:
+        """The call that the part names, else the one begun last; None if it begins one anyhow."""
+        index, name = part.number, part.name
+        if index is not None and (call := self._by_index.get(index)) is not None:
+            return call
+        known = self._by_id.get(part.id) if part.id else None
+        if index is not None and (name or (part.id and known is None)):
+            return None
+        if known is None and index is None and place and name:
+            return None
+        return known or (self.calls[-1] if self.calls else None)
+
+    def _begin(self, part: CallPart) -> CallIdentity:
+        call = CallIdentity(len(self.calls))
+        self.calls.append(call)
+        if (index := part.number) is None:
+            self._by_index.setdefault(call.number, call)
+        else:
+            self._by_index[index] = call
+        return call
+
+    def _own_id(self, given: str, call: CallIdentity) -> str:
+        """The id that a call goes by; of calls with one id, the later ones get a number."""
+        self._by_id[given] = call
+        own, number = given, call.number
+        while own in self._ids:
+            own, number = f"{given}_{number}", number + 1
+        self._ids.add(own)
+        return own
+
+
+def number_calls(parts: Sequence[CallPart]) -> list[CallPart]:
+    """The calls of a whole answer, each with its position as its index."""
+    return [replace(part, index=number) for number, part in enumerate(parts)]
+
+
+def is_json_object(text: str) -> bool:
+    """True if a text is a whole JSON object."""
+    if not text.rstrip().endswith(_BRACE):
+        return False
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False

@@ -1,0 +1,299 @@
+"""Tool calls of chat answers, in every way that upstreams write them and through every reader."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.providers.assistant_message import assistant_message
+from proxy.providers.call_parts import CallAssignment, CallPart
+from proxy.providers.messages.names import chat_call_id
+from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.responses.reader import responses_reader
+from proxy.providers.sse import parse_events
+from tests.fakes.messages_calls import (
+    Json,
+    chat_stream,
+    chunk,
+    completion,
+    message_of,
+    messages_stream,
+)
+
+#: A call as the model made it: id, name, arguments. Readers give the same.
+Call = tuple[str, str, str]
+Deltas = Iterator[list[Json]]
+
+_BODY = b'{"model":"m","input":"Hi","stream":true}'
+_NO_TEXT: Json = {"name": "", "input": ""}
+
+
+def pieces(arguments: str) -> list[str]:
+    """The arguments in parts, as a stream brings them."""
+    return [arguments[at : at + 3] for at in range(0, len(arguments), 3)]
+
+
+def function(arguments: object, name: str | None = None) -> Json:
+    return {"arguments": arguments} | ({} if name is None else {"name": name})
+
+
+def one_by_one(
+    calls: Sequence[Call],
+    *,
+    index: Callable[[int, int], Json],
+    repeats_id: bool = False,
+    repeats_name: bool = False,
+    late_name: bool = False,
+) -> Deltas:
+    """Calls one after the other; ``index`` says what their parts have of one.
+
+    Args:
+        calls: The calls.
+        index: Index member from the numbers of the call and of the part.
+        repeats_id: True if every part has the id.
+        repeats_name: True if every part has the name.
+        late_name: True if the first part has none.
+    """
+    count = 0
+    for number, (call_id, name, arguments) in enumerate(calls):
+        named = None if late_name else name
+        yield [index(number, count) | {"id": call_id, "function": function("", named)}]
+        for place, piece in enumerate(pieces(arguments)):
+            count += 1
+            is_named = repeats_name or (late_name and place == 0)
+            part = index(number, count) | {"function": function(piece, name if is_named else None)}
+            yield [part | ({"id": call_id} if repeats_id else {})]
+        count += 1
+
+
+def in_turns(calls: Sequence[Call], *, with_index: bool) -> Deltas:
+    """All calls at once, each chunk with a part of each; index or repeated ids tell them apart."""
+
+    def mark(number: int, call_id: str) -> Json:
+        return {"index": number} if with_index else {"id": call_id}
+
+    yield [
+        {"id": call_id, "function": function("", name)} | mark(number, call_id)
+        for number, (call_id, name, _) in enumerate(calls)
+    ]
+    split = [pieces(arguments) for _, _, arguments in calls]
+    for turn in range(max(map(len, split))):
+        yield [
+            mark(number, calls[number][0]) | {"function": function(parts[turn])}
+            for number, parts in enumerate(split)
+            if turn < len(parts)
+        ]
+
+
+def whole_calls(
+    calls: Sequence[Call], *, together: bool = False, as_object: bool = False, **more: Any
+) -> Deltas:
+    """Each call in one part: in a chunk of its own, or all together."""
+    parts = [
+        {"id": call_id, "function": function(orjson.loads(text) if as_object else text, name)}
+        | more
+        for call_id, name, text in calls
+    ]
+    yield from ([parts] if together else ([part] for part in parts))
+
+
+def no_index(_number: int, _count: int) -> Json:
+    return {}
+
+
+FORMS: dict[str, Callable[[Sequence[Call]], Deltas]] = {
+    "OpenAI": lambda c: one_by_one(c, index=lambda n, _: {"index": n}),
+    "without index": lambda c: one_by_one(c, index=no_index),
+    "without index, id repeated": lambda c: one_by_one(c, index=no_index, repeats_id=True),
+    "null as index": lambda c: one_by_one(c, index=lambda *_: {"index": None}),
+    "text as index": lambda c: one_by_one(c, index=lambda n, _: {"index": str(n)}),
+    "negative index": lambda c: one_by_one(c, index=lambda *_: {"index": -1}),
+    "index 0": lambda c: one_by_one(c, index=lambda *_: {"index": 0}),
+    "index 0, id and name repeated": lambda c: one_by_one(
+        c, index=lambda *_: {"index": 0}, repeats_id=True, repeats_name=True
+    ),
+    "index counts parts": lambda c: one_by_one(c, index=lambda _, count: {"index": count}),
+    "index on first parts only": lambda c: one_by_one(
+        c, index=lambda n, count: {"index": n} if count == 0 else {}
+    ),
+    "name after id": lambda c: one_by_one(c, index=lambda *_: {"index": 0}, late_name=True),
+    "name after id, without index": lambda c: one_by_one(c, index=no_index, late_name=True),
+    "in turns by index": lambda c: in_turns(c, with_index=True),
+    "in turns by id": lambda c: in_turns(c, with_index=False),
+    "whole without index": whole_calls,
+    "whole at index 0": lambda c: whole_calls(c, index=0),
+    "whole together": lambda c: whole_calls(c, together=True),
+    "whole together at index 0": lambda c: whole_calls(c, together=True, index=0),
+    "arguments as objects": lambda c: whole_calls(c, as_object=True),
+    "custom member filled": lambda c: whole_calls(c, custom=_NO_TEXT),
+    "both members and a type": lambda c: whole_calls(
+        c, type="function", custom={"name": "x", "input": "y"}
+    ),
+}
+#: Ways to write calls that have no ids.
+NAMELESS_FORMS = ("OpenAI", "whole without index", "whole at index 0", "whole together")
+
+names = st.sampled_from(["get", "put", "list_all"])
+arguments = st.dictionaries(
+    st.text(max_size=4), st.integers(-9, 9) | st.text(max_size=6), max_size=3
+).map(lambda value: orjson.dumps(value).decode())
+calls_with_ids = st.lists(st.tuples(names, arguments), min_size=1, max_size=4).map(
+    lambda made: [(f"call_{number}", *one) for number, one in enumerate(made)]
+)
+
+
+def stream(deltas: Deltas, words: str = "") -> bytes:
+    """A chat stream of these calls, with words between their parts."""
+    chunks = []
+    for parts in deltas:
+        chunks += [chunk(tool_calls=parts), *([chunk(content=words)] if words else [])]
+    return chat_stream(*chunks, chunk("tool_calls"))
+
+
+def payloads(events: bytes) -> list[Json]:
+    return [orjson.loads(event.data) for event in parse_events(events)]
+
+
+def calls_by_messages_stream(run: bytes) -> list[Call]:
+    """The calls in the events of a Messages stream."""
+    made: dict[int, list[str]] = {}
+    for event in payloads(messages_stream(run)):
+        block = event.get("content_block", {})
+        if block.get("type") == "tool_use":
+            assert block["input"] == {}
+            made[event["index"]] = [chat_call_id(block["id"], "any"), block["name"], ""]
+        if event.get("delta", {}).get("type") == "input_json_delta":
+            made[event["index"]][2] += event["delta"]["partial_json"]
+    return [(one[0], one[1], one[2]) for one in made.values()]
+
+
+def calls_by_responses_stream(run: bytes) -> list[Call]:
+    """The calls in the events of a Responses stream; they agree with its last event."""
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=True, created=1.0)
+    events = payloads(reader.feed(run) + reader.end())
+    deltas: dict[int, str] = {}
+    for event in events:
+        if event["type"] == "response.function_call_arguments.delta":
+            at = event["output_index"]
+            deltas[at] = deltas.get(at, "") + event["delta"]
+    output = events[-1]["response"]["output"]
+    made = {at: item for at, item in enumerate(output) if item["type"] == "function_call"}
+    assert {at: item["arguments"] for at, item in made.items()} == {
+        at: deltas.get(at, "") for at in made
+    }
+    return [(item["call_id"], item["name"], item["arguments"]) for item in made.values()]
+
+
+def calls_by_assistant_message(run: bytes) -> list[Call]:
+    """The calls that the next turn's history is expected to hold."""
+    return calls_of_message(assistant_message([run], streamed=True))
+
+
+def calls_of_message(message: bytes | None) -> list[Call]:
+    return [
+        (call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in orjson.loads(message or b"{}")["tool_calls"]
+    ]
+
+
+READERS = (calls_by_messages_stream, calls_by_responses_stream, calls_by_assistant_message)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("form", FORMS)
+@given(calls=calls_with_ids, words=st.sampled_from(["", "\n", "so"]))
+def test_calls_of_a_stream_are_those_of_the_model(form, read, calls, words):
+    run = stream(FORMS[form](calls), words)
+    expected = [(call_id, name, orjson.loads(text)) for call_id, name, text in calls]
+
+    assert [(one[0], one[1], orjson.loads(one[2])) for one in read(run)] == expected
+
+
+@pytest.mark.parametrize("read", [calls_by_messages_stream, calls_by_responses_stream])
+@pytest.mark.parametrize("form", NAMELESS_FORMS)
+@pytest.mark.parametrize("call_id", [None, ""])
+@given(calls=calls_with_ids)
+def test_calls_of_a_stream_without_ids_get_their_own(form, read, call_id, calls):
+    run = stream(FORMS[form]([(call_id, name, text) for _, name, text in calls]))
+    made = read(run)
+
+    assert [one[1:] for one in made] == [one[1:] for one in calls]
+    assert len({one[0] for one in made}) == len(calls)
+
+
+@given(calls=calls_with_ids, same_id=st.booleans(), index=st.sampled_from([None, 0, "0"]))
+def test_calls_of_a_whole_answer_count_by_position(calls, same_id, index):
+    given_ids = ["call_0" if same_id else call_id for call_id, _, _ in calls]
+    parts = [
+        {"id": call_id, "type": "function", "index": index, "function": function(text, name)}
+        for call_id, (_, name, text) in zip(given_ids, calls, strict=True)
+    ]
+    body = completion("tool_calls", tool_calls=parts)
+    blocks = message_of(body)["content"]
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
+    items = orjson.loads(reader.feed(body))["output"]
+    expected = [(name, orjson.loads(text)) for _, name, text in calls]
+
+    assert [(one["name"], one["input"]) for one in blocks] == expected
+    assert [(one["name"], orjson.loads(one["arguments"])) for one in items] == expected
+    next_turn = calls_of_message(assistant_message([body], streamed=False))
+    assert [one[0] for one in next_turn] == [item["call_id"] for item in items]
+    assert len({one["id"] for one in blocks}) == len({one[0] for one in next_turn}) == len(calls)
+    if not same_id:
+        assert [item["call_id"] for item in items] == given_ids
+
+
+def convert_parts(*parts: Json) -> list[CallPart]:
+    return [msgspec.json.decode(orjson.dumps(part), type=CallPart) for part in parts]
+
+
+def test_part_with_the_id_of_an_earlier_call_goes_to_that_call():
+    assignment = CallAssignment()
+    parts = convert_parts(
+        {"index": 0, "id": "a", "function": function("{", "f")},
+        {"index": 0, "id": "b", "function": function("{", "g")},
+        {"index": 0, "id": "a", "function": function("}")},
+        {"function": function("}")},
+    )
+
+    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 1]
+
+
+def test_id_that_comes_late_is_that_of_its_call():
+    assignment = CallAssignment()
+    for part in convert_parts({"index": 0, "function": function("", "f")}, {"index": 0, "id": "a"}):
+        assignment.find(part)
+
+    assert [(call.id, call.name) for call in assignment.calls] == [("a", "f")]
+
+
+def test_a_call_with_free_text_is_told_by_its_type_or_name():
+    parts = convert_parts(
+        {"type": "custom", "custom": {"name": "g", "input": "x"}, "function": {"name": ""}},
+        {"custom": {"name": "g", "input": "x"}},
+        {"type": "function", "custom": {"name": "g"}, "function": function("{}", "f")},
+        {"custom": {"name": "", "input": ""}, "function": function("{}", "f")},
+        {"custom": {}, "function": None},
+    )
+
+    assert [(part.is_custom, part.name, part.text) for part in parts] == [
+        (True, "g", "x"),
+        (True, "g", "x"),
+        (False, "f", "{}"),
+        (False, "f", "{}"),
+        (False, "", ""),
+    ]
+
+
+def test_arguments_written_as_a_list_or_an_object_are_text():
+    parts = convert_parts(
+        {"function": function({"x": 1.0, "y": [12345678901234567890]})},
+        {"function": function([])},
+        {"function": function(None)},
+    )
+
+    assert [part.text for part in parts] == ['{"x":1.0,"y":[12345678901234567890]}', "{}", ""]
