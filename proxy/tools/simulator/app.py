@@ -24,7 +24,7 @@ from proxy.tools.simulator.fault_directives import (
     with_directives,
 )
 from proxy.tools.simulator.messages import MESSAGES
-from proxy.tools.simulator.models import WireName
+from proxy.tools.simulator.models import WireName, served_name
 from proxy.tools.simulator.refusals import HTML_PAGE, envelope, provider_refusal
 from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.stream_player import PlayedResponse
@@ -258,7 +258,7 @@ def _models(lab: Simulator, request: Request) -> Json:
 def _model(lab: Simulator, request: Request) -> Json:
     name = request.path_params["id"]
     wire = "anthropic" if "anthropic-version" in request.headers else "openai"
-    found = lab.settings.models.get(name)
+    found = lab.settings.models.get(served_name(lab.settings.models, name))
     if found is None or found.wire != wire:
         raise provider_refusal(
             404, f"model: {name} does not exist in this simulator.", code="model_not_found"

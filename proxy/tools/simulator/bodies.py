@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from proxy.caches.port import Ttl
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.refusals import provider_refusal
 
 Body = Mapping[str, Any]
@@ -68,6 +69,24 @@ def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
             )
         return min(value, most)
     return most
+
+
+def wants_usage_chunk(body: Body, model: SimulatedModel) -> bool:
+    """True if a stream is to tell its usage at its end.
+
+    Source: OpenAI API reference, ``stream_options``; mistralai 3.7.0 (2026-11).
+
+    Raises:
+        Refusal: If it is asked of a provider that tells it unasked.
+    """
+    options = body.get("stream_options")
+    if model.asks_usage:
+        return bool((options or {}).get("include_usage"))
+    if options is not None:
+        raise provider_refusal(
+            422, "stream_options: Extra inputs are not permitted", param="stream_options"
+        )
+    return True
 
 
 def ttl(mark: object, default: Ttl) -> Ttl | None:

@@ -13,7 +13,7 @@ from proxy.caches.port import Served
 from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.embeddings import embed_inputs
 from proxy.tools.simulator.fault_directives import FaultDirectives
-from proxy.tools.simulator.models import SimulatedModel, WireName
+from proxy.tools.simulator.models import SimulatedModel, WireName, served_name
 from proxy.tools.simulator.refusals import error, of_status, page, provider_refusal, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
 from proxy.tools.simulator.responses import RESPONSES, output_items
@@ -92,7 +92,7 @@ def generate_answer(
     model = _model(lab, given, speech.wire)
     asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
     _check_length(speech, model, asked.prompt.tokens)
-    cache, now = lab.cache(_name(given)), lab.clock()
+    cache, now = lab.cache(_name(lab, given)), lab.clock()
     try:
         served = cache.serve(asked.prompt, now)
     except ValueError as refused:
@@ -157,13 +157,14 @@ def refuse_as_cued(cues: FaultDirectives) -> None:
         raise page()
 
 
-def _name(given: Body) -> str:
-    """The model's name without the cues behind it."""
-    return str(required_field(given, "model", str)).partition("+")[0]
+def _name(lab: Simulator, given: Body) -> str:
+    """The model's name without its date and the cues behind it."""
+    name = str(required_field(given, "model", str)).partition("+")[0]
+    return served_name(lab.settings.models, name)
 
 
 def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
-    name = _name(given)
+    name = _name(lab, given)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
         reason = f"model: {name} does not exist in this simulator."

@@ -77,7 +77,10 @@ def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
         for index, reply in enumerate(scripted.replies)
         for chunk in _choice(scripted, index, reply)
     ]
-    if scripted.asked.usage_chunk:
+    if not scripted.model.asks_usage:
+        last_chunk = chunks[-1].payload or {}
+        chunks[-1] = StreamEvent(last_chunk | {"usage": _counts(scripted, scripted.usage)})
+    elif scripted.asked.usage_chunk:
         for chunk in chunks:
             assert chunk.payload is not None  # noqa: S101 - only [DONE] has none
             chunk.payload["usage"] = None

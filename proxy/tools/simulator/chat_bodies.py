@@ -18,6 +18,7 @@ from proxy.tools.simulator.bodies import (
     stops,
     to_json,
     ttl,
+    wants_usage_chunk,
 )
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.refusals import provider_refusal
@@ -55,7 +56,7 @@ def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
         closing=closing_text(body),
         max_tokens=most,
         stream=bool(body.get("stream")),
-        usage_chunk=bool((body.get("stream_options") or {}).get("include_usage")),
+        usage_chunk=wants_usage_chunk(body, context.model),
         tools=tools,
         forced=forced_tools(body.get("tool_choice"), tools),
         schema=_schema(form),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from proxy.tools.simulator.bodies import Body, output_bound, stops, tokens
+from proxy.tools.simulator.bodies import Body, output_bound, stops, tokens, wants_usage_chunk
 from proxy.tools.simulator.chat import counts
 from proxy.tools.simulator.chat_bodies import cacheable
 from proxy.tools.simulator.fault_directives import closing_text
@@ -42,7 +42,7 @@ def read_completions_request(body: Body, context: ReadingContext) -> ReplyReques
         closing=closing_text(body),
         max_tokens=output_bound(bound, ("max_tokens",), context.model.max_output),
         stream=bool(body.get("stream")),
-        usage_chunk=bool((body.get("stream_options") or {}).get("include_usage")),
+        usage_chunk=wants_usage_chunk(body, context.model),
         stops=stops(body.get("stop")),
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from proxy.catalog.entries import Model, Route
+from proxy.catalog.families import SNAPSHOT
 
 WireName = Literal["openai", "anthropic"]
 
@@ -26,6 +27,8 @@ class SimulatedModel:
         window: Most tokens of a prompt, beyond which it is refused; None for any.
         traits: Names of what the model accepts, of ``proxy.catalog.entries.TRAITS``.
         dimensions: Length of its vectors; 0 for a model that writes text.
+        asks_usage: True if a stream tells its usage only when asked; False where it does unasked
+            and refuses to be asked, as Mistral.
     """
 
     wire: WireName = "openai"
@@ -40,6 +43,7 @@ class SimulatedModel:
     window: int | None = None
     traits: frozenset[str] = frozenset()
     dimensions: int = 0
+    asks_usage: bool = True
 
 
 _OLDER = frozenset({"sampling", "forced_tools", "budget_thinking", "prefill"})
@@ -92,6 +96,12 @@ class SimulatorSettings:
     kept: int = 512
 
 
+def served_name(models: Mapping[str, SimulatedModel], name: str) -> str:
+    """The name of the model that is asked for, also by a dated snapshot of it; else unmodified."""
+    undated = SNAPSHOT.sub("", name)
+    return undated if name not in models and undated in models else name
+
+
 def of_models(models: Iterable[Model]) -> dict[str, SimulatedModel]:
     """The simulated models of these catalog models' upstreams, with the catalog's behaviour.
 
@@ -115,4 +125,5 @@ def _simulated_model(route: Route) -> SimulatedModel:
         window=route.window,
         max_output=route.max_output or 16_384,
         traits=route.traits,
+        asks_usage=route.upstream.asks_usage,
     )

@@ -11,7 +11,9 @@ from proxy.tools.simulator.bodies import (
     to_json,
     tokens,
     ttl,
+    wants_usage_chunk,
 )
+from proxy.tools.simulator.models import SimulatedModel
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5"])
@@ -75,3 +77,15 @@ def test_token_ids_are_whole_numbers_of_a_vocabulary() -> None:
 
 def test_keys_keep_their_order() -> None:
     assert to_json({"b": 1, "a": 2}) == '{"b":1,"a":2}'
+
+
+def test_a_stream_tells_its_usage_as_its_provider_lets_callers_choose() -> None:
+    chosen, unasked = SimulatedModel(), SimulatedModel(asks_usage=False)
+    asks: dict[str, object] = {"stream_options": {"include_usage": True}}
+
+    assert wants_usage_chunk(asks, chosen)
+    assert not wants_usage_chunk({}, chosen)
+    assert wants_usage_chunk({}, unasked)
+    with pytest.raises(UpstreamError, match="Extra inputs") as caught:
+        wants_usage_chunk(asks, unasked)
+    assert caught.value.status == 422

@@ -7,6 +7,7 @@ import pytest
 
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.tools.simulator.chat import answer, counts, events, midway
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.replies import ModelReply, ReplyRequest
 from slo.usage import Usage
 from tests.proxy.tools.simulator.scene import CALLS, scripted_reply
@@ -109,3 +110,11 @@ def test_usage_told_midway_is_not_yet_all_of_it() -> None:
 
     assert payload is not None
     assert payload["usage"]["completion_tokens"] == 2
+
+
+def test_a_provider_that_tells_usage_unasked_tells_it_with_the_reason_for_the_end() -> None:
+    unasked = replace(scripted_reply(ASKED), model=SimulatedModel(asks_usage=False))
+    chunks = [event.payload for event in events(unasked) if event.payload]
+
+    assert ["usage" in chunk for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"

@@ -1,8 +1,10 @@
 """Tests of what the simulator serves."""
 
+import pytest
+
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.entries import TRAITS, Model, Route, Upstream
-from proxy.tools.simulator.models import MODELS, of_models
+from proxy.tools.simulator.models import MODELS, of_models, served_name
 
 UPSTREAM = Upstream(name="a", kind="anthropic", base_url="http://a/v1", provider="bedrock")
 
@@ -53,3 +55,17 @@ def test_a_model_of_googles_native_api_is_simulated_in_chats_form() -> None:
     made = of_models([Model(id="n", routes=(Route(name="g/n", upstream=google),))])
 
     assert made["n"].wire == "openai"
+
+
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        ("gpt-5.5", "gpt-5.5"),
+        ("gpt-5.5-2026-09-01", "gpt-5.5"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("gpt-5.5-latest", "gpt-5.5"),
+        ("gpt-0-2026-09-01", "gpt-0-2026-09-01"),
+    ],
+)
+def test_a_dated_name_means_the_model_of_which_it_is_a_snapshot(name: str, served: str) -> None:
+    assert served_name(MODELS, name) == served
