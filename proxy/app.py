@@ -204,8 +204,13 @@ def _close(opened: Store, grace: float) -> None:
     if lost := opened.journal.lost_receipts:
         lines = quantity(lost, "receipt")
         _log.critical("%s could be kept nowhere else than in this log", lines)
-    elif not drained:
+    elif not drained and opened.journal.has_segments():
         _log.warning("Receipts stay in the journal; the next start puts them into the ledger")
+    elif not drained:
+        _log.critical(
+            "The ledger may lack receipts: the journal's segments are gone from %s",
+            opened.journal.folder,
+        )
 
 
 @asynccontextmanager

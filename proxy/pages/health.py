@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.api.starting import OFFLINE
@@ -27,11 +27,16 @@ class LedgerMetrics(Collector):
         self._opened = opened
 
     def collect(self) -> Iterator[Metric]:
-        """One gauge: 0 while the database is away or does not answer."""
+        """If the database answers, and how often files of the journal were removed."""
         journal = self._opened.journal.trouble
         is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
         said = "1 while receipts reach the database and changes are noticed there"
         yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
+        yield CounterMetricFamily(
+            "thriftgate_journal_files_removed",
+            "Files of the journal that somebody removed while it used them",
+            value=self._opened.journal.removed.count,
+        )
 
 
 def readiness(
@@ -52,6 +57,8 @@ def readiness(
         said = list(reloader.notes())
         if not reloader.snapshot.upstreams_with_keys:
             said.append(_NO_UPSTREAM)
+        if (removed := opened.journal.removed.notice) is not None:
+            said.append(removed)
         if opened.is_offline:
             said.append(f"degraded: {OFFLINE}")
         else:

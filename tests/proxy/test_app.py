@@ -144,11 +144,20 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
         assert store.close(5)
 
 
-def test_receipts_that_could_not_be_drained_are_logged(settings, caplog):
+@pytest.mark.parametrize(
+    ("has_segments", "said"),
+    [
+        (True, "Receipts stay in the journal; the next start puts them into the ledger"),
+        (False, "The ledger may lack receipts: the journal's segments are gone from {folder}"),
+    ],
+)
+def test_receipts_that_could_not_be_drained_are_logged(settings, caplog, has_segments, said):
     class Unhurried(Store):
         def close(self, deadline: float) -> bool:
             assert deadline == 5.0
             super().close(deadline)
+            if has_segments:
+                (settings.folder / "journal" / "other.segment").touch()
             return False
 
     async def work() -> None:
@@ -157,7 +166,7 @@ def test_receipts_that_could_not_be_drained_are_logged(settings, caplog):
 
     asyncio.run(work())
     assert [record.message for record in caplog.records if record.name == "thriftgate"] == [
-        "Receipts stay in the journal; the next start puts them into the ledger"
+        said.format(folder=settings.folder / "journal")
     ]
 
 

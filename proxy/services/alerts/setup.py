@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from secrets import token_hex
+from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -16,13 +17,21 @@ from proxy.services.alerts.dispatch import AlertDispatcher
 from proxy.services.alerts.http_sender import HttpSender
 from proxy.services.alerts.notifier import error_summary
 from proxy.settings import upstream_keys
+from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
-from slo.alert import outdated_alerts, resolve_alert
+from slo.alert import Alert, Severity, outdated_alerts, resolve_alert, stable_id
 from slo.budget import Budget
 from slo.policies.sinks import Sink
 
 _log = logging.getLogger("thriftgate.alerts")
+
+#: Seconds between two checks of whether files of the journal were removed.
+_CHECK_INTERVAL_S: Final = 5.0
+_KEEP_FILES: Final = (
+    "Exclude the folder from cleaners of old files, and mount nothing over it while the gateway"
+    " runs. A kill -9 in the moment of a removal loses the receipts of that moment."
+)
 
 
 @asynccontextmanager
@@ -58,6 +67,8 @@ async def running_alerts(
         elif budgets is not None:
             await _review(alerts, budgets, opened, now())
         running.append(tasks.keep(alerts.run))
+        removals = partial(alert_on_removals, opened.journal.removed, now, alerts.say)
+        running.append(tasks.keep(removals))
         try:
             yield alerts
         finally:
@@ -86,6 +97,38 @@ def sinks_of_policies(
         return commit
 
     return prepare
+
+
+async def alert_on_removals(
+    removed: RemovedSegments, now: Callable[[], float], send_alert: Callable[[Alert], object]
+) -> None:
+    """Send an alert once files are removed, and end it after an hour without; for ever.
+
+    Args:
+        removed: The journal's files that were.
+        now: Seconds since the epoch.
+        send_alert: Takes alerts.
+    """
+    alert: Alert | None = None
+    while True:
+        notice = removed.notice
+        if notice is not None and alert is None:
+            alert = Alert(
+                id=stable_id("journal", notice, f"{now():.0f}"),
+                kind="store",
+                subject="journal",
+                severity=Severity.PAGE,
+                title="Files of the journal of receipts are removed while the gateway uses them",
+                facts=(("removed", notice),),
+                action="What they held was read back and written into a new file.",
+                fix=_KEEP_FILES,
+                began=now(),
+            )
+            send_alert(alert)
+        elif notice is None and alert is not None:
+            send_alert(resolve_alert(alert, now()))
+            alert = None
+        await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
 async def _review_once_online(

@@ -10,6 +10,9 @@ On a full disk lines go, in this order,
 - to memory, from where the drain takes them straight to the database if that lives
 - to the log, but for prompts, if memory is full or the process stops; ``receipts import`` reads
   them there.
+
+Twenty times a second it looks if the open segment is still at its path. Of one that was removed,
+or hidden by a mount, all lines are read back and written anew.
 """
 
 import logging
@@ -17,7 +20,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,20 +31,13 @@ from typing import Final
 from proxy.store.journal import segments
 from proxy.store.journal.lines import frame, strip_frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from proxy.store.journal.removed_segments import RemovedSegments
+from proxy.store.journal.segments import Disk
 
 _log = logging.getLogger(__name__)
 
 #: Seconds between two attempts to allocate a reserve.
 _RESTOCK_PAUSE_S: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
-    """The calls a disk may fail."""
-
-    write: Callable[[int, bytes], int] = os.write
-    sync: Callable[[int], None] = os.fsync
-    allocate: Callable[[int, int, int], None] = os.posix_fallocate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +59,12 @@ class JournalLimits:
 
 
 class Journal:
-    """An append-only record of receipts in a folder that several processes may share."""
+    """An append-only record of receipts in a folder that several processes may share.
+
+    Attributes:
+        folder: Its folder; it is made again if it is removed.
+        removed: Files of the journal that were removed while it used them.
+    """
 
     def __init__(
         self, folder: Path, *, bounds: JournalLimits | None = None, disk: Disk | None = None
@@ -85,9 +87,10 @@ class Journal:
         self._reserve: tuple[int, Path] | None = None  # allocated, and not in use yet
         self._room: int | None = None  # the reserve's bytes while it is appended to
         self._restock_at = 0.0
-        self._retired: list[int] = []  # files to sync and close
+        self._retired: list[tuple[int, Path]] = []  # files to sync and close
         self._lost = 0
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.removed = RemovedSegments(folder)
+        self._is_closed = False
         self._file, self._segment = self._begin()
         segments.remove_orphaned_reserves(folder)
         self._restock()
@@ -111,7 +114,7 @@ class Journal:
 
     @property
     def segment(self) -> Path | None:
-        """The file now appended to; None once closed."""
+        """The file now appended to; None once closed, or where none can be made."""
         return self._segment if self._file >= 0 else None
 
     @property
@@ -144,6 +147,13 @@ class Journal:
         """Bytes that are allocated behind the open segment's lines."""
         return 0 if self._room is None else self._room - self._size
 
+    def has_segments(self) -> bool:
+        """True unless its folder is gone or has no segments, its own or others'."""
+        try:
+            return bool(segments.list_segments(self.folder))
+        except OSError:  # it is there, and cannot be read now
+            return True
+
     def oldest_waiting(self, most: int) -> list[bytes]:
         """Receipts in JSON that are in memory alone, oldest first; they stay there."""
         with self._lock:
@@ -162,10 +172,13 @@ class Journal:
     def sync(self) -> None:
         """Write what waits, sync it to disk, and begin a new segment if this one is long enough."""
         with self._turn:
+            self._release_retired()
+            self._replace_removed()
             if self._reserve is None:
                 self._restock()
+            self._write_removed_anew(self._bounds.backlog // 4)
             self._retry()
-            if self._dirty or self._retired:
+            if self._dirty:
                 self._sync()
             if self._room is None and self._size >= self._bounds.segment:
                 self._rotate()
@@ -180,12 +193,14 @@ class Journal:
             self._thread.join()
         self.sync()
         with self._lock:
-            file, self._file = self._file, -1
+            file, self._file, self._is_closed = self._file, -1, True
             reserve, self._reserve = self._reserve, None
         if file >= 0:
-            self._close_segment(file)
+            self._release(file, self._segment, None if self._room is None else self._size)
+        self._write_removed_anew(self._bounds.backlog)
         if reserve is not None:
-            reserve[1].unlink(missing_ok=True)
+            with suppress(OSError):
+                reserve[1].unlink()
             os.close(reserve[0])
 
     def log_waiting(self) -> int:
@@ -204,7 +219,7 @@ class Journal:
 
     def _write(self, framed: bytes) -> bool:
         if self._file < 0:
-            self._refuse("it is closed")
+            self._refuse("it is closed" if self._is_closed else "its folder is gone")
             return False
         if self._room is not None and self._size + len(framed) > self._room:
             self._refuse("the reserve is used up")
@@ -230,7 +245,8 @@ class Journal:
             return self._size + len(framed) <= self._room and self._write(framed)
         if self._reserve is None or len(framed) > self._bounds.reserve:
             return False
-        self._retired.append(self._file)
+        if self._file >= 0:
+            self._retired.append((self._file, self._segment))
         self._file, path = self._reserve
         self._reserve, self._room, self._size = None, self._bounds.reserve, 0
         self._segment = segments.take_into_use(path)
@@ -238,7 +254,7 @@ class Journal:
 
     def _restock(self) -> None:
         """Allocate a reserve where there is none; leave the one in use, as there is room again."""
-        if self._file < 0 or time.monotonic() < self._restock_at:
+        if self._is_closed or time.monotonic() < self._restock_at:
             return
         self._restock_at = time.monotonic() + _RESTOCK_PAUSE_S
         try:
@@ -278,15 +294,46 @@ class Journal:
                 if not self._write(self._backlog[0]):
                     return
                 self._waiting -= len(self._backlog.popleft())
-        if self._room is None:
+        if self._room is None and self._file >= 0:
             self._refusal = None
 
-    def _sync(self) -> None:
+    def _release_retired(self) -> None:
         with self._lock:
             retired, self._retired = self._retired, []
-            self._dirty = False
-        for file in retired:
-            self._sync_and_close(file)
+        for file, path in retired:
+            self._release(file, path)
+
+    def _replace_removed(self) -> None:
+        """Leave files that are no longer at their paths; begin a segment where there is none."""
+        reserve = self._reserve
+        if reserve is not None and not segments.is_at(*reserve):
+            with self._lock:
+                is_unused = self._reserve is reserve
+                if is_unused:
+                    self._reserve = None
+            if is_unused:
+                self.removed.note(reserve[1])
+                self._restock_at = 0.0
+                os.close(reserve[0])
+        with self._lock:
+            file, path = self._file, self._segment
+        if self._is_closed or (file >= 0 and segments.is_at(file, path)):
+            return
+        if not self._rotate() and file >= 0:
+            self._append_to(-1, path)
+
+    def _write_removed_anew(self, most_waiting: int) -> None:
+        """Write what removed segments held, while no more than so many bytes wait in memory."""
+        while self._waiting <= most_waiting and (lines := self.removed.next_lines()):
+            for framed in map(frame, lines):
+                with self._lock:
+                    if self._backlog or not self._write(framed):
+                        self._keep(framed)
+
+    def _sync(self) -> None:
+        self._dirty = False
+        if self._file < 0:
+            return
         try:
             self._disk.sync(self._file)
         except OSError as error:
@@ -296,25 +343,37 @@ class Journal:
         else:
             self._unsynced = None
 
-    def _rotate(self) -> None:
+    def _rotate(self) -> bool:
+        """True if a new segment was begun; else the old one serves on."""
         try:
             file, path = self._begin()
-        except OSError as error:  # the old segment serves on
+        except OSError as error:
             self._unsynced = f"the journal cannot begin a segment: {error.strerror or error}"
-            return
-        with self._lock:
-            old, self._file = self._file, file
-            end = self._size if self._room is not None else None
-            self._segment, self._size, self._room = path, 0, None
-        self._sync_and_close(old, end)
+            return False
+        self._append_to(file, path)
+        return True
 
-    def _sync_and_close(self, file: int, end: int | None = None) -> None:
+    def _append_to(self, file: int, path: Path) -> None:
+        """Append to this segment from now on; -1 for none."""
+        with self._lock:
+            old, old_path, self._file, self._segment = self._file, self._segment, file, path
+            end = self._size if self._room is not None else None
+            self._size, self._room, self._dirty = 0, None, True
+        if old >= 0:
+            self._release(old, old_path, end)
+
+    def _release(self, file: int, path: Path, end: int | None = None) -> None:
         """Let go of a segment that nothing is appended to any more.
 
         Args:
             file: Its descriptor.
+            path: Its path; where it is not there any more, its lines are to be written anew.
             end: End of its lines, where blocks behind them are allocated.
         """
+        if not segments.is_at(file, path):
+            self.removed.note(path)
+            self.removed.add(file)
+            return
         try:
             if end is not None:
                 os.ftruncate(file, end)
@@ -323,12 +382,13 @@ class Journal:
             _log.exception("the journal cannot sync its last segment")
         os.close(file)
 
-    def _close_segment(self, file: int) -> None:
-        if self._room is not None:
-            os.ftruncate(file, self._size)
-        os.close(file)
-
     def _begin(self) -> tuple[int, Path]:
+        """A new segment; its folder is made where it is not there.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
             self._count += 1
             made = segments.create(self.folder, f"{self._name}-{self._count:06}")

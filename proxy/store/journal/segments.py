@@ -9,6 +9,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, NamedTuple
@@ -22,6 +23,17 @@ _SUFFIX = ".segment"
 _RESERVE = ".reserve"
 _READ_BYTES = 1 << 18
 _PEEKED_BYTES = 8
+#: Flags of a file that is made: it can be read back, too, should its name be removed.
+_CREATED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The calls a disk may fail."""
+
+    write: Callable[[int, bytes], int] = os.write
+    sync: Callable[[int], None] = os.fsync
+    allocate: Callable[[int, int, int], None] = os.posix_fallocate
 
 
 class SegmentLines(NamedTuple):
@@ -45,7 +57,7 @@ def create(folder: Path, name: str) -> tuple[int, Path] | None:
     empty and removes it, so another must be made.
     """
     path = folder / (name + _SUFFIX)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    file = os.open(path, _CREATED | os.O_APPEND, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
     if not os.fstat(file).st_nlink:
         os.close(file)
@@ -70,7 +82,7 @@ def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> 
         OSError: There is no room for it; nothing is left of it.
     """
     path = folder / f"{name}-{token_hex(4)}{_RESERVE}"
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    file = os.open(path, _CREATED, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         allocate(file)
@@ -81,6 +93,16 @@ def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> 
         os.close(file)
         raise
     return file, path
+
+
+def is_at(file: int, path: Path) -> bool:
+    """True if an open file is still the one at its path."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # nobody can tell; writing will
+        return True
 
 
 def take_into_use(reserve: Path) -> Path:
@@ -107,12 +129,15 @@ def remove_orphaned_reserves(folder: Path) -> None:
 
 
 def list_segments(folder: Path) -> list[Path]:
-    """All segments in the folder, by name.
+    """All segments in the folder, by name; none where there is no folder.
 
     Raises:
         OSError: The folder cannot be read, as when no descriptor is left; it may hold segments.
     """
-    return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == _SUFFIX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 @contextmanager

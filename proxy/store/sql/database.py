@@ -2,13 +2,10 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from sqlite3 import SQLITE_BUSY, register_adapter
-from sqlite3 import Connection as SqliteConnection
-from sqlite3 import Error as SqliteAnyError
-from sqlite3 import OperationalError as SqliteError
+from sqlite3 import Error as SqliteError
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import (
@@ -37,6 +34,7 @@ from sqlalchemy.exc import (
 )
 
 from proxy.errors import OperatorError
+from proxy.store.sql.sqlite_file import check_sqlite_file, prepare_sqlite
 from proxy.store.sql.timestamps import micros
 
 if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
@@ -46,17 +44,6 @@ if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes nee
 #: Rows that are deleted in one step.
 _ROWS_PER_DELETE: Final = 2_000
 
-#: Seconds a process waits for another one that holds SQLite's file.
-_SQLITE_TIMEOUT_S: Final = 10.0
-#: Seconds between two attempts to switch a new file to write-ahead logging.
-_SQLITE_RETRY_S: Final = 0.02
-_SQLITE = (
-    f"PRAGMA busy_timeout = {_SQLITE_TIMEOUT_S * 1000:.0f}",
-    # A segment of the journal is deleted once its receipts are committed, so a commit must
-    # outlive a power cut; in WAL mode NORMAL would not promise that.
-    "PRAGMA synchronous = FULL",
-    "PRAGMA foreign_keys = ON",
-)
 _POSTGRES = (
     "SET statement_timeout = '30s'",
     "SET lock_timeout = '10s'",
@@ -66,7 +53,6 @@ _POSTGRES = (
 )
 #: Settings of connections that only read, for pages: they cannot write, nor keep the server busy
 #: for longer than a page waits, nor occupy more than one of its cores for a question.
-_SQLITE_READER = ("PRAGMA query_only = ON",)
 _POSTGRES_READER = (
     "SET default_transaction_read_only = on",
     "SET statement_timeout = '5s'",
@@ -112,7 +98,7 @@ class ConnectionGate:
 
 def is_outage(error: SQLAlchemyError) -> bool:
     """True if the same may succeed once the server is back; never for SQLite, which has none."""
-    if not isinstance(error, DBAPIError) or isinstance(error.orig, SqliteAnyError):
+    if not isinstance(error, DBAPIError) or isinstance(error.orig, SqliteError):
         return False
     is_read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
     is_away = isinstance(error, OperationalError | InterfaceError)
@@ -153,7 +139,7 @@ def open_database(url: str) -> Engine:
     """
     where = _normal(url)
     if where.get_backend_name() == "sqlite":
-        return _sqlite(create_engine(where), _SQLITE)
+        return prepare_sqlite(create_engine(where))
     engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET)
     return _postgres(engine, _POSTGRES)
 
@@ -168,7 +154,7 @@ def open_reader(url: str) -> Engine:
     """
     where, size = _normal(url), {"pool_size": _READERS, "max_overflow": 0}
     if where.get_backend_name() == "sqlite":
-        return _sqlite(create_engine(where, **size), (*_SQLITE, *_SQLITE_READER))
+        return prepare_sqlite(create_engine(where, **size), only_reads=True)
     engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET, **size)
     return _postgres(engine, (*_POSTGRES, *_POSTGRES_READER))
 
@@ -206,9 +192,14 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
 
     On SQLite it takes the one write lock at once: a transaction that began by reading cannot
     always become a writer.
+
+    Raises:
+        OperationalError: SQLite's file was removed meanwhile, and what was committed with it.
     """
-    with engine.connect().execution_options(writes=True) as connection, connection.begin():
-        yield connection
+    with engine.connect().execution_options(writes=True) as connection:
+        with connection.begin():
+            yield connection
+        check_sqlite_file(connection)  # a commit into a file that was removed is none
 
 
 def count_changed_rows(connection: Connection, statement: Delete | Update) -> int:
@@ -320,63 +311,6 @@ def _normal(url: str) -> URL:
         f"cannot keep a ledger at {address(where)}: "
         "give sqlite:///path/to/file or postgresql://user:password@host/database"
     )
-
-
-def _sqlite(engine: Engine, settings: Sequence[str]) -> Engine:
-    """The engine, whose connections begin with these settings."""
-    file = Path(engine.url.database or "")
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    register_adapter(type(None), _as_null)
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: SqliteConnection, _record: object) -> None:
-        _close_to_others(file)
-        connection.isolation_level = None  # the driver begins no transactions; `begin` below does
-        _write_ahead(connection)
-        for setting in settings:
-            connection.execute(setting)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _as_null(_none: None) -> None:
-    """None as SQLite stores it, which is NULL without an adapter too, but slower.
-
-    Before Python 3.12 the driver looks for an adapter of each None among the attributes of two
-    types, and formats the errors of both: two thirds of what the insert of a receipt takes.
-    """
-
-
-def _close_to_others(file: Path) -> None:
-    """Let nobody else read what the ledger holds; its log and index are made with its own mode."""
-    for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-        with suppress(OSError):  # it is not there, or not ours to change
-            if each.stat().st_mode & 0o077:
-                each.chmod(0o600)
-
-
-def _write_ahead(connection: SqliteConnection) -> None:
-    """Switch the file to write-ahead logging, which SQLite refuses at once while another writes.
-
-    Its busy timeout does not hold here: who reads and wants to write may not wait for a writer
-    (https://www.sqlite.org/c3ref/busy_handler.html), so processes that start together on a new
-    file would fail.
-    """
-    until = time.monotonic() + _SQLITE_TIMEOUT_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except SqliteError as error:
-            if error.sqlite_errorcode & 0xFF != SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(_SQLITE_RETRY_S)
-        else:
-            return
 
 
 def _alembic() -> "Config":

@@ -14,9 +14,10 @@ from proxy.cli.main import LOG_FORMAT
 from proxy.cli.receipts import export
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
-from proxy.store.journal.journal import Disk, Journal
+from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
+from proxy.store.journal.segments import Disk
 from proxy.store.sql import ledger as ledger_rows
 from proxy.tools.replay.lines import parse_line
 from tests.fakes.cli_runner import CommandRunner, single_command

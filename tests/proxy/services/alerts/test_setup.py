@@ -37,6 +37,16 @@ def test_alerts_are_in_the_outbox_after_shutdown(store):
     assert store.outbox.open_alerts(9) == [an_alert()]
 
 
+def test_files_of_the_journal_that_were_removed_are_alerted_once(store):
+    for name in ("1-a.segment", "2-a.segment"):
+        store.journal.removed.note(store.journal.folder / name)
+    stood(store)
+
+    (alert,) = store.outbox.open_alerts(9)
+    assert (alert.kind, alert.subject, alert.began) == ("store", "journal", NOW)
+    assert str(store.journal.folder) in alert.facts[0][1]
+
+
 def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):
     caplog.set_level(logging.WARNING)
     stood(store, sinks=(a_sink(url_env="NOBODY_SETS_THIS", secret_env="NOR_THIS"),))
