@@ -3,14 +3,23 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from proxy.errors import UpstreamError
-from proxy.tools.simulator import calls, limits
-from proxy.tools.simulator.bodies import Body, parse_body
+from proxy.tools.simulator import calls, limits, media
+from proxy.tools.simulator.batches import (
+    file_object,
+    messages_batch,
+    messages_results,
+    openai_batch,
+    openai_results,
+    uploaded_file,
+)
+from proxy.tools.simulator.bodies import Body, parse_body, required_field
 from proxy.tools.simulator.calls import PlayedAnswer
 from proxy.tools.simulator.chat import CHAT
 from proxy.tools.simulator.clearing import check_edits
@@ -34,21 +43,17 @@ from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 Acting = Callable[[Body, str, FaultDirectives], PlayedAnswer]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+_OPENAI_DIALECTS = {"chat/completions": CHAT, "completions": COMPLETIONS, "responses": RESPONSES}
+_JSON_LINES = "application/x-jsonl"
 _BORN = "2026-11-21T00:00:00Z"
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def app(lab: Simulator) -> Starlette:
     """The simulator as an ASGI application."""
-    speeches = {
-        "/v1/chat/completions": CHAT,
-        "/v1/completions": COMPLETIONS,
-        "/v1/responses": RESPONSES,
-        "/v1/messages": MESSAGES,
-    }
     routes = [
-        _post(lab, path, speech.wire, partial(calls.generate_answer, lab, speech))
-        for path, speech in speeches.items()
+        _post(lab, f"/v1/{path}", speech.wire, partial(calls.generate_answer, lab, speech))
+        for path, speech in {**_OPENAI_DIALECTS, "messages": MESSAGES}.items()
     ]
     routes += [
         _post(
@@ -64,6 +69,9 @@ def app(lab: Simulator) -> Starlette:
             lambda body, key, cues: calls.embedding_answer(lab, body, cues),
         ),
         _post(lab, "/v1/moderations", "openai", partial(_moderation, lab)),
+        _post(lab, "/v1/images/generations", "openai", partial(_images, lab)),
+        _post(lab, "/v1/audio/speech", "openai", partial(_speech, lab)),
+        *_batch_routes(lab),
         _get(lab, "/v1/files", partial(_files, lab)),
         _get(lab, "/v1/models", partial(_models, lab)),
         _get(lab, "/v1/models/{id:path}", partial(_model, lab)),
@@ -98,7 +106,7 @@ def _post(lab: Simulator, path: str, wire: WireName, acting: Acting) -> Route:
 def _get(
     lab: Simulator,
     path: str,
-    answer: Callable[[Request], Json],
+    answer: Callable[[Request], Json | bytes],
     methods: Sequence[str] = ("GET",),
 ) -> Route:
     """A route that reads no body; only the header can cue it."""
@@ -110,7 +118,11 @@ def _get(
             _authenticate(lab, wire, request)
             exchange.cues = _header_directives(request)
             calls.refuse_as_cued(exchange.cues)
-            act = calls.plain(lab, answer(request), exchange.cues)
+            said = answer(request)
+            if isinstance(said, bytes):
+                act = calls.raw(lab, said, _JSON_LINES, exchange.cues)
+            else:
+                act = calls.plain(lab, said, exchange.cues)
         except UpstreamError as refusal:
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
@@ -182,7 +194,7 @@ def _header_directives(request: Request) -> FaultDirectives:
 def _play(
     lab: Simulator, wire: WireName, exchange: SimulatedExchange, act: PlayedAnswer
 ) -> PlayedResponse:
-    kind = "text/event-stream; charset=utf-8" if act.streamed else "application/json"
+    kind = "text/event-stream; charset=utf-8" if act.streamed else act.media
     headers = [("content-type", kind), *_headers(lab, wire, exchange, act.seconds)]
     if act.length is not None:
         headers.append(("content-length", str(act.length)))
@@ -240,8 +252,89 @@ def _moderation(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> 
     return calls.plain(lab, answer, cues)
 
 
+def _images(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
+    return calls.plain(lab, media.image_answer(body, int(lab.clock())), cues)
+
+
+def _speech(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
+    return calls.raw(lab, media.speech(body), "audio/wav", cues)
+
+
+def _batch_routes(lab: Simulator) -> list[Route]:
+    """The routes of batches; longer paths first."""
+    batches = lab.batches
+    return [
+        _post(lab, "/v1/messages/batches", "anthropic", partial(_new_messages_batch, lab)),
+        _get(lab, "/v1/messages/batches", lambda request: _batch_page(lab, "message_batch")),
+        _get(
+            lab,
+            "/v1/messages/batches/{id}/results",
+            lambda request: batches.file(f"{request.path_params['id']}-results"),
+        ),
+        _get(
+            lab,
+            "/v1/messages/batches/{id}/cancel",
+            lambda request: batches.batch(request.path_params["id"]),
+            methods=("POST",),
+        ),
+        _get(
+            lab,
+            "/v1/messages/batches/{id}",
+            lambda request: batches.batch(request.path_params["id"]),
+        ),
+        _get(lab, "/v1/files", partial(_new_file, lab), methods=("POST",)),
+        _get(
+            lab,
+            "/v1/files/{id}/content",
+            lambda request: batches.file(request.path_params["id"]),
+        ),
+        _post(lab, "/v1/batches", "openai", partial(_new_openai_batch, lab)),
+        _get(lab, "/v1/batches", lambda request: _batch_page(lab, "batch")),
+        _get(lab, "/v1/batches/{id}", lambda request: batches.batch(request.path_params["id"])),
+    ]
+
+
+def _new_messages_batch(
+    lab: Simulator, body: Body, key: str, cues: FaultDirectives
+) -> PlayedAnswer:
+    results = messages_results(body, partial(calls.batched_answer, lab, MESSAGES, key))
+    name = f"msgbatch_{lab.number()}"
+    lab.batches.add_file(f"{name}-results", b"".join(orjson.dumps(r) + b"\n" for r in results))
+    url = f"/v1/messages/batches/{name}/results"
+    return calls.plain(lab, lab.batches.add_batch(messages_batch(name, results, url)), cues)
+
+
+def _new_openai_batch(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
+    lines = lab.batches.file(required_field(body, "input_file_id", str))
+    answers = {
+        f"/v1/{path}": partial(calls.batched_answer, lab, speech, key)
+        for path, speech in _OPENAI_DIALECTS.items()
+    }
+    results, counts = openai_results(lines, answers)
+    batch = openai_batch(body, f"batch_{lab.number()}", int(lab.clock()), counts)
+    lab.batches.add_file(batch["output_file_id"], results)
+    return calls.plain(lab, lab.batches.add_batch(batch), cues)
+
+
+def _new_file(lab: Simulator, request: Request) -> Json:
+    """A file, from the form that was recorded as this request's body."""
+    filename, content = uploaded_file(
+        lab.exchanges[-1].body, request.headers.get("content-type", "")
+    )
+    name = f"file-{lab.number()}"
+    lab.batches.add_file(name, content)
+    return file_object(name, filename, len(content), int(lab.clock()))
+
+
+def _batch_page(lab: Simulator, kind: str) -> Json:
+    batches = [
+        each for each in lab.batches.batches() if kind in {each.get("object"), each.get("type")}
+    ]
+    return {"object": "list", "data": batches, "has_more": False}
+
+
 def _files(lab: Simulator, request: Request) -> Json:
-    """No files: a simulator keeps none."""
+    """No files are listed: a simulator keeps those of batches alone."""
     return {"object": "list", "data": [], "has_more": False}
 
 

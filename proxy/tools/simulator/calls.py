@@ -62,6 +62,7 @@ class PlayedAnswer:
         seconds: Simulated seconds until the first byte.
         streamed: True if it is a stream.
         length: The body's length; None where it is not known before.
+        media: The content type of an answer that is no stream.
     """
 
     steps: Iterator[StreamStep]
@@ -69,6 +70,7 @@ class PlayedAnswer:
     seconds: float
     streamed: bool = False
     length: int | None = None
+    media: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,20 @@ def generate_answer(
     return PlayedAnswer(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
 
 
+def batched_answer(lab: Simulator, speech: EndpointDialect, key: str, given: Body) -> Json:
+    """The answer to one call of a batch.
+
+    Raises:
+        Refusal: If the provider would refuse.
+    """
+    model = _model(lab, given, speech.wire)
+    asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
+    _check_length(speech, model, asked.prompt.tokens)
+    served = lab.cache(_name(lab, given)).serve(asked.prompt, lab.clock())
+    with refuse_misshapen():
+        return speech.answer(_scripted_reply(lab, model, asked, served, FaultDirectives()))
+
+
 def count_tokens(
     lab: Simulator, speech: EndpointDialect, given: Body, key: str, cues: FaultDirectives
 ) -> PlayedAnswer:
@@ -141,6 +157,13 @@ def embedding_answer(lab: Simulator, given: Body, cues: FaultDirectives) -> Play
 def plain(lab: Simulator, answer: Json, cues: FaultDirectives) -> PlayedAnswer:
     """An answer that costs nothing and comes at once."""
     return _whole(lab, answer, cues, None, _Timing(0.0, _nothing, _nothing))
+
+
+def raw(lab: Simulator, data: bytes, media: str, cues: FaultDirectives) -> PlayedAnswer:
+    """An answer that is no JSON, and comes at once."""
+    timing = _Timing(0.0, _nothing, _nothing)
+    steps = _steps(lab, cues, timing, chain([HEAD], body(data, cues)), b"\n")
+    return PlayedAnswer(steps=steps, usage=None, seconds=0.0, length=len(data), media=media)
 
 
 def refuse_as_cued(cues: FaultDirectives) -> None:

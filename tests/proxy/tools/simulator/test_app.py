@@ -102,7 +102,7 @@ def test_the_header_cues_what_reads_no_body_too(scene: SimulatorHarness) -> None
         ("GET", "models/gpt-nope"),
         ("GET", "models/claude-haiku-4-5"),
         ("GET", "nowhere"),
-        ("POST", "images/generations"),
+        ("POST", "images/edits"),
         ("DELETE", "models/gpt-5.5"),
     ],
 )
