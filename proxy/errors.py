@@ -35,6 +35,8 @@ class ProxyError(Exception):
         details: Further facts for programs, as JSON values.
         headers: Further headers of the answer, names in lower case.
         leaves_upstream_running: True if it ends an attempt that the upstream may go on with.
+        stream_ending: Last bytes of the stream that it ends, error event included; b"" where the
+            error event of the caller's API is all.
     """
 
     status: int = 500
@@ -42,6 +44,7 @@ class ProxyError(Exception):
     details: Mapping[str, Any] = MappingProxyType({})
     headers: Mapping[str, str] = MappingProxyType({})
     leaves_upstream_running: bool = False
+    stream_ending: bytes = b""
 
     @property
     def is_worth_retrying(self) -> bool:

@@ -98,12 +98,7 @@ class Delivery:
             # an event log goes on after an error
             is_over = meter.is_finished or (meter.is_broken and not self._answer.is_retrieval)
             if is_over and self._receipt is None:
-                out = (
-                    self._closing_event(
-                        await self._settle(midway_failure() if meter.is_broken else None)
-                    )
-                    + out
-                )
+                out = await self._settle_end(out, midway_failure() if meter.is_broken else None)
             if self._receipt is not None and self._answer.is_read:
                 last = out
                 break
@@ -116,13 +111,10 @@ class Delivery:
             left = heard + stall - now if self._receipt is None else _STREAM_END_WAIT_S
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, left)
             piece = await self._answer.next()
-        out = await self._end_behind(last)
         if self._receipt is None:
-            if self._answer.is_stream and not self._is_complete:
-                raise truncated_stream()
-            out = self._closing_event(await self._settle()) + out
+            last = await self._settle_end(last)
         with self._waiting_for_caller():
-            await caller.end(out)
+            await caller.end(last)
 
     async def _cut_short(self, reason: ProxyError) -> None:
         """End an answer that cannot go on, telling the caller if it is still there.
@@ -151,9 +143,13 @@ class Delivery:
     async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()
         if self._answer.is_stream:
-            last = b"" if is_complete else error_event(self._context.call.endpoint, reason)
+            last = b"" if is_complete else self._failed_end(reason)
             with self._waiting_for_caller():
                 await self._context.caller.end(last)
+
+    def _failed_end(self, reason: ProxyError) -> bytes:
+        """The error in the form of the caller's API; its reader may have written it already."""
+        return reason.stream_ending or error_event(self._context.call.endpoint, reason)
 
     def _waiting_for_caller(self) -> WaitTimer:
         """A block that waits for the caller to take what is sent, but not for ever."""
@@ -172,15 +168,22 @@ class Delivery:
             out = redact_error_keys(out) if self._receipt is None else redact_keys(out)
         return out
 
-    async def _end_behind(self, last: bytes) -> bytes:
-        """The last piece and the end; where the end cannot be had, the piece is sent before."""
+    async def _settle_end(self, last: bytes, reason: ProxyError | None = None) -> bytes:
+        """The account, the last piece and its translated end; only a good end is settled as one.
+
+        Raises:
+            UpstreamError: If there is no good end; the piece is sent before.
+        """
         try:
-            return last + self._reader.end() if self._reader is not None else last
+            last += self._reader.end() if self._reader is not None else b""
         except UpstreamError:
             if last:
                 with self._waiting_for_caller():
                     await self._context.caller.send(last)
             raise
+        if reason is None and self._answer.is_stream and not self._is_complete:
+            raise truncated_stream()
+        return self._closing_event(await self._settle(reason)) + last
 
     @property
     def _is_complete(self) -> bool:
@@ -211,7 +214,7 @@ class Delivery:
         if (
             usage is None
             or meter.has_implausible_usage
-            or (reason is not None and not meter.has_final_usage)
+            or (reason is not None and not meter.has_final_usage and not meter.is_finished)
         ):
             usage = await context.deps.estimator.usage(self._attempt.sent_call, route, meter)
             return self._record_estimated(reason, usage)

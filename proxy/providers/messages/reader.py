@@ -175,14 +175,18 @@ class MessageStream:
         """The events that were still missing at the end.
 
         Raises:
-            UpstreamError: If the upstream ended in the middle of its answer.
+            UpstreamError: If the upstream ended in the middle of its answer, or it cannot be read.
         """
         last = self._translate(self._inner.end())
-        if self._has_ended:
-            return last
-        if self._unread is not None or self._message.ending.finish is None:
-            raise self._unread or truncated_stream()
-        return last + self._finish()
+        if not self._has_ended and self._unread is None:
+            if self._message.ending.finish is None:
+                self._unread = truncated_stream()
+            else:
+                last += self._finish()
+        if self._unread is not None:
+            self._unread.stream_ending = last + error_event("messages", self._unread)
+            raise self._unread
+        return last
 
     def _translate(self, run: bytes) -> bytes:
         written = []
@@ -195,9 +199,10 @@ class MessageStream:
                 self._unread = malformed_answer()
             except UpstreamError as error:
                 self._unread = error
-        if self._unread is not None and not written:
+        given = b"".join(written)
+        if self._unread is not None and not given:
             raise self._unread
-        return b"".join(written)
+        return given
 
     def _ping(self) -> bytes:
         return self._frame(_PING) if self._message.name else _AWAKE
@@ -215,11 +220,18 @@ class MessageStream:
         """The end that the upstream calls a good one; it is none if it has not answered."""
         if not self._message.answered:
             raise malformed_answer()
-        self._has_ended = True
-        return self._frame_all(self._message.end())
+        given = self._frame_all(self._message.end())
+        self._has_ended = self._unread is None
+        return given
 
     def _frame_all(self, events: Iterator[Event]) -> bytes:
-        return b"".join(map(self._frame, events))
+        """The events as bytes, those before a failure too."""
+        framed: list[bytes] = []
+        try:
+            framed.extend(map(self._frame, events))
+        except UpstreamError as error:
+            self._unread = error
+        return b"".join(framed)
 
     def _frame(self, event: Event) -> bytes:
         kind: str = event["type"]

@@ -5,13 +5,13 @@ cannot go on says so in its events, because its caller has read the beginning; a
 is not chat is an upstream's error, and nothing of it is passed on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
 import msgspec
 
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, UpstreamError
 from proxy.providers.port import Reader
 from proxy.providers.responses.chunk import chunk
 from proxy.providers.responses.items import Event
@@ -71,45 +71,72 @@ class AnswerReader:
 
 
 class StreamReader:
-    """Chat chunks as Responses events, numbered from 0."""
+    """Chat chunks as Responses events, numbered from 0.
+
+    Errors that it raises have the events for the caller with them, since those are numbered, too.
+    """
 
     def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
         self._inner = inner
         self._unfolding = unfolding
         self._number = 0
+        self._failure: UpstreamError | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        """The events that these chunks mean."""
-        return self._read(self._inner.feed(piece))
+        """The events that these chunks mean.
+
+        Raises:
+            UpstreamError: If a chunk cannot be read, once all before it was given.
+        """
+        given = self._read_on(lambda: self._inner.feed(piece))
+        if self._failure is not None and not given:
+            raise self._failure
+        return given
 
     def end(self) -> bytes:
-        """The events that were still missing at the end."""
-        last = self._read(self._inner.end())
-        unfolding = self._unfolding
-        ending = (
-            unfolding.end()
-            if unfolding.is_finished
-            else unfolding.fail(_error_fields(truncated_stream()))
-        )
-        return last + self._frame_all(ending)
+        """The events that were still missing at the end.
 
-    def _read(self, run: bytes) -> bytes:
-        found = list(parse_events(run))
-        if run and not found:
+        Raises:
+            UpstreamError: If the upstream ended in the middle of its answer, or it cannot be read.
+        """
+        last = self._read_on(self._inner.end)
+        is_over = self._unfolding.is_finished or self._unfolding.response is not None
+        if self._failure is None and not is_over:
+            self._fail(truncated_stream())
+        if self._failure is not None:
+            self._failure.stream_ending = last + self._failure.stream_ending
+            raise self._failure
+        return last + self._frame_all(self._unfolding.end())
+
+    def _read_on(self, read: Callable[[], bytes]) -> bytes:
+        """The events of what the inner reader gives; its failure is this one's."""
+        if self._failure is not None:
+            return b""
+        try:
+            run = read()
+        except UpstreamError as error:
+            self._fail(error)
+            return b""
+        events = list(parse_events(run))
+        if run and not events:
             return _AWAKE
-        return b"".join(
-            self._frame_all(self._events_of_chunk(event.data)) for event in found if event.data
-        )
+        return b"".join(self._events_of_chunk(event.data) for event in events if event.data)
 
-    def _events_of_chunk(self, said: bytes) -> Iterator[Event]:
-        return (
-            _end_events(self._unfolding)
-            if said == b"[DONE]"
-            else _take_chunk(self._unfolding, said)
-        )
+    def _events_of_chunk(self, data: bytes) -> bytes:
+        if self._failure is not None:
+            return b""
+        try:
+            return self._frame_all(_chunk_events(self._unfolding, data))
+        except UpstreamError as error:
+            self._fail(error)
+            return b""
 
-    def _frame_all(self, meant: Iterator[Event]) -> bytes:
-        return b"".join(map(self._frame, meant))
+    def _fail(self, error: UpstreamError) -> None:
+        error.stream_ending = self._frame_all(self._unfolding.fail(_error_fields(error)))
+        self._failure = error
+
+    def _frame_all(self, events: Iterator[Event]) -> bytes:
+        return b"".join(map(self._frame, events))
 
     def _frame(self, event: Event) -> bytes:
         numbered = msgspec.json.encode(event | {"sequence_number": self._number})
@@ -117,20 +144,28 @@ class StreamReader:
         return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), numbered)
 
 
-def _take_chunk(unfolding: ResponseStream, said: bytes) -> Iterator[Event]:
+def _chunk_events(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
+    """The events of a chunk, or of the end.
+
+    Raises:
+        UpstreamError: If it is no chunk, or the end of no answer.
+    """
+    return _end_events(unfolding) if data == b"[DONE]" else _take_chunk(unfolding, data)
+
+
+def _take_chunk(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
     try:
-        read = chunk(said)
+        read = chunk(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return unfolding.fail(_error_fields(malformed_answer()))
+        raise malformed_answer() from None
     return unfolding.take(read)
 
 
 def _end_events(unfolding: ResponseStream) -> Iterator[Event]:
     """The end that the upstream calls a good one; it is none if it has not answered."""
-    if unfolding.answered:
-        yield from unfolding.end()
-    else:
-        yield from unfolding.fail(_error_fields(malformed_answer()))
+    if not unfolding.answered and unfolding.response is None:
+        raise malformed_answer()
+    yield from unfolding.end()
 
 
 def _error_fields(error: ProxyError) -> dict[str, str]:

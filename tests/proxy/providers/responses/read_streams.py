@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from proxy.errors import UpstreamError
 from proxy.providers.responses.reader import responses_reader
 
 BODY = b'{"model":"m","input":"Hi","stream":true}'
@@ -82,7 +83,13 @@ WHOLE = orjson.dumps(
 
 def read_stream(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
     reader = responses_reader(UnchangedReader(last), body, streamed=True, created=1.0)
-    return b"".join([reader.feed(piece) for piece in pieces]) + reader.end()
+    given: list[bytes] = []
+    try:
+        given.extend(map(reader.feed, pieces))
+        given.append(reader.end())
+    except UpstreamError as error:
+        given.append(error.stream_ending)
+    return b"".join(given)
 
 
 def whole(*pieces: bytes, last: bytes = b"", body: bytes = BODY) -> bytes:
