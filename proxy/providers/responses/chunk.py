@@ -44,9 +44,23 @@ class Logprobs(msgspec.Struct, frozen=True):
 
 
 class TextPart(msgspec.Struct, frozen=True):
-    """A piece of content where an upstream answers in pieces; other kinds have no text."""
+    """A piece of content where an upstream answers in pieces; other kinds have no text.
+
+    Mistral's reasoning comes as a piece of the content, whose ``thinking`` holds pieces of text.
+    Source: mistralai 3.7.0, ``ThinkChunk`` (2026-11).
+    """
 
     text: str = ""
+    thinking: Any = None
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning in it; "" for none."""
+        if isinstance(self.thinking, str):
+            return self.thinking
+        pieces = self.thinking if isinstance(self.thinking, list) else ()
+        texts = (piece.get("text") for piece in pieces if isinstance(piece, dict))
+        return "".join(text for text in texts if isinstance(text, str))
 
 
 class Citation(msgspec.Struct, frozen=True):
@@ -85,8 +99,11 @@ class Delta(msgspec.Struct, frozen=True):
     @property
     def reasoning_text(self) -> str:
         """The reasoning gained; "" for none."""
-        other = self.reasoning if isinstance(self.reasoning, str) else ""
-        return self.reasoning_content or other
+        if self.reasoning_content:
+            return self.reasoning_content
+        if isinstance(self.content, list) and self.reasoning is None:
+            return "".join(part.reasoning for part in self.content)
+        return self.reasoning if isinstance(self.reasoning, str) else ""
 
 
 class ChatChoice(msgspec.Struct, frozen=True):

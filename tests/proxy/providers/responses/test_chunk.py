@@ -15,6 +15,21 @@ from proxy.providers.responses.chunk import Delta, Token, chunk
         ({"content": "Hi", "reasoning": "hm"}, "Hi", "hm"),
         ({"reasoning": {"tokens": 3}}, "", ""),
         ({"content": [{"type": "text", "text": "H"}, {"type": "image"}, {"text": "i"}]}, "Hi", ""),
+        (
+            {
+                "content": [
+                    {
+                        "type": "thinking",
+                        "thinking": [{"type": "text", "text": "h"}, {"text": "m"}],
+                    },
+                    {"type": "text", "text": "Hi"},
+                ]
+            },
+            "Hi",
+            "hm",
+        ),
+        ({"content": [{"type": "thinking", "thinking": "hm"}]}, "", "hm"),
+        ({"content": [{"type": "thinking", "thinking": [7, {"text": 7}]}]}, "", ""),
     ],
 )
 def test_words_and_thoughts_are_found_by_the_names_upstreams_use(
