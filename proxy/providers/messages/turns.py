@@ -257,7 +257,7 @@ class _Thoughts:
             self.blocks += order.entries_for_block({"type": block.type, **kept})
         elif self._form == "text" and words:
             self._text += words
-        else:
+        elif not is_own:  # a chat caller sends back none of a model's own reasoning either
             self._notes.append("dropped thinking blocks: this model takes none of another's")
 
     def fields(self, order: BlockOrder) -> Json:

@@ -306,3 +306,13 @@ def test_google_gets_its_signatures_of_calls_back_and_a_placeholder_for_others(
 
     assert [call.get("extra_content") for call in found] == extras
     assert all("extra_content" not in call for call in messages(*given)[1]["tool_calls"])
+
+
+def test_leaving_out_thinking_that_chat_never_takes_back_is_no_note() -> None:
+    own = {"type": "thinking", "thinking": "Hm.", "signature": own_signature()}
+    foreign = {"type": "thinking", "thinking": "Hm.", "signature": "Er8B"}
+
+    assert chat_body_and_notes(user("Hi"), assistant(own, text("Yes.")), user("?"))[1] == ()
+    assert chat_body_and_notes(user("Hi"), assistant(foreign, text("Yes.")), user("?"))[1] == (
+        "dropped thinking blocks: this model takes none of another's",
+    )
