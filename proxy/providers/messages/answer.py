@@ -97,8 +97,8 @@ class Ending:
         }
 
 
-def opening_message(name: str, model: str) -> Json:
-    """The message before anything is said; it counts nothing, as chat counts at the end."""
+def opening_message(name: str, model: str, prompt_tokens: int = 0) -> Json:
+    """The message before anything is said, with estimated usage, as chat counts at the end."""
     return {
         "id": name,
         "type": "message",
@@ -107,7 +107,7 @@ def opening_message(name: str, model: str) -> Json:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": messages_counts({}),
+        "usage": messages_counts({}) | {"input_tokens": prompt_tokens},
     }
 
 

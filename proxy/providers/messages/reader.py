@@ -82,7 +82,7 @@ class _Message:
         tail = chat_id.removeprefix("chatcmpl-") or self._settings.digest
         self.name = message_id(tail)
         self.output = MessageOutput(self._settings, tail)
-        yield {"type": "message_start", "message": opening_message(self.name, self._settings.model)}
+        yield {"type": "message_start", "message": self._opening()}
 
     def end(self) -> Iterator[Event]:
         """The events of a good end."""
@@ -92,7 +92,7 @@ class _Message:
 
     def whole(self) -> dict[str, object]:
         """The message object, once it has ended."""
-        opened = opening_message(self.name, self._settings.model)
+        opened = self._opening()
         known = {"content": self.output.content(), "usage": self._counts()}
         return opened | known | self._final_delta()
 
@@ -108,8 +108,17 @@ class _Message:
     def _final_delta(self) -> dict[str, object]:
         return self.ending.delta(calls=self.output.calls_tools, refused=self.output.refused)
 
+    def _opening(self) -> dict[str, object]:
+        settings = self._settings
+        return opening_message(self.name, settings.model, settings.prompt_tokens)
+
     def _counts(self) -> dict[str, object]:
-        return messages_counts(self._usage, self._tier)
+        """The upstream's usage; estimated where it reports none, so that callers' meters run."""
+        counts = messages_counts(self._usage, self._tier)
+        if any(self._usage.values()):
+            return counts
+        prompt, generated = self._settings.prompt_tokens, self.output.estimated_tokens
+        return counts | {"input_tokens": prompt, "output_tokens": generated}
 
 
 class WholeMessage:

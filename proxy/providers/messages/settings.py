@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from proxy.providers.messages.body import MessagesBody
 from proxy.providers.messages.target import ChatTarget
 
+#: Field of an image's or file's bytes; within a text its quotes would be escaped.
+_DATA: Final = b'"data"'
+_BYTES_PER_TOKEN: Final = 4
 #: Fate of an answer's reasoning: shown as thinking, kept in its signature alone, or left out.
 ThinkingDisplay = Literal["shown", "sealed", "hidden"]
 
@@ -22,6 +25,7 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
         thinking: Fate of the answer's reasoning.
         stops: The stop sequences.
         digest: Stands for ids that the upstream does not give.
+        prompt_tokens: Estimated tokens of the prompt, for as long as the upstream reports none.
     """
 
     model: str
@@ -29,6 +33,7 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
     thinking: ThinkingDisplay = "hidden"
     stops: frozenset[str] = frozenset()
     digest: str = ""
+    prompt_tokens: int = 0
 
 
 def answer_settings(
@@ -48,7 +53,21 @@ def answer_settings(
         thinking=_display(asked, target),
         stops=frozenset(asked.stop_sequences or ()),
         digest=sha256(body).hexdigest()[:24],
+        prompt_tokens=_estimated_tokens(body),
     )
+
+
+def _estimated_tokens(body: bytes) -> int:
+    """About as many tokens as a body has: four bytes each, without its encoded images and files."""
+    size, start = len(body), body.find(_DATA)
+    while start >= 0:
+        opening = body.find(b'"', start + len(_DATA))
+        end = body.find(b'"', opening + 1)
+        if min(opening, end) < 0:
+            break
+        size -= end - opening
+        start = body.find(_DATA, end)
+    return size // _BYTES_PER_TOKEN
 
 
 def _display(asked: MessagesBody, target: ChatTarget) -> ThinkingDisplay:

@@ -228,3 +228,19 @@ def test_an_error_midway_is_anthropics_and_the_last_event(error: Any, kind: str)
 
     assert names(found)[-1] == "error"
     assert payloads(found)[-1]["error"]["type"] == kind
+
+
+def test_usage_is_estimated_until_the_upstream_reports_it() -> None:
+    reported = payloads(
+        messages_stream(
+            chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE), prompt_tokens=50
+        )
+    )
+    silent = payloads(
+        messages_stream(chat_stream(chunk(content="Hi " * 40), chunk("stop")), prompt_tokens=50)
+    )
+
+    assert reported[0]["message"]["usage"]["input_tokens"] == 50
+    assert reported[-2]["usage"]["input_tokens"] == 40
+    assert silent[-2]["usage"]["input_tokens"] == 50
+    assert silent[-2]["usage"]["output_tokens"] >= 30

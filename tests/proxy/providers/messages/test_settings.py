@@ -31,3 +31,12 @@ def test_reasoning_is_shown_where_it_was_asked_for_and_kept_for_whom_reads_it(
     thinking: Json | None, target: ChatTarget, display: str
 ) -> None:
     assert request(target=target, thinking=thinking).settings.thinking == display
+
+
+def test_the_prompts_tokens_are_estimated_without_encoded_images() -> None:
+    image = {"type": "base64", "media_type": "image/png", "data": "A" * 400_000}
+    words = {"type": "text", "text": "a word or two " * 1_000}
+    content = [{"type": "image", "source": image}, words]
+
+    assert request({"role": "user", "content": [words]}).settings.prompt_tokens >= 3_500
+    assert request({"role": "user", "content": content}).settings.prompt_tokens <= 3_700
