@@ -2,7 +2,8 @@
 
 A caller that disconnects, or an upstream that is given up because a deadline passed, ends the
 attempt here. At the provider the answer may be generated to its end and billed. Unless the
-catalog says otherwise (``bills_abandoned``), such an attempt is settled as if it had been.
+catalog says otherwise (``bills_abandoned``), its receipt counts as much as such answers have on
+average. Budgets that hold the worst case settle at what they held (``is_abandoned``).
 """
 
 from typing import Final
@@ -10,16 +11,18 @@ from typing import Final
 import msgspec
 
 from proxy.calls.metering import Meter
-from proxy.calls.output_limits import lowered_limit, output_allowance
+from proxy.calls.output_limits import MAX_CHOICES, lowered_limit, output_allowance
 from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.errors import ProxyError
+from proxy.records.receipt import Receipt
 from slo.usage import Usage
 
-#: Output tokens of an abandoned attempt where neither its call nor any answer says how many: few
-#: chat answers are longer, while a model's own limit (128,000) would cost a hundred times more.
-DEFAULT_ABANDONED_OUTPUT_TOKENS: Final = 4_096
+#: Output tokens of each answer of an abandoned attempt where nothing is learned. Answers have 211
+#: on average in Azure's trace of 2023, 343 in Mooncake's, 445 in recorded Claude Code sessions.
+UNLEARNED_OUTPUT_TOKENS: Final = 512
+_NOTE_PREFIX: Final = "abandoned: "
 
 
 def settle_abandoned(
@@ -29,7 +32,7 @@ def settle_abandoned(
     usage: Usage,
     meter: Meter | None,
 ) -> tuple[AttemptInfo, Usage]:
-    """The attempt with a note, and its usage with what its upstream may still generate.
+    """The attempt with a note, and its usage with what its upstream is likely to generate.
 
     Both are returned unchanged where the upstream does not go on, or does not bill it.
 
@@ -42,10 +45,8 @@ def settle_abandoned(
     """
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage
-    tokens = expected_output(context, attempt)
-    if tokens <= usage.generated_tokens:
-        return attempt, usage
-    note = f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on"
+    tokens = max(expected_output(context, attempt), usage.generated_tokens)
+    note = f"{_NOTE_PREFIX}{tokens} output tokens are counted, for its upstream may have gone on"
     settled = msgspec.structs.replace(usage, output=tokens - usage.reasoning)
     return msgspec.structs.replace(attempt, notes=(*attempt.notes, note)), settled
 
@@ -73,34 +74,24 @@ def _asked_choices(attempt: AttemptInfo) -> int | None:
     return output_allowance(call.body, call.endpoint, route).choices
 
 
+def is_abandoned(receipt: Receipt) -> bool:
+    """True if a receipt is of an attempt whose upstream may have generated more than it says."""
+    return receipt.estimated and any(note.startswith(_NOTE_PREFIX) for note in receipt.notes)
+
+
 def expected_output(context: CallContext, attempt: AttemptInfo) -> int:
-    """Output tokens that an abandoned attempt is settled at.
+    """Output tokens that an abandoned attempt is likely to have generated in the end.
 
-    What budgets hold for it; without budgets what 19 of 20 such answers stay below; where nothing
-    is learned, the output limit that the call states, or a guess where it states none.
+    As many as such answers have on average, within its output limit; a guess where nothing is
+    learned.
     """
-    limits, route = context.deps.limits, attempt.route
-    held = limits.held_output(attempt) if limits is not None else None
-    if held is not None or route is None:
-        return held or 0
-    usual = context.deps.estimator.usual_output(attempt.sent_call, route)
-    if (
-        usual is None
-        and not output_allowance(
-            attempt.sent_call.body, attempt.sent_call.endpoint, route
-        ).requested
-    ):
-        usual = DEFAULT_ABANDONED_OUTPUT_TOKENS
-    limit = output_limit(attempt)
-    return limit if usual is None else min(usual, limit)
-
-
-def output_limit(attempt: AttemptInfo) -> int:
-    """Tokens that an attempt may generate at most, lowered by its ceilings."""
     call, route = attempt.sent_call, attempt.route
     if route is None:
         return 0
     allowed = output_allowance(call.body, call.endpoint, route)
+    average = context.deps.estimator.average_output(call, route)
+    if average is None:
+        average = UNLEARNED_OUTPUT_TOKENS * min(allowed.choices, MAX_CHOICES)
     lowered = lowered_limit("\n".join(attempt.notes))
     each = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
-    return each * allowed.choices
+    return min(average, each * allowed.choices)

@@ -17,6 +17,7 @@ import msgspec
 from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
+from proxy.calls.plausible_usage import usage_reader
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
 from proxy.calls.responses_on_chat import CONVERTED_ENDPOINTS, call_on_chat
@@ -227,7 +228,11 @@ class Attempt:
             context.timeline,
             generates=call.method == "POST" and call.endpoint in BILLED_ENDPOINTS,
             is_retrieval=call.method == "GET",
-            expected=ExpectedAnswer(call.is_streaming, has_text=call.endpoint != "embeddings"),
+            expected=ExpectedAnswer(
+                call.is_streaming,
+                has_text=call.endpoint != "embeddings",
+                read_usage=usage_reader(WIRES[route.upstream.kind], self.info.sent_call, route),
+            ),
         )
 
     async def commit(self, answer: UpstreamAnswer) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import msgspec
+
 from proxy.calls.abandoned_attempts import settle_abandoned
 from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
 from proxy.calls.ports import CallContext, Head
@@ -33,6 +35,7 @@ from slo.usage import Usage
 
 #: Seconds an upstream has to end its answer after the closing event.
 _STREAM_END_WAIT_S = 1.0
+_IMPOSSIBLE_USAGE_NOTE = "the upstream reported an impossible usage: it was counted here"
 
 
 class Delivery:
@@ -237,6 +240,9 @@ class Delivery:
 
     def _record_estimated(self, reason: ProxyError | None, usage: Usage) -> Receipt:
         """The receipt by our own count, and by what the upstream may go on generating."""
+        if self._answer.meter.has_impossible_usage:
+            notes = (*self._attempt.notes, _IMPOSSIBLE_USAGE_NOTE)
+            self._attempt = msgspec.structs.replace(self._attempt, notes=notes)
         self._attempt, usage = settle_abandoned(
             self._context, self._attempt, reason, usage, self._answer.meter
         )

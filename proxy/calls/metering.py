@@ -203,7 +203,12 @@ class Meter:
     @property
     def has_exact_usage(self) -> bool:
         """True if usage came with the answer's end, good or bad, and is plausible."""
-        return self.has_final_usage and not self.has_implausible_usage
+        return self.has_final_usage and self.usage is not None and not self.has_implausible_usage
+
+    @property
+    def has_impossible_usage(self) -> bool:
+        """True if usage came of which nothing can be believed."""
+        return bool(self._found) and self.usage is None
 
     @property
     def has_implausible_usage(self) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import ceil, isfinite
+from math import ceil, isnan
 from typing import Any, Final
 
 import msgspec
@@ -15,15 +15,21 @@ _DEFAULT_MAX_OUTPUT_TOKENS: Final = 16_384
 #: Most tokens of a text completion whose call names no limit.
 #: Source: OpenAI API reference, create a completion (2026-11).
 _DEFAULT_COMPLETION_TOKENS: Final = 16
-#: Choices of one prompt that are taken to be priced. Source: vLLM, VLLM_MAX_N_SEQUENCES (2026-11);
-#: OpenAI takes 128.
-_MAX_CHOICES: Final = 16_384
+#: Choices of one prompt that are taken to be priced. Source: OpenAI API reference, create a chat
+#: completion, ``n`` (2026-11).
+MAX_CHOICES: Final = 128
+#: More tokens than any model generates in one answer; counts above it are taken for it.
+MAX_OUTPUT_TOKENS: Final = 2**20
 #: Characters of a number that is written as a text.
 _MAX_NUMBER_CHARS: Final = 32
 #: The least output limit that Responses take. Source: their own error, "Expected a value >= 16"
 #: (OpenAI, seen 2026-07).
 _MIN_RESPONSES_TOKENS: Final = 16
 _CHAT: Final = "chat/completions"
+#: Endpoints whose callers may ask for several answers.
+_CHOICE_ENDPOINTS: Final = frozenset({_CHAT, "completions"})
+#: Ends of the paths at Google's own API. Source: Google, Gemini API, GenerationConfig (2026-11).
+_GEMINI_METHODS: Final = (":generateContent", ":streamGenerateContent")
 #: The fields that limit the output, by where a request goes. OpenAI's newer models refuse
 #: ``max_tokens`` in chat, and others (Mistral) refuse ``max_completion_tokens``.
 #: Source: OpenAI and Anthropic API references (2026-11), Mistral's 422 (2026-04).
@@ -73,6 +79,7 @@ class OutputFields(msgspec.Struct):
     best_of: Any = None
     thinking: Any = None
     prompt: msgspec.Raw = _ABSENT
+    generationConfig: Any = None  # noqa: N815 - Google's name
 
 
 class _DecodedBody(msgspec.Struct):
@@ -83,7 +90,9 @@ class _DecodedBody(msgspec.Struct):
 
 
 _FIELDS: Final = msgspec.json.Decoder(OutputFields)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PROMPTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _decoded_bodies: dict[int, _DecodedBody] = {}
 
 
@@ -114,24 +123,40 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
     if endpoint == "embeddings":
         return OutputAllowance(per_choice=0)
     fields = read_fields(body)
-    asked = 0
-    for name in LIMIT_FIELDS.get(endpoint, ()):
-        asked = max(asked, positive_count(getattr(fields, name)))
+    if endpoint.endswith(_GEMINI_METHODS):
+        asked, choices = _gemini_limits(fields.generationConfig)
+    else:
+        limits = (getattr(fields, name) for name in LIMIT_FIELDS.get(endpoint, ()))
+        asked = max(map(positive_count, limits), default=0)
+        choices = _choices(fields, endpoint)
     if not asked and endpoint == "completions":
         asked = _DEFAULT_COMPLETION_TOKENS
-    most = route.max_output or max(asked, _DEFAULT_MAX_OUTPUT_TOKENS)
-    choices = 1
-    if fields.n is not None or fields.best_of is not None:
-        choices = min(
-            max(positive_count(fields.n), positive_count(fields.best_of), 1), _MAX_CHOICES
-        )
-    if endpoint == "completions":
-        choices *= _prompt_count(fields.prompt)
+    most = route.max_output or route.window or MAX_OUTPUT_TOKENS
+    asked = min(asked, most)
+    each = asked or route.max_output or min(most, _DEFAULT_MAX_OUTPUT_TOKENS)
     needs = _MIN_RESPONSES_TOKENS if endpoint == "responses" else 1
     if fields.thinking is not None:
-        needs = max(needs, _thinking_tokens(fields.thinking) + 1)
-    each = min(asked or most, most)
+        needs = max(needs, min(_thinking_tokens(fields.thinking) + 1, each))
     return OutputAllowance(per_choice=each, choices=choices, requested=asked, minimum=needs)
+
+
+def _choices(fields: OutputFields, endpoint: str) -> int:
+    """Number of answers that a body asks for, those to each of its prompts together."""
+    if endpoint not in _CHOICE_ENDPOINTS:
+        return 1
+    choices = 1
+    if fields.n is not None or fields.best_of is not None:
+        most = max(positive_count(fields.n), positive_count(fields.best_of), 1)
+        choices = min(most, MAX_CHOICES)
+    return choices * _prompt_count(fields.prompt) if endpoint == "completions" else choices
+
+
+def _gemini_limits(config: object) -> tuple[int, int]:
+    """The output limit that a ``generationConfig`` states, 0 for none, and its candidates."""
+    if not isinstance(config, dict):
+        return 0, 1
+    candidates = positive_count(config.get("candidateCount")) or 1
+    return positive_count(config.get("maxOutputTokens")), min(candidates, MAX_CHOICES)
 
 
 def lowered_limit(notes: str) -> int | None:
@@ -153,8 +178,27 @@ def read_fields(body: bytes) -> OutputFields:
 def _decode(body: bytes) -> OutputFields:
     try:
         return _FIELDS.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except _UNREADABLE:
+        return _decode_apart(body)
+
+
+def _decode_apart(body: bytes) -> OutputFields:
+    """The members that can be read, of a body with numbers that no decoder takes."""
+    try:
+        members = _MEMBERS.decode(body)
+    except _UNREADABLE:
         return OutputFields()
+    names = members.keys() & set(OutputFields.__struct_fields__)
+    read = {name: _readable_value(members[name]) for name in names - {"prompt"}}
+    return OutputFields(**read, prompt=members.get("prompt", _ABSENT))
+
+
+def _readable_value(raw: msgspec.Raw) -> object:
+    """A member's value; of a number that no decoder takes, more than any limit."""
+    try:
+        return msgspec.json.decode(raw)
+    except _UNREADABLE:
+        return MAX_OUTPUT_TOKENS if bytes(raw)[:1].isdigit() else None
 
 
 def _thinking_tokens(thinking: object) -> int:
@@ -174,19 +218,22 @@ def _prompt_count(raw: msgspec.Raw) -> int:
     if not inner.startswith((b'"', b"[")):
         return 1
     most = said.count(b",") + 1
-    return most if most > _MAX_COUNTED_PROMPTS else len(_PROMPTS.decode(said))
+    try:
+        return most if most > _MAX_COUNTED_PROMPTS else len(_PROMPTS.decode(said))
+    except _UNREADABLE:
+        return most
 
 
 def positive_count(value: object) -> int:
-    """A number of tokens or choices, rounded up; 0 where it is none.
+    """A number of tokens or choices, rounded up, ``MAX_OUTPUT_TOKENS`` at most; 0 where it is none.
 
     Servers in Python (vLLM, SGLang) also take it as a decimal number or a text.
     """
-    if type(value) is int:  # neither True nor False
-        return max(value, 0)
     if isinstance(value, str) and len(value) <= _MAX_NUMBER_CHARS:
         try:
             value = float(value)
         except ValueError:
             return 0
-    return max(ceil(value), 0) if isinstance(value, float) and isfinite(value) else 0
+    if type(value) is int or (isinstance(value, float) and not isnan(value)):  # no True, no False
+        return ceil(min(max(value, 0), MAX_OUTPUT_TOKENS))
+    return 0

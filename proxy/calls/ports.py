@@ -102,6 +102,10 @@ class Estimator(Protocol):
         """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
         ...
 
+    def average_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that such answers have on average; None where little is learned."""
+        ...
+
 
 class PlanningPort(Protocol):
     """Puts prompts into the form that caches read most of."""
@@ -196,10 +200,6 @@ class SpendingLimits(Protocol):
             CallerError: It does not fit.
             Unready: Nobody can say whether it fits.
         """
-        ...
-
-    def held_output(self, attempt: AttemptInfo) -> int | None:
-        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
         ...
 
 

@@ -28,6 +28,7 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
 from slo.replica_cost import CostShare
+from slo.reservations import MAX_AMOUNT
 from slo.usage import Usage
 
 _NO_COST = CallCost(0, 0)
@@ -101,7 +102,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
-    """The attempt's cost at the prices valid when the call was made; None if unknown.
+    """The attempt's cost at the prices valid when the call was made; None if unknown or absurd.
 
     What only reads or deletes (all but POST) costs nothing anywhere. Without a price per token, it
     is the share of a replica that is paid by the hour.
@@ -115,7 +116,8 @@ def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
         return None if nanos is None else CallCost(nanos, nanos)
     if attempt.route.tariff is None or end.usage is None:
         return None
-    return call_cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+    cost = call_cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+    return cost if cost is None or cost.list_nanos <= MAX_AMOUNT else None
 
 
 def settle_share(

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.metering import Meter
+from proxy.calls.plausible_usage import UsageReader
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer, is_object, is_unpaid
 from proxy.providers.failures import failure_in, failure_of
@@ -39,10 +40,12 @@ class ExpectedAnswer(msgspec.Struct, frozen=True):
     Attributes:
         is_stream: True if it asked for a stream; what begins as one then is one.
         has_text: True if text is generated; embeddings are none.
+        read_usage: Reads its usage objects; None reads them by the wire alone.
     """
 
     is_stream: bool = False
     has_text: bool = True
+    read_usage: UsageReader | None = None
 
 
 _ANY_TEXT: Final = ExpectedAnswer()
@@ -65,8 +68,8 @@ class UpstreamAnswer:
     """
 
     __slots__ = (
-        "_frames", "_has_text", "_may_be_mislabelled", "_timeline", "_unread", "_wire", "exchange",
-        "first_piece", "generates",
+        "_frames", "_has_text", "_may_be_mislabelled", "_read_usage", "_timeline", "_unread",
+        "_wire", "exchange", "first_piece", "generates",
         "headers", "is_retrieval", "is_stream", "is_whole", "meter",
     )  # fmt: skip
 
@@ -95,6 +98,7 @@ class UpstreamAnswer:
         self._wire = wire
         self._timeline = timeline
         self._has_text = expected.has_text
+        self._read_usage = expected.read_usage or wire.usage
         self._frames: EventFramer | None = None
         media = exchange.headers.get("content-type", "").lower()
         self.is_stream = media.startswith("text/event-stream")
@@ -103,7 +107,7 @@ class UpstreamAnswer:
         self.generates = generates
         self.is_retrieval = is_retrieval
         self.is_whole = not self.is_stream and (generates or media.startswith("application/json"))
-        self.meter = Meter(wire.usage, streamed=self.is_stream, has_text=expected.has_text)
+        self.meter = Meter(self._read_usage, streamed=self.is_stream, has_text=expected.has_text)
         self.first_piece = b""
 
     async def commit(self, reader: Reader | None = None) -> None:
@@ -182,7 +186,7 @@ class UpstreamAnswer:
         self._unread = head
         if found:
             self.is_stream, self.is_whole = True, False
-            self.meter = Meter(self._wire.usage, streamed=True)
+            self.meter = Meter(self._read_usage, streamed=True)
             self.headers = {**self.headers, "content-type": "text/event-stream"}
 
     async def _commit_stream(self) -> None:
@@ -265,10 +269,10 @@ class UpstreamAnswer:
         read = to_strict_json(body) if is_short else await asyncio.to_thread(to_strict_json, body)
         if read is None:
             if ends_of(body):  # it takes too long to read again, but for its usage
-                self.meter = Meter(self._wire.usage, streamed=False, has_text=self._has_text)
+                self.meter = Meter(self._read_usage, streamed=False, has_text=self._has_text)
                 self.meter.feed_ends(body)
             return body
-        self.meter = Meter(self._wire.usage, streamed=False, has_text=self._has_text)
+        self.meter = Meter(self._read_usage, streamed=False, has_text=self._has_text)
         self.meter.feed(read)
         return read
 

@@ -19,6 +19,8 @@ from proxy.tokens.ratios import TokenRatios
 from proxy.tokens.vocabulary import is_published
 from proxy.tokens.wholeness import is_plain, is_whole
 from slo.output_length_model import OutputLengthModel
+from slo.reservation_sizing import OutputBounds
+from slo.reservations import MAX_AMOUNT
 from slo.usage import Usage
 
 #: Seconds one estimate may take before lengths have to do.
@@ -35,8 +37,6 @@ _MAX_MODELS: Final = 1024
 #: later one in so many.
 _ALWAYS_POOLED_CALLS: Final = 64
 _POOL_ONE_IN: Final = 16
-#: The part of answers that stay below what is taken to be the usual length.
-_USUAL_QUANTILE: Final = 0.95
 #: Stands for all models together where lengths are learned.
 _ANY_MODEL: Final = ""
 
@@ -98,15 +98,23 @@ class UsageEstimates:
             comparison.add_done_callback(lambda _: self._comparison_slots.release())
 
     def usual_output(self, call: Call, route: Route) -> int | None:
-        """Output tokens that 19 of 20 such answers stay below; None where little is learned.
+        """Output tokens that 19 of 20 such answers stay below; None where little is learned."""
+        learned = self._output_bounds(call, route)
+        return learned.likely if learned is not None else None
 
-        Where the model has answered too few of the feature's calls, all models' answers count.
-        """
+    def average_output(self, call: Call, route: Route) -> int | None:
+        """Output tokens that such answers have on average; None where little is learned."""
+        learned = self._output_bounds(call, route)
+        return learned.typical if learned is not None else None
+
+    def _output_bounds(self, call: Call, route: Route) -> OutputBounds | None:
+        """The learned lengths of a feature's answers by a model, else by all; None for neither."""
         models = (route.model or call.model, _ANY_MODEL)
         learned = (
-            self._lengths.quantile(_length_key(call, model), _USUAL_QUANTILE) for model in models
+            self._lengths.known_output_bounds(_length_key(call, model), MAX_AMOUNT)
+            for model in models
         )
-        return next((tokens for tokens in learned if tokens is not None), None)
+        return next((bounds for bounds in learned if bounds is not None), None)
 
     def load_vocabularies(self) -> None:
         """Load the vocabularies now, so that no call waits for them."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from slo.usage import Usage
 
-#: More than any answer holds; a larger count is a mistake that no ledger should have to store.
+#: More than any answer holds; larger counts are taken for it, and nobody believes it.
 _MAX_TOKENS: Final = 10**12
 
 _HIT: Final = "prompt_cache_hit_tokens"
@@ -19,11 +19,16 @@ _MISS: Final = "prompt_cache_miss_tokens"
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-def openai_usage(found: Mapping[str, Any]) -> Usage | None:
+def openai_usage(found: Mapping[str, Any], *, reasoning_apart: bool = False) -> Usage | None:
     """The buckets of a chat, completions, Responses or embeddings usage; None if it has no counts.
 
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
+
+    Args:
+        found: The usage object.
+        reasoning_apart: True if the provider leaves reasoning out of the generated tokens; then it
+            is what the total has over. Elsewhere a total tells nothing that the counts do not.
     """
     prompt = token_count(found, "prompt_tokens", "input_tokens")
     generated = token_count(found, "completion_tokens", "output_tokens")
@@ -31,7 +36,11 @@ def openai_usage(found: Mapping[str, Any]) -> Usage | None:
         prompt = _prompt_from_other_counts(found, generated or 0)
     if prompt is None and generated is None:
         return None
-    return _split(found, prompt or 0, generated or 0)
+    over = 0
+    if reasoning_apart:
+        total = token_count(found, "total_tokens") or 0
+        over = max(total - (prompt or 0) - (generated or 0), 0)
+    return _split(found, prompt or 0, generated or 0, over)
 
 
 def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int | None:
@@ -59,7 +68,7 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
             into[key] = value
 
 
-def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
+def _split(found: Mapping[str, Any], prompt: int, generated: int, over: int) -> Usage:
     details = _object(found, "prompt_tokens_details", "input_tokens_details")
     cached = token_count(details, "cached_tokens")
     if cached is None:
@@ -71,8 +80,12 @@ def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
         ttls = _object(details, "cache_write_tokens_details")
         write_12h = min(token_count(ttls, "ttl_12h_tokens") or 0, write)
     told = _object(found, "completion_tokens_details", "output_tokens_details")
-    reasoning, total = token_count(told, "reasoning_tokens"), token_count(found, "total_tokens")
-    output, reasoning = _output_and_reasoning(prompt, generated, reasoning or 0, total or 0)
+    reasoning = token_count(told, "reasoning_tokens") or 0
+    if over and reasoning in {0, over}:
+        output, reasoning = generated, over
+    else:  # it is inside the generated tokens
+        reasoning = min(reasoning, generated)
+        output = generated - reasoning
     return Usage(
         input=prompt - read - write,
         cache_read=read,
@@ -81,21 +94,6 @@ def _split(found: Mapping[str, Any], prompt: int, generated: int) -> Usage:
         output=output,
         reasoning=reasoning,
     )
-
-
-def _output_and_reasoning(
-    prompt: int, generated: int, reasoning: int, total: int
-) -> tuple[int, int]:
-    """Output and reasoning, apart.
-
-    Reasoning is inside the generated tokens, except where the total says that it was left out of
-    them, as xAI's and Gemini's compatible answers do: then it is what the total has over.
-    """
-    over = max(total - prompt - generated, 0)
-    if over and reasoning in {0, over}:
-        return generated, over
-    reasoning = min(reasoning, generated)
-    return generated - reasoning, reasoning
 
 
 def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
@@ -116,6 +114,6 @@ def token_count(found: Mapping[str, Any], *names: str) -> int | None:
         count = found.get(name)
         if type(count) is float and count.is_integer():
             count = int(count)
-        if type(count) is int and 0 <= count <= _MAX_TOKENS:
-            return count
+        if type(count) is int and count >= 0:
+            return min(count, _MAX_TOKENS)
     return None

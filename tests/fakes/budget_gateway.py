@@ -1,6 +1,7 @@
 """A gateway with budgets: one dear model, whose calls of a thousand tokens may cost ten cents.
 
-Another is dear by its prompts, a third is cheap, but may generate very much.
+Another is dear by its prompts, a third is cheap, but may generate very much; of a fourth no limit
+is stated, and a fifth costs a thousand dollars a token.
 """
 
 import asyncio
@@ -44,6 +45,18 @@ upstream = "lab"
 model = "gpt-lab"
 price = { input = "0.75", output = "4.50" }
 max_output = 128000
+
+[[models]]
+id = "unlimited-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "1", output = "10" }
+
+[[models]]
+id = "golden-lab"
+upstream = "lab"
+model = "gpt-lab"
+price = { input = "999999999", output = "999999999" }
 """
 #: What a team may spend in a day: fifty calls of ten cents.
 FIVE = """

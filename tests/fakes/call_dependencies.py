@@ -10,7 +10,6 @@ from proxy.calls.metering import Meter
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Caller, Dependencies
 from proxy.calls.retry_policy import RetryPolicy
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Kind, Model, Route, Upstream
 from proxy.prefix.planned import Passthrough, Planned
@@ -89,11 +88,15 @@ class FakeEstimator:
 
     Attributes:
         usual: Output tokens that most answers stay below; None where nothing is learned.
+        average: Output tokens that answers have on average; None where nothing is learned.
     """
 
-    def __init__(self, *, takes: float = 0.0, usual: int | None = None) -> None:
+    def __init__(
+        self, *, takes: float = 0.0, usual: int | None = None, average: int | None = None
+    ) -> None:
         self._takes = takes
         self.usual = usual
+        self.average = average
         self.learnt: list[Usage] = []
         self.delivered: list[str] = []
 
@@ -108,18 +111,8 @@ class FakeEstimator:
     def usual_output(self, call: Call, route: Route) -> int | None:
         return self.usual
 
-
-class HoldsNothing:
-    """A part of limits that no budget is among.
-
-    Attributes:
-        held: Output tokens that are held for every attempt.
-    """
-
-    held: int | None = None
-
-    def held_output(self, attempt: AttemptInfo) -> int | None:
-        return self.held
+    def average_output(self, call: Call, route: Route) -> int | None:
+        return self.average
 
 
 class NoPlanning:

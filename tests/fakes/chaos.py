@@ -26,7 +26,6 @@ from slo.usage import Usage
 from tests.fakes.answers import STREAM, chunk, failed_answer, stream
 from tests.fakes.call_dependencies import (
     FakeEstimator,
-    HoldsNothing,
     LoopTasks,
     call,
     route,
@@ -100,7 +99,7 @@ class ChaosCall:
         return self.fates[min(number, len(self.fates) - 1)]
 
 
-class ChaosHarness(HoldsNothing):
+class ChaosHarness:
     """The dependencies of all calls, and the calls; it is every port but the caller."""
 
     def __init__(self, wheel: ObjectiveRouter, known: Catalog, *, room: int | None = None) -> None:

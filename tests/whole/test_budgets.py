@@ -15,6 +15,8 @@ import pytest
 from tests.fakes.budget_gateway import DIME, FIVE, BudgetGateway, bare_call_status, budget_gateway
 from tests.fakes.plain_http import PLAIN
 
+#: Cost of an answer of ten cents at most that is left half-way: of 512 tokens.
+_LIKELY_NANOS = 51_200_000
 SMALL = FIVE.replace('"5"', '"0.15"')
 RATES = """
 [[budgets]]
@@ -150,7 +152,9 @@ def test_two_teams_have_a_budget_each(start_gateway):
     assert fixture.call("other").status_code == 200
 
 
-def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothing(start_gateway):
+def test_a_caller_that_hangs_up_has_spent_the_worst_case_of_its_budget_and_holds_nothing(
+    start_gateway,
+):
     fixture = start_gateway(SMALL)
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(
@@ -162,7 +166,7 @@ def test_a_caller_that_hangs_up_has_spent_what_its_receipt_says_and_holds_nothin
             verify=PLAIN,
         )
 
-    until(lambda: fixture.costs() == 100_000_000)
+    until(lambda: fixture.costs() == _LIKELY_NANOS)
     until(lambda: fixture.call(max_completion_tokens=400).status_code == 200)
     refused = fixture.call(max_completion_tokens=500).json()["error"]
     assert refused["held"] == "0"
@@ -196,17 +200,67 @@ async def leave_in_turn(fixture: BudgetGateway, callers: int, calls: int) -> Cou
     return Counter(status for statuses in start_gateway for status in statuses)
 
 
-def test_callers_that_hang_up_spend_what_the_upstream_may_bill_for_them(start_gateway):
+def test_callers_that_hang_up_book_likely_lengths_and_spend_worst_cases_of_a_budget(start_gateway):
     """Of $5 that hold the worst case, fifty calls of ten cents are taken, and no more."""
     fixture = start_gateway(FIVE)
 
     statuses = asyncio.run(leave_in_turn(fixture, 25, 100))
 
-    until(lambda: fixture.costs() == 5_000_000_000)
+    until(lambda: fixture.costs() == 50 * _LIKELY_NANOS)
     assert statuses == {0: 50, 429: 50}
-    billed_upstream = len(fixture.lab.exchanges) * 100_000_000
-    assert fixture.costs() >= billed_upstream == 5_000_000_000
+    assert len(fixture.lab.exchanges) == 50
     assert fixture.call().json()["error"]["spent"] == "5"
+
+
+#: A prompt of millions of dollars.
+NEVER_FITS = {"model": "golden-lab", "messages": [{"role": "user", "content": "word " * 20_000}]}
+#: Output limits, and numbers of choices, as callers may write them.
+FIGURES = [
+    "128000",
+    "1e11",
+    "1e14",
+    "1" + "0" * 14,
+    "9" * 4_299,
+    "9" * 9_000,
+    "-7",
+    '"1e30"',
+    "0.5",
+]
+
+
+@pytest.mark.parametrize("hold", ["p95", "worst"])
+def test_figures_of_callers_become_no_amounts_of_the_ledger(start_gateway, hold):
+    fixture = start_gateway(FIVE.replace('"5"', '"9000000"').replace('"worst"', f'"{hold}"'))
+
+    statuses = asyncio.run(leave_stories(fixture))
+
+    assert set(statuses) <= {0, 200, 400}
+    assert statuses.count(0) >= 4
+    until(lambda: fixture.call(**NEVER_FITS).json()["error"]["held"] == "0")
+    assert fixture.costs() <= 128 * len(FIGURES) * 512 * 10_000
+    assert not list(fixture.gateway.store.journal.folder.glob("**/rejected.jsonl"))
+
+
+async def leave_stories(fixture: BudgetGateway) -> list[int]:
+    """The statuses of long streams that their callers leave at once, for each figure twice."""
+    async with httpx.AsyncClient(trust_env=False, verify=PLAIN) as client:
+
+        async def leave_story(limit: str, choices: str) -> int:
+            body = (
+                '{"model":"unlimited-lab","stream":true,"messages":[{"role":"user","content":'
+                f'"[[fault:hang]] Tell."}}],"max_completion_tokens":{limit},"n":{choices}}}'
+            )
+            headers = fixture.headers() | {"content-type": "application/json"}
+            try:
+                answer = await client.post(
+                    f"{fixture.url}/chat/completions", content=body, headers=headers, timeout=1.0
+                )
+            except httpx.ReadTimeout:
+                return 0
+            return answer.status_code
+
+        pairs = [(each, "1") for each in FIGURES] + [("128000", each) for each in FIGURES]
+        return await asyncio.gather(*(leave_story(*pair) for pair in pairs))
 
 
 def test_minutes_are_told_in_the_headers_that_clients_know(start_gateway):

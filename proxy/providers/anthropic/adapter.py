@@ -66,7 +66,7 @@ class AnthropicWire:
             notes=said.notes,
         )
 
-    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets; its input excludes cached tokens."""
         return messages_usage(found)
 

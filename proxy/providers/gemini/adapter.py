@@ -62,7 +62,7 @@ class GeminiWire:
             notes=said.notes,
         )
 
-    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets."""
         return gemini_usage(found)
 

@@ -37,6 +37,9 @@ _ASKED: Final = frozenset({"chat/completions", "completions"})
 _CHAT: Final = "chat/completions"
 #: Endpoints whose bodies may carry cache markers.
 _MARKED: Final = frozenset({_CHAT, "responses"})
+#: Providers that leave reasoning out of the generated tokens, and count it in the total alone.
+#: Source: xAI, chat completions, usage; Google, OpenAI compatibility, usage (2026-11).
+_REASONING_APART: Final = frozenset({"xai", "google"})
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
@@ -80,9 +83,9 @@ class OpenAIWire:
             notes=found.notes,
         )
 
-    def usage(self, found: Mapping[str, Any]) -> Usage | None:
+    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets; its prompt tokens include cached ones."""
-        return openai_usage(found)
+        return openai_usage(found, reasoning_apart=provider in _REASONING_APART)
 
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str

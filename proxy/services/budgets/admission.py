@@ -59,7 +59,7 @@ from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
 from slo.budget import Budget, BudgetUnit
-from slo.reservation_sizing import CounterView, OutputBounds, UsageBounds
+from slo.reservation_sizing import CounterView, UsageBounds
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 
 _log = logging.getLogger("thriftgate.budgets")
@@ -87,9 +87,7 @@ class _Open(msgspec.Struct):
         counted: The budgets it counts in.
         wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
-        output: Output it may generate; None where nobody predicted it.
         sent: True if it went to an upstream.
-        holds_worst: True if a budget holds its worst case, not what is likely.
         is_uncertain: True if counters that did not answer may hold it, or may yet.
     """
 
@@ -99,9 +97,7 @@ class _Open(msgspec.Struct):
     counted: Sequence[CountedBudget]
     wanted: Mapping[BudgetUnit, UsageBounds]
     tokens: int
-    output: OutputBounds | None = None
     sent: bool = False
-    holds_worst: bool = True
     is_uncertain: bool = False
 
 
@@ -207,16 +203,6 @@ class Admission:
             self._local.settle(opened.name, amounts, self._now())
         self._settlement.settle(opened.name, amounts, ended_at(receipt))
 
-    def held_output(self, attempt: AttemptInfo) -> int | None:
-        """Output tokens that are held for an attempt under way; None for none.
-
-        They are the worst case where one budget holds that, else what is likely.
-        """
-        opened = self._open.get((attempt.call.id, attempt.number))
-        if opened is None or opened.output is None:
-            return None
-        return opened.output.worst if opened.holds_worst else opened.output.likely
-
     async def extend_reservations(self) -> None:
         """Let what is held for calls under way end later, for ever."""
         while True:
@@ -247,7 +233,7 @@ class Admission:
         self, attempt: AttemptInfo, route: Route, prepared: PreparedRequest, found: BudgetMatch
     ) -> _Open:
         call, units = attempt.call, found.units
-        wanted, tokens, output = dict.fromkeys(units, UNKNOWN), 0, None
+        wanted, tokens = dict.fromkeys(units, UNKNOWN), 0
         if call.endpoint in BILLED_ENDPOINTS and units != _REQUESTS:
             said = await self._predictor.predict(attempt, prepared, route)
             prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
@@ -263,7 +249,7 @@ class Admission:
         if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
-        return _Open(name, attempt, route, found.counted, wanted, tokens, output)
+        return _Open(name, attempt, route, found.counted, wanted, tokens)
 
     def _cheapest(
         self, opened: _Open, each: CountedBudget, seen: CounterView
@@ -353,13 +339,7 @@ class Admission:
     def _granted_levels(
         self, opened: _Open, claims: Sequence[CounterClaim], said: ReservationGranted, now: float
     ) -> Sequence[CounterLevel]:
-        opened.holds_worst = False
-        for each, asked, level, running in zip(
-            opened.counted, claims, said.levels, said.running, strict=True
-        ):
-            unit = each.budget.unit
-            if unit is not BudgetUnit.REQUESTS and asked.amount >= opened.wanted[unit].worst:
-                opened.holds_worst = True
+        for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
             self._remember_view(each, _CounterView(level, running, now))
         return said.levels
 

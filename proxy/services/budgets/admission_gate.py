@@ -35,10 +35,6 @@ class BudgetPort(Protocol):
         """Reserve it; returns headers with what is left."""
         ...
 
-    def held_output(self, attempt: AttemptInfo) -> int | None:
-        """Output tokens that are held for an attempt under way; None for none."""
-        ...
-
     def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
         ...
@@ -88,10 +84,6 @@ class AdmissionGate:
             return passed
         headers = await self._budgets.admit(attempt, passed.prepared)
         return Admitted(passed.prepared, {**passed.headers, **headers}, passed.notes)
-
-    def held_output(self, attempt: AttemptInfo) -> int | None:
-        """Output tokens that budgets hold for an attempt under way; None where they hold none."""
-        return self._budgets.held_output(attempt) if self._budgets is not None else None
 
     def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt; budgets in the background."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.calls.abandoned_attempts import is_abandoned
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
@@ -240,23 +241,26 @@ def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN)
     """The amount of a budget's unit an attempt used, as its receipt says.
 
     A call counts as one request. Dollars of an answer whose price is unknown, though the call's was
-    known, are taken to be what was held: its service tier has no price.
+    known, are taken to be what was held: its service tier has no price. To a budget that holds the
+    worst case, an attempt that was left while its upstream went on used all of its output limit.
 
     Args:
         budget: Which.
         receipt: The attempt's.
         wanted: Amount of the unit that it was expected to use.
     """
-    unit = budget.unit
-    if unit is BudgetUnit.REQUESTS:
+    if budget.unit is BudgetUnit.REQUESTS:
         return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
-    if unit is BudgetUnit.USD:
-        cost = receipt.cost_nanos
-        if cost is None and receipt.usage is not None and wanted is not UNKNOWN:
-            cost = wanted.maximum if budget.hold is HoldPolicy.WORST else wanted.likely
-        return min(cost or 0, MAX_AMOUNT)
-    usage = receipt.usage or Usage()
-    return min(usage.prompt_tokens + usage.generated_tokens, MAX_AMOUNT)
+    holds_worst = budget.hold is HoldPolicy.WORST and wanted is not UNKNOWN
+    least = wanted.worst if holds_worst and budget.hard and is_abandoned(receipt) else 0
+    if budget.unit is BudgetUnit.USD:
+        used = receipt.cost_nanos
+        if used is None and receipt.usage is not None and wanted is not UNKNOWN:
+            used = wanted.maximum if holds_worst else wanted.likely
+    else:
+        usage = receipt.usage or Usage()
+        used = usage.prompt_tokens + usage.generated_tokens
+    return min(max(used or 0, least), MAX_AMOUNT)
 
 
 def _is_free(endpoint: str) -> bool:

@@ -1,16 +1,16 @@
 """Attempts that are left while their upstream may go on, and what they are settled at."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
 from proxy.calls.abandoned_attempts import (
-    DEFAULT_ABANDONED_OUTPUT_TOKENS,
+    UNLEARNED_OUTPUT_TOKENS,
+    is_abandoned,
     may_be_billed,
-    output_limit,
     settle_abandoned,
 )
 from proxy.calls.deadlines import (
@@ -34,13 +34,13 @@ from tests.fakes.answers import DONE, chunk, event, failed_answer, stream, usage
 from tests.fakes.call_dependencies import (
     ESTIMATE,
     FakeEstimator,
-    HoldsNothing,
     call,
     fake_dependencies,
     route,
 )
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import ticks
+from tests.fakes.receipts import a_receipt
 from tests.fakes.upstream import SILENCE, FakeTransport, Piece, ScriptedAnswer, broken_connection
 from tests.proxy.api.served_calls import serve_one_call
 
@@ -68,32 +68,18 @@ def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> At
 def settle(
     made: AttemptInfo,
     *,
-    usual: int | None = None,
-    held: int | None = None,
+    average: int | None = None,
     reason: Any = LEFT[0],
     usage: Usage = COUNTED,
 ) -> tuple[AttemptInfo, Usage]:
-    """The attempt, settled where budgets hold this much and such answers are this long."""
+    """The attempt, settled where such answers are so long on average."""
 
     async def work() -> tuple[AttemptInfo, Usage]:
-        limits = HoldsBack(held) if held is not None else None
-        table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(usual=usual))
-        line = CallContext(
-            made.call, FakeCaller(), replace(table, limits=limits), NoWatchdog(), Timeline(ticks)
-        )
+        table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(average=average))
+        line = CallContext(made.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         return settle_abandoned(line, made, reason, usage, None)
 
     return asyncio.run(work())
-
-
-class HoldsBack(HoldsNothing):
-    """Limits that admit nobody and hold this much."""
-
-    def __init__(self, held: int) -> None:
-        self.held = held
-
-    async def admit(self, *_: object) -> Any:
-        raise NotImplementedError
 
 
 @pytest.mark.parametrize("reason", LEFT, ids=lambda each: type(each).__name__)
@@ -134,50 +120,53 @@ def test_an_abandoned_attempt_that_generates_nothing_does_not_go_on():
 
     assert not may_be_billed(read, ClientDisconnected(), None)
     assert not may_be_billed(posted, ClientDisconnected(), None)
-    assert output_limit(AttemptInfo(call=call(body(), "embeddings"), route=BILLS)) == 0
 
 
 @pytest.mark.parametrize(
-    ("fields", "notes", "limit"),
+    ("average", "fields", "notes", "tokens"),
     [
-        ({}, (), 4096),
-        ({"max_completion_tokens": 1000}, (), 1000),
-        ({"max_completion_tokens": 1000, "n": 3}, (), 3000),
-        ({"max_completion_tokens": 1000}, (clamp_note("max_tokens", 300, "c"),), 300),
+        (None, {}, (), UNLEARNED_OUTPUT_TOKENS),
+        (None, {"n": 3}, (), 3 * UNLEARNED_OUTPUT_TOKENS),
+        (None, {"n": 10**9}, (), 128 * UNLEARNED_OUTPUT_TOKENS),
+        (None, {"max_completion_tokens": 128_000}, (), UNLEARNED_OUTPUT_TOKENS),
+        (None, {"max_completion_tokens": 100}, (), 100),
+        (None, {"max_completion_tokens": 100, "n": 3}, (), 300),
+        (None, {"max_completion_tokens": 100}, (clamp_note("max_tokens", 30, "c"),), 30),
+        (200, {"max_completion_tokens": 1000}, (), 200),
+        (5000, {"max_completion_tokens": 1000}, (), 1000),
     ],
 )
-def test_the_output_limit_is_what_was_asked_lowered_by_ceilings(fields, notes, limit):
-    assert output_limit(attempt(notes=notes, **fields)) == limit
-
-
-@pytest.mark.parametrize(
-    ("held", "usual", "tokens"),
-    [(None, None, 1000), (None, 200, 200), (None, 5000, 1000), (640, 200, 640), (1000, 20, 1000)],
-)
-def test_it_is_settled_at_what_is_held_else_usual_else_the_limit(held, usual, tokens):
-    made, usage = settle(attempt(max_completion_tokens=1000), held=held, usual=usual)
+def test_it_is_settled_at_the_average_of_such_answers_within_its_limit(
+    average, fields, notes, tokens
+):
+    made, usage = settle(attempt(notes=notes, **fields), average=average)
 
     assert usage == Usage(input=11, output=tokens)
     assert made.notes == (
+        *notes,
         f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on",
     )
-
-
-@pytest.mark.parametrize(
-    ("limit", "tokens"), [(128_000, DEFAULT_ABANDONED_OUTPUT_TOKENS), (1_000, 1_000)]
-)
-def test_without_a_stated_limit_or_any_answer_it_is_settled_at_a_guess(limit, tokens):
-    wide = route("wide", bills_abandoned=True, max_output=limit)
-
-    assert settle(attempt(wide))[1] == Usage(input=11, output=tokens)
 
 
 def test_more_than_expected_that_was_delivered_is_what_counts():
     made = attempt(max_completion_tokens=1000)
     usage = Usage(input=11, output=300, reasoning=100)
+    note = "abandoned: 400 output tokens are counted, for its upstream may have gone on"
 
-    assert settle(made, usual=400, usage=usage) == (made, usage)
-    assert settle(made, usual=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
+    assert settle(made, average=350, usage=usage) == (attempt_with_notes(made, note), usage)
+    assert settle(made, average=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
+
+
+def attempt_with_notes(made: AttemptInfo, *notes: str) -> AttemptInfo:
+    return msgspec.structs.replace(made, notes=notes)
+
+
+def test_only_estimated_receipts_with_the_note_are_of_abandoned_attempts():
+    made, _ = settle(attempt())
+
+    assert is_abandoned(a_receipt(1, estimated=True, notes=made.notes))
+    assert not is_abandoned(a_receipt(1, notes=made.notes))
+    assert not is_abandoned(a_receipt(1, estimated=True, notes=("lowered",)))
 
 
 ENDS = event({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
@@ -196,7 +185,7 @@ HANGS = {
 @pytest.mark.parametrize(
     ("leaves", "outcome"), [(3.0, Outcome.HUNG_UP), (None, None)], ids=["caller", "deadline"]
 )
-def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
+def test_a_call_that_is_abandoned_is_settled_at_a_likely_length(
     scripts: list[ScriptedAnswer | Piece], leaves: float | None, outcome: Outcome | None
 ) -> None:
     asked = call(body(stream=True, max_completion_tokens=1000))
@@ -206,20 +195,20 @@ def test_a_call_that_is_abandoned_is_settled_at_its_output_limit(
 
     assert outcome in (None, done.last.outcome)
     assert (done.last.usage, done.last.estimated) == (
-        Usage(input=ESTIMATE.input, output=1000),
+        Usage(input=ESTIMATE.input, output=UNLEARNED_OUTPUT_TOKENS),
         True,
     )
-    assert done.last.cost_nanos == ESTIMATE.input * 1_000 + 1000 * 4_000
+    assert done.last.cost_nanos == ESTIMATE.input * 1_000 + UNLEARNED_OUTPUT_TOKENS * 4_000
 
 
-def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
+def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
     asked = call(body(stream=True, max_completion_tokens=1000, n=2))
     pieces = (chunk("a"), ENDS, SECOND, usage_chunk(), SILENCE)
 
     done = serve_one_call(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
-    assert done.last.usage.generated_tokens == 2000
+    assert done.last.usage.generated_tokens == 2 * UNLEARNED_OUTPUT_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -227,7 +216,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_limit_of_both():
     [SILENCE, ScriptedAnswer([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)],
 )
 @pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
-def test_an_abandoned_call_of_any_endpoint_is_settled_at_its_reservation(endpoint, script):
+def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoint, script):
     words = "x" * 4000
     said = {"stream": True, "max_tokens": 4096, "messages": [{"role": "user", "content": words}]}
     prompt = said if endpoint == "messages" else {"input": words}
@@ -236,7 +225,7 @@ def test_an_abandoned_call_of_any_endpoint_is_settled_at_its_reservation(endpoin
     done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
-    assert done.last.usage.generated_tokens == 4096
+    assert done.last.usage.generated_tokens == UNLEARNED_OUTPUT_TOKENS
 
 
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
@@ -258,10 +247,27 @@ def test_an_attempt_that_the_upstream_refused_or_ended_is_not_settled_at_its_lim
     )
 
 
-def test_a_call_that_left_while_it_was_counted_is_settled_at_its_limit_too():
+def test_a_call_that_left_while_it_was_counted_is_settled_at_a_likely_length_too():
     slow = FakeEstimator(takes=30.0)
     asked = call(body(stream=True, max_completion_tokens=1000))
 
     done = serve_one_call(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
 
-    assert done.last.usage == Usage(input=len(asked.body) // 4, output=1000)
+    assert done.last.usage == Usage(input=len(asked.body) // 4, output=UNLEARNED_OUTPUT_TOKENS)
+
+
+FIGURES = [b"128000", b"1e11", b"1e308", b"1e999", b"9" * 4_299, b"9" * 9_000, b"-7", b'"1e30"']
+
+
+@pytest.mark.parametrize("choices", FIGURES, ids=lambda each: each[:8].decode())
+@pytest.mark.parametrize("limit", FIGURES, ids=lambda each: each[:8].decode())
+def test_no_figure_of_a_caller_that_leaves_becomes_an_amount(limit: bytes, choices: bytes) -> None:
+    written = b'{"model":"m","stream":true,"max_completion_tokens":%b,"n":%b}' % (limit, choices)
+    unlimited = route("bills", bills_abandoned=True)
+
+    done = serve_one_call(SILENCE, asked=call(written), routes=(unlimited,), leaves_after=3.0)
+
+    assert done.last.usage is not None
+    assert 1 <= done.last.usage.generated_tokens <= 128 * UNLEARNED_OUTPUT_TOKENS
+    assert done.last.cost_nanos is not None
+    assert done.last.cost_nanos <= 1_000_000_000

@@ -30,7 +30,7 @@ from tests.fakes.answers import (
     stream,
     usage_chunk,
 )
-from tests.fakes.call_dependencies import HoldsNothing, NoPlanning, fake_dependencies, route
+from tests.fakes.call_dependencies import NoPlanning, fake_dependencies, route
 from tests.fakes.caller import FakeCaller
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time, ticks
@@ -49,7 +49,7 @@ from tests.proxy.api.served_calls import streaming_call
 ONE = route("one")
 
 
-class Admits(HoldsNothing):
+class Admits:
     """Answers every attempt the same."""
 
     def __init__(self, answer: Callable[[PreparedRequest], Admitted | CheaperRoute]) -> None:

@@ -263,9 +263,12 @@ def test_the_usual_length_of_a_features_answers_is_learned_from_some_twenty():
             assert estimates.usual_output(ASKED, THERE) is None
             estimates.learn(ASKED, THERE, Usage(input=PROMPT, output=100 + number))
         usual = estimates.usual_output(ASKED, THERE)
+        average = estimates.average_output(ASKED, THERE)
         other = call(ASKED.body, feature="another")
 
     assert usual == pytest.approx(119, rel=0.05)
+    assert average == pytest.approx(110, rel=0.05)
+    assert estimates.average_output(other, THERE) is None
     assert estimates.usual_output(other, THERE) is None
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.usage import merge_usage, openai_usage
+from proxy.providers.usage import merge_usage, openai_usage, token_count
 from slo.usage import Usage
 
 
@@ -100,21 +100,6 @@ def test_responses_usage_splits_writes_by_lifetime() -> None:
         ),
         pytest.param(
             {
-                "prompt_tokens": 32,
-                "completion_tokens": 9,
-                "total_tokens": 135,
-                "completion_tokens_details": {"reasoning_tokens": 94},
-            },
-            Usage(input=32, output=9, reasoning=94),
-            id="xai leaves reasoning out of the completion",
-        ),
-        pytest.param(
-            {"prompt_tokens": 5, "completion_tokens": 10, "total_tokens": 200},
-            Usage(input=5, output=10, reasoning=185),
-            id="gemini leaves thoughts out of the completion and does not name them",
-        ),
-        pytest.param(
-            {
                 "prompt_tokens": 5,
                 "completion_tokens": 10,
                 "total_tokens": 200,
@@ -164,7 +149,12 @@ def test_responses_usage_splits_writes_by_lifetime() -> None:
         pytest.param({}, None, id="nothing"),
         pytest.param({"prompt_tokens": None, "completion_tokens": None}, None, id="nulls"),
         pytest.param({"prompt_tokens": "12", "total_tokens": True}, None, id="not numbers"),
-        pytest.param({"prompt_tokens": 10**30}, None, id="not a count"),
+        pytest.param({"prompt_tokens": 10**30}, Usage(input=10**12), id="more than any answer"),
+        pytest.param(
+            {"prompt_tokens": 5, "completion_tokens": 10, "total_tokens": 99_999_015},
+            Usage(input=5, output=10),
+            id="a total above the sum",
+        ),
         pytest.param({"prompt_tokens": 12.0}, Usage(input=12), id="a whole float"),
         pytest.param({"prompt_tokens": 12.5}, None, id="half a token"),
         pytest.param(
@@ -190,7 +180,41 @@ def test_each_dialect_is_read(found: dict[str, Any], usage: Usage | None) -> Non
     assert openai_usage(found) == usage
 
 
-junk: list[object] = [None, 3.0, 0.5, float("nan"), "7", []]
+@pytest.mark.parametrize(
+    ("found", "usage"),
+    [
+        (
+            {
+                "prompt_tokens": 32,
+                "completion_tokens": 9,
+                "total_tokens": 135,
+                "completion_tokens_details": {"reasoning_tokens": 94},
+            },
+            Usage(input=32, output=9, reasoning=94),
+        ),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 10, "total_tokens": 200},
+            Usage(input=5, output=10, reasoning=185),
+        ),
+        (
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 10,
+                "total_tokens": 200,
+                "completion_tokens_details": {"reasoning_tokens": 4},
+            },
+            Usage(input=5, output=6, reasoning=4),
+        ),
+    ],
+    ids=["named by xai", "not named by gemini", "another count than the total explains"],
+)
+def test_reasoning_is_what_a_total_has_over_where_the_provider_says_so(
+    found: dict[str, Any], usage: Usage
+) -> None:
+    assert openai_usage(found, reasoning_apart=True) == usage
+
+
+junk: list[object] = [None, 3.0, 0.5, 1e308, float("nan"), float("inf"), 10**4298, "7", []]
 counts: st.SearchStrategy[object] = st.integers(-5, 500) | st.sampled_from(junk)
 details = st.none() | st.dictionaries(
     st.sampled_from(["cached_tokens", "cache_write_tokens", "reasoning_tokens", "audio_tokens"]),
@@ -210,16 +234,22 @@ usages = st.fixed_dictionaries(
 )
 
 
-@given(usages)
-def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(found: dict[str, Any]) -> None:
-    usage = openai_usage(found)
+@given(usages, st.booleans())
+def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(
+    found: dict[str, Any], apart: object
+) -> None:
+    usage = openai_usage(found, reasoning_apart=bool(apart))
 
     if usage is not None:
+        assert usage.prompt_tokens + usage.generated_tokens <= 3 * 10**12
+        assert apart or usage.generated_tokens <= (
+            token_count(found, "completion_tokens", "output_tokens") or 0
+        )
         assert min(usage.input, usage.cache_read, usage.write_30m, usage.write_12h) >= 0
         assert min(usage.output, usage.reasoning) >= 0
         prompt = found.get("prompt_tokens")
         if isinstance(prompt, int) and prompt >= 0:
-            assert usage.prompt_tokens == prompt
+            assert usage.prompt_tokens == min(prompt, 10**12)
 
 
 def test_later_usage_replaces_the_counts_it_names_and_null_names_none() -> None:

@@ -225,41 +225,26 @@ def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, b
 
 
 @pytest.mark.parametrize(
-    ("hold", "answers", "held"),
-    [
-        (HoldPolicy.WORST, 0, 1000),
-        (HoldPolicy.WORST, 30, 1000),
-        (HoldPolicy.P95, 0, 1000),
-        (HoldPolicy.P95, 30, 101),
-    ],
+    ("unit", "worst"), [(BudgetUnit.USD, 4_014_000), (BudgetUnit.TOKENS, 1014)]
 )
-def test_an_abandoned_call_is_settled_at_the_output_that_is_held_for_it(hold, answers, held):
-    async def story(harness: AdmissionHarness) -> None:
-        for number in range(answers):
-            before = harness.attempt(number)
-            await harness.admit(before)
-            harness.end(before, ANSWERED)
-            await wait_until_settled(harness)
-        attempt = harness.attempt(99)
-        assert harness.admission.held_output(attempt) is None
-        await harness.admit(attempt)
-        assert harness.admission.held_output(attempt) == pytest.approx(held, abs=2)
-
-        left = AttemptOutcome(
-            outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=held)
-        )
-        harness.end(attempt, left)
-        await wait_until_settled(harness)
-        spent = answers * COST + 14 * 1_000 + held * 4_000
-        assert await harness.level(COUNTER) == CounterLevel(spent, 0)
-
-    run_scenario(story, budget(hold=hold, limit=1000 * WORST))
-
-
-def test_of_requests_alone_no_output_is_held():
+@pytest.mark.parametrize("hold", HoldPolicy)
+def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_case_is_held(
+    hold, unit, worst
+):
     async def story(harness: AdmissionHarness) -> None:
         attempt = harness.attempt(1)
         await harness.admit(attempt)
-        assert harness.admission.held_output(attempt) is None
+        noted = msgspec.structs.replace(attempt, notes=("abandoned: 7 output tokens are counted",))
 
-    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
+        receipt = harness.end(
+            noted,
+            AttemptOutcome(
+                outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=7), estimated=True
+            ),
+        )
+        await wait_until_settled(harness)
+        likely = (receipt.cost_nanos or 0) if unit is BudgetUnit.USD else 21
+        spent = worst if hold is HoldPolicy.WORST else likely
+        assert await harness.level(COUNTER.replace("usd", unit)) == CounterLevel(spent, 0)
+
+    run_scenario(story, budget(hold=hold, unit=unit, limit=1000 * WORST))

@@ -36,9 +36,6 @@ class FakeBudgets:
         self.heard.append(prepared)
         return {"x-ratelimit-remaining-requests": "3"}
 
-    def held_output(self, attempt):
-        return 9
-
     def settle(self, receipt):
         self.heard.append(receipt)
 
@@ -72,11 +69,6 @@ def test_a_rerouted_call_holds_nothing_for_its_first_route():
 
     assert admit(AdmissionGate(FakeCeilings(elsewhere), budgets)) == elsewhere
     assert budgets.heard == []
-
-
-def test_the_reported_reservation_is_what_budgets_hold():
-    assert AdmissionGate(None, FakeBudgets()).held_output(ATTEMPT) == 9
-    assert AdmissionGate(FakeCeilings(Admitted(SENT)), None).held_output(ATTEMPT) is None
 
 
 def test_both_hear_of_each_receipt():

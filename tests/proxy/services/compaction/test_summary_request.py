@@ -44,9 +44,6 @@ class BudgetLimits:
     async def admit(self, attempt, prepared, _fits):
         return await self._office.admission.admit(attempt, prepared)
 
-    def held_output(self, attempt):
-        return self._office.admission.held_output(attempt)
-
 
 def serve(*scripts, budgets=()):
     """The caller, the receipts, and the transport, after a call was served."""
