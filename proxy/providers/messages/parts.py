@@ -6,6 +6,7 @@
     image: base64, url          image_url
     document: base64 PDF        file
     document: text, blocks      text between tags with its title; its images as they are
+    image, PDF                  a line that says it is left out, where the model cannot see
     search_result               text between tags with its title and source
 
 Source: Anthropic, vision, PDF support, search results and Messages API; OpenAI, chat content parts
@@ -28,6 +29,8 @@ _UNNAMED: Final = "document.pdf"
 _FETCH: Final = "This model cannot fetch it: send it in base64."
 _KEPT: Final = "This model cannot see files kept by Anthropic: send the content itself in base64."
 _KINDS: Final = "send text, image, document or search_result."
+_UNSEEN: Final = "left out images and files: the model cannot see them"
+_INDEFINITE: Final = {"image": "An image", "document": "A document"}
 _CITED: Final = "dropped citations: this model cites no documents"
 
 
@@ -49,7 +52,7 @@ def user_parts(
         part
         for number, block in enumerate(blocks)
         for part in _with_mark(
-            _parts_of_block(block, f"{at}[{number}]", target, notes), block, target
+            _visible_parts(block, f"{at}[{number}]", target, notes), block, target
         )
     ]
 
@@ -101,6 +104,16 @@ def _with_mark(parts: list[Json], block: MessagesBlock, target: ChatTarget) -> l
     return parts
 
 
+def _visible_parts(
+    block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]
+) -> list[Json]:
+    """The parts of a block; a line in place of what the model cannot see."""
+    if target.sees or not _is_seen(block):
+        return _parts_of_block(block, at, target, notes)
+    notes.append(_UNSEEN)
+    return [plain_part(f"({_INDEFINITE[block.type]} was left out: this model cannot see it.)")]
+
+
 def _parts_of_block(
     block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]
 ) -> list[Json]:
@@ -117,6 +130,13 @@ def _parts_of_block(
     if block.type == "container_upload":
         raise unsupported_parameter(f"{at}.type", _KEPT)
     raise invalid_parameter(f"{at}.type", f"Unknown block {block.type!r}: {_KINDS}")
+
+
+def _is_seen(block: MessagesBlock) -> bool:
+    """True for an image, or a document that is no text."""
+    source = block.source if isinstance(block.source, BlockSource) else None
+    is_encoded = source is not None and source.type in {"base64", "url", "file"}
+    return block.type == "image" or (block.type == "document" and is_encoded)
 
 
 def _text(block: MessagesBlock, at: str) -> Json:

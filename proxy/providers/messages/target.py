@@ -43,6 +43,7 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
         takes_call_extras: True if it wants to see again what it attached to its calls, and refuses
             calls without, as Google does.
         user_field: The field that names the end user.
+        sees: True if its model sees images and reads files, or nobody said that it does not.
         drops_server_tools: True if tools and edits that only Anthropic runs are left out with a
             note; False refuses them by name.
     """
@@ -56,6 +57,7 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
     ids: IdForm = "any"
     takes_call_extras: bool = False
     user_field: Literal["safety_identifier", "user"] = "user"
+    sees: bool = True
     drops_server_tools: bool = False
 
 
@@ -67,12 +69,14 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
         drops_server_tools: Setting of the operator for what only Anthropic runs.
     """
     provider, traits = route.upstream.provider, accepted_traits(route)
+    sees = route.can is None or "vision" in route.can
     if route.upstream.kind == "gemini":
         return ChatTarget(
             takes_call_extras=True,
             takes_marks=route.regime != "",
             max_output=route.max_output,
             max_stops=_MAX_GOOGLE_STOPS,
+            sees=sees,
             drops_server_tools=drops_server_tools,
         )
     is_claude = serves_claude(route)
@@ -93,5 +97,6 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
         ids="nine" if provider == "mistral" else ids,
         takes_call_extras=provider == _GOOGLE,
         user_field="safety_identifier" if is_openai(route) else "user",
+        sees=sees,
         drops_server_tools=drops_server_tools,
     )

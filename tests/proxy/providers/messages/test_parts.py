@@ -141,3 +141,35 @@ def test_the_place_of_a_block_within_a_result_is_told() -> None:
         )
 
     assert caught.value.param == "messages[2].content[0].content[0]"
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        ({"type": "image", "source": PNG}, "An image"),
+        (_document(PDF), "A document"),
+        (_document({"type": "file", "file_id": "f1"}), "A document"),
+    ],
+)
+def test_what_a_model_cannot_see_is_left_out_with_a_note(block: Json, what: str) -> None:
+    blind = ChatTarget(sees=False)
+    body, notes = chat_body_and_notes(user(text("See:"), block, block), target=blind)
+
+    left_out = text(f"({what} was left out: this model cannot see it.)")
+    assert body["messages"][0]["content"] == [text("See:"), left_out, left_out]
+    assert notes == ("left out images and files: the model cannot see them",)
+
+
+def test_an_image_in_a_result_is_left_out_in_its_place_where_a_model_cannot_see() -> None:
+    image = {"type": "image", "source": PNG}
+    turns = (user("Hi"), assistant(calls("t1")), user(result("t1", [text("Read."), image])))
+    messages = chat_body_and_notes(*turns, target=ChatTarget(sees=False))[0]["messages"]
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+    assert "An image was left out" in messages[2]["content"]
+
+
+def test_a_document_of_text_reaches_a_model_that_cannot_see() -> None:
+    document = _document({"type": "text", "media_type": "text/plain", "data": "A"})
+
+    assert "A" in _content(document, target=ChatTarget(sees=False))
