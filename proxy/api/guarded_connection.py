@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uvicorn import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -43,6 +44,42 @@ class ConnectionGuard:
     log: ThrottledLog = field(default_factory=ThrottledLog)
 
 
+class HeldFlow(FlowControl):
+    """Flow of a connection that can be held, whatever uvicorn and apps say of its reading.
+
+    Attributes:
+        is_held: True while it is not read, as enough of its bytes wait.
+    """
+
+    is_held = False
+
+    def hold(self) -> None:
+        """End reading."""
+        if not self.is_held:
+            self.is_held = True
+            if not self.read_paused:
+                self._transport.pause_reading()
+
+    def release(self) -> None:
+        """Read on, unless a body is too far ahead of its app."""
+        if self.is_held:
+            self.is_held = False
+            if not self.read_paused:
+                self._transport.resume_reading()
+
+    def pause_reading(self) -> None:
+        """Called by uvicorn."""
+        if not self.is_held:
+            super().pause_reading()
+        self.read_paused = True
+
+    def resume_reading(self) -> None:
+        """Called by uvicorn, also where an app listens for its caller to leave."""
+        if not self.is_held:
+            super().resume_reading()
+        self.read_paused = False
+
+
 class GuardedConnection(HttpToolsProtocol):
     """uvicorn's side of a connection, within limits of number and time.
 
@@ -54,6 +91,7 @@ class GuardedConnection(HttpToolsProtocol):
     """
 
     deadlines: ArrivalDeadlines
+    flow: HeldFlow
 
     def __init__(
         self,
@@ -72,6 +110,7 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Called by asyncio."""
         super().connection_made(transport)
+        self.flow = HeldFlow(transport)
         guard = self._guard
         self._address = self.client[0] if self.client else ""
         self.deadlines = ArrivalDeadlines(
@@ -87,6 +126,7 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
         self.deadlines.stop()
+        del self.deadlines  # it has us; without this, each connection would wait for the collector
         if self._is_counted:
             self._is_counted = False
             self._guard.limit.release(self._address)
@@ -95,7 +135,7 @@ class GuardedConnection(HttpToolsProtocol):
     @property
     def is_held(self) -> bool:
         """True if the gateway itself keeps the caller from sending."""
-        if self.flow.read_paused:
+        if self.flow.read_paused or self.flow.is_held:
             return True
         if not self._is_answering:
             return False

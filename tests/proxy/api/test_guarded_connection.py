@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
 from proxy.api.arrival_deadlines import ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit
-from proxy.api.guarded_connection import ConnectionGuard
+from proxy.api.guarded_connection import ConnectionGuard, HeldFlow
 from tests.fakes.clock import run_in_instant_time
 from tests.proxy.api.server_fixtures import (
     ONE,
+    RecordingTransport,
     body_of,
     connection_without_peer,
     head_for,
@@ -20,6 +24,7 @@ from tests.proxy.api.server_fixtures import (
     start,
 )
 
+_FLOW_STEPS = ["hold", "release", "pause_reading", "resume_reading"]
 _GUARD = ConnectionGuard(timeouts=ArrivalTimeouts(headers=5, body_window=5, body_min_rate=10))
 _POST = head_for("/b", "content-length: 500", method="POST")
 
@@ -205,3 +210,15 @@ def test_a_connection_too_many_from_one_address_is_refused_until_another_ends(ca
     with caplog.at_level(logging.WARNING, "thriftgate.connections"):
         run_in_instant_time(work())
     assert [message[:31] for message in caplog.messages] == ["Connection from 192.0.2.1: refu"]
+
+
+@given(st.lists(st.sampled_from(_FLOW_STEPS), max_size=12))
+def test_a_held_connection_is_read_only_once_it_is_neither_held_nor_paused(steps):
+    wire = RecordingTransport()
+    flow = HeldFlow(wire)
+    for step in steps:
+        getattr(flow, step)()
+        is_read = not wire.written or wire.written[-1] == b"(resumed)"
+        assert is_read == (not flow.is_held and not flow.read_paused)
+
+    assert all(first != second for first, second in pairwise(wire.written))

@@ -118,25 +118,29 @@ async def test_trailers_are_for_nobody() -> None:
     ids=["address", "value", "heads"],
 )
 async def test_a_head_without_end_is_refused(opening: bytes) -> None:
-    filling = b"x: y\r\n" if opening.endswith(b"\n") else b"xxxxxx"
+    filling = b"x: %b\r\n" % (b"y" * 1000) if opening.endswith(b"\n") else b"x" * 1000
     async with listening(echo_app) as place, place.connect() as (reader, writer):
         writer.write(ONE)
         assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
-        writer.write(opening + filling * 12_000)
+        writer.write(opening + filling * 72)
         said = await asyncio.wait_for(reader.read(), 20)
 
-    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b'"code":"headers_too_large"' in said
 
 
 async def test_a_first_head_without_end_is_refused() -> None:
     async with listening(echo_app) as place:
-        assert (await place.said(b"GET /" + b"x" * 70_000)).startswith(b"HTTP/1.1 400 ")
+        assert (await place.said(b"GET /" + b"x" * 70_000)).startswith(b"HTTP/1.1 431 ")
 
 
-async def test_trailers_without_end_end_the_connection() -> None:
-    opening = head_for("/b", "transfer-encoding: chunked", method="POST") + b"2\r\nhe\r\n0\r\nx: "
+@pytest.mark.parametrize(
+    "opening", [b"2\r\nhe\r\n0\r\nx: ", b"2;x="], ids=["trailers", "extension"]
+)
+async def test_trailers_or_a_chunk_extension_without_end_are_refused(opening: bytes) -> None:
+    head = head_for("/b", "transfer-encoding: chunked", method="POST")
     async with listening(echo_app) as place:
-        assert await place.said(opening, b"x" * 70_000) == b""
+        assert (await place.said(head + opening, b"x" * 70_000)).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_a_large_head_with_an_end_is_read() -> None:

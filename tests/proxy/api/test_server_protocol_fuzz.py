@@ -127,7 +127,11 @@ CONFIG.load()
 
 
 async def said(
-    protocol: type[HttpToolsProtocol], pieces: Sequence[bytes], *, slow: int = 0
+    protocol: type[HttpToolsProtocol],
+    pieces: Sequence[bytes],
+    *,
+    slow: int = 0,
+    patience: int = 100,
 ) -> tuple[bytes, list[str]]:
     """Return what goes to a caller that sends these, and what the app was asked for.
 
@@ -135,6 +139,7 @@ async def said(
         protocol: Whose side of the connection.
         pieces: What the caller sends, in turn.
         slow: Turns of the loop that the app takes before each of its words.
+        patience: Turns of the loop in which the caller waits for the answers.
     """
     asked: list[str] = []
     state, line = ServerState(), Line()
@@ -145,7 +150,7 @@ async def said(
             break
         connection.data_received(piece)
         await turns(1 if slow else 12)
-    await turns(100 + 60 * slow)
+    await turns(patience + 60 * slow)
     told = line.said
     line.is_lost = True
     connection.connection_lost(None)
@@ -210,6 +215,20 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
 
 
 @pytest.mark.slow
+@examples(10)
+@given(st.lists(requests(), min_size=20, max_size=30), st.integers(1, 3))
+def test_long_pipelines_are_answered_as_uvicorn_answers_them(asked, turns_of_app):
+    pieces = [b"".join(asked)]
+    ours, theirs = (
+        asyncio.run(said(protocol, pieces, slow=turns_of_app, patience=2500))
+        for protocol in (ServerProtocol, HttpToolsProtocol)
+    )
+
+    assert ours[0]
+    assert ours == theirs
+
+
+@pytest.mark.slow
 @examples(75)
 @given(SPOKEN | corrupt_requests(), CUTS, st.integers(0, 2))
 @example(b"GET /plain HTTP/1.1\r\nhost: us\r\n\r\n" * 40, [], 0)
@@ -236,7 +255,7 @@ def test_a_head_without_end_is_refused_in_bounds(opening, name, size):
     pieces = [opening, *[piece * (8 * 1024 // len(piece))] * 10]
     told, asked = asyncio.run(said(ServerProtocol, pieces))
 
-    assert told.startswith(b"HTTP/1.1 400 ")
+    assert told.startswith(b"HTTP/1.1 431 ")
     assert told.endswith(b"(closed)")
     assert asked == []
 
