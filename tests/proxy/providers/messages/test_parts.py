@@ -151,7 +151,9 @@ def test_the_place_of_a_block_within_a_result_is_told() -> None:
         (_document({"type": "file", "file_id": "f1"}), "A document"),
     ],
 )
-def test_what_a_model_cannot_see_is_left_out_with_a_note(block: Json, what: str) -> None:
+def test_images_and_documents_are_left_out_with_a_note_where_the_model_cannot_see(
+    block: Json, what: str
+) -> None:
     blind = ChatTarget(sees=False)
     body, notes = chat_body_and_notes(user(text("See:"), block, block), target=blind)
 
