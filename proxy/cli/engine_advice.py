@@ -1,19 +1,21 @@
 """``thriftgate engine advise``: which speculation pays on a profile, and how that is known."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from rich.text import Text
 
+from proxy.cli.engine_auto import speculation_by_feature
 from proxy.cli.technique_lines import benchmark_documents, benchmark_lines
 from proxy.cli.terminal import Terminal, empty_table
-from proxy.engines.decode_speed import EstimateInterval
+from proxy.engines.decode_speed import EstimateInterval, band_text
 from proxy.engines.kv_comparison import KVComparison, compare_formats
 from proxy.engines.kv_pressure import KVPressure, KVSums, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
+    BandSpeed,
     SpeculationAdvice,
     advise,
     describe_options,
@@ -28,7 +30,6 @@ from proxy.engines.speculation.feature_advice import (
 from proxy.engines.speculation.ngram_replay import NgramReplay, replay_ngrams
 from proxy.engines.speculation_file import read_record
 from proxy.engines.state_file import profile_folder
-from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.tokens.vocabulary import Tokenizer
 
 #: Depths that a replay compares.
@@ -56,8 +57,7 @@ def print_advice(
     chosen = "" if record.choice is None else record.choice.setting
     runs = option_that_runs(profile, chosen, advice)
     with terminal.store() as store:
-        receipts = store.ledger.receipts_since(terminal.days_ago(days))
-        found = speculation_by_feature(receipts, profile.name)
+        found = speculation_by_feature(store, profile, terminal.days_ago(days))
     features = [
         (name, calls, advise_feature(calls, runs, advice)) for name, calls in sorted(found.items())
     ]
@@ -157,23 +157,6 @@ def _comparison_text(compared: KVComparison) -> str:
     )
 
 
-def speculation_by_feature(
-    receipts: Iterable[Receipt], profile: str
-) -> dict[str, FeatureSpeculation]:
-    """The calls that a profile's replicas answered, by feature."""
-    found: dict[str, FeatureSpeculation] = {}
-    for receipt in receipts:
-        is_ours = receipt.upstream.startswith(f"{profile}:") and receipt.team != IDLE_TEAM
-        if not is_ours or receipt.outcome is not Outcome.ANSWERED:
-            continue
-        drafts = receipt.draft_tokens, receipt.accepted_tokens or 0
-        tokens = 0 if receipt.usage is None else receipt.usage.generated_tokens
-        found.setdefault(receipt.feature, FeatureSpeculation()).add(
-            (drafts[0], drafts[1]) if drafts[0] else None, tokens, receipt.decode or 0.0
-        )
-    return found
-
-
 def _feature_document(
     name: str, found: FeatureSpeculation, advice: SpeculationAdvice
 ) -> dict[str, Any]:
@@ -200,8 +183,8 @@ def _feature_row(name: str, found: FeatureSpeculation, advice: SpeculationAdvice
         "feature": name or "none",
         "calls": found.calls,
         "acceptance": _interval_text(None if ran is None else ran.acceptance),
-        "expected": _interval_text(None if ran is None else ran.expected, "x"),
         "measured": _interval_text(None if ran is None else ran.measured, "x"),
+        "formula": _interval_text(None if ran is None else ran.expected, "x"),
         "recommended": advice.recommended or advice.reason,
     }
 
@@ -211,13 +194,13 @@ def _show_options(terminal: Terminal, profile: EngineProfile, advice: Speculatio
     if unmeasured_reason(profile):
         return
     terminal.say(
-        f"At {advice.concurrency:.1f} sequences at once, where most tokens were made; a step is"
-        f" taken to slow down from {advice.saturation} tokens on."
+        f"At {advice.concurrency:.1f} sequences at once, where most tokens were made of late;"
+        f" a step is taken to slow down from {advice.saturation} tokens on."
     )
     if not advice.options:
         return
     table = empty_table(
-        "setting", "drafts", "acceptance", "tokens/step", "expected", "measured", "pays below"
+        "setting", "drafts", "acceptance", "tokens/step", "measured", "formula", "formula's limit"
     )
     for each in advice.options:
         below = "never" if each.break_even is None else f"{each.break_even:.1f} sequences"
@@ -226,12 +209,25 @@ def _show_options(terminal: Terminal, profile: EngineProfile, advice: Speculatio
             f"{each.drafts:.0f}",
             _interval_text(each.acceptance),
             f"{each.length:.2f}",
-            _interval_text(each.expected, "x"),
             _interval_text(each.measured, "x"),
+            _interval_text(each.expected, "x"),
             "" if each.method is None else below if each.acceptance else _UNKNOWN,
         )
         table.add_row(*map(Text, cells))
     terminal.show(table)
+    rows = [_band_row(option.setting, band) for option in advice.options for band in option.bands]
+    _show_rows(terminal, "Measured, by sequences at once:", rows)
+
+
+def _band_row(setting: str, band: BandSpeed) -> dict[str, Any]:
+    return {
+        "setting": setting,
+        "at once": band_text(band.sequences),
+        "tokens of late": f"{band.share:.0%}",
+        "tokens/s": _interval_text(band.tokens_per_s),
+        "without": _interval_text(band.without),
+        "speed-up": _interval_text(band.speed_up, "x"),
+    }
 
 
 def _show_rows(terminal: Terminal, title: str, found: list[dict[str, Any]]) -> None:

@@ -41,9 +41,11 @@ class RollingChanges:
         self._terminal = terminal
         self._poll_s = poll_s
         self._requested = asyncio.Event()
+        self._also_unchanged = False
 
-    def request(self) -> None:
-        """Replace every replica soon, also where its command is the same."""
+    def request(self, *, also_unchanged: bool = True) -> None:
+        """Replace replicas soon: all, or those alone whose command is another now."""
+        self._also_unchanged |= also_unchanged
         self._requested.set()
 
     async def run(self) -> None:
@@ -60,9 +62,9 @@ class RollingChanges:
                 if not is_settled or found == seen:
                     continue
             seen = file_stamps(self._files)
-            is_asked = self._requested.is_set()
+            also_unchanged, self._also_unchanged = self._also_unchanged, False
             self._requested.clear()
-            await self._change(also_unchanged=is_asked)
+            await self._change(also_unchanged=also_unchanged)
 
     async def _change(self, *, also_unchanged: bool) -> None:
         began = self._terminal.now()

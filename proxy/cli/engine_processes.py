@@ -5,7 +5,16 @@ import logging
 import random
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +63,7 @@ class EnginePlan:
         watched: Files that the profile comes from.
         adapter: Knows the names of the engine's metrics; None if no evidence is to be kept.
         recorder: Gets the replicas' metrics; None for a recorder that nobody reads.
+        follow: Runs beside the replicas and asks for changes; None for nothing.
         settings: Intervals and limits; environment and marker are set here.
     """
 
@@ -65,6 +75,7 @@ class EnginePlan:
     watched: Sequence[Path] = ()
     adapter: EngineAdapter | None = None
     recorder: SpeculationRecorder | None = None
+    follow: Callable[[RollingChanges], Coroutine[None, None, None]] | None = None
     settings: SupervisionSettings = field(default_factory=SupervisionSettings)
 
 
@@ -106,7 +117,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             if plan.replan is not None:
                 changes = RollingChanges(plan.replan, plan.watched, supervisor, state, terminal)
             _handle_signals(supervisor, terminal, changes)
-            beside = [tasks.create_task(changes.run())] if changes else []
+            beside = [tasks.create_task(each) for each in _rolling_tasks(plan, changes)]
             if plan.adapter is not None and plan.recorder is not None:
                 sampling = keep_evidence(plan.recorder, plan.adapter, supervisor, folder, terminal)
                 beside.append(tasks.create_task(sampling))
@@ -119,6 +130,16 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
         return _FAILED
     terminal.say("All replicas have stopped.")
     return 0
+
+
+def _rolling_tasks(
+    plan: EnginePlan, changes: RollingChanges | None
+) -> Iterator[Coroutine[None, None, None]]:
+    """The rolling changes, and what asks for them."""
+    if changes is not None:
+        yield changes.run()
+        if plan.follow is not None:
+            yield plan.follow(changes)
 
 
 def _handle_signals(

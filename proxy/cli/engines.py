@@ -18,6 +18,8 @@ from proxy.cli.engine_manifests import add_manifest
 from proxy.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
+    from proxy.cli.engine_changes import RollingChanges
+    from proxy.cli.engine_processes import EnginePlan
     from proxy.engines.adapters.adapter import EngineAdapter
     from proxy.engines.launch_command import LaunchCommand
     from proxy.engines.profiles import EngineProfile
@@ -108,44 +110,57 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         It runs until SIGTERM or Ctrl-C. Its exit status is 1 if every replica was given up.
         On SIGHUP, and when the profile changes in its file, replicas are replaced one by one.
         """
-        from proxy.cli.engine_processes import EnginePlan, serve_engine
-        from proxy.configuration import read_catalog
-        from proxy.engines.adapters.by_engine import ADAPTERS
-        from proxy.engines.speculation_file import SpeculationRecorder, read_record, write_record
-        from proxy.engines.state_file import profile_folder
+        from proxy.cli.engine_processes import serve_engine
         from proxy.errors import OperatorError
-        from proxy.settings import engine_environment
 
         path = engines_file(terminal, settings, file)
-        profiles = read_profiles(terminal, settings, path)
-        profile = find_profile(terminal, profiles, name)
+        profile = find_profile(terminal, read_profiles(terminal, settings, path), name)
         if profile.is_attached:
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
-        upstreams = read_catalog(settings()).upstreams.values()
-        folder = profile_folder(settings().folder, name)
-        recorder = SpeculationRecorder(read_record(folder, profile))
-
-        def replan() -> ReplicaPlan:
-            made = read_replica_plan(path, name, recorder.record, terminal.now())
-            if recorder.record.choice is not None:
-                write_record(folder, recorder.record)
-            return made
-
-        plan = EnginePlan(
-            profile=profile.name,
-            commands=replan().commands(),
-            folder=settings().folder,
-            environment=engine_environment(each.key_env for each in upstreams if each.key_env),
-            replan=replan,
-            watched=(path,),
-            adapter=ADAPTERS[profile.engine],
-            recorder=recorder,
-        )
         try:
-            status = serve_engine(plan, terminal)
+            status = serve_engine(_serving_plan(terminal, settings(), path, profile), terminal)
         except OperatorError as error:
             terminal.fail(str(error))
         raise typer.Exit(status)
+
+
+def _serving_plan(
+    terminal: Terminal, settings: Settings, path: Path, profile: EngineProfile
+) -> EnginePlan:
+    """The replicas that `engine serve` starts, and how they follow the file and the advisor."""
+    from proxy.cli.engine_auto import feature_reader, follow_measurements
+    from proxy.cli.engine_processes import EnginePlan
+    from proxy.configuration import read_catalog
+    from proxy.engines.adapters.by_engine import ADAPTERS
+    from proxy.engines.speculation_file import SpeculationRecorder, read_record, write_record
+    from proxy.engines.state_file import profile_folder
+    from proxy.settings import engine_environment
+
+    folder = profile_folder(settings.folder, profile.name)
+    recorder = SpeculationRecorder(read_record(folder, profile))
+    upstreams = read_catalog(settings).upstreams.values()
+
+    def replan() -> ReplicaPlan:
+        made = read_replica_plan(path, profile.name, recorder.record, terminal.now())
+        if recorder.record.choice is not None:
+            write_record(folder, recorder.record)
+        return made
+
+    async def follow(changes: RollingChanges) -> None:
+        reader = feature_reader(terminal, profile)
+        await follow_measurements(profile, recorder.record, changes, terminal, reader)
+
+    return EnginePlan(
+        profile=profile.name,
+        commands=replan().commands(),
+        folder=settings.folder,
+        environment=engine_environment(each.key_env for each in upstreams if each.key_env),
+        replan=replan,
+        watched=(path,),
+        adapter=ADAPTERS[profile.engine],
+        recorder=recorder,
+        follow=None if profile.auto_speculation is None else follow,
+    )
 
 
 def _add_status(
@@ -180,7 +195,7 @@ def _add_advise(
         days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 7,
         as_json: AsJson = False,
     ) -> None:
-        """Print which speculative method and depth pay on a profile, expected and as measured."""
+        """Print which speculative settings pay on a profile, as measured."""
         from proxy.cli.engine_advice import print_advice
 
         profile = find_profile(terminal, read_profiles(terminal, settings, file), name)

@@ -1,13 +1,17 @@
 """Speeds of decode by samples of an engine's counters, and bands of sequences at once; pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
 import msgspec
 
-#: Seconds after which a sample weighs half.
+#: Seconds after which a sample weighs half, where nothing newer takes its place.
 HALF_LIFE_S: Final = 7 * 86_400.0
+#: The same of a setting at a number of sequences at once that is measured on: a change is seen
+#: within an hour, after which what was before weighs a sixteenth.
+RUNNING_HALF_LIFE_S: Final = 900.0
 #: Upper ends of the bands of sequences at once; the last one is for all above it, too.
 BANDS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
 #: Samples with output from which on a speed is taken for one.
@@ -65,6 +69,38 @@ def speed_ratio(
     if speed is None or base is None or base.low <= 0:
         return None
     return EstimateInterval(speed.low / base.high, speed.value / base.value, speed.high / base.low)
+
+
+def combined_speed_up(
+    parts: Sequence[tuple[float, EstimateInterval, EstimateInterval]],
+) -> EstimateInterval | None:
+    """Time of the same tokens without a setting ÷ with it; None without parts.
+
+    Args:
+        parts: Tokens of each load, and tokens per second at it with the setting and without.
+    """
+    if not parts or any(min(speed.low, base.low) <= 0 for _, speed, base in parts):
+        return None
+
+    return EstimateInterval(
+        sum(tokens / base.high for tokens, _, base in parts)
+        / sum(tokens / speed.low for tokens, speed, _ in parts),
+        sum(tokens / base.value for tokens, _, base in parts)
+        / sum(tokens / speed.value for tokens, speed, _ in parts),
+        sum(tokens / base.low for tokens, _, base in parts)
+        / sum(tokens / speed.high for tokens, speed, _ in parts),
+    )
+
+
+def band_text(end: int) -> str:
+    """A band of sequences at once in words: "1", "3 to 4", or "513 or more"."""
+    index = BANDS.index(end)
+    if not index:
+        return str(end)
+    begin = BANDS[index - 1] + 1
+    if end == BANDS[-1]:
+        return f"{begin} or more"
+    return str(end) if begin == end else f"{begin} to {end}"
 
 
 def band_of(sequences: float) -> int:

@@ -220,8 +220,9 @@ TECHNIQUES: Final = (
         name="AWQ weights",
         example="awq-weights",
         field="quantization",
-        good_for="a model that does not fit otherwise; small batches",
-        costs="some accuracy; large batches get slower",
+        good_for="a model that does not fit otherwise; batches up to a quarter of what fills a step"
+        " in bf16, such as 73 sequences on an H100",
+        costs="some accuracy; larger batches get slower",
         judged_by="tokens/s and inter-token latency, beside your own evaluation",
         flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
         is_used=lambda profile: "awq" in profile.quantization,

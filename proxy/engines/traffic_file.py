@@ -101,6 +101,7 @@ class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
         expected: Speed-up by the formula.
         measured: Speed-up as measured.
         pays_below: Sequences at once from which on it does not pay; None where it never does.
+        bands: Measured speed-ups by sequences at once, such as ``3 to 4: 1.20x``.
     """
 
     setting: str
@@ -109,6 +110,7 @@ class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
     expected: float | None = None
     measured: float | None = None
     pays_below: float | None = None
+    bands: tuple[str, ...] = ()
 
 
 class SpeculationReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""Advice on speculative decoding: which method and depth pay, by formula and as measured."""
+"""Advice on speculative decoding: which settings pay, as measured."""

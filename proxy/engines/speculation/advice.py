@@ -1,26 +1,32 @@
-"""Advice on speculation for a profile: each option's speed-up by formula and as measured; pure."""
+"""Advice on speculation for a profile: the speed-up of each setting that ran, as measured; pure.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+Only what was measured is recommended. The published formula stands beside it: it promised 2.7 times
+of draft models that made decoding slower.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.decode_speed import MIN_SAMPLES, EstimateInterval, speed_ratio
+from proxy.engines.decode_speed import (
+    MIN_SAMPLES,
+    EstimateInterval,
+    band_text,
+    combined_speed_up,
+    speed_ratio,
+)
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.evidence import (
     MIN_DRAFTS,
     NO_SPECULATION,
     UNKNOWN_SETTING,
-    EvidenceBand,
+    SettingEvidence,
     SpeculationEvidence,
     acceptance,
 )
 from proxy.engines.speculation.formula import (
-    MAX_DEPTH,
-    MAX_LOOKUP_DEPTH,
-    best_depth,
     break_even_batch,
-    draft_cost_from,
     saturation_tokens,
     speed_up,
     tokens_per_step,
@@ -43,12 +49,39 @@ _UNNAMED_METHOD: Final = (
 _MEASURED: Final = " and ".join(
     name for name, adapter in ADAPTERS.items() if not adapter.metrics.missing_for_advice()
 )
-_LOOKUPS: Final = frozenset({SpeculativeMethod.NGRAM, SpeculativeMethod.SUFFIX})
+#: Part of the tokens of late that has to be at loads measured with and without.
+MIN_COVERED_SHARE: Final = 0.5
+_NOT_MEASURED: Final = (
+    f"not measured yet: {{setting}} needs {MIN_SAMPLES} samples with it and without speculation at"
+    " the same number of sequences at once, as control_replicas gives them"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandSpeed:
+    """The speeds with a setting and without at some numbers of sequences at once.
+
+    Attributes:
+        sequences: The highest of these numbers, one of ``BANDS``.
+        share: Part of the tokens made of late at these numbers, 0 to 1.
+        tokens_per_s: Tokens per second of a sequence with the setting; None where unknown.
+        without: The same without speculation.
+    """
+
+    sequences: int
+    share: float
+    tokens_per_s: EstimateInterval | None
+    without: EstimateInterval | None
+
+    @property
+    def speed_up(self) -> EstimateInterval | None:
+        """The speed with ÷ without; None where either is not known."""
+        return speed_ratio(self.tokens_per_s, self.without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationOption:
-    """A setting, and what is known of it at the usual concurrency.
+    """A setting that ran, and what is known of it at the load of late.
 
     Attributes:
         setting: Its name, such as ``ngram:4``.
@@ -57,11 +90,11 @@ class SpeculationOption:
         drafts: Drafts that its acceptance comes from.
         acceptance: Acceptance per token; None where drafts are too few.
         length: Expected tokens per step.
-        expected: Speed-up by the formula; None without an acceptance rate.
+        expected: Speed-up by the formula, at an assumed draft cost; None without an acceptance
+            rate. It says why a speed is as it is, and is nothing to go by.
         measured: Speed-up as measured, with and without; None where either is missing.
-        break_even: Sequences at once from which on it no longer pays; None where it never does.
-        draft_cost: Time of a draft token, in steps of the model.
-        is_cost_measured: True if that follows from measured speeds.
+        bands: The speeds by sequences at once.
+        break_even: Sequences at once from which on the formula is below 1; None where it always is.
     """
 
     setting: str
@@ -72,14 +105,8 @@ class SpeculationOption:
     length: float = 1.0
     expected: EstimateInterval | None = None
     measured: EstimateInterval | None = None
+    bands: tuple[BandSpeed, ...] = ()
     break_even: float | None = None
-    draft_cost: float = 0.0
-    is_cost_measured: bool = False
-
-    @property
-    def gain(self) -> EstimateInterval | None:
-        """The speed-up to go by: measured before expected."""
-        return self.measured or self.expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +114,10 @@ class SpeculationAdvice:
     """The options of a profile, best first, and the one to take.
 
     Attributes:
-        options: Every setting with evidence, and the best depth of each method that has some.
-        recommended: The setting to take; "" where there is not enough data.
+        options: Every setting with evidence.
+        recommended: The setting to take, which was measured to pay; "" where none was.
         reason: The reason, in a sentence.
-        concurrency: Sequences decoded at once, where most tokens were made.
+        concurrency: Sequences decoded at once, where most tokens were made of late.
         saturation: Tokens in a step from which on its time is taken to grow.
     """
 
@@ -119,21 +146,15 @@ def parse_setting(setting: str) -> tuple[SpeculativeMethod | None, int]:
 
 def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> SpeculationAdvice:
     """Advice by all that was measured on this profile."""
-    end = evidence.busiest_band()
-    bands = {name: each.bands.get(end) for name, each in evidence.settings.items()}
-    concurrency = max((band.concurrency for band in bands.values() if band), default=1.0)
-    saturation = saturation_tokens(profile.gpu, profile.gpus_per_replica)
-    load = UsualLoad(concurrency, saturation, bands.get(NO_SPECULATION))
-    tried = [
-        _option_that_ran(name, each.totals(), bands[name], load)
+    made = evidence.recent_tokens()
+    load = RecentLoad(made, _concurrency(evidence, made), profile_saturation(profile))
+    plain = evidence.settings.get(NO_SPECULATION, SettingEvidence())
+    options = [
+        option
         for name, each in evidence.settings.items()
+        if (option := _option_that_ran(name, each, plain, load)) is not None
     ]
-    options = {each.setting: each for each in tried if each is not None}
-    for each in list(options.values()):
-        better = option_at_best_depth(each, load)
-        if better is not None:
-            options.setdefault(better.setting, better)
-    ranked = sorted(options.values(), key=lambda each: -(each.gain.value if each.gain else 0.0))
+    ranked = sorted(options, key=_rank)
     recommended, reason = recommend(ranked)
     reason = unmeasured_reason(profile) or reason
     if UNKNOWN_SETTING in evidence.settings and profile.speculation is None:
@@ -142,100 +163,107 @@ def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> Speculation
         options=tuple(ranked),
         recommended=recommended,
         reason=reason,
-        concurrency=concurrency,
-        saturation=saturation,
+        concurrency=load.concurrency,
+        saturation=load.saturation,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class UsualLoad:
-    """The usual concurrency, and the speed without speculation at it."""
+class RecentLoad:
+    """The load of late: tokens by band, sequences at once, and tokens that fit into a step."""
 
+    tokens: Mapping[int, float]
     concurrency: float
     saturation: int
-    without: EvidenceBand | None = None
+
+    @property
+    def total(self) -> float:
+        """All tokens."""
+        return sum(self.tokens.values())
+
+
+def profile_saturation(profile: EngineProfile) -> int:
+    """Tokens in a step of a profile's replica from which on its time grows."""
+    weights = f"{profile.quantization} {profile.model}"
+    return saturation_tokens(profile.gpu, profile.gpus_per_replica, weights)
+
+
+def _concurrency(evidence: SpeculationEvidence, made: Mapping[int, float]) -> float:
+    """Sequences at once, on average, in the band where most tokens were made of late."""
+    end = max(made, key=lambda each: made[each], default=1)
+    bands = (each.bands.get(end) for each in evidence.settings.values())
+    return max((band.concurrency for band in bands if band), default=1.0)
+
+
+def _rank(option: SpeculationOption) -> tuple[bool, float]:
+    """Those measured first, the quickest in front; without speculation it is 1."""
+    gain = option.measured.value if option.measured else 1.0
+    return option.measured is None and option.method is not None, -gain
 
 
 def _option_that_ran(
-    setting: str, totals: EvidenceBand, band: EvidenceBand | None, load: UsualLoad
+    setting: str, ran: SettingEvidence, plain: SettingEvidence, load: RecentLoad
 ) -> SpeculationOption | None:
-    """The option of a setting that ran."""
+    """The option of a setting that ran; None for one of an unknown name."""
     method, depth = parse_setting(setting)
     if method is None:
-        one = EstimateInterval(1.0, 1.0, 1.0)
-        return SpeculationOption(setting=setting, expected=one) if setting == "none" else None
+        return SpeculationOption(setting=setting) if setting == NO_SPECULATION else None
+    totals = ran.totals()
+    option = SpeculationOption(setting=setting, method=method, depth=depth, drafts=totals.drafts)
     if totals.drafts < MIN_DRAFTS:
-        return SpeculationOption(setting=setting, method=method, depth=depth, drafts=totals.drafts)
+        return option
+    bands = tuple(
+        BandSpeed(
+            sequences=end,
+            share=load.tokens.get(end, 0.0) / load.total if load.total else 0.0,
+            tokens_per_s=ran.bands[end].tokens_per_s(),
+            without=plain.bands[end].tokens_per_s() if end in plain.bands else None,
+        )
+        for end in sorted(ran.bands)
+    )
     rate = acceptance(totals.drafts, totals.accepted, totals.full_drafts)
-    measured = speed_ratio(_tokens_per_s(band), _tokens_per_s(load.without))
-    cost, is_measured = ASSUMED_DRAFT_COSTS[method].value, False
-    if measured is not None and rate is not None and measured.value > 0:
-        cost = draft_cost_from(measured.value, rate.value, depth, load.concurrency, load.saturation)
-        is_measured = True
-    return option_by_formula(
-        SpeculationOption(
-            setting=setting,
-            method=method,
-            depth=depth,
-            drafts=totals.drafts,
-            acceptance=rate,
-            measured=measured,
-            draft_cost=cost,
-            is_cost_measured=is_measured,
-        ),
-        load,
-    )
+    option = replace(option, acceptance=rate, measured=measured_speed_up(bands), bands=bands)
+    return option_by_formula(option, load.concurrency, load.saturation)
 
 
-def option_at_best_depth(tried: SpeculationOption, load: UsualLoad) -> SpeculationOption | None:
-    """The depth that the formula finds best for a method that ran; None if it is that one."""
-    if tried.method is None or tried.acceptance is None:
-        return None
-    depths = range(1, (MAX_LOOKUP_DEPTH if tried.method in _LOOKUPS else MAX_DEPTH) + 1)
-    rate, cost = tried.acceptance.value, tried.draft_cost
-    depth = best_depth(rate, cost, load.concurrency, load.saturation, depths)
-    if depth in (0, tried.depth):
-        return None
-    option = SpeculationOption(
-        setting=f"{tried.method}:{depth}",
-        method=tried.method,
-        depth=depth,
-        drafts=tried.drafts,
-        acceptance=tried.acceptance,
-        draft_cost=cost,
-        is_cost_measured=tried.is_cost_measured,
-    )
-    return option_by_formula(option, load)
+def measured_speed_up(bands: Iterable[BandSpeed]) -> EstimateInterval | None:
+    """The speed-up at the load of late; None where most of that was not measured both ways."""
+    parts = [
+        (each.share, each.tokens_per_s, each.without)
+        for each in bands
+        if each.share and each.tokens_per_s is not None and each.without is not None
+    ]
+    covered = sum(share for share, _, _ in parts)
+    return combined_speed_up(parts) if covered >= MIN_COVERED_SHARE else None
 
 
-def option_by_formula(option: SpeculationOption, load: UsualLoad) -> SpeculationOption:
-    """The option with its speed-up by the formula; an assumed draft cost widens the interval."""
+def option_by_formula(
+    option: SpeculationOption, concurrency: float, saturation: int
+) -> SpeculationOption:
+    """The option with its speed-up by the formula; the assumed draft cost widens the interval.
+
+    Args:
+        option: The option, with an acceptance rate.
+        concurrency: Sequences at once.
+        saturation: Tokens in a step from which on its time grows.
+    """
     rate = option.acceptance
     assert rate is not None  # noqa: S101 - callers have looked
     assert option.method is not None  # noqa: S101 - nor is it asked without speculation
     cost = ASSUMED_DRAFT_COSTS[option.method]
-    if option.is_cost_measured:
-        cost = EstimateInterval(option.draft_cost, option.draft_cost, option.draft_cost)
 
     def gain(share: float, cost: float) -> float:
-        return speed_up(share, option.depth, cost, load.concurrency, load.saturation)
+        return speed_up(share, option.depth, cost, concurrency, saturation)
 
-    return SpeculationOption(
-        setting=option.setting,
-        method=option.method,
-        depth=option.depth,
-        drafts=option.drafts,
-        acceptance=rate,
+    return replace(
+        option,
         length=tokens_per_step(rate.value, option.depth),
         expected=EstimateInterval(
             gain(rate.low, cost.high),
             gain(rate.value, cost.value),
             gain(rate.high, cost.low),
         ),
-        measured=option.measured,
-        break_even=break_even_batch(rate.value, option.depth, option.draft_cost, load.saturation),
-        draft_cost=option.draft_cost,
-        is_cost_measured=option.is_cost_measured,
+        break_even=break_even_batch(rate.value, option.depth, cost.value, saturation),
     )
 
 
@@ -251,26 +279,35 @@ def unmeasured_reason(profile: EngineProfile) -> str:
     )
 
 
-def _tokens_per_s(band: EvidenceBand | None) -> EstimateInterval | None:
-    return None if band is None else band.tokens_per_s()
-
-
 def recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:
-    """The setting to take, "" where data are too few, and the reason in a sentence."""
-    known = [each for each in ranked if each.gain is not None]
-    methods = [each for each in known if each.method is not None]
-    if not methods:
-        return "", f"not enough data: a method needs {MIN_DRAFTS} drafts"
-    best = max(methods, key=lambda each: each.gain.low if each.gain else 0.0)
-    gain = best.gain
+    """The setting to take, "" where none was measured to pay, and the reason in a sentence."""
+    methods = [each for each in ranked if each.method is not None]
+    measured = [(each.measured.low, each) for each in methods if each.measured is not None]
+    if not measured:
+        if all(each.acceptance is None for each in methods):
+            return "", f"not enough data: a method needs {MIN_DRAFTS} drafts"
+        return "", _NOT_MEASURED.format(setting=methods[0].setting)
+    _, best = max(measured, key=lambda each: each[0])
+    gain = best.measured
     assert gain is not None  # noqa: S101 - those without were left out
-    how = f"measured over {MIN_SAMPLES} samples or more" if best.measured else "by the formula"
-    said = f"{gain.value:.2f}x ({gain.low:.2f} to {gain.high:.2f}), {how}"
+    text = f"{best.setting} was measured at {gain_text(gain)}"
     if gain.low > 1.0:
-        return best.setting, f"{best.setting} is expected to give {said}"
+        return best.setting, "; ".join([text, *_slow_bands(best)])
     if gain.high <= 1.0:
-        return NO_SPECULATION, f"no method pays: the best, {best.setting}, gives {said}"
-    return "", f"not enough data to tell: {best.setting} may give {said}"
+        return NO_SPECULATION, f"no method pays: the best, {text}"
+    return "", f"not enough data to tell: {text}"
+
+
+def gain_text(gain: EstimateInterval) -> str:
+    """A speed-up with its interval."""
+    return f"{gain.value:.2f}x ({gain.low:.2f} to {gain.high:.2f})"
+
+
+def _slow_bands(option: SpeculationOption) -> Iterator[str]:
+    """The numbers of sequences at once at which a setting that pays otherwise is slower."""
+    for band in option.bands:
+        if (gain := band.speed_up) is not None and gain.high < 1.0:
+            yield f"slower at {band_text(band.sequences)} sequences at once: {gain.value:.2f}x"
 
 
 def option_that_runs(
@@ -287,10 +324,7 @@ def option_that_runs(
     method, depth = parse_setting(setting)
     if method is None:
         return None
-    cost = ASSUMED_DRAFT_COSTS[method].value
-    return advice.option(setting) or SpeculationOption(
-        setting=setting, method=method, depth=depth, draft_cost=cost
-    )
+    return advice.option(setting) or SpeculationOption(setting=setting, method=method, depth=depth)
 
 
 def describe_options(advice: SpeculationAdvice) -> Iterator[dict[str, object]]:
@@ -306,9 +340,18 @@ def describe_options(advice: SpeculationAdvice) -> Iterator[dict[str, object]]:
             "speed_up_expected": _triple(each.expected),
             "speed_up_measured": _triple(each.measured),
             "break_even_batch": None if each.break_even is None else round(each.break_even, 1),
-            "draft_cost": round(each.draft_cost, 4),
-            "draft_cost_is_measured": each.is_cost_measured,
+            "bands": [_band_document(band) for band in each.bands],
         }
+
+
+def _band_document(band: BandSpeed) -> dict[str, object]:
+    return {
+        "sequences": band_text(band.sequences),
+        "share": round(band.share, 3),
+        "tokens_per_s": _triple(band.tokens_per_s),
+        "tokens_per_s_without": _triple(band.without),
+        "speed_up": _triple(band.speed_up),
+    }
 
 
 def _triple(interval: EstimateInterval | None) -> list[float] | None:

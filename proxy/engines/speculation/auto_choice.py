@@ -10,9 +10,11 @@ from proxy.engines.decode_speed import EstimateInterval
 from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
+    MIN_COVERED_SHARE,
     SpeculationAdvice,
     SpeculationOption,
     advise,
+    gain_text,
     parse_setting,
     setting_name,
 )
@@ -73,13 +75,25 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
 
     Attributes:
         measured: The model that all of it was measured on; None where that is not known.
+        features: Low end, value and high end of the speed-up of the present choice by the calls
+            of its features; () where it is not known.
     """
 
     evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
     choice: SpeculationChoice | None = None
     kv: KVPressure = msgspec.field(default_factory=KVPressure)
     measured: MeasuredModel | None = None
+    features: tuple[float, ...] = ()
     version: int = 1
+
+    @property
+    def features_speed_up(self) -> EstimateInterval | None:
+        """The speed-up of the present choice by the calls of its features; None if unknown."""
+        return EstimateInterval(*self.features) if self.features else None
+
+    def note_features(self, speed_up: EstimateInterval | None) -> None:
+        """Keep what the calls of features say of the present choice."""
+        self.features = () if speed_up is None else _ends(speed_up)
 
     def clear_if_other(self, profile: EngineProfile) -> None:
         """Forget it if the profile has another model; of an unknown model it is kept.
@@ -90,7 +104,7 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
         before = self.measured or now
         covers = before.covers(now)
         if not covers or before.kv_dtype != now.kv_dtype:
-            self.evidence, self.choice = SpeculationEvidence(), None
+            self.evidence, self.choice, self.features = SpeculationEvidence(), None, ()
         if not covers:
             self.kv = KVPressure()
         elif not now.draft:
@@ -115,7 +129,8 @@ def choose_setting(
     """The setting for the next start of replicas; the present one unless another is clearly better.
 
     The order: what the profile permits; the present setting while data are few; no speculation
-    where it does not pay; another setting whose low end is above the present one's value.
+    where that was never measured or the present setting does not pay; another setting whose low
+    end is above the present one's value.
     """
     permitted = permitted_methods(profile)
     advice = advise(profile, record.evidence)
@@ -123,27 +138,43 @@ def choose_setting(
     if present is None or not _is_permitted(present.setting, permitted):
         return _first_choice(permitted, advice, now)
     if present.setting == NO_SPECULATION:
-        return _retry(permitted, advice, present, now)
+        return _after_none(permitted, record, advice, now)
     current = advice.option(present.setting)
-    return _keep_or_change(present, current, _best(permitted, advice), now)
+    gain = _surest(current.measured if current else None, record.features_speed_up)
+    if gain is None and current is not None and _lacks_baseline(profile, current):
+        why = f"{present.setting} is measured; without speculation comes next, to compare"
+        return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now)
+    return _keep_or_change(present, gain, _best(permitted, advice), now)
+
+
+def _surest(*measured: EstimateInterval | None) -> EstimateInterval | None:
+    """The first of these speed-ups that is surely above or below 1, else the first known one."""
+    known = [each for each in measured if each is not None]
+    sure = (each for each in known if each.low > 1.0 or each.high <= 1.0)
+    return next(sure, known[0] if known else None)
+
+
+def _lacks_baseline(profile: EngineProfile, option: SpeculationOption) -> bool:
+    """True if a setting's speed is known where most tokens are made, and none without it."""
+    lacking = (each.share for each in option.bands if each.tokens_per_s and not each.without)
+    return not profile.control_replicas and sum(lacking) >= MIN_COVERED_SHARE
 
 
 def _keep_or_change(
     present: SpeculationChoice,
-    current: SpeculationOption | None,
+    gain: EstimateInterval | None,
     best: SpeculationOption | None,
     now: float,
 ) -> SpeculationChoice:
     """The present setting, unless it does not pay or another one is clearly better."""
-    gain = current.gain if current else None
     if gain is None:
         return present
     if gain.high <= 1.0:
-        why = f"{present.setting} did not pay: {_gain_text(gain)}"
+        why = f"{present.setting} did not pay: {gain_text(gain)}"
         return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now, gain=_ends(gain))
     is_other = best is not None and best.setting != present.setting
-    if is_other and best and best.gain and best.gain.low >= gain.value * MIN_ADVANTAGE:
-        return _choice_of(best, f"better than {present.setting} with {_gain_text(gain)}", now)
+    if is_other and best and best.measured and best.measured.low >= gain.value * MIN_ADVANTAGE:
+        return _choice_of(best, f"better than {present.setting} with {gain_text(gain)}", now)
     return msgspec.structs.replace(present, gain=_ends(gain))
 
 
@@ -182,7 +213,7 @@ def _first_choice(
     permitted: tuple[SpeculativeMethod, ...], advice: SpeculationAdvice, now: float
 ) -> SpeculationChoice:
     best = _best(permitted, advice)
-    if best is not None and best.gain is not None and best.gain.low > 1.0:
+    if best is not None and best.measured is not None and best.measured.low > 1.0:
         return _choice_of(best, "the best by earlier evidence", now)
     if not permitted:
         why = "the engine has no method that this profile permits"
@@ -192,21 +223,26 @@ def _first_choice(
     return SpeculationChoice(setting=setting, reason=why, since=now)
 
 
-def _retry(
+def _after_none(
     permitted: tuple[SpeculativeMethod, ...],
+    record: SpeculationRecord,
     advice: SpeculationAdvice,
-    present: SpeculationChoice,
     now: float,
 ) -> SpeculationChoice:
-    """After a time without speculation, the most promising method again."""
-    untried = [
-        each for each in permitted if all(option.method is not each for option in advice.options)
-    ]
-    if untried:
+    """The choice after a time without speculation: the best that pays, or one that is untried."""
+    present = record.choice
+    assert present is not None  # noqa: S101 - it is that of no speculation
+    best = _best(permitted, advice)
+    if best is not None and best.measured is not None and best.measured.low > 1.0:
+        return _choice_of(best, "measured to pay", now)
+    plain = record.evidence.settings.get(NO_SPECULATION)
+    is_measured = plain is not None and any(each.tokens_per_s() for each in plain.bands.values())
+    tried = {option.method for option in advice.options}
+    untried = [each for each in permitted if each not in tried]
+    if untried and is_measured:
         setting = _first_setting(untried[0])
         why = f"{present.reason}; {setting} was not tried yet"
         return SpeculationChoice(setting=setting, reason=why, since=now)
-    best = _best(permitted, advice)
     if best is None or now - present.since < RETRY_S:
         return present
     return _choice_of(
@@ -222,25 +258,26 @@ def _first_setting(method: SpeculativeMethod) -> str:
 def _best(
     permitted: tuple[SpeculativeMethod, ...], advice: SpeculationAdvice
 ) -> SpeculationOption | None:
-    known = [each for each in advice.options if each.method in permitted and each.gain is not None]
-    return max(known, key=lambda each: each.gain.low if each.gain else 0.0, default=None)
+    """The permitted option with the highest low end, as measured; None where none was."""
+    measured = [
+        (each.measured.low, each)
+        for each in advice.options
+        if each.method in permitted and each.measured is not None
+    ]
+    return max(measured, key=lambda each: each[0])[1] if measured else None
 
 
 def _choice_of(option: SpeculationOption, why: str, now: float) -> SpeculationChoice:
-    gain = option.gain
-    said = f"{option.setting} gives {_gain_text(gain)}: {why}" if gain else why
+    gain = option.measured
+    text = f"{option.setting} gives {gain_text(gain)}: {why}" if gain else why
     return SpeculationChoice(
-        setting=option.setting, reason=said, since=now, gain=_ends(gain) if gain else ()
+        setting=option.setting, reason=text, since=now, gain=_ends(gain) if gain else ()
     )
 
 
 def _is_permitted(setting: str, permitted: tuple[SpeculativeMethod, ...]) -> bool:
     method, _ = parse_setting(setting)
     return setting == NO_SPECULATION or method in permitted
-
-
-def _gain_text(gain: EstimateInterval) -> str:
-    return f"{gain.value:.2f}x ({gain.low:.2f} to {gain.high:.2f})"
 
 
 def _ends(gain: EstimateInterval) -> tuple[float, ...]:

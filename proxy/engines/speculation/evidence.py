@@ -1,7 +1,8 @@
 """Evidence of speculation on one engine profile: counters by setting and by concurrency; pure.
 
 A sample is the difference of an engine's counters over some seconds. Samples are added up by the
-setting that ran and by how many sequences were decoded at once, and older ones weigh less.
+setting that ran and by how many sequences were decoded at once. Where new ones come, older ones
+weigh half after a quarter of an hour; where none come, what was measured fades over weeks.
 """
 
 from math import sqrt
@@ -9,13 +10,22 @@ from typing import Final
 
 import msgspec
 
-from proxy.engines.decode_speed import HALF_LIFE_S, Z_95, EstimateInterval, SpeedSums, band_of
+from proxy.engines.decode_speed import (
+    HALF_LIFE_S,
+    RUNNING_HALF_LIFE_S,
+    Z_95,
+    EstimateInterval,
+    SpeedSums,
+    band_of,
+)
 
 #: Drafts from which on an acceptance rate is taken for one.
 MIN_DRAFTS: Final = 200
 #: Draft steps of one answer are alike, so that they count as this many times fewer. Assumed.
 _DESIGN_EFFECT: Final = 4.0
 _MAX_SETTINGS: Final = 32
+#: Seconds between two samples of a band that count as measured on.
+_MAX_PAUSE_S: Final = 60.0
 NO_SPECULATION: Final = "none"
 #: Setting of an attached engine that drafts by a method that its profile does not name.
 UNKNOWN_SETTING: Final = "unknown"
@@ -79,17 +89,32 @@ class EvidenceBand(SpeedSums, kw_only=True):
 
 
 class SettingEvidence(msgspec.Struct, kw_only=True):
-    """The evidence of one setting, by the upper end of each band."""
+    """The evidence of one setting, and the time of its last sample, by the upper end of each band.
+
+    Times are in seconds since the epoch.
+    """
 
     bands: dict[int, EvidenceBand] = {}
+    band_times: dict[int, float] = {}
     last_at: float = 0.0
 
+    def add(self, sample: SpeculationSample, now: float) -> None:
+        """Add a sample to its band; what is there weighs less by the time since the last one."""
+        end = band_of(sample.running)
+        band = self.bands.setdefault(end, EvidenceBand())
+        pause = min(max(now - self.band_times.get(end, now), 0.0), _MAX_PAUSE_S)
+        band.scale(0.5 ** (pause / RUNNING_HALF_LIFE_S))
+        band.add(sample)
+        self.band_times[end] = self.last_at = now
+
     def totals(self) -> EvidenceBand:
-        """The sums of all bands."""
+        """The sums of all bands; those without a sample of late weigh less."""
         total = EvidenceBand()
-        for band in self.bands.values():
+        for end, band in self.bands.items():
+            age = self.last_at - self.band_times.get(end, self.last_at)
+            weight = 0.5 ** (max(age, 0.0) / RUNNING_HALF_LIFE_S)
             for name in total.__struct_fields__:
-                setattr(total, name, getattr(total, name) + getattr(band, name))
+                setattr(total, name, getattr(total, name) + weight * getattr(band, name))
         return total
 
 
@@ -105,18 +130,20 @@ class SpeculationEvidence(msgspec.Struct, kw_only=True):
             return
         self._decay(now)
         found = self.settings.setdefault(setting, SettingEvidence())
-        found.bands.setdefault(band_of(sample.running), EvidenceBand()).add(sample)
-        found.last_at = now
+        found.add(sample, now)
         while len(self.settings) > _MAX_SETTINGS:
             del self.settings[min(self.settings, key=lambda name: self.settings[name].last_at)]
 
-    def busiest_band(self) -> int:
-        """The band in which most tokens were made; 1 where there are none."""
+    def recent_tokens(self) -> dict[int, float]:
+        """Tokens made of late in each band: what is an hour older weighs a sixteenth."""
+        newest = max((each.last_at for each in self.settings.values()), default=0.0)
         made: dict[int, float] = {}
         for setting in self.settings.values():
             for end, band in setting.bands.items():
-                made[end] = made.get(end, 0.0) + band.tokens
-        return max(made, key=lambda end: made[end], default=1)
+                age = newest - setting.band_times.get(end, setting.last_at)
+                weight = 0.5 ** (max(age, 0.0) / RUNNING_HALF_LIFE_S)
+                made[end] = made.get(end, 0.0) + weight * band.tokens
+        return made
 
     def _decay(self, now: float) -> None:
         """Halve what is older by a half-life; in steps of an hour."""

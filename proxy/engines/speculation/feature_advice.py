@@ -1,19 +1,23 @@
 """Advice on speculation for one feature of a profile's calls, by their receipts; pure.
 
 Receipts name neither the depth nor how many sequences ran at once. So the depth is that of the
-profile's present setting, and load and draft cost are those of the profile. Speeds with and without
-come from calls of the same feature and days, such as those that control replicas answered.
+profile's present setting, and the load is that of the profile. Speeds with and without come from
+calls of the same feature and days, such as those that control replicas answered.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from proxy.engines.decode_speed import EstimateInterval, SpeedSums, speed_ratio
+from proxy.engines.decode_speed import (
+    EstimateInterval,
+    SpeedSums,
+    combined_speed_up,
+    speed_ratio,
+)
 from proxy.engines.speculation.advice import (
     SpeculationAdvice,
     SpeculationOption,
-    UsualLoad,
-    option_at_best_depth,
     option_by_formula,
     recommend,
 )
@@ -71,16 +75,13 @@ def advise_feature(
 
     Args:
         found: Its calls.
-        setting: The profile's present setting, for its depth and draft cost; None for none.
+        setting: The profile's present setting, for its depth; None for none.
         profile: The advice for the whole profile, for the load.
     """
-    load = UsualLoad(profile.concurrency, profile.saturation)
     if setting is None or setting.method is None or found.calls < MIN_CALLS:
         lacking = f"not enough data: {found.calls} of {MIN_CALLS} calls with drafts"
         reason = lacking if found.calls < MIN_CALLS else "the setting that runs is not known"
-        return SpeculationAdvice(
-            reason=reason, concurrency=load.concurrency, saturation=load.saturation
-        )
+        return replace(profile, options=(), recommended="", reason=reason)
     ran = SpeculationOption(
         setting=setting.setting,
         method=setting.method,
@@ -88,20 +89,21 @@ def advise_feature(
         drafts=found.draft_tokens / setting.depth,
         acceptance=acceptance_by_rate(found.accepted_tokens, found.draft_tokens, setting.depth),
         measured=found.measured_speed_up(),
-        draft_cost=setting.draft_cost,
-        is_cost_measured=setting.is_cost_measured,
     )
-    one = EstimateInterval(1.0, 1.0, 1.0)
-    options = [SpeculationOption(setting=NO_SPECULATION, expected=one)]
     if ran.acceptance is not None:
-        other = option_at_best_depth(ran, load)
-        options += [option_by_formula(ran, load), *([] if other is None else [other])]
-    options.sort(key=lambda each: -(each.gain.value if each.gain else 0.0))
+        ran = option_by_formula(ran, profile.concurrency, profile.saturation)
+    options = [ran, SpeculationOption(setting=NO_SPECULATION)]
+    if ran.measured is not None and ran.measured.value < 1.0:
+        options.reverse()
     recommended, reason = recommend(options)
-    return SpeculationAdvice(
-        options=tuple(options),
-        recommended=recommended,
-        reason=reason,
-        concurrency=load.concurrency,
-        saturation=load.saturation,
-    )
+    return replace(profile, options=tuple(options), recommended=recommended, reason=reason)
+
+
+def features_speed_up(features: Iterable[FeatureSpeculation]) -> EstimateInterval | None:
+    """The speed-up over all features that were measured both ways; None without any."""
+    parts = []
+    for each in features:
+        speed, base = each.drafted.tokens_per_s(MIN_CALLS), each.plain.tokens_per_s(MIN_CALLS)
+        if speed is not None and base is not None:
+            parts.append((each.drafted.tokens, speed, base))
+    return combined_speed_up(parts)

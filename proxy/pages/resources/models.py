@@ -161,7 +161,8 @@ class SpeculativeSettingView:
         tokens_per_step: Tokens that a step is expected to give.
         expected: Speed-up by the formula.
         measured: Speed-up as measured.
-        pays_below: Sequences at once from which on it does not pay; null where it never does.
+        pays_below: The same limit by the formula, in sequences at once; null where it never pays.
+        bands: Measured speed-ups by sequences at once, such as ``3 to 4: 1.20x``.
     """
 
     setting: str
@@ -170,6 +171,7 @@ class SpeculativeSettingView:
     expected: float | None
     measured: float | None
     pays_below: float | None
+    bands: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
     """Speed-ups, acceptance, and where it stops paying, of each setting that is known."""
     gain = GaugeMetricFamily(
         "thriftgate_engine_speculation_speed_up",
-        "Tokens per second with the setting ÷ without: expected by the formula, and measured",
+        "Tokens per second with the setting ÷ without: measured, and expected by the formula",
         labels=[*_BY, "kind"],
     )
     accepted = GaugeMetricFamily(
@@ -94,7 +94,7 @@ def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
     )
     break_even = GaugeMetricFamily(
         "thriftgate_engine_speculation_pays_below_sequences",
-        "Sequences at once from which on the setting is expected not to pay; 0 if it never does",
+        "Sequences at once from which on the formula is below 1; 0 if it always is",
         labels=_BY,
     )
     for name, advice in found.items():

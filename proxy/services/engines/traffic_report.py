@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
-from proxy.engines.decode_speed import EstimateInterval
+from proxy.engines.decode_speed import EstimateInterval, band_text
 from proxy.engines.routing.router import ReuseCounters
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
@@ -126,6 +126,11 @@ def _speculation(profile: str, found: ProfileAdvice) -> SpeculationReport:
             expected=_value(each.expected),
             measured=_value(each.measured),
             pays_below=each.break_even,
+            bands=tuple(
+                f"{band_text(band.sequences)}: {band.speed_up.value:.2f}x"
+                for band in each.bands
+                if band.speed_up is not None
+            ),
         )
         for each in advice.options
         if each.method is not None

@@ -5,9 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Engine, Select, delete, func, literal_column, select, text
+from sqlalchemy import (
+    Engine,
+    Float,
+    Select,
+    case,
+    cast,
+    delete,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+)
 
-from proxy.records.receipt import IDLE_TEAM
+from proxy.records.receipt import IDLE_TEAM, Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
@@ -135,6 +147,71 @@ def _usage(name: str, sums: dict[str, int | None]) -> UpstreamUsage:
         draft_tokens=sums["draft_tokens"] or 0,
         accepted_tokens=sums["accepted_tokens"] or 0,
     )
+
+
+class FeatureSpeeds(NamedTuple):
+    """Answered calls of one feature at some upstreams, with drafts or without.
+
+    Attributes:
+        samples: Those of the calls with output and a time of decode; the next three are theirs.
+        rate_squares: Sum of tokens squared by seconds of decode.
+    """
+
+    feature: str
+    is_drafted: bool
+    calls: int
+    draft_tokens: int
+    accepted_tokens: int
+    samples: int
+    tokens: float
+    decode_s: float
+    rate_squares: float
+
+
+def feature_speeds(engine: Engine, upstreams: Sequence[str], since: float) -> list[FeatureSpeeds]:
+    """Speeds of decode of answered calls by feature, with drafts and without.
+
+    Args:
+        engine: The database.
+        upstreams: Names of upstreams.
+        since: Seconds since the epoch.
+    """
+    table = schema.calls.c
+    output = cast(func.coalesce(table.output, 0) + func.coalesce(table.reasoning, 0), Float)
+    seconds_of_decode = table.decode / literal(1e6)
+    is_drafted = case((table.draft_tokens > 0, 1), else_=0)
+    is_timed = (output > 0) & (table.decode > 0)
+    query = (
+        select(
+            table.feature,
+            is_drafted,
+            func.count(),
+            func.coalesce(func.sum(table.draft_tokens), 0),
+            func.coalesce(func.sum(table.accepted_tokens), 0),
+            func.count(case((is_timed, 1))),
+            func.coalesce(func.sum(case((is_timed, output))), 0),
+            func.coalesce(func.sum(case((is_timed, seconds_of_decode))), 0),
+            func.coalesce(func.sum(case((is_timed, output * output / seconds_of_decode))), 0),
+        )
+        .where(
+            table.upstream.in_(upstreams),
+            table.team != IDLE_TEAM,
+            table.outcome == Outcome.ANSWERED,
+            table.call_id >= id_floor(since),
+        )
+        .group_by(table.feature, is_drafted)
+    )
+    with read_transaction(engine) as connection:
+        rows = connection.execute(query).all()
+    return [
+        FeatureSpeeds(
+            feature,
+            bool(drafted),
+            *(int(count) for count in counts[:4]),
+            *(float(value) for value in counts[4:]),
+        )
+        for feature, drafted, *counts in rows
+    ]
 
 
 class ReplicaTimeLedger:

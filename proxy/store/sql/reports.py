@@ -37,7 +37,12 @@ from dashboards.reports import (
 from proxy.records.receipt import IDLE_TEAM, answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.engine_usage import UpstreamUsage, upstream_usage
+from proxy.store.sql.engine_usage import (
+    FeatureSpeeds,
+    UpstreamUsage,
+    feature_speeds,
+    upstream_usage,
+)
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollup_statements import SUMS
 from proxy.store.sql.spend_filters import filter_conditions
@@ -114,6 +119,10 @@ class LedgerReports:
     def upstream_usage(self, upstreams: Sequence[str], since: float) -> list[UpstreamUsage]:
         """The use of these upstreams since a moment, to the second."""
         return upstream_usage(self._engine, upstreams, since)
+
+    def feature_speeds(self, upstreams: Sequence[str], since: float) -> list[FeatureSpeeds]:
+        """Speeds of decode at these upstreams since a moment, with drafts and without."""
+        return feature_speeds(self._engine, upstreams, since)
 
     def features(self, team: str) -> list[str]:
         """The features of all calls the team ever made, in order; "" for calls that named none."""

@@ -85,6 +85,10 @@ def test_advice_shows_what_is_expected_what_was_measured_and_features(
 
     assert found["recommended"].startswith("ngram:")
     assert found["options"][-1]["setting"] == "none"
+    (band,) = found["options"][0]["bands"]
+    assert (band["sequences"], band["share"]) == ("1", 1.0)
+    assert band["speed_up"][1] == pytest.approx(1.5, abs=0.01)
+    assert "Measured, by sequences at once:" in shown
     ngram = next(each for each in found["options"] if each["setting"] == "ngram:3")
     assert ngram["speed_up_measured"][1] == pytest.approx(1.5, abs=0.01)
     assert "1.50x" in shown
@@ -126,7 +130,7 @@ def test_each_feature_has_its_own_recommendation_expected_and_measured(tmp_path,
     assert edit["recommended"].startswith("ngram:")
     assert (edit["calls"], edit["calls_without_drafts"]) == (25, 25)
     assert poem["recommended"] == ""
-    assert poem["reason"].startswith("not enough data to tell")
+    assert poem["reason"].startswith("not measured yet: ngram:3 needs")
     assert "1.60x" in runner.said(both, "advise", "house", "--days", "10000")
 
 

@@ -15,6 +15,7 @@ from proxy.engines.speculation.auto_choice import (
     choose_setting,
     permitted_methods,
 )
+from proxy.engines.speculation.evidence import SpeculationEvidence
 from tests.fakes.engine_profiles import a_profile, written_flags
 from tests.proxy.engines.speculation.test_advice import NOW, add_samples
 
@@ -22,8 +23,8 @@ NGRAM = a_profile('speculative = "auto"\ngpu = "H100"')
 DRAFT = a_profile('speculative = { method = "auto", draft = "d" }\ngpu = "H100"')
 
 
-def choose(profile, evidence=None, present=None, later=0.0):
-    record = SpeculationRecord(choice=present)
+def choose(profile, evidence=None, present=None, later=0.0, features=()):
+    record = SpeculationRecord(choice=present, features=features)
     if evidence is not None:
         record.evidence = evidence
     return choose_setting(profile, record, NOW + later)
@@ -95,6 +96,48 @@ def test_a_method_that_does_not_pay_is_given_up_and_the_next_one_tried():
     assert "did not pay: 0.50x" in choice.reason
     assert choose(DRAFT, slow, choice).setting == "ngram:3"
     assert apply_choice(DRAFT, choice).speculation is None
+
+
+def test_without_a_control_replica_a_measured_method_gives_way_once_to_none():
+    evidence = add_samples(ngram=(150, 0.6, 1))
+    choice = choose(NGRAM, evidence, choice_before("ngram:3"))
+    add_samples(evidence, none=(100, None, 1))
+    after = choose(NGRAM, evidence, choice)
+
+    assert choice.setting == "none"
+    assert choice.reason == "ngram:3 is measured; without speculation comes next, to compare"
+    assert after.setting == "ngram:3"
+    assert after.reason.endswith("measured to pay")
+    assert choose(NGRAM, evidence, after).setting == "ngram:3"
+
+
+def test_no_further_method_is_tried_before_none_is_measured():
+    evidence = add_samples(draft_model=(150, 0.6, 1))
+    choice = choose(DRAFT, evidence, choice_before("none"))
+
+    assert choice.setting == "none"
+
+
+def test_a_control_replica_measures_none_meanwhile():
+    evidence = add_samples(ngram=(150, 0.6, 1))
+    profile = replace(NGRAM, replicas=2, control_replicas=1)
+
+    assert choose(profile, evidence, choice_before("ngram:3")).setting == "ngram:3"
+
+
+@pytest.mark.parametrize(
+    ("features", "setting"),
+    [
+        ((0.7, 0.8, 0.9), "none"),
+        ((0.8, 0.9, 1.1), "ngram:3"),
+        ((1.2, 1.3, 1.4), "ngram:3"),
+        ((), "ngram:3"),
+    ],
+)
+def test_sure_measurements_of_features_decide_where_counters_are_unsure(features, setting):
+    choice = choose(NGRAM, SpeculationEvidence(), choice_before("ngram:3"), features=features)
+
+    assert choice.setting == setting
 
 
 def test_none_stays_until_it_is_time_to_try_again():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.decode_speed import HALF_LIFE_S
+from proxy.engines.decode_speed import HALF_LIFE_S, RUNNING_HALF_LIFE_S
 from proxy.engines.speculation.evidence import (
     SpeculationCounters,
     SpeculationEvidence,
@@ -55,15 +55,42 @@ def test_samples_are_kept_by_setting_and_concurrency():
     found = {end: band.samples for end, band in evidence.settings["ngram:4"].bands.items()}
     assert found == {1: 2, 4: 1, 512: 1}
     assert evidence.settings["none"].totals().samples == 1
-    assert evidence.busiest_band() == 1
+    made = evidence.recent_tokens()
+    assert max(made, key=made.__getitem__) == 1
 
 
-def test_old_samples_weigh_half_after_a_half_life():
+def test_evidence_that_is_no_longer_added_to_weighs_half_after_a_week():
     evidence = SpeculationEvidence()
     evidence.add("none", sample(), NOW)
-    evidence.add("none", sample(), NOW + HALF_LIFE_S)
+    evidence.add("ngram:3", sample(), NOW + HALF_LIFE_S)
 
-    assert evidence.settings["none"].totals().samples == pytest.approx(1.5)
+    assert evidence.settings["none"].bands[1].samples == pytest.approx(0.5)
+
+
+def test_old_samples_that_new_ones_follow_weigh_a_sixteenth_after_an_hour():
+    evidence = SpeculationEvidence()
+    for number in range(720):
+        evidence.add("none", sample(rate=100.0), NOW + 5 * number)
+    hour_later = NOW + 3_600.0
+    for number in range(720):
+        evidence.add("none", sample(rate=50.0), hour_later + 5 * number)
+    speed = evidence.settings["none"].bands[1].tokens_per_s()
+
+    assert 4 * RUNNING_HALF_LIFE_S == 3_600.0
+    assert speed is not None
+    assert speed.value == pytest.approx(50 + 50 / 16, abs=1)
+
+
+def test_the_load_of_late_follows_within_an_hour():
+    evidence = SpeculationEvidence()
+    for number in range(5_000):
+        evidence.add("none", sample(), NOW + 5 * number)
+    for number in range(720):
+        evidence.add("none", sample(running=8), NOW + 25_000 + 5 * number)
+    made = evidence.recent_tokens()
+
+    assert made[8] > 10 * made[1]
+    assert evidence.settings["none"].bands[1].tokens_per_s() is not None
 
 
 def test_the_settings_that_are_kept_are_bounded():

@@ -8,6 +8,7 @@ from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
     FeatureSpeculation,
     advise_feature,
+    features_speed_up,
 )
 from proxy.engines.speculation.formula import speed_up
 
@@ -15,8 +16,6 @@ RUNS = SpeculationOption(
     setting="draft_model:3",
     method=SpeculativeMethod.DRAFT_MODEL,
     depth=3,
-    draft_cost=0.1,
-    is_cost_measured=True,
 )
 
 
@@ -55,18 +54,24 @@ def test_a_measured_speed_up_goes_before_the_expected_one() -> None:
     assert ran.expected is not None
     assert ran.measured.value == pytest.approx(0.8)
     assert ran.expected.value > 1.0
-    assert slower.recommended != "draft_model:3"
+    assert slower.recommended == "none"
+    assert slower.reason.startswith("no method pays: the best, draft_model:3 was measured at 0.80x")
 
 
-def test_speculation_that_pays_alone_is_not_recommended_in_large_batches() -> None:
-    alone, busy = (advise_feature(calls(0.6), RUNS, at(size)) for size in (1.0, 190.0))
+def test_without_calls_that_had_no_drafts_nothing_is_recommended() -> None:
+    advice = advise_feature(calls(0.9), RUNS, at(1.0))
 
-    assert alone.recommended.startswith("draft_model:")
-    assert busy.recommended == "none"
-    ran = busy.option("draft_model:3")
-    assert ran is not None
-    assert ran.break_even is not None
-    assert ran.break_even < 190
+    assert advice.recommended == ""
+    assert advice.reason.startswith("not measured yet: draft_model:3 needs")
+
+
+def test_the_speed_up_over_features_weighs_them_by_their_tokens() -> None:
+    quick, slow = calls(0.9, (200.0, 100.0)), calls(0.1, (50.0, 100.0))
+    both = features_speed_up([quick, slow, calls(0.5)])
+
+    assert features_speed_up([calls(0.5)]) is None
+    assert both is not None
+    assert both.value == pytest.approx((1 / 100 + 1 / 100) / (1 / 200 + 1 / 50))
 
 
 def test_few_calls_and_an_unknown_setting_are_no_advice() -> None:

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from proxy.engines.speculation.formula import (
     ASSUMED_SATURATION_TOKENS,
     CPU_SATURATION_TOKENS,
-    best_depth,
     break_even_batch,
-    draft_cost_from,
     saturation_tokens,
     speed_up,
     tokens_per_step,
@@ -53,20 +51,6 @@ def test_speculation_pays_below_the_break_even_batch_and_not_above(rate, depth, 
         assert speed_up(rate, depth, cost, batch * 1.01, 200) < 1.0 + 1e-9
 
 
-def test_the_best_depth_falls_to_none_as_the_batch_grows():
-    depths = [best_depth(0.7, 0.02, batch, 200, range(1, 9)) for batch in (1, 32, 60, 200)]
-
-    assert depths == sorted(depths, reverse=True)
-    assert (depths[0], depths[-1]) == (8, 0)
-
-
-@given(st.floats(0.3, 0.95), DEPTHS, st.floats(0.0, 0.5))
-def test_the_draft_cost_follows_from_a_measured_speed_up(rate, depth, cost):
-    measured = speed_up(rate, depth, cost, 1, 200)
-
-    assert draft_cost_from(measured, rate, depth, 1, 200) == pytest.approx(cost, abs=1e-9)
-
-
 def test_verification_is_free_until_a_step_is_full():
     assert verification_cost(3, 1, 200) == 1.0
     assert verification_cost(3, 100, 200) == 2.0
@@ -77,3 +61,20 @@ def test_saturation_follows_the_gpu_and_is_assumed_where_it_is_not_known():
     assert saturation_tokens("h100", 4) == 295
     assert saturation_tokens("other", 1) == ASSUMED_SATURATION_TOKENS
     assert saturation_tokens("", 0) == CPU_SATURATION_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("weights", "tokens"),
+    [
+        ("awq", 73),
+        ("gptq_marlin", 73),
+        (" org/Model-8B-AWQ", 73),
+        (" org/model-int4-w4a16", 73),
+        ("bitsandbytes", 73),
+        ("fp8", 295),
+        (" org/Model-4B", 295),
+        ("", 295),
+    ],
+)
+def test_weights_of_4_bits_fill_a_step_with_a_quarter_of_the_tokens(weights, tokens):
+    assert saturation_tokens("H100", 1, weights) == tokens

@@ -183,7 +183,7 @@ def test_one_gateway_of_a_folder_keeps_the_evidence_and_another_goes_on_after_it
 
     play(story)
 
-    assert 7_000 < found[0] <= 7_600  # 25 a second
+    assert 6_300 < found[0] <= 7_000  # 25 a second, of which older ones weigh less
     assert found[0] + 1_000 < found[1]
 
 
@@ -239,9 +239,8 @@ def test_the_record_of_a_supervisor_is_not_overwritten(play, folder):
 
     play(story)
 
-    assert msgspec.json.decode((folder / "speculation.json").read_bytes()) == msgspec.to_builtins(
-        record, str_keys=True
-    )
+    kept = msgspec.json.decode((folder / "speculation.json").read_bytes())
+    assert kept == msgspec.json.decode(msgspec.json.encode(record))
 
 
 def test_evidence_begins_anew_when_the_model_of_an_attached_profile_changes(play, folder):
