@@ -5,6 +5,8 @@ from typing import Final
 #: Names of the standard tier; what is paid for in advance has its price.
 #: Source: OpenAI, Anthropic and Groq API references, service_tier (2026-11).
 _STANDARD: Final = frozenset({"auto", "default", "on_demand", "scale", "standard", "standard_only"})
+#: Tiers by their newer names: both are taken. Source: openai.com/api-fast-mode (2026-07-30).
+_RENAMED: Final = {"fast": "priority"}
 
 
 def price_tier(said: object) -> str:
@@ -12,7 +14,9 @@ def price_tier(said: object) -> str:
 
     A tier that nobody knows keeps its name, so that it has no price rather than a wrong one.
     """
-    return said if isinstance(said, str) and said not in _STANDARD else ""
+    if not isinstance(said, str) or said in _STANDARD:
+        return ""
+    return _RENAMED.get(said, said)
 
 
 def leaves_tier_open(asked: str | None) -> bool:

@@ -17,7 +17,7 @@ from slo.usage import Usage
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "../shared/reference/prices.json"
 BUCKETS = TokenRates.__struct_fields__
-TODAY = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
+TODAY = datetime(2026, 11, 28, 12, tzinfo=UTC).timestamp()
 CATALOG = load((ROOT / "proxy/catalog/models.toml").read_text(), None)
 
 
@@ -55,6 +55,8 @@ def cost_of(found: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost 
     ("name", "rates"),
     [
         ("gpt-6.1-sol", "input 2 cache_read 0.1 write_30m 2.5 write_12h 5 output 10"),
+        ("gpt-6.2-sol", "input 2 cache_read 0.1 write_30m 2.5 write_12h 5 output 10"),
+        ("gpt-6.1-terra", "input 1 cache_read 0.05 write_30m 1.25 write_12h 2.5 output 5"),
         ("gpt-5.6-luna", "input 0.2 cache_read 0.02 write_30m 0.25 write_12h 0.5 output 1.2"),
         ("gpt-5.5", "input 5 cache_read 0.5 output 30"),
         ("gpt-5.5-pro", "input 30 output 180"),
@@ -64,7 +66,7 @@ def cost_of(found: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost 
         ("claude-fable-5-2", "input 8 cache_read 0.2 write_5m 10 write_1h 16 output 40"),
         ("gemini-2.5-pro", "input 1.25 cache_read 0.125 output 10"),
         ("deepseek-v4-pro", "input 1.32 cache_read 0.044 output 3.96"),
-        ("mistral-large-4", "input 1.36 cache_read 0.14 output 4.18"),
+        ("mistral-large-4", "input 0.7 cache_read 0.07 output 2.1"),
         ("grok-4.7", "input 2 cache_read 0.5 output 6"),
         ("openai/gpt-oss-20b", "input 0.075 cache_read 0.0375 output 0.3"),
     ],
@@ -231,6 +233,8 @@ def test_an_openai_tier_and_a_region_multiply(catalog: Catalog) -> None:
         ("claude-sonnet-5-5", (2026, 10, 7), "2 0.2 10", "2 0.1 10"),
         ("gemini-4-argon", (2026, 12, 1), "2 0.1 10", "4 0.2 20"),
         ("gemini-3.8-flash", (2027, 1, 1), "0.75 0.075 3.75", "1.5 0.15 7.5"),
+        ("mistral-large-4", (2026, 10, 20), "0.68 0.07 2.09", "1.36 0.14 4.18"),
+        ("mistral-large-4", (2026, 10, 29), "1.36 0.14 4.18", "0.7 0.07 2.1"),
     ],
 )
 def test_a_dated_change_begins_with_its_day(
@@ -243,6 +247,15 @@ def test_a_dated_change_begins_with_its_day(
         assert [rates[key] for key in ("input", "cache_read", "output")] == [
             Decimal(word) for word in wanted.split()
         ]
+
+
+def test_ultrafast_gpt_6_2_doubles_after_february_2027(catalog: Catalog) -> None:
+    sol, usage = route(catalog, "gpt-6.2-sol"), Usage(input=1_000, output=100)  # $0.003
+    costs = [
+        cost_of(sol, usage, *moment, service_tier="ultrafast")
+        for moment in ((2026, 11, 28), (2027, 2, 28, 23), (2027, 3, 1))
+    ]
+    assert costs == [CallCost(nanos, nanos) for nanos in (9_000_000, 9_000_000, 18_000_000)]
 
 
 @pytest.mark.parametrize(
@@ -283,6 +296,14 @@ BEYOND = {
     *("text-embedding-3-small", "text-embedding-3-large", "text-embedding-ada-002"),
     "gpt-4o-2024-05-13",
 }
+#: Days of changes that the list does not have in its own form: Mistral's from its pricing page, and
+#: the end of an introductory price.
+DATED_BEYOND = {
+    "mistral-large-4": [date(2026, 10, 20), date(2026, 10, 29)],
+    "gpt-6.2-sol": [date(2027, 3, 1)],
+}
+#: Models whose batches are half price by their provider's page alone.
+BATCHED_BEYOND = {"mistral-large-4"}
 needs_reference = pytest.mark.skipif(not ROWS, reason="the reference price list is not here")
 
 
@@ -332,7 +353,8 @@ def test_service_tiers_cost_what_the_reference_says(catalog: Catalog, row: dict[
     }
     # Anthropic halves every price in a batch, also of models whose row lists none.
     assert set(sheets) - {"", "batch"} == set(listed) - {"batch"}
-    assert ("batch" in sheets) == ("batch" in listed or row["provider"] == "anthropic")
+    is_halved = row["provider"] == "anthropic" or row["id"] in BATCHED_BEYOND
+    assert ("batch" in sheets) == ("batch" in listed or is_halved)
     for tier, wanted in listed.items():
         rates = dollars(sheets[tier].rates)
         more = set(rates) - set(wanted)
@@ -364,7 +386,8 @@ def test_dated_changes_are_those_of_the_reference(catalog: Catalog, row: dict[st
     tariff = route(catalog, row["id"]).tariff
     assert tariff is not None
     assert [datetime.fromtimestamp(each.since, UTC).date() for each in tariff.periods[1:]] == [
-        date.fromisoformat(change["effective"]) for change in row.get("price_changes") or []
+        *(date.fromisoformat(change["effective"]) for change in row.get("price_changes") or []),
+        *DATED_BEYOND.get(row["id"], []),
     ]
 
 
