@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dashboards.cost_reports import CostReport, CostRow, CostSums, Dimension, usd_decimal
 from dashboards.csv_text import Cell, csv_text
+from dashboards.savings_headline import SavingsHeadline
 
 _FIGURES: Final = (
     "calls",
@@ -52,7 +53,44 @@ def cost_document(report: CostReport, teams: Mapping[str, str]) -> dict[str, Any
             for row in report.rows
         ],
         "total": _document_figures(report.total),
+        "savings": None if report.savings is None else savings_document(report.savings),
     }
+
+
+def savings_document(found: SavingsHeadline) -> dict[str, Any]:
+    """The headline of savings for JSON; ``steps`` are changes of the cost, below 0 where saved."""
+    return {
+        "saved_usd": _usd_text(found.saved_nanos),
+        "saved_share": found.saved_share,
+        "saved_low_usd": _usd_text(found.saved_low_nanos),
+        "saved_high_usd": _usd_text(found.saved_high_nanos),
+        "direct_cost_usd": _usd_text(found.direct_nanos),
+        "paid_usd": _usd_text(found.paid_nanos),
+        "steps": [
+            {
+                "name": each.name,
+                "change_usd": _usd_text(each.nanos),
+                "sureness": each.sureness,
+                "is_own": each.is_own,
+            }
+            for each in found.steps
+        ],
+        "uncounted": [
+            {
+                "team": each.team_name,
+                "team_id": each.team,
+                "feature": each.feature,
+                "part": each.part,
+                "estimate_usd": _usd_text(each.nanos),
+                "why": each.why,
+            }
+            for each in found.uncounted
+        ],
+    }
+
+
+def _usd_text(nanos: int) -> str:
+    return f"{usd_decimal(nanos):f}"
 
 
 def shown_values(

@@ -10,6 +10,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from dashboards.reports import ALL_CALLS, Part, ReportPeriod, Reports, Spend, SpendFilter
+from dashboards.savings_headline import SavingsHeadline
 from slo.usage import Usage
 
 Dimension = Literal[
@@ -94,11 +95,13 @@ class CostReport:
         period: Period of the report.
         by: Its dimensions, each once.
         rows: One for each combination of values that made a call.
+        savings: Headline of what was saved in the period; None where nobody read it.
     """
 
     period: ReportPeriod
     by: tuple[Dimension, ...]
     rows: tuple[CostRow, ...]
+    savings: SavingsHeadline | None = None
 
     @property
     def total(self) -> CostSums:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import formatting
 from dashboards.access import Action, Viewer
+from dashboards.savings_headline import uncounted_sentence
 
 #: Functions of ``formatting`` that templates call.
 _FILTERS: Final = (
@@ -174,6 +175,7 @@ def _template_environment() -> Environment:
     )
     for name in _FILTERS:
         made.filters[name] = getattr(formatting, name)
+    made.filters["uncounted_sentence"] = uncounted_sentence
     made.globals["home"] = HOME
     made.globals["chart_library"] = CHART_LIBRARY
     return made

@@ -16,6 +16,7 @@ from dashboards import pages
 from dashboards.cost_formats import cost_csv, shown_values
 from dashboards.cost_reports import CostReport, CostSums
 from dashboards.formatting import exact_usd
+from dashboards.savings_headline import SavingsHeadline, headline_sentences
 from dashboards.scheduled_periods import period_name
 from slo.alert import single_line
 
@@ -52,7 +53,8 @@ class MailContents:
         whose: Its title.
         days: The period.
         total: The sums of all rows.
-        notes: Sentences on what the figures leave out.
+        savings: Headline of what was saved; None where it is not known.
+        notes: Sentences on what was saved, and on what the figures leave out.
         dimensions: Titles of the columns that are no figures.
         rows: The dearest rows, the dearest first.
         origin: The sentence that says where the mail comes from.
@@ -62,6 +64,7 @@ class MailContents:
     whose: str
     days: str
     total: CostSums
+    savings: SavingsHeadline | None
     notes: Sequence[str]
     dimensions: Sequence[str]
     rows: Sequence[MailRow]
@@ -138,6 +141,7 @@ def report_mail(name: str, report: CostReport, teams: Mapping[str, str], team: s
         whose=whose,
         days=_days(report),
         total=report.total,
+        savings=report.savings,
         notes=_notes(report, is_attached=is_attached),
         dimensions=[each.capitalize() for each in report.by],
         rows=_rows(report, teams),
@@ -159,8 +163,8 @@ def _days(report: CostReport) -> str:
 
 
 def _notes(report: CostReport, *, is_attached: bool) -> list[str]:
-    """Notes on what the figures leave out, in sentences."""
-    notes = []
+    """Notes on what was saved, and on what the figures leave out, in sentences."""
+    notes = [] if report.savings is None else headline_sentences(report.savings)
     if not report.rows:
         notes.append("No calls in this period.")
     if report.total.unpriced:

@@ -68,6 +68,23 @@ class ReportPeriod:
         return int(midnight.astimezone(UTC).timestamp())
 
 
+def latest_days(now: float, days: int, zone: str = "UTC") -> ReportPeriod:
+    """So many days of a zone, today included.
+
+    Args:
+        now: Seconds since the epoch.
+        days: Number of days.
+        zone: An IANA name.
+
+    Raises:
+        ValueError: There is no such zone.
+        KeyError: Likewise.
+        OSError: Likewise.
+    """
+    end = datetime.fromtimestamp(now, ZoneInfo(zone)).date() + timedelta(days=1)
+    return ReportPeriod(first=end - timedelta(days=days), end=end, zone=zone)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendFilter:
     """The calls that a report counts; with no fields, all.

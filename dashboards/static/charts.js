@@ -7,6 +7,7 @@
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b2a300", "#8c6bb1", "#7f7f7f"];
 const FALL = "#009e73";
 const RISE = "#d55e00";
+const GREY = "#a3a3a3";
 
 function styleOf(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,6 +31,19 @@ function readTable(table) {
   return { heads, rows };
 }
 
+// Bars of their own, as Plotly's waterfall has one colour for all that falls: grey is nobody's saving.
+function waterfallBars(rows) {
+  let level = 0;
+  return rows.map((row) => {
+    const { measure, tone } = row[0].dataset;
+    const change = valueOf(row[1]) ?? 0;
+    const base = measure === "relative" ? level : 0;
+    level = base + change;
+    const own = measure !== "relative" ? PALETTE[0] : change <= 0 ? FALL : RISE;
+    return { base, change, color: tone === "grey" ? GREY : own };
+  });
+}
+
 function traces(kind, { heads, rows }, unit) {
   const x = rows.map((row) => row[0].dataset.value ?? escapeLabel(row[0].textContent.trim()));
   const hover = unit === "usd" ? "%{y:$.4~f}" : unit === "share" ? "%{y:.1%}" : "%{y:.3~s}";
@@ -41,11 +55,10 @@ function traces(kind, { heads, rows }, unit) {
     }];
   }
   if (kind === "waterfall") {
+    const bars = waterfallBars(rows);
     return [{
-      type: "waterfall", x, y: rows.map((row) => valueOf(row[1])), measure: rows.map((row) => row[0].dataset.measure),
-      decreasing: { marker: { color: FALL } }, increasing: { marker: { color: RISE } },
-      totals: { marker: { color: PALETTE[0] } }, connector: { line: { color: styleOf("--line"), width: 1 } },
-      hovertemplate: `${hover}<extra>%{x}</extra>`,
+      type: "bar", x, y: bars.map((bar) => bar.change), base: bars.map((bar) => bar.base), customdata: bars.map((bar) => bar.change),
+      marker: { color: bars.map((bar) => bar.color) }, hovertemplate: `${hover.replace("y", "customdata")}<extra>%{x}</extra>`,
     }];
   }
   return heads.slice(1).map((name, at) => ({

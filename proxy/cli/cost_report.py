@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -16,15 +16,18 @@ from dashboards.cost_reports import (
     CostReport,
     CostSums,
     Dimension,
-    cost_report,
 )
 from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
 from dashboards.reports import ReportPeriod
+from dashboards.savings_headline import headline_sentences
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.records.amounts import cell, decimal_places, quantity
 
-ReadProviders = Callable[[], Mapping[str, str]]
-"""Reads the provider of each upstream."""
+if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
+
+ReadCatalog = Callable[[], "Catalog"]
+"""Reads the catalog that the settings name."""
 
 _FIGURES: Final = (
     "calls", "errors", "input tokens", "cached", "output", "list USD", "cost USD", "unpriced"
@@ -40,7 +43,7 @@ class _Format(StrEnum):
     FOCUS = "focus"
 
 
-def add_cost(commands: typer.Typer, terminal: Terminal, providers: ReadProviders) -> None:
+def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) -> None:
     """Add the command to those of ``thriftgate report``."""
 
     @commands.command("cost")
@@ -77,12 +80,11 @@ def add_cost(commands: typer.Typer, terminal: Terminal, providers: ReadProviders
         if form is _Format.TABLE and out is not None:
             terminal.fail("--out needs --format csv, json or focus.")
         period = _period(terminal, first, last, zone)
+        from proxy.services.reports.savings_figures import SavingsFigures
+
         with terminal.store() as opened:
             names = terminal.names(opened)
-            needs_providers = "provider" in dimensions
-            found = cost_report(
-                opened.reports, period, dimensions, providers() if needs_providers else {}
-            )
+            found = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
         if form is _Format.TABLE:
             _show(terminal, found, names)
         else:
@@ -175,6 +177,8 @@ def _show(terminal: Terminal, report: CostReport, names: Mapping[str, str]) -> N
         table.add_row(*shown, *_cells(row.sums, listed, places))
     table.add_row("all", *[""] * (len(report.by) - 1), *_cells(total, listed, places))
     terminal.show(table)
+    if report.savings is not None:
+        terminal.say("", *headline_sentences(report.savings))
 
 
 def _printable_name(text: str) -> str:

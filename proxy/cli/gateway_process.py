@@ -16,6 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from dashboards.access import sign_in_url
+from dashboards.reports import latest_days
+from dashboards.savings_headline import headline_sentences
 from proxy import app
 from proxy.api import serving
 from proxy.api.connection_limit import raise_descriptor_limit
@@ -29,6 +31,7 @@ from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.sql.database import address
 from proxy.store.sql.ids import call_ids
@@ -44,11 +47,11 @@ from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate")
 
-#: Days of which `serve` says what planning saved, and seconds the ledger has to tell.
+#: Days of which `serve` says what was saved, and seconds the ledger has to tell.
 _SAVINGS_DAYS: Final = 30
 _SAVINGS_TIMEOUT_S: Final = 2.0
-#: The most calls in that time of which it asks how many conversations are still needed: to group
-#: more takes long, and where there are more `thriftgate savings` has mostly measured.
+#: The most calls in that time of which it compares control arms: to group more takes long. Where
+#: there are more, `thriftgate savings` tells.
 _MAX_COMPARED_CALLS: Final = 100_000
 #: Log text about calls while known keys are served.
 _MEANWHILE_TEXT: Final = (
@@ -121,6 +124,7 @@ async def _answer(
     settings: Settings, opened: Store, running: "_RunningServer", known: Catalog
 ) -> None:
     """Answer calls until told to stop."""
+    reads = opened.dashboard  # the process that reads for pages is not there at once
     if not opened.is_offline:
         opened.use_reader_process()
     async with app.gateway(settings, opened) as gateway:
@@ -131,7 +135,9 @@ async def _answer(
         port = running.listen()
         _print_introduction(settings, known, port)
         _print_dashboard(settings, opened, port)
-        await _print_savings(settings, opened)
+        await _print_savings(
+            settings, opened, SavingsFigures(opened, lambda: known, session.now, reads)
+        )
         await running.answer(gateway.app)
 
 
@@ -245,16 +251,19 @@ class _RunningServer:
         await serving.stop(self._server)
 
 
-async def _print_savings(settings: Settings, opened: Store) -> None:
-    """Print what planning saved lately and what it could; no more than the ledger tells at once."""
-    since = session.now() - _SAVINGS_DAYS * 86_400.0
+async def _print_savings(settings: Settings, opened: Store, figures: SavingsFigures) -> None:
+    """Print what was saved lately and what could be; no more than the ledger tells at once."""
+    period = latest_days(session.now(), _SAVINGS_DAYS)
+    since = float(period.bounds[0])
     with suppress(TimeoutError, SQLAlchemyError):
         async with asyncio.timeout(_SAVINGS_TIMEOUT_S):
-            found = await opened.ask(opened.savings.estimates, since)
-            _print_known(savings.summary(_SAVINGS_DAYS, found.values()))
+            estimates = await opened.ask(opened.savings.estimates, since)
+            is_quick = sum(each.calls for each in estimates.values()) <= _MAX_COMPARED_CALLS
+            if estimates and is_quick:
+                headline = await opened.ask(figures.headline, period)
+                _print_known(" ".join(headline_sentences(headline)[:1]))
             _print_known(await opened.ask(savings.observed_summary, opened))
-            calls = sum(each.calls for each in found.values())
-            if settings.control_share and calls <= _MAX_COMPARED_CALLS:
+            if settings.control_share and is_quick:
                 names = {team.id: team.name for team in await opened.ask(opened.teams.all)}
                 compared = await opened.ask(opened.savings.compare, since)
                 _print_known(savings.conversations_summary(compared, names))

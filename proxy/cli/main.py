@@ -147,7 +147,7 @@ def _replay(line: typer.Typer) -> None:
 def _report(line: typer.Typer) -> None:
     from proxy.cli import report, session
 
-    made = report.reports(session.terminal, session.providers, session.settings, session.policies)
+    made = report.reports(session.terminal, session.catalog, session.settings, session.policies)
     line.add_typer(made, name="report")
 
 
@@ -160,7 +160,7 @@ def _compact(line: typer.Typer) -> None:
 def _savings(line: typer.Typer) -> None:
     from proxy.cli import savings, session
 
-    line.command("savings")(savings.savings(session.terminal))
+    line.command("savings")(savings.savings(session.terminal, session.catalog))
 
 
 def _misses(line: typer.Typer) -> None:

@@ -1,15 +1,13 @@
 """``thriftgate report``: what was spent, by team and what else; ``report cost`` is beside it."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 
-from dashboards.reports import Part, ReportPeriod
-from proxy.cli.cost_report import ReadProviders, add_cost
+from dashboards.reports import Part, ReportPeriod, latest_days
+from proxy.cli.cost_report import ReadCatalog, add_cost
 from proxy.cli.send_report import ReadPolicies, ReadSettings, add_send
 from proxy.cli.terminal import AsJson, Terminal
 from proxy.records.amounts import quantity
@@ -35,17 +33,17 @@ _PARTS: dict[_Part, Part] = {
 
 
 def reports(
-    terminal: Terminal, providers: ReadProviders, settings: ReadSettings, policies: ReadPolicies
+    terminal: Terminal, catalog: ReadCatalog, settings: ReadSettings, policies: ReadPolicies
 ) -> typer.Typer:
     """The command, and those below it."""
     commands = typer.Typer(rich_markup_mode="markdown")
-    commands.callback(invoke_without_command=True)(report(terminal))
-    add_cost(commands, terminal, providers)
-    add_send(commands, terminal, providers, settings, policies)
+    commands.callback(invoke_without_command=True)(report(terminal, catalog))
+    add_cost(commands, terminal, catalog)
+    add_send(commands, terminal, catalog, settings, policies)
     return commands
 
 
-def report(terminal: Terminal) -> Callable[..., None]:
+def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
     """The command."""
 
     def report_command(
@@ -61,27 +59,35 @@ def report(terminal: Terminal) -> Callable[..., None]:
         A model is the one that answered; split by requested for the one that was asked for. Users
         are keyed hashes; split by them, it has the 1,000 dearest rows. Times are of the newest
         200,000 calls of the period that went to an upstream. Estimated counts attempts whose tokens
-        no upstream reported, such as streams that were abandoned.
+        no upstream reported, such as streams that were abandoned. Below stands what was saved
+        against sending the same calls directly.
         """
         if context.invoked_subcommand:
             return
         period = _period(terminal, days, zone)
         parts: list[Part] = [_PARTS[part] for part in dict.fromkeys(by or ())]
         with terminal.store() as opened:
+            from proxy.services.reports.savings_figures import SavingsFigures
+
             names, ledger = terminal.names(opened), opened.address
             rows = opened.reports.spend(period, ("team", *parts))
             total = opened.reports.spend(period, ())
             times = opened.reports.times(period, ("team", *parts))
+            saved = SavingsFigures(opened, catalog, terminal.now).headline(period)
         if as_json:
+            from dashboards.cost_formats import savings_document
             from proxy.cli import json_documents
 
-            terminal.print_json(json_documents.report(period, rows, total, names, parts, times))
+            document = json_documents.report(period, rows, total, names, parts, times)
+            terminal.print_json(document | {"savings": savings_document(saved)})
         elif not rows:
             terminal.say(f"No calls in the last {quantity(days, 'day')} in {ledger}.")
         else:
+            from dashboards.savings_headline import headline_sentences
             from proxy.tools.demo.spending import spending
 
             terminal.show_fitted(spending(rows, names, total, parts, times))
+            terminal.say("", *headline_sentences(saved))
 
     return report_command
 
@@ -89,7 +95,6 @@ def report(terminal: Terminal) -> Callable[..., None]:
 def _period(terminal: Terminal, days: int, zone: str) -> ReportPeriod:
     """So many days to the end of today; ends the command where there is no such zone."""
     try:
-        end = datetime.fromtimestamp(terminal.now(), ZoneInfo(zone)).date() + timedelta(days=1)
+        return latest_days(terminal.now(), days, zone)
     except (ValueError, KeyError, OSError):
         return terminal.fail(f"--zone {zone}: there is no such time zone; one is Europe/Berlin.")
-    return ReportPeriod(first=end - timedelta(days=days), end=end, zone=zone)

@@ -10,13 +10,15 @@ import msgspec
 import typer
 from rich.text import Text
 
+from dashboards.reports import latest_days
 from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name
 from proxy.records.amounts import cell, column, quantity
 
 if TYPE_CHECKING:
+    from proxy.catalog.catalog import Catalog
     from proxy.prefix.guard import ArmTotals, Interval
     from proxy.records.feature_mode import LayoutScope, PlanningMode
-    from proxy.store.sql.savings import Comparison, Estimate, MissSum
+    from proxy.store.sql.savings import Comparison, MissSum
     from proxy.store.store import Store
 
 #: Digits behind the point of what a sentence says.
@@ -33,12 +35,14 @@ _LEGEND: Final = (
 _MISSES = ("calls", "tokens", "USD")
 
 
-def savings(terminal: Terminal) -> Callable[..., None]:
+def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[..., None]:
     """The command that shows savings."""
 
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
-        """Show what planning saved by feature, against conversations sent unmodified.
+        """Show what was saved against sending directly, and what planning saved by feature.
 
+        The first line is the figure of all pages and reports: planning, compaction, replies of
+        cheaper models and discounts, less surcharges. A provider's own caching is not in it.
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure
@@ -46,11 +50,16 @@ def savings(terminal: Terminal) -> Callable[..., None]:
         reports. Below it stand moves of text that wait for somebody's approval, and what
         compaction saved, beside the same prompts unmodified, its resets and notes paid for.
         """
-        since = terminal.days_ago(days)
+        period = latest_days(terminal.now(), days)
+        since = float(period.bounds[0])
         with terminal.store() as store:
+            from dashboards.cost_formats import savings_document
+            from dashboards.savings_headline import headline_sentences
             from proxy.cli import compaction_tables, json_documents
+            from proxy.services.reports.savings_figures import SavingsFigures
 
             names = terminal.names(store)
+            headline = SavingsFigures(store, catalog, terminal.now).headline(period)
             found = store.savings.compare(since)
             waiting = _undecided_proposals(store)
             places = compaction_tables.feature_compactions(
@@ -58,13 +67,15 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             )
         if as_json:
             document = json_documents.savings(days, found, places, names)
+            document["headline"] = savings_document(headline)
             terminal.print_json(
                 document | {"proposed": json_documents.proposals_document(waiting, names)}
             )
             return
+        nothing = f"Nothing was saved in the last {quantity(days, 'day')}, nor lost."
+        terminal.say(*(headline_sentences(headline) or [nothing]))
         if found:
             _show(terminal, found, names)
-            terminal.say(*filter(None, [summary(days, (e for x in found if (e := x.estimate)))]))
         else:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         for place, version, nanos in waiting:
@@ -74,24 +85,6 @@ def savings(terminal: Terminal) -> Callable[..., None]:
             compaction_tables.show(terminal, places, names)
 
     return savings_command
-
-
-def summary(days: int, found: Iterable[Estimate]) -> str:
-    """The estimated savings of all calls, in one sentence; "" without calls."""
-    from proxy.store.sql.savings import Estimate
-
-    every = tuple(found)
-    total = Estimate(
-        calls=sum(each.calls for each in every),
-        nanos=sum(each.nanos for each in every),
-        cost=sum(each.cost for each in every),
-    )
-    if not total.calls:
-        return ""
-    return (
-        f"Planning saved {cell(total.nanos, _SENTENCE_DECIMALS)} ({total.part:.0%}) of"
-        f" {quantity(total.calls, 'call')} in the last {quantity(days, 'day')}, by estimate."
-    )
 
 
 def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:

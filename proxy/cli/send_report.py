@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dashboards.reports import ReportPeriod
+    from proxy.catalog.catalog import Catalog
     from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage
     from proxy.services.reports.mail_server import AddressedMail
     from proxy.services.reports.report_senders import ReportSenders
@@ -28,7 +29,7 @@ ReadPolicies = Callable[["Settings"], "Policies"]
 def add_send(
     commands: typer.Typer,
     terminal: Terminal,
-    providers: Callable[[], Mapping[str, str]],
+    catalog: Callable[[], Catalog],
     settings: ReadSettings,
     policies: ReadPolicies,
 ) -> None:
@@ -54,7 +55,7 @@ def add_send(
         report = _find_report(terminal, policies(chosen).reports, name)
         wanted = _period(terminal, report, period)
         senders = _senders(terminal, report, chosen, dry_run=dry_run)
-        messages = _messages(terminal, senders, wanted, providers(), dry_run=dry_run)
+        messages = _messages(terminal, senders, wanted, catalog(), dry_run=dry_run)
         if not dry_run:
             failures = asyncio.run(_send(senders, messages))
             _say_results(terminal, failures)
@@ -103,17 +104,19 @@ def _messages(
     terminal: Terminal,
     senders: ReportSenders,
     period: ReportPeriod,
-    providers: Mapping[str, str],
+    catalog: Catalog,
     *,
     dry_run: bool,
 ) -> dict[str, HttpMessage | AddressedMail]:
     """The message to each recipient; for a dry run, prints the report instead."""
     from proxy.errors import OperatorError
     from proxy.services.reports.report_content import report_content
+    from proxy.services.reports.savings_figures import SavingsFigures
 
     with terminal.store() as opened:
+        figures = SavingsFigures(opened, lambda: catalog, terminal.now)
         try:
-            content = report_content(opened, senders.scheduled, period, providers)
+            content = report_content(opened, senders.scheduled, period, figures)
         except OperatorError as error:
             terminal.fail(f"The report cannot be built: {error}.")
     if dry_run:

@@ -59,11 +59,6 @@ def shipped_catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def providers() -> dict[str, str]:
-    """The provider of each upstream in the catalog that this process's settings name."""
-    return catalog().providers
-
-
 def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
     """The policies that the settings name, their models checked against a catalog if given."""
     from proxy.configuration import read_policies

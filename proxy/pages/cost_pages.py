@@ -14,8 +14,12 @@ from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from proxy.errors import Unready
-from proxy.pages.ledger_views.overview import OverviewQuestion, OverviewView, overview_view
-from proxy.pages.ledger_views.savings import SavingsQuestion
+from proxy.pages.ledger_views.savings import (
+    OverviewQuestion,
+    OverviewView,
+    SavingsQuestion,
+    overview_view,
+)
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.api import API_PATH
 from proxy.pages.resources.costs import Costs, CostsQuery
@@ -25,7 +29,7 @@ from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.resources.queries import FilterQuery
 from proxy.pages.resources.report_sending import SendRequest
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
-from proxy.pages.resources.savings import MAX_NEXT, SavingsQuery, SavingsResource
+from proxy.pages.resources.savings import SavingsQuery, SavingsResource
 from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
 
 _METRICS: Final = {
@@ -34,7 +38,6 @@ _METRICS: Final = {
     "itl": "time between tokens",
 }
 _BY_FEATURE: Final = {"by": "feature"}
-_LARGEST_LAYOUTS: Final = {"next": MAX_NEXT, "layouts_only": True}
 _MAX_ALERTS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
@@ -82,7 +85,6 @@ def _add_overview(
         """Spend, alerts, and the savings not taken yet."""
         viewer = await site.viewer(request)
         query = CostsQuery.model_validate(_BY_FEATURE)
-        largest = SavingsQuery.model_validate(_LARGEST_LAYOUTS)
         alerts, objectives, events = await asyncio.gather(
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
@@ -98,10 +100,8 @@ def _add_overview(
             events=events,
         )
         asked = OverviewQuestion(
-            viewer=viewer,
             costs=ledger.costs.question(viewer, query),
-            savings=ledger.savings.question(viewer, largest),
-            features=operations.features.question(viewer),
+            savings=ledger.savings.question(viewer, SavingsQuery.model_validate({})),
         )
 
         async def read(savings: SavingsQuestion) -> bytes:

@@ -89,3 +89,8 @@ def single_command(
         return line
 
     return build
+
+
+def table_lines(said: str) -> list[str]:
+    """Lines of the table that a command prints, without the sentences below it."""
+    return said.split("\n\n", maxsplit=1)[0].splitlines()

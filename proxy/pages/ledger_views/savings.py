@@ -1,51 +1,39 @@
-"""Savings of a period and those not taken yet, read and added up."""
+"""Savings of a period and those not taken yet, read and added up; the first page's, too."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
 
+from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
-from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.views.costs import NO_VALUE, share
-from dashboards.views.savings import (
-    FeatureSavings,
-    MeasuredSaving,
-    NextSaving,
-    SavingsSums,
-    SavingsView,
-    waterfall,
-)
+from dashboards.savings_headline import SavingsHeadline, SavingsSums
+from dashboards.views.costs import CostsView
+from dashboards.views.savings import FeatureSavings, MeasuredSaving, NextSaving, SavingsView
 from proxy.catalog.catalog import Catalog
-from proxy.prefix.explain.reasons import FIXES
+from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
 from proxy.prefix.layouts.layout import Layout
-from proxy.records.feature_mode import LayoutScope, PlanningMode, model_family
-from proxy.records.receipt import answering_model
-from proxy.store.sql.dashboard_reads import PickledOnce, Readers
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.store.sql.counted_savings import (
+    CountedSavings,
+    SavingsScope,
+    counted_savings,
+    layout_scope,
+)
+from proxy.store.sql.dashboard_reads import Readers
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.savings import Comparison
-from proxy.store.sql.savings_sums import MissTotals, ReroutedUsage
-from slo.price import call_pricing
-from slo.usage import Usage
 
 _DAY_S: Final = 86_400.0
-#: Days that a saving in a month is for, and that control arms are compared over.
+#: Days that a saving in a month is for.
 MONTH_DAYS: Final = 30
 _MAX_PROPOSALS: Final = 1_000
 _MAX_FEATURES: Final = 500
-_FIXABLE_REASONS: Final = [
-    reason for reason, fix in FIXES.items() if not fix.startswith("Nothing to fix")
-]
 _CALLS_PER_PROPOSAL_SAVING: Final = 1_000
-_NOTHING: Final = SavingsSums()
-
-Features = Mapping[tuple[str, str], SavingsSums]
-Measurement = PickledOnce[tuple[float, tuple[Comparison, ...]]]
-"""When the arms of all features were compared, in seconds since the epoch, and the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,161 +41,174 @@ class SavingsQuestion:
     """A question for savings.
 
     Attributes:
-        period: Days that are asked for.
-        only: Calls that count.
+        viewer: The person who asks.
+        scope: Calls that count.
         next: Savings not taken yet, the largest.
-        layouts_only: True to leave misses out of those.
-        catalog: The catalog in force, for prices.
-        measurement: The last one; None while there is none.
         now: Seconds since the epoch.
     """
 
-    period: ReportPeriod
-    only: SpendFilter
+    viewer: Viewer
+    scope: SavingsScope
     next: int
-    layouts_only: bool
-    catalog: PickledOnce[Catalog]
-    measurement: Measurement | None
     now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewQuestion:
+    """The questions of the first page."""
+
+    costs: CostsQuestion
+    savings: SavingsQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewView:
+    """Figures of the first page; all are None where the database does not answer just now.
+
+    Attributes:
+        costs: Costs by feature.
+        savings: Savings, and those not taken yet.
+    """
+
+    costs: CostsView | None = None
+    savings: SavingsView | None = None
+
+
+def overview_view(readers: Readers, asked: OverviewQuestion) -> OverviewView:
+    """Figures of the first page; blocks."""
+    return OverviewView(
+        costs=costs_view(readers, asked.costs), savings=savings_view(readers, asked.savings)
+    )
 
 
 def savings_view(readers: Readers, asked: SavingsQuestion) -> SavingsView:
     """Savings of a period; blocks."""
-    period, catalog = asked.period, asked.catalog.value
-    start, end = period.bounds
+    period, measurement = asked.scope.period, asked.scope.measurement
+    counted = counted_savings(readers, asked.scope)
     names = readers.team_names()
-    read = readers.savings.sums_by_feature(start, end, asked.only)
-    features, unknown = read.features, 0
-    for each in read.rerouted:
-        nanos = _routing_nanos(each, catalog, end)
-        unknown += each.calls if nanos is None else 0
-        place = each.team, each.feature
-        sums = features.get(place, _NOTHING)
-        routed = sums.routing_nanos + (nanos or 0)
-        features[place] = msgspec.structs.replace(sums, routing_nanos=routed)
-    total = _NOTHING
-    for sums in features.values():
-        total = total.plus(sums)
-    saved = total.unmodified_nanos - total.cost_nanos
-    scale = MONTH_DAYS / max((min(end, asked.now) - start) / _DAY_S, 1.0)
-    untaken = _next_layouts(readers, _calls_by_family(read.calls, catalog), scale, names)
-    if asked.next and not asked.layouts_only:
-        untaken += _next_misses(readers, asked, scale, names)
-    untaken = [each for each in untaken if each.month_nanos > 0]
-    untaken.sort(key=lambda each: (-each.month_nanos, each.team, each.feature))
-    at, compared = (None, ()) if asked.measurement is None else asked.measurement.value
+    at, compared = (None, ()) if measurement is None else measurement.value
+    headline = counted.headline
     return SavingsView(
+        **{each.name: getattr(headline, each.name) for each in fields(SavingsHeadline)},
         first=period.first,
         last=period.end - timedelta(days=1),
         tz=period.zone,
-        unmodified_nanos=total.unmodified_nanos,
-        steps=waterfall(total),
-        paid_nanos=total.cost_nanos,
-        saved_nanos=saved,
-        saved_share=share(saved, total.unmodified_nanos),
-        features=_feature_rows(features, names),
+        features=_feature_rows(counted, names),
         measured=None if at is None else _measured_savings(asked, compared, names),
         measured_at=at,
-        next=untaken[: asked.next],
-        unpriced_attempts=total.unpriced,
-        unknown_cached_tokens=total.unknown_cached_tokens,
-        unknown_routing_calls=unknown,
+        next=_next_savings(readers, asked, counted, names)[: asked.next],
+        unknown_cached_tokens=counted.unknown_cached_tokens,
+        unknown_routing_calls=counted.unknown_routing_calls,
     )
 
 
-def compare_arms(readers: Readers, since: float) -> tuple[Comparison, ...]:
-    """Compares treated calls with control arms, of all features since a moment; blocks."""
-    return tuple(readers.arms.compare(since))
-
-
 def _measured_savings(
-    asked: SavingsQuestion, found: Sequence[Comparison], names: Mapping[str, str]
+    asked: SavingsQuestion, compared: Sequence[Comparison], names: Mapping[str, str]
 ) -> list[MeasuredSaving]:
     """Those of the comparisons that are asked for."""
-    teams, features = asked.only.counted_teams, asked.only.values.get("feature")
+    only = asked.scope.only
+    teams, features = only.counted_teams, only.values.get("feature")
     return [
         measured_saving(each, names.get(each.team, each.team))
-        for each in found
+        for each in compared
         if (teams is None or each.team in teams) and (features is None or each.feature in features)
     ]
 
 
-def _next_layouts(
-    readers: Readers, calls: Mapping[LayoutScope, int], scale: float, names: Mapping[str, str]
+def _next_savings(
+    readers: Readers, asked: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
 ) -> list[NextSaving]:
-    """Layouts that wait for a decision.
+    """Layouts that wait for a decision and would take effect once it is made, by their money.
 
     Args:
         readers: Readers of the database.
-        calls: Calls of the period by feature and family.
-        scale: A month as a part of the period.
+        asked: The question.
+        counted: Savings of the period.
         names: Names of teams.
     """
-    standings = readers.layouts.standings()
-    found: list[NextSaving] = []
+    start, end = asked.scope.period.bounds
+    scale = MONTH_DAYS / max((min(end, asked.now) - start) / _DAY_S, 1.0)
+    calls = _calls_by_scope(counted, asked.scope.catalog.value)
+    states = readers.layouts.standings()
+    rows: list[NextSaving] = []
     for place, proposals in readers.layouts.newest_proposals(_MAX_PROPOSALS).items():
         newest = max(proposals, key=lambda each: each.version)
-        if place not in calls or newest.state is not ProposalState.PROPOSED:
-            continue
-        mode = standings.of(place).mode or standings.mode
-        found.append(_next_layout(place, newest, calls[place] * scale, mode, names))
-    return found
+        state = states.of(place)
+        is_waiting = newest.state is ProposalState.PROPOSED and not state.is_off
+        if place in calls and is_waiting:
+            rows.append(_next_saving(place, newest, calls[place] * scale, state, names, asked))
+    found = [each for each in rows if each.month_nanos > 0]
+    return sorted(found, key=lambda each: (-each.month_nanos, each.team, each.feature, each.family))
 
 
-def _next_misses(
-    readers: Readers, asked: SavingsQuestion, scale: float, names: Mapping[str, str]
-) -> list[NextSaving]:
-    """The dearest misses that something can be done about, of as many as are asked for."""
-    found = readers.savings.misses(
-        *asked.period.bounds, asked.only, limit=asked.next, reasons=_FIXABLE_REASONS
+def _next_saving(
+    place: LayoutScope,
+    proposal: Proposal,
+    month_calls: float,
+    state: FeatureState,
+    names: Mapping[str, str],
+    asked: SavingsQuestion,
+) -> NextSaving:
+    """A layout that waits for a decision."""
+    moves = _moves(proposal)
+    per_call = sum(moves) / _CALLS_PER_PROPOSAL_SAVING
+    feature = quote(place.feature or "-", safe="")
+    return NextSaving(
+        team=place.team,
+        team_name=names.get(place.team, place.team),
+        feature=place.feature,
+        family=place.family,
+        version=proposal.version,
+        moves=len(moves),
+        month_nanos=round(per_call * month_calls),
+        link=f"{HOME}/layouts/{quote(place.team, safe='')}/{feature}",
+        may_apply=asked.viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team),
+        is_observed=state.mode is PlanningMode.OBSERVE,
     )
-    return [_next_miss(each, scale, names) for each in found]
 
 
-def _calls_by_family(
-    calls: Mapping[tuple[str, str, str, str], int], catalog: Catalog
-) -> Mapping[LayoutScope, int]:
+def _moves(proposal: Proposal) -> list[int]:
+    """The expected saving of each move, for 1,000 calls; [] for a layout of another version."""
+    try:
+        layout = msgspec.json.decode(proposal.moves, type=Layout)
+    except msgspec.DecodeError:
+        return []
+    return [move.saving for move in layout.moves]
+
+
+def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Mapping[LayoutScope, int]:
     """Calls of each feature by the family of the model that answered, and of all together."""
-    found: Counter[LayoutScope] = Counter()
-    for (team, feature, requested, route), count in calls.items():
-        name = answering_model(route, requested)
-        model = catalog.find(name)
-        routes = () if model is None else model.routes
-        upstream_name = next((each.model for each in routes if each.name == route), "") or name
-        scope = LayoutScope(team, feature, model_family(upstream_name))
+    calls: Counter[LayoutScope] = Counter()
+    for place, sums in counted.places.items():
+        scope = layout_scope(place, catalog)
         for each in {scope, scope.all_families}:
-            found[each] += count
-    return found
+            calls[each] += sums.calls
+    return calls
 
 
-def _routing_nanos(found: ReroutedUsage, catalog: Catalog, at: float) -> int | None:
-    """List cost on the model asked for, less that of the one that answered; None if unknown.
-
-    Prices are those valid at a moment, of the model's first route at standard terms; uplifts for
-    long prompts are left out, because the sums tell no single prompt's length.
-    """
-    model = catalog.find(found.requested)
-    tariff = model.routes[0].tariff if model is not None and model.routes else None
-    pricing = None if tariff is None else call_pricing(Usage(), tariff, at)
-    cost = None if pricing is None else pricing.cost(found.usage)
-    return None if cost is None else cost.list_nanos - found.list_nanos
-
-
-def _feature_rows(features: Features, names: Mapping[str, str]) -> list[FeatureSavings]:
+def _feature_rows(counted: CountedSavings, names: Mapping[str, str]) -> list[FeatureSavings]:
     rows = [
-        FeatureSavings(
-            team=team,
-            team_name=names.get(team, team),
-            feature=feature,
-            calls=sums.calls,
-            unmodified_nanos=sums.unmodified_nanos,
-            steps=list(sums.steps.values()),
-            paid_nanos=sums.cost_nanos,
-        )
-        for (team, feature), sums in features.items()
+        _feature_row(team, feature, sums, names)
+        for (team, feature), sums in counted.features().items()
     ]
-    rows.sort(key=lambda row: (row.paid_nanos - row.unmodified_nanos, row.team, row.feature))
+    rows.sort(key=lambda row: (-row.saved_nanos, row.team, row.feature))
     return rows[:_MAX_FEATURES]
+
+
+def _feature_row(
+    team: str, feature: str, sums: SavingsSums, names: Mapping[str, str]
+) -> FeatureSavings:
+    return FeatureSavings(
+        team=team,
+        team_name=names.get(team, team),
+        feature=feature,
+        calls=sums.calls,
+        unmodified_nanos=sums.unmodified_nanos,
+        steps=list(sums.steps.values()),
+        direct_nanos=sums.direct_nanos,
+        saved_nanos=sums.saved_nanos,
+        paid_nanos=sums.cost_nanos,
+    )
 
 
 def measured_saving(found: Comparison, team_name: str) -> MeasuredSaving:
@@ -227,51 +228,3 @@ def measured_saving(found: Comparison, team_name: str) -> MeasuredSaving:
         missing_conversations=found.missing_conversations,
         why=verdict.why,
     )
-
-
-def _next_layout(
-    place: LayoutScope,
-    proposal: Proposal,
-    month_calls: float,
-    mode: PlanningMode,
-    names: Mapping[str, str],
-) -> NextSaving:
-    """A layout that waits for a decision."""
-    layout = msgspec.json.decode(proposal.moves, type=Layout)
-    per_call = sum(move.saving for move in layout.moves) / _CALLS_PER_PROPOSAL_SAVING
-    is_observed = mode is PlanningMode.OBSERVE
-    apply = "Set its planning mode to apply or auto" if is_observed else "Approve the layout"
-    return NextSaving(
-        kind="observe" if is_observed else "layout",
-        team=place.team,
-        team_name=names.get(place.team, place.team),
-        feature=place.feature,
-        family=place.family,
-        month_nanos=round(per_call * month_calls),
-        title="Moving text that varies behind text that stays the same",
-        action=f"{apply}, version {proposal.version}.",
-        link=_layout_link(place.team, place.feature),
-    )
-
-
-def _next_miss(found: MissTotals, scale: float, names: Mapping[str, str]) -> NextSaving:
-    """A reason for misses that something can be done about."""
-    return NextSaving(
-        kind="miss",
-        team=found.team,
-        team_name=names.get(found.team, found.team),
-        feature=found.feature,
-        month_nanos=round(found.nanos * scale),
-        title=f"Cache misses: {found.reason}",
-        action=FIXES[found.reason],
-        link=f"{HOME}/cache?{_cache_query(found)}",
-    )
-
-
-def _cache_query(found: MissTotals) -> str:
-    feature = found.feature or NO_VALUE
-    return f"team={quote(found.team, safe='')}&feature={quote(feature, safe='')}"
-
-
-def _layout_link(team: str, feature: str) -> str:
-    return f"{HOME}/layouts/{quote(team, safe='')}/{quote(feature, safe='')}"

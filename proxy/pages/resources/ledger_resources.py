@@ -26,6 +26,7 @@ from proxy.pages.resources.queries import LedgerViews
 from proxy.pages.resources.reports import CostReportsResource
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
 from slo.objective import Objective
 
@@ -78,11 +79,12 @@ class LedgerResources:
         def providers() -> dict[str, str]:
             return catalog().providers
 
+        figures = SavingsFigures(store, catalog, now)
         return cls(
             views=LedgerViews(store, ask),
             costs=Costs(store, ask, providers, now),
-            reports=CostReportsResource(store, providers, now),
-            savings=SavingsResource(store, ask, catalog, now),
+            reports=CostReportsResource(store, figures, now),
+            savings=SavingsResource(store, ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(store, ask, now),
             calls=Calls(store, ask, catalog, live, now),

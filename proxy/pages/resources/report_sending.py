@@ -19,6 +19,7 @@ from proxy.services.reports.mail_server import AddressedMail
 from proxy.services.reports.report_content import report_content
 from proxy.services.reports.report_delivery import configured_senders
 from proxy.services.reports.report_senders import ReportSenders
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.store import Store
@@ -72,6 +73,7 @@ class ReportSending:
         self._settings = settings
         self._record = record
         self._now = now
+        self._figures = SavingsFigures(store, lambda: reloader.snapshot.catalog, now)
         self._underway: set[str] = set()
 
     async def send(self, viewer: Viewer, name: str, asked: SendRequest) -> SentReportView:
@@ -142,8 +144,7 @@ class ReportSending:
         self, senders: ReportSenders, period: ReportPeriod
     ) -> Mapping[str, HttpMessage | AddressedMail]:
         """The message to each recipient; blocks."""
-        providers = self._reloader.snapshot.catalog.providers
-        content = report_content(self._store, senders.scheduled, period, providers)
+        content = report_content(self._store, senders.scheduled, period, self._figures)
         return {each: senders.message(content, each, self._now()) for each in senders.recipients}
 
 

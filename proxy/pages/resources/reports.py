@@ -19,6 +19,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.queries import FilterQuery, store_answer
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
 
 #: Seconds that a report has; it is asked for by hand, one at a time.
@@ -69,19 +70,19 @@ class CostReportsResource:
 
     Args:
         store: The store.
-        providers: Returns the provider of each upstream.
+        figures: Costs and savings in the store.
         now: Seconds since the epoch.
     """
 
     def __init__(
         self,
         store: Store,
-        providers: Callable[[], Mapping[str, str]],
+        figures: SavingsFigures,
         now: Callable[[], float],
     ) -> None:
         self._store = store
+        self._figures = figures
         self._ask = StoreQuestions(store, REPORT_TIMEOUT_S)
-        self._providers = providers
         self._now = now
 
     async def report(
@@ -134,9 +135,12 @@ class CostReportsResource:
         self, viewer: Viewer, query: ReportQuery, period: ReportPeriod, by: tuple[Dimension, ...]
     ) -> tuple[CostReport, Mapping[str, str]]:
         """Reads and adds up; blocks."""
-        providers = self._providers()
+        providers = self._figures.providers
         only = query.spend_filter(viewer, providers)
         names = {each.id: each.name for each in self._store.teams.all()}
+        if query.format is ReportFormat.JSON:
+            return self._figures.cost_report(period, by, only), names
+        # Files of rows alone have no room for a headline.
         return cost_report(self._store.reports, period, by, providers, only), names
 
 

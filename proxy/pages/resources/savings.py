@@ -10,37 +10,31 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
-from proxy.catalog.catalog import Catalog
 from proxy.pages.ledger_views.formats import json_bytes
-from proxy.pages.ledger_views.savings import (
-    MONTH_DAYS,
-    Measurement,
-    SavingsQuestion,
-    compare_arms,
-    measured_saving,
-    savings_view,
-)
+from proxy.pages.ledger_views.savings import SavingsQuestion, measured_saving, savings_view
 from proxy.pages.resources.queries import LedgerViews, PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.dashboard_reads import PickledOnce
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.sql.counted_savings import Measurement
+from proxy.store.sql.savings import Comparison
 from proxy.store.store import Store
 
 T = TypeVar("T")
 
-_DAY_S: Final = 86_400.0
-#: Seconds for which a measurement against the control arm is shown before it is made again.
-_MEASUREMENT_LIFETIME_S: Final = 3_600.0
 #: Part of a page's patience that waits for such a measurement.
 _MEASUREMENT_SHARE: Final = 0.1
 MAX_NEXT: Final = 20
+#: Savings not taken yet that pages list.
+NEXT_SHOWN: Final = 5
 
 
 class SavingsQuery(PlaceQuery):
     """A question for savings."""
 
-    next: int = Field(3, ge=0, le=MAX_NEXT, description="Savings not taken yet, the largest.")
-    layouts_only: bool = Field(default=False, description="Of those only layouts, no misses.")
+    next: int = Field(
+        NEXT_SHOWN, ge=0, le=MAX_NEXT, description="Savings not taken yet, the largest."
+    )
 
 
 class SavingsResource:
@@ -49,7 +43,7 @@ class SavingsResource:
     Args:
         store: The store.
         ask: Asks it, few questions at once.
-        catalog: The catalog in force.
+        figures: Savings in the store.
         now: Seconds since the epoch.
     """
 
@@ -57,16 +51,13 @@ class SavingsResource:
         self,
         store: Store,
         ask: StoreQuestions,
-        catalog: Callable[[], Catalog],
+        figures: SavingsFigures,
         now: Callable[[], float],
     ) -> None:
-        self._store = store
         self._ask = ask
         self._views = LedgerViews(store, ask)
-        self._catalog = catalog
+        self._figures = figures
         self._now = now
-        self._measured: Measurement | None = None
-        self._sent_catalog = PickledOnce(catalog())
 
     def question(self, viewer: Viewer, query: SavingsQuery) -> SavingsQuestion:
         """The question for savings of the teams that a viewer may see.
@@ -75,18 +66,10 @@ class SavingsResource:
             CallerError: They may see no costs, or the question has a fault.
         """
         check_allowed(viewer, Action.SEE_COSTS)
-        now, catalog = self._now(), self._catalog()
-        if catalog is not self._sent_catalog.value:
-            self._sent_catalog = PickledOnce(catalog)
-        return SavingsQuestion(
-            period=query.period(now),
-            only=query.spend_filter(viewer, catalog.providers),
-            next=query.next,
-            layouts_only=query.layouts_only,
-            catalog=self._sent_catalog,
-            measurement=self._measured,
-            now=now,
-        )
+        now, figures = self._now(), self._figures
+        only = query.spend_filter(viewer, figures.providers)
+        scope = figures.scope(query.period(now), only)
+        return SavingsQuestion(viewer=viewer, scope=scope, next=query.next, now=now)
 
     async def read_measured(
         self, asked: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
@@ -98,9 +81,10 @@ class SavingsResource:
         """
         found = await read(asked)
         await self._refresh_measurement()
-        if self._measured is asked.measurement:
+        latest = self._figures.measurement
+        if _comparisons(latest) == _comparisons(asked.scope.measurement):
             return found
-        return await read(replace(asked, measurement=self._measured))
+        return await read(replace(asked, scope=replace(asked.scope, measurement=latest)))
 
     async def savings(
         self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
@@ -126,9 +110,9 @@ class SavingsResource:
         """
         check_allowed(viewer, Action.SEE_COSTS, team)
         await self._refresh_measurement()
-        if self._measured is None:
+        if self._figures.measurement is None:
             return None
-        _, every = self._measured.value
+        _, every = self._figures.measurement.value
         found = (each for each in every if (each.team, each.feature) == (team, feature))
         return [measured_saving(each, team_name) for each in found]
 
@@ -144,16 +128,13 @@ class SavingsResource:
         return routes
 
     async def _refresh_measurement(self) -> None:
-        """Measures again where the last result is old, and waits for a moment."""
-        before = self._measured
-        if before is None or self._now() - before.value[0] > _MEASUREMENT_LIFETIME_S:
-            await self._ask("measured savings", self._measure, _MEASUREMENT_SHARE)
+        """Measures again where the last result is old, and waits for a moment.
 
-    def _measure(self) -> None:
-        """Compares the arms of all features over thirty days; blocks, for long on a large ledger.
-
-        It reads receipts, so it is done seldom; pages show the last result meanwhile.
+        Pages show the last result meanwhile.
         """
-        now = self._now()
-        found = self._store.dashboard.read(compare_arms, now - MONTH_DAYS * _DAY_S)
-        self._measured = PickledOnce((now, found))
+        if self._figures.is_measurement_old:
+            await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
+
+
+def _comparisons(measurement: Measurement | None) -> Sequence[Comparison] | None:
+    return None if measurement is None else measurement.value[1]

@@ -1,26 +1,24 @@
 """The content of a scheduled report of one period, read from the ledger, as a mail and an event."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from dashboards.cost_formats import cost_document
-from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension, cost_report
+from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension
 from dashboards.report_mail import ReportMail, report_mail
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from dashboards.scheduled_periods import period_name
 from proxy.errors import OperatorError
 from proxy.services.alerts.http_sender import HttpMessage, rfc3339
 from proxy.services.alerts.webhook import signed_event
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
 from slo.alert import stable_id
 from slo.budget import EVERY
 from slo.policies.reports import ScheduledReport
-
-ReadProviders = Callable[[], Mapping[str, str]]
-"""Returns the provider of each upstream."""
 
 _DIMENSIONS: Final[Mapping[str, Dimension]] = {each: each for each in DIMENSIONS}
 
@@ -70,7 +68,7 @@ class ReportContent:
 
 
 def report_content(
-    store: Store, scheduled: ScheduledReport, period: ReportPeriod, providers: Mapping[str, str]
+    store: Store, scheduled: ScheduledReport, period: ReportPeriod, figures: SavingsFigures
 ) -> ReportContent:
     """The report of a period; blocks.
 
@@ -78,7 +76,7 @@ def report_content(
         store: The store.
         scheduled: The report's entry.
         period: Its period.
-        providers: The provider of each upstream.
+        figures: Costs and savings in the store.
 
     Raises:
         OperatorError: There is no such team.
@@ -94,6 +92,6 @@ def report_content(
     by = [_DIMENSIONS[each] for each in scheduled.by]
     return ReportContent(
         scheduled=scheduled,
-        report=cost_report(store.reports, period, by, providers, only),
+        report=figures.cost_report(period, by, only),
         teams=teams,
     )

@@ -26,12 +26,13 @@ from proxy.errors import OperatorError
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender
 from proxy.services.alerts.notifier import error_summary
 from proxy.services.reports.mail_server import MAIL_DEADLINE_S, AddressedMail
-from proxy.services.reports.report_content import ReadProviders, report_content
+from proxy.services.reports.report_content import report_content
 from proxy.services.reports.report_senders import (
     ReportSenders,
     report_senders,
     report_variables,
 )
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings, upstream_keys
 from proxy.store.sql.report_deliveries import ReportDelivery
 from proxy.store.store import Store
@@ -61,7 +62,7 @@ class ReportScheduler:
         store: The store.
         senders: The reports, and how they are sent.
         http: Posts to webhooks; closed by whoever opened it.
-        providers: Returns the provider of each upstream.
+        figures: Costs and savings in the store.
         now: Seconds since the epoch.
     """
 
@@ -70,14 +71,14 @@ class ReportScheduler:
         store: Store,
         senders: Sequence[ReportSenders],
         http: HttpSender,
-        providers: ReadProviders,
+        figures: SavingsFigures,
         now: Callable[[], float],
     ) -> None:
         self._store = store
         self._deliveries = store.report_deliveries
         self._senders = tuple(senders)
         self._http = http
-        self._providers = providers
+        self._figures = figures
         self._now = now
 
     def update(self, senders: Sequence[ReportSenders]) -> None:
@@ -136,7 +137,7 @@ class ReportScheduler:
         self, senders: ReportSenders, recipient: str, period: ReportPeriod
     ) -> HttpMessage | AddressedMail:
         """The message to a recipient; blocks."""
-        content = report_content(self._store, senders.scheduled, period, self._providers())
+        content = report_content(self._store, senders.scheduled, period, self._figures)
         return senders.message(content, recipient, self._now())
 
     async def _fail(
@@ -177,11 +178,9 @@ async def running_reports(context: AppContext) -> AsyncIterator[None]:
     catalog = context.catalog
     senders = _logged_senders(context.policies.reports, context.settings)
 
-    def providers() -> dict[str, str]:
-        return catalog.providers
-
+    figures = SavingsFigures(context.opened, lambda: catalog, context.now)
     async with HttpSender() as http:
-        scheduler = ReportScheduler(context.opened, senders, http, providers, context.now)
+        scheduler = ReportScheduler(context.opened, senders, http, figures, context.now)
 
         async def prepare(snapshot: Snapshot) -> Callable[[], None]:
             def commit() -> None:

@@ -1,6 +1,5 @@
 """Sums of what was saved and missed, read from rollups for any period."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +8,7 @@ import msgspec
 from sqlalchemy import BigInteger, ColumnElement, Engine, Select, case, cast, func, select
 
 from dashboards.reports import SpendFilter
-from dashboards.views.savings import SavingsSums
+from dashboards.savings_headline import SavingsSums
 from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.bucket_sums import SumQuery, bucket_sums
@@ -25,6 +24,7 @@ _SUMMED: Final = (
     "read_saved_nanos",
     "write_extra_nanos",
     "planning_nanos",
+    "planned_cost_nanos",
     "compaction_nanos",
     "notes_nanos",
     "calls",
@@ -34,11 +34,9 @@ _SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
 
 
 class ReroutedUsage(msgspec.Struct, frozen=True):
-    """Usage of calls of a feature that another model answered than was asked for."""
+    """Usage of calls of a place that another model answered than was asked for."""
 
-    team: str
-    feature: str
-    requested: str
+    place: "SavingsPlace"
     calls: int
     usage: Usage
     list_nanos: int
@@ -66,19 +64,21 @@ class MissTotals(msgspec.Struct, frozen=True):
     feature: str = ""
 
 
+SavingsPlace = tuple[str, str, str, str]
+"""Team, feature, model asked for and route, which sums of savings are told apart by."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavingsByFeature:
+class SavingsByPlace:
     """Savings of a period, all read at once.
 
     Attributes:
-        features: Sums by team and feature.
+        places: Sums by place.
         rerouted: Usage that another model answered than was asked for, at a known price.
-        calls: Calls by team, feature, model asked for and route.
     """
 
-    features: dict[tuple[str, str], SavingsSums]
+    places: dict[SavingsPlace, SavingsSums]
     rerouted: list[ReroutedUsage]
-    calls: dict[tuple[str, str, str, str], int]
 
 
 class SavingsReader:
@@ -87,8 +87,8 @@ class SavingsReader:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def sums_by_feature(self, start: int, end: int, only: SpendFilter) -> SavingsByFeature:
-        """Sums by team and feature, and usage that another model answered than was asked for.
+    def sums_by_place(self, start: int, end: int, only: SpendFilter) -> SavingsByPlace:
+        """Sums by place, and usage that another model answered than was asked for.
 
         Args:
             start: A moment, in seconds since the epoch.
@@ -102,21 +102,14 @@ class SavingsReader:
         )
         with read_transaction(self._engine, is_snapshot=True) as connection:
             found = bucket_sums(connection, (start, end), query)
-        features: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        places: dict[SavingsPlace, SavingsSums] = {}
         rerouted: list[ReroutedUsage] = []
-        calls: dict[tuple[str, str, str, str], int] = {}
         for (_, team, feature, requested, route), sums in found.items():
-            calls[team, feature, requested, route] = sums["calls"]
-            total = features[team, feature]
-            for name in _SAVINGS:
-                total[name] += sums[name]
+            place = team, feature, requested, route
+            places[place] = SavingsSums(**{name: sums[name] for name in _SAVINGS})
             if answering_model(route, requested) != requested:
-                rerouted += _rerouted_usage(team, feature, requested, sums)
-        return SavingsByFeature(
-            features={place: SavingsSums(**sums) for place, sums in features.items()},
-            rerouted=rerouted,
-            calls=calls,
-        )
+                rerouted += _rerouted_usage(place, sums)
+        return SavingsByPlace(places=places, rerouted=rerouted)
 
     def misses(
         self,
@@ -179,14 +172,10 @@ def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
     }
 
 
-def _rerouted_usage(
-    team: str, feature: str, requested: str, sums: Mapping[str, int]
-) -> list[ReroutedUsage]:
+def _rerouted_usage(place: SavingsPlace, sums: Mapping[str, int]) -> list[ReroutedUsage]:
     """The usage at a known price; [] without any."""
     found = ReroutedUsage(
-        team=team,
-        feature=feature,
-        requested=requested,
+        place=place,
         calls=sums["priced_calls"],
         usage=Usage(**{name: sums[f"priced_{name}"] for name in schema.BUCKETS}),
         list_nanos=sums["list_nanos"],

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dashboards.savings_headline import headline_sentences
 from proxy.records.amounts import cell, quantity
 from proxy.tools.demo.baseline import CallTotals
 from proxy.tools.demo.result import DemoResult, row_totals, total
@@ -21,7 +22,8 @@ _THROUGH = "through Thriftgate"
 _ARRANGED = "and its layouts applied"
 _RECKONED = (
     "Directly: the same calls as their applications write them, with the time first and tools in\n"
-    "any order; reckoned as `thriftgate replay` does, with the same cache rules and prices."
+    "any order, and with the provider's own caching. The dashboard and `thriftgate savings` show\n"
+    "the same figure. Its hit rate, and layouts, are replayed as `thriftgate replay` does."
 )
 _LEARNED = (
     "Layouts: what it learned from these calls should move behind what stays the same. They wait\n"
@@ -62,6 +64,9 @@ def outcome(console: Console, result: DemoResult) -> None:
     if result.otherwise.direct:
         console.print()
         console.print(_comparison(result))
+        console.print()
+        for line in headline_sentences(result.savings[""]) if result.savings else ():
+            console.print(line, soft_wrap=True, markup=False)
         console.print()
         console.print(_RECKONED, soft_wrap=True, markup=False)
     if result.proposed:
@@ -135,7 +140,7 @@ def _comparison(result: DemoResult) -> Table:
         *((name, [name], row) for name, row in rows),
         *(("all", every, row) for row in result.total),
     ):
-        direct = total(result.otherwise.direct, teams)
+        direct = _direct_totals(result, "" if name == "all" else name, teams)
         ways = [(_DIRECTLY, direct), (_THROUGH, row_totals(row))]
         if result.proposed:
             ways.append((_ARRANGED, total(result.otherwise.arranged, teams)))
@@ -144,6 +149,13 @@ def _comparison(result: DemoResult) -> Table:
             style = "bold" if name == "all" else ""
             table.add_row(shown, way, *_figures(found, direct), style=style)
     return table
+
+
+def _direct_totals(result: DemoResult, team: str, teams: list[str]) -> CallTotals:
+    """Calls sent directly: replayed tokens, and the cost that all pages and reports show."""
+    replayed, saved = total(result.otherwise.direct, teams), result.savings.get(team)
+    nanos = replayed.nanos if saved is None else saved.direct_nanos
+    return CallTotals(replayed.prompt, replayed.read, nanos)
 
 
 def _figures(found: CallTotals, direct: CallTotals) -> tuple[str, str, str]:

@@ -7,14 +7,20 @@ from typing import Any
 
 import orjson
 
-from dashboards.reports import ReportPeriod, Spend
+from dashboards.cost_formats import savings_document
+from dashboards.reports import ReportPeriod, Spend, SpendFilter, latest_days
+from dashboards.savings_headline import SavingsHeadline
+from proxy.catalog.catalog import Catalog
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.receipt import dollars
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.traffic import DemoCall
 
 _FLUSH = 10.0
+#: Days of which pages show costs and savings.
+_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,8 @@ class DemoResult:
         names: The teams' names by id.
         ledger_calls: Number of calls in the ledger.
         lacking: Answered calls that are not in the ledger exactly once.
-        otherwise: Cost of the same calls, sent in other ways.
+        savings: Headline of what was saved, by the names of teams; "" for all of them.
+        otherwise: Usage and cost of the same calls replayed, sent in other ways.
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
@@ -40,6 +47,7 @@ class DemoResult:
     names: Mapping[str, str]
     ledger_calls: int
     lacking: tuple[str, ...]
+    savings: Mapping[str, SavingsHeadline] = field(default_factory=dict)
     otherwise: CostBaseline = field(default_factory=CostBaseline)
     proposed: tuple[LayoutScope, ...] = ()
 
@@ -58,18 +66,21 @@ class DemoResult:
 
         ``cost_usd`` is a number with every digit the ledger has, so that a reader of decimals
         loses nothing; null where no price was known. ``unpriced`` counts what the cost leaves out.
-        ``hit_rate`` is cache-read tokens ÷ input tokens. ``direct_…`` is reckoned for the same
-        calls sent directly, ``arranged_…`` for layouts applied as soon as they are learned.
+        ``hit_rate`` is cache-read tokens ÷ input tokens. ``savings`` is the headline of all pages
+        and reports; ``direct_cost_usd`` is its. ``direct_hit_rate`` and ``arranged_…`` are
+        replayed: the same calls sent directly, and with layouts applied as soon as they are
+        learned.
         """
         others = self.otherwise
         per_team = {
-            name: _account_of(row) | _baseline_totals(others, [name])
+            name: _account_of(row) | self._savings(name) | _baseline_totals(others, [name])
             for row in self.rows
             for name in [self.names.get(row.team or "", "")]
         }
         account = _account_of(self.total[0]) if self.total else {"hit_rate": 0.0, "cost_usd": 0}
         line = {
             **account,
+            **self._savings(""),
             **_baseline_totals(others, others.direct),
             "calls": len(self.sent),
             "ledger_calls": self.ledger_calls,
@@ -85,6 +96,13 @@ class DemoResult:
         }
         return orjson.dumps(line).decode()
 
+    def _savings(self, team: str) -> dict[str, Any]:
+        """The headline of a team, or of all for ""; {} where none was read."""
+        found = self.savings.get(team)
+        if found is None:
+            return {}
+        return {"direct_cost_usd": _usd(found.direct_nanos), "savings": savings_document(found)}
+
 
 def of_store(
     store: Store,
@@ -93,6 +111,7 @@ def of_store(
     seconds: float,
     names: Mapping[str, str],
     since: datetime,
+    catalog: Catalog,
 ) -> DemoResult:
     """The result once every receipt has reached the database; blocks.
 
@@ -102,6 +121,7 @@ def of_store(
         seconds: Seconds that they took.
         names: The teams' names by id.
         since: Start of the gateway, not days ago.
+        catalog: The gateway's catalog.
     """
     store.drain.flush(_FLUSH)
     period = days(since)
@@ -116,7 +136,20 @@ def of_store(
         names=names,
         ledger_calls=store.ledger.count_calls(),
         lacking=(*store.ledger.missing_calls(answered), *nameless),
+        savings=_savings(store, names, catalog, since.timestamp() + seconds),
     )
+
+
+def _savings(
+    store: Store, names: Mapping[str, str], catalog: Catalog, now: float
+) -> dict[str, SavingsHeadline]:
+    """The headline that pages show of all calls, and of each team's by its name; blocks."""
+    figures, period = SavingsFigures(store, lambda: catalog, lambda: now), latest_days(now, _DAYS)
+    teams = {
+        name: figures.headline(period, SpendFilter(values={"team": frozenset({team})}))
+        for team, name in names.items()
+    }
+    return {"": figures.headline(period), **teams}
 
 
 def learned_features(store: Store, names: Mapping[str, str]) -> tuple[LayoutScope, ...]:
@@ -142,7 +175,6 @@ def _baseline_totals(found: CostBaseline, teams: Iterable[str]) -> dict[str, Any
     direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
     return {
         "direct_hit_rate": round(direct.hit_rate, 4),
-        "direct_cost_usd": _usd(direct.nanos),
         "arranged_hit_rate": round(arranged.hit_rate, 4),
         "arranged_cost_usd": _usd(arranged.nanos),
     }

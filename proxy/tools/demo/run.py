@@ -132,7 +132,13 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
     seconds = ticks() - began
     store = staged.gateway.store
     result = await store.ask(
-        of_store, store, sent, seconds=seconds, names=staged.names, since=staged.since
+        of_store,
+        store,
+        sent,
+        seconds=seconds,
+        names=staged.names,
+        since=staged.since,
+        catalog=staged.gateway.catalog,
     )
     # While it reckons, the last lessons are learned: proposals are asked for after it.
     others = await asyncio.to_thread(

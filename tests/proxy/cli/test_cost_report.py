@@ -13,15 +13,16 @@ from proxy.records.receipt import Outcome
 from proxy.settings import Settings
 from slo.policies.file import Policies
 from slo.usage import Usage
-from tests.fakes.cli_runner import CommandRunner
+from tests.fakes.cli_runner import CommandRunner, table_lines
 from tests.fakes.focus_validator import focus_faults
 from tests.fakes.receipts import START, a_receipt
+from tests.fakes.savings import catalog_of_provider
 
 DAY = datetime.fromtimestamp(START, UTC).date().isoformat()
 
 
 def build(terminal: Terminal) -> typer.Typer:
-    return reports(terminal, lambda: {"lab": "acme"}, Settings, lambda _: Policies())
+    return reports(terminal, lambda: catalog_of_provider("acme"), Settings, lambda _: Policies())
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def runner(tmp_path: Path) -> CommandRunner:
 
 
 def test_a_table_has_a_row_for_each_value_and_a_total(runner: CommandRunner) -> None:
-    head, *rows, total = runner.said(build, "cost", "--by", "feature,provider").splitlines()
+    head, *rows, total = table_lines(runner.said(build, "cost", "--by", "feature,provider"))
 
     assert head.split()[:2] == ["feature", "provider"]
     assert [row.split()[:2] for row in rows] == [
@@ -56,7 +57,7 @@ def test_a_name_cannot_send_the_terminal_orders(tmp_path: Path) -> None:
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "[red]\ufffdx" in shown
-    assert len(shown.splitlines()) == 3
+    assert len(table_lines(shown)) == 3
 
 
 def test_json_has_the_total_and_names_as_they_are(runner: CommandRunner) -> None:
@@ -121,7 +122,7 @@ def test_without_calls_it_says_so(tmp_path: Path) -> None:
 
 
 def test_the_report_without_a_subcommand_is_as_before(runner: CommandRunner) -> None:
-    head, *_ = runner.said(build, "--by", "feature").splitlines()
+    head, *_ = table_lines(runner.said(build, "--by", "feature"))
 
     assert "TTFT p50/p95/p99 s" in head
 
@@ -133,7 +134,7 @@ def test_calls_that_were_refused_before_they_had_a_route_are_named(tmp_path: Pat
         a_receipt(0, outcome=Outcome.REFUSED, route="", upstream="", **nothing),
         a_receipt(2, usage=Usage(input=1)),
     )
-    _, first, _, _ = typed.said(build, "cost", "--by", "provider").splitlines()
+    _, first, _, _ = table_lines(typed.said(build, "cost", "--by", "provider"))
 
     assert first.split()[:3] == ["(none)", "1", "1"]
     assert "unknown" not in first

@@ -11,6 +11,7 @@ from proxy.cli.terminal import Terminal
 from proxy.configuration import read_catalog
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.settings import read
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
 
@@ -120,7 +121,9 @@ def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: CommandRun
     said = fresh.said(users, "hash", "ann@example.test").strip()
 
     assert said == sealed
-    assert said in fresh.said(single_command(report), "--by", "user")
+    assert said in fresh.said(
+        single_command(lambda terminal: report(terminal, two_model_catalog)), "--by", "user"
+    )
 
 
 def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: CommandRunner):

@@ -5,10 +5,11 @@ import pytest
 
 from proxy.cli.report import report
 from proxy.records.receipt import Outcome
-from tests.fakes.cli_runner import CommandRunner, single_command
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.cli_runner import CommandRunner, single_command, table_lines
 from tests.fakes.receipts import START, a_receipt
 
-REPORT = single_command(report)
+REPORT = single_command(lambda terminal: report(terminal, two_model_catalog))
 LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
 
 
@@ -20,7 +21,7 @@ def runner(tmp_path: Path) -> CommandRunner:
 
 
 def test_in_a_pipe_each_row_is_one_line_however_long(runner: CommandRunner) -> None:
-    head, *rows = runner.said(REPORT, "--by", "feature", "--by", "model").splitlines()
+    head, *rows = table_lines(runner.said(REPORT, "--by", "feature", "--by", "model"))
 
     assert head.split()[:3] == ["team", "feature", "model"]
     assert "cost USD" in head
@@ -30,7 +31,7 @@ def test_in_a_pipe_each_row_is_one_line_however_long(runner: CommandRunner) -> N
 
 def test_report_wraps_on_a_narrow_terminal(runner: CommandRunner) -> None:
     runner.width = 60
-    lines = runner.said(REPORT, "--by", "feature").splitlines()
+    lines = table_lines(runner.said(REPORT, "--by", "feature"))
 
     assert max(map(len, lines)) <= 60
 
@@ -39,7 +40,7 @@ def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
     typed = CommandRunner(tmp_path, START + 60)
     failed = a_receipt(9, outcome=Outcome.FAILED, status=502, usage=None)
     typed.keep(*(a_receipt(n, team=failed.team) for n in range(3)), failed)
-    head, row, _ = typed.said(REPORT).splitlines()
+    head, row, _ = table_lines(typed.said(REPORT))
 
     assert head.split()[:3] == ["team", "calls", "errors"]
     assert row.split()[1:3] == ["4", "1"]
@@ -74,7 +75,7 @@ def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(runner: Comma
     assert found["total"]["ttft_s"] == {"p50": 0.25, "p95": 0.25, "p99": 0.25}
     assert found["total"]["duration_s"] == {"p50": 1.5, "p95": 1.5, "p99": 1.5}
     assert [row["timed_calls"] for row in found["rows"]] == [2, 1]
-    head, *rows = runner.said(REPORT).splitlines()
+    head, *rows = table_lines(runner.said(REPORT))
     assert "USD per 1k calls" in head
     assert "TTFT p50/p95/p99 s" in head
     assert all(row.split()[-2:] == ["0.25/0.25/0.25", "1.5/1.5/1.5"] for row in rows)

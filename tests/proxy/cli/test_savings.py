@@ -14,10 +14,12 @@ from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
 
-SAVINGS, MISSES = single_command(savings), single_command(misses)
+SAVINGS = single_command(lambda terminal: savings(terminal, two_model_catalog))
+MISSES = single_command(misses)
 
 
 @pytest.fixture
@@ -66,12 +68,13 @@ def test_too_little_is_said_to_be_too_little(runner: CommandRunner) -> None:
 
 
 def test_an_estimate_is_reported_from_the_first_call(runner: CommandRunner) -> None:
-    runner.keep(a_call(1, planning_nanos=700_000_000), a_call(2))
+    known = {"cost_nanos": 300_000_000, "list_nanos": 300_000_000}
+    runner.keep(a_call(1, planning_nanos=700_000_000, **known), a_call(2, **known))
     (found,) = orjson.loads(runner.said(SAVINGS, "--json"))["savings"]
     said = runner.said(SAVINGS)
 
-    assert "0.70 (70%)" in said
-    assert "Planning saved $0.70 (70%) of 1 call in the last 30 days, by estimate." in said
+    assert "0.7000 (70%)" in said
+    assert "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3." in said
     assert float(found["estimated_saved_usd"]) == 0.7
     assert found["estimated_saved_share"] == pytest.approx(0.7)
     assert found["conversations_needed"] == 1_000

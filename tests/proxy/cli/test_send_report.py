@@ -13,6 +13,7 @@ from proxy.cli.report import reports
 from proxy.cli.terminal import Terminal
 from proxy.settings import Settings
 from slo.policies.file import Policies
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.mail_server import FakeMailServer, mail_server_running
 from tests.fakes.receipts import START, a_receipt
@@ -33,7 +34,7 @@ def build(port: int = 0, **changes: Any) -> Any:
     policies = Policies(reports=(a_scheduled_report(**changes),))
 
     def line(terminal: Terminal) -> typer.Typer:
-        return reports(terminal, dict, lambda: settings, lambda _: policies)
+        return reports(terminal, two_model_catalog, lambda: settings, lambda _: policies)
 
     return line
 

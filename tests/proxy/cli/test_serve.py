@@ -166,7 +166,7 @@ def test_a_hangup_signal_reloads_and_a_bad_file_is_named_with_its_line(tmp_path)
 
 
 @pytest.mark.parametrize("share", ["0.05", "0"])
-def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path, folder):
+def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder):
     command_output("team", "create", "acme")
     now = session.now()
     store = Store.open(f"sqlite:///{folder / 'thriftgate.db'}", folder / "journal")
@@ -176,6 +176,7 @@ def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path,
         "arm": "treated",
         "planning_nanos": 4_000_000_000,
         "cost_nanos": 1_000_000_000,
+        "list_nanos": 1_000_000_000,
     }
     call_id = id_floor(now)
     store.keep(a_receipt(call_id=call_id, started=now, team=team, feature="chat", **planned))
@@ -193,7 +194,8 @@ def test_serving_begins_with_what_planning_saved_and_could_save(share, tmp_path,
         assert process.wait(20) == 0
     saved, could, *rest = (tmp_path / "stderr").read_text().splitlines()
 
-    assert saved == "Planning saved $4.00 (80%) of 1 call in the last 30 days, by estimate."
+    assert saved.startswith("Saved $4")
+    assert saved.endswith("against sending directly: $1 in place of $5.")
     assert could == (
         "Planning only observes feature chat of team acme: `apply` or `auto` should save $2.50"
         " per 1,000 calls more (by estimate). See `thriftgate savings`."

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import LayoutScope
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.alert import Severity
@@ -134,8 +134,8 @@ def test_a_question_with_a_fault_is_told_as_a_page(
 def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(
     pages: CostPagesBrowser,
 ) -> None:
-    scope = LayoutScope(pages.teams[0], "chat", "gpt")
-    moves = msgspec.json.encode(Layout(version=1, moves=())).decode()
+    scope = LayoutScope(pages.teams[0], "chat", "model")
+    moves = msgspec.json.encode(Layout(version=1, moves=(a_move(10**9),))).decode()
     pages.store.layouts.propose(scope, "d1", moves, NOW)
     html = pages.text("")
 
@@ -160,9 +160,30 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
     html = pages.text("")
     shown = re.findall(r"<li><strong>([^<]+)</strong>.*?<a href=[^>]+>(\w+)</a>", html, re.DOTALL)
 
-    assert [feature for _, feature in shown] == ["busy", "rare", "unused"]
+    assert [feature for _, feature in shown] == ["busy", "rare"]
     assert re.fullmatch(r"\$0\.0\d+ a month", shown[0][0])
-    assert shown[2][0] == "$9.00 per 1,000 calls"
+
+
+def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(
+    pages: CostPagesBrowser,
+) -> None:
+    team = pages.teams[0]
+    for n in range(8):
+        moves = msgspec.json.encode(Layout(moves=(a_move(10**9 + n),))).decode()
+        pages.store.layouts.propose(LayoutScope(team, "chat", "model"), f"d{n}", moves, NOW)
+    pages.store.layouts.propose(LayoutScope(team, "off", "model"), "d", moves, NOW)
+    pages.store.layouts.switch(LayoutScope(team, "off"), PlanningMode.OFF, "ann", NOW)
+    off = a_receipt(300, started=NOW - 3600, team=team, feature="off")
+    assert inserter(pages.store._engine)([off]) is None
+    first, savings = (
+        re.findall(r'<ol class="next">.*?</ol>', pages.text(path), re.DOTALL)
+        for path in ("", "/savings")
+    )
+
+    assert first == savings
+    assert len(first) == 1
+    assert first[0].count("<li>") == first[0].count(">Apply</button>") > 0
+    assert "off</a>" not in first[0]
 
 
 def test_an_old_urgent_alert_stands_before_newer_ones_of_less_weight() -> None:

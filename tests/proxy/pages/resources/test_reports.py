@@ -15,6 +15,7 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.board import NOW
 from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import catalog_of_provider, figures_of
 
 NANOS = (1_234_567_891, 2_000_000_000, 3)
 
@@ -28,7 +29,9 @@ class ReportsHarness:
                 for n, nanos in enumerate(NANOS)
             ]
         )
-        self.resource = CostReportsResource(store, lambda: {"lab": "openai"}, lambda: NOW)
+        self.resource = CostReportsResource(
+            store, figures_of(store, NOW, catalog_of_provider("openai")), lambda: NOW
+        )
 
     def text(self, viewer: Viewer, **query: str) -> str:
         asked = ReportQuery.model_validate(query)

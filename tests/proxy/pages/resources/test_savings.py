@@ -13,7 +13,7 @@ from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import LayoutScope
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
@@ -21,6 +21,7 @@ from slo.usage import Usage
 from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import figures_of
 
 MILLION = 1_000_000
 
@@ -33,7 +34,7 @@ def catalog() -> Catalog:
 @pytest.fixture
 def api(store: Store, catalog: Catalog) -> AdminApi:
     def make(ask: StoreQuestions):
-        return SavingsResource(store, ask, lambda: catalog, lambda: NOW).router()
+        return SavingsResource(store, ask, figures_of(store, NOW, catalog), lambda: NOW).router()
 
     return AdminApi(store, make)
 
@@ -44,13 +45,15 @@ def a_call(n: int, days_ago: float = 1, **changes: Any):
     return a_receipt(n, call_id=f"{id_floor(started)[:-4]}{n:04x}", started=started, **fields)
 
 
-def propose(api: AdminApi, family: str, saving: int) -> None:
-    """Proposes a layout of feature x that should save so many nano-dollars per 1,000 calls."""
+def propose(
+    api: AdminApi, family: str, saving: int, *, team: str = "a", feature: str = "x"
+) -> None:
+    """Proposes a layout that should save so many nano-dollars per 1,000 calls."""
     move = LayoutMove(
         before=None, after=None, slot=PromptSlot.VARIABLE, label="date", saving=saving
     )
     moves = msgspec.json.encode(Layout(moves=(move,))).decode()
-    api.store.layouts.propose(LayoutScope("a", "x", family), f"d{family}", moves, NOW)
+    api.store.layouts.propose(LayoutScope(team, feature, family), f"d{family}", moves, NOW)
 
 
 def steps(body: Any) -> dict[str, int]:
@@ -69,8 +72,7 @@ def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
     body = api.ok("/savings")
 
     assert steps(body) == {
-        "cache_reads": -860,
-        "cache_writes": 30,
+        "provider_caching": -830,
         "planning": -40,
         "compaction": -65,
         "routing": 0,
@@ -78,7 +80,8 @@ def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
     }
     assert body["paid_nanos"] == 205
     assert body["unmodified_nanos"] + sum(steps(body).values()) == 205
-    assert body["saved_nanos"] == body["unmodified_nanos"] - 205
+    assert body["saved_nanos"] == 40 + 65 + 20 == body["direct_nanos"] - 205
+    assert body["saved_share"] == pytest.approx(125 / 330)
 
 
 def test_features_have_waterfalls_of_their_own_that_add_up(api: AdminApi) -> None:
@@ -88,23 +91,27 @@ def test_features_have_waterfalls_of_their_own_that_add_up(api: AdminApi) -> Non
     )
     body = api.ok("/savings")
 
-    assert [each["feature"] for each in body["features"]] == ["y", "x"]
+    assert [each["feature"] for each in body["features"]] == ["x", "y"]
     for index, step in enumerate(body["steps"]):
         assert step["nanos"] == sum(each["steps"][index] for each in body["features"])
     for each in body["features"]:
         assert each["unmodified_nanos"] + sum(each["steps"]) == each["paid_nanos"]
+        assert each["direct_nanos"] - each["saved_nanos"] == each["paid_nanos"]
+    assert body["saved_nanos"] == sum(each["saved_nanos"] for each in body["features"])
 
 
 def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
-    missed: dict[str, Any] = {"miss": "diverged", "miss_nanos": 9, "conversation": "ab"}
     api.keep(
-        a_call(1, team="a", feature="x", read_saved_nanos=1, write_extra_nanos=0, **missed),
-        a_call(2, team="b", feature="y", read_saved_nanos=2, write_extra_nanos=0, **missed),
+        a_call(1, team="a", feature="x", read_saved_nanos=1, write_extra_nanos=0),
+        a_call(2, team="b", feature="y", read_saved_nanos=2, write_extra_nanos=0),
     )
+    for team in ("a", "b"):
+        propose(api, "model", MILLION, team=team, feature="x" if team == "a" else "y")
     mine = api.ok("/savings", of_team("a"))
 
-    assert {each["team"] for each in mine["features"] + mine["next"]} == {"a"}
-    assert steps(mine)["cache_reads"] == -1
+    assert [each["team"] for each in mine["features"]] == ["a"]
+    assert [(each["team"], each["may_apply"]) for each in mine["next"]] == [("a", False)]
+    assert steps(mine)["provider_caching"] == -1
     assert api.ok("/savings", of_team("a"), team="b")["features"] == []
 
 
@@ -126,32 +133,30 @@ def test_replies_of_another_model_are_priced_as_the_one_asked_for(
     assert body["unknown_routing_calls"] == 1
 
 
-def test_the_next_savings_are_those_that_something_can_be_done_about(api: AdminApi) -> None:
-    missed: dict[str, Any] = {"conversation": "ab", "miss_tokens": 10}
-    api.keep(
-        a_call(1, team="a", feature="x", miss="diverged", miss_nanos=300, **missed),
-        a_call(2, team="a", feature="x", miss="first_seen", miss_nanos=9_000, **missed),
-        a_call(3, team="a", feature="", miss="expired", miss_nanos=500, **missed),
-        a_call(4, team="a", feature="x", miss="unheard of", miss_nanos=9_000, **missed),
-    )
-    found = api.ok("/savings", next=5)["next"]
+def test_layouts_that_would_change_nothing_are_no_savings(api: AdminApi) -> None:
+    features = ("observes", "off", "suspended", "unused")
+    api.keep(*(a_call(n, team="a", feature=each) for n, each in enumerate(features[:3])))
+    for feature in features:
+        propose(api, "model", MILLION, feature=feature)
+    layouts = api.store.layouts
+    layouts.switch(LayoutScope("a", "off"), PlanningMode.OFF, "ann", NOW)
+    layouts.suspend(LayoutScope("a", "suspended"), "it is dearer", NOW)
+    (found,) = api.ok("/savings")["next"]
 
-    assert [(each["kind"], each["feature"], each["month_nanos"]) for each in found] == [
-        ("miss", "", pytest.approx(500, rel=0.05)),
-        ("miss", "x", pytest.approx(300, rel=0.05)),
+    assert (found["feature"], found["version"], found["moves"]) == ("observes", 1, 1)
+    assert (found["is_observed"], found["may_apply"]) == (True, True)
+    assert found["link"] == "/admin/layouts/a/observes"
+
+
+def test_a_suspended_feature_counts_nothing_and_is_named(api: AdminApi) -> None:
+    api.keep(a_call(1, team="a", feature="x", planning_nanos=40, conversation="ab"))
+    api.store.layouts.suspend(LayoutScope("a", "x", "model"), "it is dearer", NOW)
+    body = api.ok("/savings")
+
+    assert steps(body)["planning"] == 0
+    assert [(each["feature"], each["nanos"], each["why"]) for each in body["uncounted"]] == [
+        ("x", 40, "planning is suspended: it is dearer")
     ]
-    assert found[0]["link"] == "/admin/cache?team=a&feature=%28none%29"
-    assert api.ok("/savings", next=1)["next"] == found[:1]
-
-
-def test_layouts_can_be_asked_for_without_misses(api: AdminApi) -> None:
-    missed: dict[str, Any] = {"conversation": "ab", "miss": "expired", "miss_nanos": MILLION}
-    api.keep(a_call(1, team="a", feature="x", **missed))
-    propose(api, "model", MILLION)
-
-    assert [each["kind"] for each in api.ok("/savings")["next"]] == ["miss", "observe"]
-    (found,) = api.ok("/savings", layouts_only=True, next=1)["next"]
-    assert (found["kind"], found["family"]) == ("observe", "model")
 
 
 def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
@@ -162,7 +167,7 @@ def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
     )
     for family in ("model", "gpt", "claude", ""):
         propose(api, family, 30_000)
-    found = api.ok("/savings", layouts_only=True, next=5)["next"]
+    found = api.ok("/savings", next=5)["next"]
 
     assert [(each["family"], each["month_nanos"]) for each in found] == [
         ("", pytest.approx(90, rel=0.05)),
@@ -195,7 +200,9 @@ def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
 ) -> None:
     planned: Any = {"team": "a", "conversation": "ab", "arm": "treated"}
     inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
-    savings = SavingsResource(store, StoreQuestions(store), lambda: catalog, lambda: NOW)
+    savings = SavingsResource(
+        store, StoreQuestions(store), figures_of(store, NOW, catalog), lambda: NOW
+    )
 
     async def ask_measurement(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
         viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))

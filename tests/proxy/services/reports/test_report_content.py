@@ -8,13 +8,15 @@ from proxy.services.alerts.webhook import SIGNATURE, TIMESTAMP, signature
 from proxy.services.reports.report_content import ReportContent, report_content
 from proxy.store.store import Store
 from slo.policies.reports import ReportInterval
+from tests.fakes.savings import catalog_of_provider, figures_of
 from tests.fakes.scheduled_reports import DUE, WEEK, a_scheduled_report, calls_of_two_teams
 
 PERIOD = named_period(ReportInterval.WEEK, WEEK, "UTC")
 
 
 def content(store: Store, **changes: object) -> ReportContent:
-    return report_content(store, a_scheduled_report(**changes), PERIOD, {"lab": "acme"})
+    figures = figures_of(store, DUE, catalog_of_provider("acme"))
+    return report_content(store, a_scheduled_report(**changes), PERIOD, figures)
 
 
 def test_a_report_is_of_one_team_and_another_of_all(store: Store) -> None:

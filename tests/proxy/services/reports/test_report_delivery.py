@@ -28,6 +28,7 @@ from slo.policies.file import Policies
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import catalog
 from tests.fakes.mail_server import FakeMailServer, mail_server_running
+from tests.fakes.savings import figures_of
 from tests.fakes.scheduled_reports import (
     ADDRESS,
     BEFORE,
@@ -68,7 +69,8 @@ class ReportGateways:
         return [each.why for each in self.stores[0].report_deliveries.last_deliveries("weekly", 9)]
 
     def _gateway(self, store: Store) -> ReportScheduler:
-        return ReportScheduler(store, [self.senders()], self._http, dict, lambda: self.now)
+        figures = figures_of(store, self.now)
+        return ReportScheduler(store, [self.senders()], self._http, figures, lambda: self.now)
 
 
 Plan = Callable[[ReportGateways], Awaitable[None]]

@@ -28,8 +28,9 @@ from proxy.pages.ledger_views.events import events_view
 from proxy.pages.ledger_views.features import FeaturesQuestion, features_view
 from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
-from proxy.pages.ledger_views.savings import SavingsQuestion, compare_arms, savings_view
+from proxy.pages.ledger_views.savings import SavingsQuestion, savings_view
 from proxy.store.sql.call_pages import CallSearch
+from proxy.store.sql.counted_savings import SavingsScope, compare_arms, read_headline
 from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
 from proxy.store.sql.reader_process import ReaderProcess
 from tests.fakes.chaos import two_model_catalog
@@ -44,6 +45,11 @@ PERIOD = ReportPeriod(first=date(2026, 9, 20), end=date(2026, 9, 22), zone="UTC"
 DAYS = time_buckets(PERIOD, "day")
 ONE_CALL = CallSearch(since=0.0, until=2e9, limit=1)
 ADMIN = Viewer(name="root", role=Role.ADMIN)
+SCOPE = SavingsScope(
+    period=PERIOD,
+    catalog=PickledOnce(two_model_catalog()),
+    measurement=PickledOnce((DAY, ())),
+)
 #: A question of each kind that pages ask.
 QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (
@@ -62,18 +68,9 @@ QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     ),
     (
         savings_view,
-        (
-            SavingsQuestion(
-                period=PERIOD,
-                only=ALL_CALLS,
-                next=3,
-                layouts_only=False,
-                catalog=PickledOnce(two_model_catalog()),
-                measurement=PickledOnce((DAY, ())),
-                now=DAY,
-            ),
-        ),
+        (SavingsQuestion(viewer=ADMIN, scope=SCOPE, next=3, now=DAY),),
     ),
+    (read_headline, (SCOPE,)),
     (
         features_view,
         (FeaturesQuestion(teams=frozenset({"team_1"}), compaction=CompactionMode.OFF),),

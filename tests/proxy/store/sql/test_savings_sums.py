@@ -31,29 +31,33 @@ def reader(engine: Engine, request: pytest.FixtureRequest) -> SavingsReader:
     return SavingsReader(engine)
 
 
-def test_features_are_summed_apart_and_only_of_teams_that_may_be_seen(
+def test_places_are_summed_apart_and_only_of_teams_that_may_be_seen(
     reader: SavingsReader,
 ) -> None:
-    every = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS).features
-    mine = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).features
+    every = reader.sums_by_place(FIRST, FIRST + DAY, ALL_CALLS).places
+    mine = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places
 
-    assert set(every) == {("a", "x"), ("b", "y")}
-    assert mine == {("a", "x"): every["a", "x"]}
-    assert (mine["a", "x"].planning_nanos, mine["a", "x"].calls) == (5, 2)
+    assert {place[:2] for place in every} == {("a", "x"), ("b", "y")}
+    assert mine == {place: sums for place, sums in every.items() if place[0] == "a"}
+    assert sorted((each.planning_nanos, each.planned_cost_nanos) for each in mine.values()) == [
+        (0, 0),
+        (5, 9),
+    ]
 
 
 def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: SavingsReader) -> None:
-    (found,) = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).rerouted
+    (found,) = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).rerouted
 
-    assert (found.team, found.calls, found.list_nanos) == ("a", 1, 2)
+    assert found.place == ("a", "x", "big", "lab/small")
+    assert (found.calls, found.list_nanos) == (1, 2)
     assert found.usage == Usage(input=4)
 
 
 def test_calls_are_counted_by_the_model_asked_for_and_the_route(reader: SavingsReader) -> None:
-    found = reader.sums_by_feature(FIRST, FIRST + DAY, ONE_TEAM).calls
+    places = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places
 
-    assert sorted(found.values()) == [1, 1]
-    assert found["a", "x", "big", "lab/small"] == 1
+    assert sorted(each.calls for each in places.values()) == [1, 1]
+    assert places["a", "x", "big", "lab/small"].calls == 1
 
 
 def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
@@ -79,8 +83,8 @@ def test_reasons_for_misses_are_summed_over_all_features(reader: SavingsReader) 
     assert (mine.attempts, mine.tokens, mine.team, mine.feature) == (1, 7, "", "")
 
 
-def test_features_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
+def test_places_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
     (spent,) = SpendSeries(engine).spend_by_bucket((FIRST, FIRST + DAY), SpendSplit())
-    features = reader.sums_by_feature(FIRST, FIRST + DAY, ALL_CALLS).features
+    places = reader.sums_by_place(FIRST, FIRST + DAY, ALL_CALLS).places
 
-    assert sum(each.cost_nanos for each in features.values()) == spent.sums.priced_nanos > 0
+    assert sum(each.cost_nanos for each in places.values()) == spent.sums.priced_nanos > 0

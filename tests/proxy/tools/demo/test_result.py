@@ -13,10 +13,12 @@ from proxy.store.store import Store
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult, learned_features, of_store
 from proxy.tools.demo.traffic import DemoCall
+from tests.fakes.chaos import two_model_catalog
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import START, a_receipt
 from tests.proxy.tools.demo.scripts import Says, plan
 
+CATALOG = two_model_catalog()
 SINCE = datetime.fromtimestamp(START, UTC)
 NAMES = {"team_0": "acme-support", "team_1": "acme-engineering"}
 
@@ -34,7 +36,7 @@ def a_sent(n: int, **changes: Any) -> DemoCall:
 
 
 def result(store: Store, *sent: DemoCall) -> DemoResult:
-    return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE)
+    return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE, catalog=CATALOG)
 
 
 def test_a_ledger_with_every_call_is_complete(store: Store) -> None:
@@ -125,10 +127,22 @@ def test_other_ways_stand_beside_the_ledger_by_team_and_in_all(store: Store) -> 
     line = orjson.loads(replace(result(store, a_sent(0), a_sent(1)), otherwise=ways).json())
     team = line["teams"]["acme-support"]
 
-    assert (line["direct_hit_rate"], line["direct_cost_usd"]) == (0.1, 2.500000006)
+    assert line["direct_hit_rate"] == 0.1
     assert (line["arranged_hit_rate"], line["arranged_cost_usd"]) == (0.3, None)
-    assert (team["direct_hit_rate"], team["direct_cost_usd"]) == (0.1, 2.500000001)
+    assert team["direct_hit_rate"] == 0.1
     assert (team["arranged_hit_rate"], team["arranged_cost_usd"]) == (0.9, 1e-9)
+
+
+def test_the_cost_sent_directly_is_that_of_pages_and_reports(store: Store) -> None:
+    money = {"cost_nanos": 10**9, "list_nanos": 10**9, "conversation": "c"}
+    store.keep(a_receipt(0, team="team_0", planning_nanos=10**9, **money))
+    store.keep(a_receipt(1, team="team_1", planning_nanos=1, **money))
+    line = orjson.loads(result(store, a_sent(0), a_sent(1)).json())
+
+    assert line["savings"]["saved_usd"] == "1.000000001"
+    assert line["direct_cost_usd"] == 3.000000001
+    assert line["teams"]["acme-support"]["direct_cost_usd"] == 2
+    assert line["teams"]["acme-engineering"]["savings"]["saved_usd"] == "0.000000001"
 
 
 def test_features_with_a_layout_are_named(store: Store) -> None:

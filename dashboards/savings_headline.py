@@ -1,0 +1,343 @@
+"""The one figure of what was saved against sending directly, which every page and report shows.
+
+::
+
+    without caches ─ provider's own caching ─▶ sent directly ─ planning ─ compaction ─ routing ─
+    discounts ─▶ paid
+
+Every step is a difference of which one side was paid; only the other side is counterfactual. All
+but the first are the gateway's, and the headline is their sum: what a provider's cache would have
+saved any caller is not in it. Planning counts by its estimate, by the control arm's measurement
+where there is one, and not at all where it was suspended or refuted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from slo.alert import format_amount, single_line
+from slo.budget import BudgetUnit
+
+StepName = Literal["provider_caching", "planning", "compaction", "routing", "discounts"]
+"""A step of the waterfall, in the order in which they are shown."""
+Sureness = Literal["exact", "estimated", "measured", "partly measured"]
+"""``exact``: reported tokens at published prices; ``estimated``: by a model of caches or prices;
+``measured``: by control arms."""
+SavingsPart = Literal["planning", "compaction"]
+"""A part that is not counted where it was suspended or refuted."""
+
+#: Features that are named where they are not counted, those of the largest estimates.
+MAX_UNCOUNTED: Final = 20
+_MAX_NAME_CHARS: Final = 80
+_MAX_REASON_CHARS: Final = 300
+
+_STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
+    "provider_caching": (
+        "Provider's own caching",
+        "estimated",
+        (
+            "Tokens read from providers' caches at the price of plain input less that of cached"
+            " input, less the surcharges of writes; without the part that planning is credited"
+            " with. A caller who sends directly gets it, too: it is not in what was saved."
+        ),
+    ),
+    "planning": (
+        "Layout and cache marks",
+        "estimated",
+        (
+            "For each treated call: its cost if it had been sent unmodified, by a model of the"
+            " provider's cache, less its cost as it was sent, surcharges of writes included. Where"
+            " the control arm has measured a feature, its value counts."
+        ),
+    ),
+    "compaction": (
+        "Compaction",
+        "estimated",
+        (
+            "For each shortened call: the tokens that were not sent, less what the moved prefix"
+            " cost once; the cost of notes by a model is taken off."
+        ),
+    ),
+    "routing": (
+        "Replies of cheaper models",
+        "estimated",
+        (
+            "Calls that another model answered than was asked for: their tokens at the published"
+            " standard price of the model asked for, less their list cost."
+        ),
+    ),
+    "discounts": (
+        "Contracted discounts",
+        "exact",
+        "List cost less effective cost, by the discounts of the routes.",
+    ),
+}
+_IN_SENTENCES: Final[Mapping[StepName, str]] = {
+    "planning": "planning",
+    "compaction": "compaction",
+    "routing": "replies of other models",
+    "discounts": "discounts",
+}
+
+
+class SavingsSums(msgspec.Struct, frozen=True):
+    """Sums that a waterfall is made of, in nano-dollars.
+
+    Attributes:
+        list_nanos: Known cost at published prices.
+        cost_nanos: The same after discounts.
+        read_saved_nanos: Amount that cache reads cost less than plain input, at list prices.
+        write_extra_nanos: Amount that cache writes cost more.
+        planning_nanos: Savings of planning: estimated, until ``count_planning`` judges them.
+        planned_cost_nanos: Effective cost of the calls that planning treated.
+        compaction_nanos: Estimated savings of compaction, its resets taken off.
+        notes_nanos: Cost of notes that compaction asked a model for.
+        routing_nanos: Savings by replies of cheaper models; below 0 where they were dearer.
+        calls: Calls.
+        unpriced: Attempts at no known price, which all sums leave out.
+        unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.
+        measured_nanos: The part of ``planning_nanos`` that control arms measured.
+        estimated_nanos: The part of it that is estimated.
+        below_nanos: Distance from ``planning_nanos`` to the lower end of its interval.
+        above_nanos: The same to the upper end.
+    """
+
+    list_nanos: int = 0
+    cost_nanos: int = 0
+    read_saved_nanos: int = 0
+    write_extra_nanos: int = 0
+    planning_nanos: int = 0
+    planned_cost_nanos: int = 0
+    compaction_nanos: int = 0
+    notes_nanos: int = 0
+    routing_nanos: int = 0
+    calls: int = 0
+    unpriced: int = 0
+    unknown_cached_tokens: int = 0
+    measured_nanos: int = 0
+    estimated_nanos: int = 0
+    below_nanos: int = 0
+    above_nanos: int = 0
+
+    def plus(self, other: "SavingsSums") -> "SavingsSums":
+        """The sums of both."""
+        both = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return SavingsSums(*[mine + theirs for mine, theirs in both])
+
+    @property
+    def steps(self) -> dict[StepName, int]:
+        """The change of the cost by each step; below 0 where it saved."""
+        return {
+            "provider_caching": (
+                self.write_extra_nanos - self.read_saved_nanos + self.planning_nanos
+            ),
+            "planning": -self.planning_nanos,
+            "compaction": self.notes_nanos - self.compaction_nanos,
+            "routing": -self.routing_nanos,
+            "discounts": self.cost_nanos - self.list_nanos,
+        }
+
+    @property
+    def saved_nanos(self) -> int:
+        """The headline: what the gateway's own steps saved, their surcharges taken off."""
+        return self.steps["provider_caching"] - sum(self.steps.values())
+
+    @property
+    def direct_nanos(self) -> int:
+        """Cost of the same work sent directly."""
+        return self.cost_nanos + self.saved_nanos
+
+    @property
+    def unmodified_nanos(self) -> int:
+        """Cost of the same work sent directly to providers without caches."""
+        return self.cost_nanos - sum(self.steps.values())
+
+
+class MeasuredShare(msgspec.Struct, frozen=True):
+    """The part of its cost per token that planning saved, and its interval; each below 1."""
+
+    value: float
+    low: float
+    high: float
+
+
+def count_planning(sums: SavingsSums, measured: MeasuredShare | None) -> SavingsSums:
+    """Planning at its measured value where there is one, else by its estimate.
+
+    Args:
+        sums: Sums of one feature, or of a part of it.
+        measured: Measurement of its control arm; None for none.
+    """
+    if measured is None:
+        return msgspec.structs.replace(sums, estimated_nanos=sums.planning_nanos)
+    value, low, high = (
+        _gain(sums.planned_cost_nanos, share)
+        for share in (measured.value, measured.low, measured.high)
+    )
+    return msgspec.structs.replace(
+        sums,
+        planning_nanos=value,
+        measured_nanos=value,
+        below_nanos=value - low,
+        above_nanos=high - value,
+    )
+
+
+def _gain(cost: int, share: float) -> int:
+    """The amount saved on calls that cost so much; ``share`` is its part of cost and savings."""
+    return round(cost * share / (1.0 - share))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingsStep:
+    """One step of the waterfall.
+
+    Attributes:
+        name: Its name.
+        title: The same for people.
+        nanos: The change of the cost; below 0 where it saved.
+        sureness: ``exact``, ``estimated``, ``measured`` or ``partly measured``.
+        method: The way it is computed, in sentences.
+        is_own: True for a step of the gateway, false for what every caller gets.
+    """
+
+    name: StepName
+    title: str
+    nanos: int
+    sureness: Sureness
+    method: str
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedSaving:
+    """A part of a feature that counts 0, because it was suspended or refuted.
+
+    Attributes:
+        team: Id of the team.
+        team_name: Its name.
+        feature: The feature; "" for calls that name none.
+        part: ``planning`` or ``compaction``.
+        nanos: Its estimate, which is not counted.
+        why: The reason.
+    """
+
+    team: str
+    team_name: str
+    feature: str
+    part: SavingsPart
+    nanos: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingsHeadline:
+    """Savings of a period against sending the same calls directly.
+
+    Attributes:
+        unmodified_nanos: Cost of the same work at list prices, without any cache.
+        direct_nanos: Cost of the same work sent directly, with the provider's own caching.
+        paid_nanos: Effective cost.
+        saved_nanos: The cost sent directly, less the effective cost.
+        saved_share: Its part of the cost sent directly; null where that is nothing.
+        saved_low_nanos: Lower end of its 95 % interval; ``saved_nanos`` where nothing is measured.
+        saved_high_nanos: Upper end.
+        steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
+        uncounted: Features that count 0, because they were suspended or refuted.
+        unpriced_attempts: Attempts at no known price, which all sums leave out.
+    """
+
+    unmodified_nanos: int
+    direct_nanos: int
+    paid_nanos: int
+    saved_nanos: int
+    saved_share: float | None
+    saved_low_nanos: int
+    saved_high_nanos: int
+    steps: Sequence[SavingsStep]
+    uncounted: Sequence[UncountedSaving]
+    unpriced_attempts: int
+
+
+def savings_headline(
+    total: SavingsSums, uncounted: Sequence[UncountedSaving] = ()
+) -> SavingsHeadline:
+    """The headline of all that was counted; the only place where it is computed."""
+    saved, direct = total.saved_nanos, total.direct_nanos
+    return SavingsHeadline(
+        unmodified_nanos=total.unmodified_nanos,
+        direct_nanos=direct,
+        paid_nanos=total.cost_nanos,
+        saved_nanos=saved,
+        saved_share=saved / direct if direct > 0 else None,
+        saved_low_nanos=saved - total.below_nanos,
+        saved_high_nanos=saved + total.above_nanos,
+        steps=waterfall(total),
+        uncounted=sorted(uncounted, key=lambda each: (-each.nanos, each.team, each.feature))[
+            :MAX_UNCOUNTED
+        ],
+        unpriced_attempts=total.unpriced,
+    )
+
+
+def waterfall(sums: SavingsSums) -> list[SavingsStep]:
+    """The steps of a waterfall, in order."""
+    changes = sums.steps
+    planning: Sureness = "estimated"
+    if sums.measured_nanos:
+        planning = "partly measured" if sums.estimated_nanos else "measured"
+    return [
+        SavingsStep(
+            name=name,
+            title=title,
+            nanos=changes[name],
+            sureness=planning if name == "planning" else sureness,
+            method=method,
+            is_own=name != "provider_caching",
+        )
+        for name, (title, sureness, method) in _STEPS.items()
+    ]
+
+
+def headline_sentences(found: SavingsHeadline) -> list[str]:
+    """The headline for terminals and mails, exact to the last digit; [] where no step is its."""
+    is_empty = not any(each.nanos for each in found.steps if each.is_own)
+    if found.saved_share is None or (is_empty and not found.uncounted):
+        return []
+    verb = "Saved" if found.saved_nanos >= 0 else "Lost"
+    share = f"{abs(found.saved_share):.1%}"
+    saved, paid, direct = map(
+        _exact, (abs(found.saved_nanos), found.paid_nanos, found.direct_nanos)
+    )
+    lines = [f"{verb} {saved} ({share}) against sending directly: {paid} in place of {direct}."]
+    parts = [
+        f"{_IN_SENTENCES[each.name]} {_exact(-each.nanos)} ({each.sureness})"
+        for each in found.steps
+        if each.is_own and each.nanos
+    ]
+    if parts:
+        lines.append(f"It is the sum of {', '.join(parts)}.")
+    if found.saved_low_nanos != found.saved_high_nanos:
+        low, high = _exact(found.saved_low_nanos), _exact(found.saved_high_nanos)
+        lines.append(f"By control arms, 95 % sure to lie between {low} and {high}.")
+    return [*lines, *map(uncounted_sentence, found.uncounted)]
+
+
+def uncounted_sentence(found: UncountedSaving) -> str:
+    """A feature that counts 0, and the reason, in a sentence."""
+    feature, team, why = (
+        single_line(text, most)
+        for text, most in (
+            (found.feature or "(none)", _MAX_NAME_CHARS),
+            (found.team_name, _MAX_NAME_CHARS),
+            (found.why, _MAX_REASON_CHARS),
+        )
+    )
+    nanos = _exact(found.nanos)
+    return f"Not counted: {found.part} of {feature} ({team}), {nanos} by estimate; {why}."
+
+
+def _exact(nanos: int) -> str:
+    return format_amount(BudgetUnit.USD, nanos)

@@ -1,0 +1,97 @@
+"""The savings of any period: one figure for every page, report, mail and command.
+
+Control arms are compared seldom where that takes long: it reads receipts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from dashboards.cost_reports import CostReport, Dimension, cost_report
+from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
+from dashboards.savings_headline import SavingsHeadline
+from proxy.catalog.catalog import Catalog
+from proxy.store.sql.counted_savings import (
+    Measurement,
+    SavingsScope,
+    compare_arms,
+    read_headline,
+)
+from proxy.store.sql.dashboard_reads import DashboardReads, PickledOnce
+from proxy.store.store import Store
+
+#: A measurement is made again after so many times as long as it took.
+_MEASUREMENT_REST: Final = 100.0
+#: Seconds after which it is made again at the latest.
+MAX_MEASUREMENT_AGE_S: Final = 3_600.0
+
+
+class SavingsFigures:
+    """Savings in one store; methods that read may block, for long on a large ledger.
+
+    Args:
+        store: The store.
+        catalog: The catalog in force, for prices.
+        now: Seconds since the epoch.
+        reads: Reads the ledger; None for the way that pages read it.
+
+    Attributes:
+        measurement: The last comparison of arms; None while there is none.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Callable[[], Catalog],
+        now: Callable[[], float],
+        reads: DashboardReads | None = None,
+    ) -> None:
+        self._store = store
+        self._own_reads = reads
+        self._catalog = catalog
+        self._now = now
+        self._sent_catalog = PickledOnce(catalog())
+        self._measure_again_at = 0.0
+        self.measurement: Measurement | None = None
+
+    @property
+    def _reads(self) -> DashboardReads:
+        return self._own_reads or self._store.dashboard
+
+    @property
+    def providers(self) -> dict[str, str]:
+        """The provider of each upstream."""
+        return self._catalog().providers
+
+    @property
+    def is_measurement_old(self) -> bool:
+        """True if the arms are to be compared again."""
+        return self.measurement is None or self._now() > self._measure_again_at
+
+    def measure(self) -> None:
+        """Compares treated calls with control arms; blocks."""
+        begun = self._now()
+        self.measurement = PickledOnce(self._reads.read(compare_arms, begun))
+        took = self._now() - begun
+        self._measure_again_at = begun + min(_MEASUREMENT_REST * took, MAX_MEASUREMENT_AGE_S)
+
+    def scope(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsScope:
+        """The calls of a period, with the catalog and the measurement that now hold."""
+        if self._sent_catalog.value is not (catalog := self._catalog()):
+            self._sent_catalog = PickledOnce(catalog)
+        return SavingsScope(
+            period=period, only=only, catalog=self._sent_catalog, measurement=self.measurement
+        )
+
+    def headline(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsHeadline:
+        """The headline of a period, its arms compared first where that is due; blocks."""
+        if self.is_measurement_old:
+            self.measure()
+        return self._reads.read(read_headline, self.scope(period, only))
+
+    def cost_report(
+        self, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter = ALL_CALLS
+    ) -> CostReport:
+        """A cost report with the headline of its period; blocks."""
+        report = cost_report(self._store.reports, period, by, self.providers, only)
+        return replace(report, savings=self.headline(period, only))

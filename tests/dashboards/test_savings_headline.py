@@ -1,0 +1,149 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboards.savings_headline import (
+    MAX_UNCOUNTED,
+    MeasuredShare,
+    SavingsSums,
+    UncountedSaving,
+    count_planning,
+    headline_sentences,
+    savings_headline,
+    waterfall,
+)
+
+MONEY = st.integers(-(10**12), 10**12)
+COST = st.integers(0, 10**12)
+SUMS = st.builds(
+    SavingsSums,
+    list_nanos=MONEY,
+    cost_nanos=MONEY,
+    read_saved_nanos=MONEY,
+    write_extra_nanos=MONEY,
+    planning_nanos=MONEY,
+    planned_cost_nanos=COST,
+    compaction_nanos=MONEY,
+    notes_nanos=MONEY,
+    routing_nanos=MONEY,
+)
+SHARES = st.none() | st.lists(st.floats(-5, 0.9), min_size=3, max_size=3).map(
+    lambda values: MeasuredShare(*[sorted(values)[n] for n in (1, 0, 2)])
+)
+
+
+@given(SUMS, SHARES)
+def test_steps_lead_from_no_caches_over_sending_directly_to_the_paid_cost(
+    sums: SavingsSums, share: MeasuredShare | None
+) -> None:
+    found = savings_headline(count_planning(sums, share))
+    caching, *own = found.steps
+
+    assert found.unmodified_nanos + caching.nanos == found.direct_nanos
+    assert found.direct_nanos + sum(step.nanos for step in own) == found.paid_nanos
+    assert found.saved_nanos == found.direct_nanos - found.paid_nanos
+    assert found.saved_low_nanos <= found.saved_nanos <= found.saved_high_nanos
+
+
+@given(SUMS, SHARES)
+def test_the_headline_is_the_sum_of_the_gateways_own_steps(
+    sums: SavingsSums, share: MeasuredShare | None
+) -> None:
+    counted = count_planning(sums, share)
+
+    assert savings_headline(counted).saved_nanos == (
+        counted.planning_nanos
+        + counted.compaction_nanos
+        - counted.notes_nanos
+        + counted.routing_nanos
+        + (counted.list_nanos - counted.cost_nanos)
+    )
+
+
+@given(SUMS, COST, COST)
+def test_the_headline_leaves_out_the_saving_of_providers_caches(
+    sums: SavingsSums, read_saved: int, write_extra: int
+) -> None:
+    cached = msgspec.structs.replace(
+        sums, read_saved_nanos=read_saved, write_extra_nanos=write_extra
+    )
+
+    assert savings_headline(cached).saved_nanos == savings_headline(sums).saved_nanos
+    assert savings_headline(cached).direct_nanos == savings_headline(sums).direct_nanos
+
+
+@given(SUMS, SUMS, SHARES)
+def test_headlines_of_parts_add_up(
+    one: SavingsSums, other: SavingsSums, share: MeasuredShare | None
+) -> None:
+    parts = [count_planning(one, share), count_planning(other, None)]
+    both = savings_headline(parts[0].plus(parts[1]))
+
+    for name in ("direct_nanos", "paid_nanos", "saved_nanos", "saved_low_nanos"):
+        assert getattr(both, name) == sum(getattr(savings_headline(each), name) for each in parts)
+
+
+def test_a_measured_share_counts_in_place_of_the_estimate_with_its_interval() -> None:
+    sums = SavingsSums(list_nanos=80, cost_nanos=80, planning_nanos=70, planned_cost_nanos=80)
+    found = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
+
+    assert (found.saved_low_nanos, found.saved_nanos, found.saved_high_nanos) == (0, 20, 80)
+    assert (found.direct_nanos, found.saved_share) == (100, 0.2)
+    assert {each.name: each.sureness for each in found.steps}["planning"] == "measured"
+
+
+def test_planning_that_is_measured_of_some_features_is_partly_measured() -> None:
+    sums = SavingsSums(cost_nanos=80, planning_nanos=70, planned_cost_nanos=80)
+    both = count_planning(sums, MeasuredShare(0.2, 0.1, 0.3)).plus(count_planning(sums, None))
+
+    assert {each.name: each.sureness for each in waterfall(both)}["planning"] == "partly measured"
+
+
+def test_each_step_says_how_it_is_computed_and_how_sure_it_is() -> None:
+    steps = waterfall(SavingsSums())
+
+    assert {step.sureness for step in steps} == {"exact", "estimated"}
+    assert all(step.method.endswith(".") and step.title for step in steps)
+    assert [step.name for step in steps if not step.is_own] == ["provider_caching"]
+
+
+def test_sentences_have_every_digit_and_name_what_is_not_counted() -> None:
+    refuted = UncountedSaving(
+        team="t", team_name="acme", feature="", part="planning", nanos=5 * 10**8, why="it is worse"
+    )
+    sums = SavingsSums(
+        list_nanos=10**9, cost_nanos=10**9, planning_nanos=250_000_001, compaction_nanos=-1
+    )
+
+    assert headline_sentences(savings_headline(count_planning(sums, None), [refuted])) == [
+        "Saved $0.25 (20.0%) against sending directly: $1 in place of $1.25.",
+        "It is the sum of planning $0.250000001 (estimated), compaction -$0.000000001 (estimated).",
+        "Not counted: planning of (none) (acme), $0.5 by estimate; it is worse.",
+    ]
+    assert headline_sentences(savings_headline(SavingsSums())) == []
+
+
+def test_a_loss_is_called_one() -> None:
+    sums = SavingsSums(list_nanos=110, cost_nanos=110, planning_nanos=-10)
+
+    (first, _) = headline_sentences(savings_headline(sums))
+    assert first.startswith("Lost $0.00000001 (10.0%) against sending directly")
+
+
+def test_an_interval_is_said_where_a_control_arm_measured() -> None:
+    sums = SavingsSums(list_nanos=80, cost_nanos=80, planned_cost_nanos=80)
+    found = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
+
+    assert headline_sentences(found)[-1].startswith("By control arms, 95 % sure to lie between $0")
+
+
+@pytest.mark.parametrize("count", [0, MAX_UNCOUNTED, 10 * MAX_UNCOUNTED])
+def test_the_largest_estimates_that_are_not_counted_are_named(count: int) -> None:
+    given_savings = [
+        UncountedSaving(team="t", team_name="t", feature=str(n), part="planning", nanos=n, why="x")
+        for n in range(count)
+    ]
+    named = savings_headline(SavingsSums(), given_savings).uncounted
+
+    assert [each.nanos for each in named] == sorted(range(count), reverse=True)[:MAX_UNCOUNTED]

@@ -1,0 +1,61 @@
+import pytest
+
+from dashboards.reports import SpendFilter, latest_days
+from proxy.services.reports.savings_figures import MAX_MEASUREMENT_AGE_S, SavingsFigures
+from proxy.store.sql.inserts import inserter
+from proxy.store.store import Store
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.receipts import START, a_receipt
+
+PERIOD = latest_days(START, 30)
+
+
+class SlowClock:
+    """A clock that goes on by a step whenever it is read."""
+
+    def __init__(self, step: float) -> None:
+        self.at = START
+        self.step = step
+
+    def __call__(self) -> float:
+        self.at += self.step
+        return self.at
+
+
+def figures(store: Store, clock: SlowClock) -> SavingsFigures:
+    return SavingsFigures(store, two_model_catalog, clock)
+
+
+def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
+    inserter(store._engine)(
+        [a_receipt(n, team="ab"[n], list_nanos=100, cost_nanos=100 - 10 * n) for n in range(2)]
+    )
+    found = figures(store, SlowClock(0.0))
+
+    assert found.headline(PERIOD).saved_nanos == 10
+    only = SpendFilter(values={"team": frozenset("a")})
+    assert found.headline(PERIOD, only).saved_nanos == 0
+
+
+def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:
+    inserter(store._engine)([a_receipt(1, list_nanos=100, cost_nanos=80)])
+    report = figures(store, SlowClock(0.0)).cost_report(PERIOD, ("team",))
+
+    assert report.savings is not None
+    assert report.savings.saved_nanos == 20
+    assert report.savings.paid_nanos == report.total.cost_nanos
+
+
+@pytest.mark.parametrize(("took", "rests"), [(1.0, 100.0), (100.0, MAX_MEASUREMENT_AGE_S)])
+def test_a_measurement_rests_longer_the_longer_it_takes(
+    store: Store, took: float, rests: float
+) -> None:
+    clock = SlowClock(took)
+    found = figures(store, clock)
+    found.measure()
+    begun, clock.step = START + took, 0.0
+
+    clock.at = begun + rests
+    assert not found.is_measurement_old
+    clock.at = begun + rests + 1
+    assert found.is_measurement_old

@@ -1,0 +1,156 @@
+"""The savings that every page, report, mail and command shows of one ledger: one figure."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from dashboards.cost_reports import usd_decimal
+from dashboards.formatting import exact_usd
+from dashboards.reports import ReportPeriod, latest_days
+from proxy.configuration import read_catalog
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.receipt import Receipt
+from proxy.services.reports.report_content import report_content
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.settings import read
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.users import FIRST_ADMIN
+from proxy.tools.demo.result import of_store
+from slo.usage import Usage
+from tests.fakes.demo_gateway import DemoGateway, demo_gateway
+from tests.fakes.receipts import a_receipt
+from tests.fakes.scheduled_reports import a_scheduled_report
+
+_COMMAND = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
+
+
+def odd_receipts(team: str, now: float) -> list[Receipt]:
+    """A measured feature, a suspended one, a discount and compaction."""
+
+    def a_call(n: int, **changes: Any) -> Receipt:
+        started = now - 5 - n / 1000
+        return a_receipt(
+            n,
+            call_id=f"{id_floor(started)[:-4]}{n:04x}",
+            started=started,
+            team=team,
+            usage=Usage(input=1000),
+            **({"list_nanos": 10**6 + n, "cost_nanos": 10**6 + n} | changes),
+        )
+
+    measured = [
+        a_call(
+            n, feature="measured", conversation=f"{n:032x}", arm="control" if n % 2 else "treated",
+            planning_nanos=None if n % 2 else 777, cost_nanos=(n % 2 + 1) * 10**7 + n,
+            list_nanos=(n % 2 + 1) * 10**7 + n,
+        )
+        for n in range(140)
+    ]  # fmt: skip
+    return [
+        *measured,
+        a_call(900, feature="suspended", conversation="ab" * 16, planning_nanos=5 * 10**8),
+        a_call(901, list_nanos=3 * 10**6 + 1, cost_nanos=2 * 10**6),
+        a_call(902, compaction="facts", compaction_nanos=123_457),
+    ]
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[DemoGateway]:
+    with demo_gateway(40) as serving:
+        team = serving.store.teams.all()[0].id
+        now = datetime.now(UTC).timestamp()  # noqa: TID251 - the gateway's own clock
+        for receipt in odd_receipts(team, now):
+            serving.store.keep(receipt)
+        serving.store.drain.flush(20)
+        place = LayoutScope(team, "suspended")
+        serving.store.layouts.suspend(place, "it is dearer", now)
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def browser(gateway: DemoGateway) -> Iterator[httpx.Client]:
+    now = datetime.now(UTC).timestamp()  # noqa: TID251 - a person's own clock
+    code = gateway.store.users.create_link(FIRST_ADMIN, now=now)
+    with httpx.Client(base_url=gateway.url, timeout=60, follow_redirects=True) as client:
+        headers = {"origin": gateway.url}
+        client.post("/admin/sign-in", data={"code": code}, headers=headers).raise_for_status()
+        yield client
+
+
+def command(gateway: DemoGateway, words: Sequence[str]) -> str:
+    env = {"THRIFTGATE_FOLDER": str(gateway.folder)}
+    done = subprocess.run(  # noqa: S603 - this package's own command
+        [*_COMMAND, *words], env=env, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
+
+
+def test_terminal_pages_api_reports_and_mail_show_one_figure(
+    gateway: DemoGateway, browser: httpx.Client
+) -> None:
+    now = datetime.now(UTC).timestamp()  # noqa: TID251 - as the gateway's
+    browser.get("/api/v1/savings").raise_for_status()  # the arms are measured
+    view = browser.get("/api/v1/savings").json()
+    saved, direct = view["saved_nanos"], view["direct_nanos"]
+    digits, shown = f"{usd_decimal(saved):f}", exact_usd(saved)
+    first_line = f"Saved {shown} ({view['saved_share']:.1%}) against sending directly:"
+    period = latest_days(now, 30)
+    days = ("--from", str(period.first), "--to", str(period.days[-1].first))
+
+    assert view["saved_low_nanos"] < saved < view["saved_high_nanos"]
+    assert [each["feature"] for each in view["uncounted"]] == ["suspended"]
+    documents = {
+        "API's report": browser.get("/api/v1/reports/cost").json()["savings"],
+        "savings --json": orjson.loads(command(gateway, ["savings", "--json"]))["headline"],
+        "report --json": orjson.loads(command(gateway, ["report", "--json"]))["savings"],
+        "report cost": orjson.loads(
+            command(gateway, ["report", "cost", "--format", "json", *days])
+        )["savings"],
+        "demo --json": demo_document(gateway, now)["savings"],
+        "webhook": event(gateway, period, now)["savings"],
+    }
+    assert {(name, each["saved_usd"]) for name, each in documents.items()} == {
+        (name, digits) for name in documents
+    }
+    assert {each["direct_cost_usd"] for each in documents.values()} == {f"{usd_decimal(direct):f}"}
+    for page in ("/admin", "/admin/savings", "/admin/reports"):
+        html = browser.get(page).text
+        assert re.findall(r'title="exactly ([^"]+)"', html) == [shown], page
+    for words in (["savings"], ["report"], ["report", "cost", *days]):
+        assert first_line in command(gateway, words), words
+    text, html = mail(gateway, period, now)
+    assert first_line in text
+    assert f"exactly {shown}" in html
+
+
+def figures(gateway: DemoGateway, now: float) -> SavingsFigures:
+    settings = read({"THRIFTGATE_FOLDER": str(gateway.folder)})
+    catalog = read_catalog(settings)
+    return SavingsFigures(gateway.store, lambda: catalog, lambda: now)
+
+
+def demo_document(gateway: DemoGateway, now: float) -> Any:
+    names = {team.id: team.name for team in gateway.store.teams.all()}
+    catalog = read_catalog(read({"THRIFTGATE_FOLDER": str(gateway.folder)}))
+    since = datetime.fromtimestamp(now, UTC)
+    found = of_store(gateway.store, (), seconds=0, names=names, since=since, catalog=catalog)
+    return orjson.loads(found.json())
+
+
+def mail(gateway: DemoGateway, period: ReportPeriod, now: float) -> tuple[str, str]:
+    content = report_content(
+        gateway.store, a_scheduled_report(), period, figures(gateway, now)
+    ).mail()
+    return content.text, content.html
+
+
+def event(gateway: DemoGateway, period: ReportPeriod, now: float) -> Any:
+    content = report_content(gateway.store, a_scheduled_report(), period, figures(gateway, now))
+    return orjson.loads(content.event("s", now).body)["data"]
