@@ -7,10 +7,12 @@ All files together make one immutable snapshot. A running gateway swaps it whole
 (``proxy.reloading``): whatever follows it first prepares, which may fail, and then commits.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final, TypeAlias
 
 import msgspec
@@ -30,6 +32,9 @@ from slo.toml.problems import InvalidFile, Problem
 #: Seconds between two looks at the files. What two looks in a row find alike is read, so that no
 #: file is read while somebody writes it.
 POLL_S: Final = 1.0
+
+#: Largest size of a file, some ten thousand models; larger ones are a mistake in its name.
+MAX_FILE_BYTES: Final = 4 << 20
 
 #: Of each file its inode, size and time of change in nanoseconds; None for one that is not there.
 FileStamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -57,6 +62,29 @@ Prepare: TypeAlias = Callable[[Snapshot], Awaitable[Callable[[], None]]]
 _UNKNOWN: Final = "write a model's public name, or add it to the catalog"
 
 
+def read_file(path: Path) -> bytes:
+    """The bytes of one of the operator's files; a pipe, device or folder is not waited for.
+
+    Raises:
+        InvalidFile: It is no regular file, or larger than ``MAX_FILE_BYTES``.
+        OSError: It cannot be read.
+    """
+    if S_ISREG(path.stat().st_mode):  # opening a device may do something
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            is_regular = S_ISREG(os.fstat(file.fileno()).st_mode)
+            content = file.read(MAX_FILE_BYTES + 1) if is_regular else b""
+        if is_regular and len(content) <= MAX_FILE_BYTES:
+            return content
+        if is_regular:
+            what = f"is larger than {MAX_FILE_BYTES >> 20} MiB"
+            raise InvalidFile([_file_problem(path, what, "name the right file, or split it")])
+    raise InvalidFile([_file_problem(path, "is no regular file", "name a file of TOML")])
+
+
+def _file_problem(path: Path, what: str, fix: str) -> Problem:
+    return Problem(file=str(path), line=1, where="", what=what, fix=fix)
+
+
 def read_engines(settings: Settings) -> dict[str, EngineProfile]:
     """The engine profiles of the file that the settings name; none where they name none.
 
@@ -67,7 +95,7 @@ def read_engines(settings: Settings) -> dict[str, EngineProfile]:
     if settings.engines is None:
         return {}
     file = str(settings.engines)
-    return parse_profiles(decode_toml(settings.engines.read_bytes(), file), file)
+    return parse_profiles(decode_toml(read_file(settings.engines), file), file)
 
 
 def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None = None) -> Catalog:
@@ -87,7 +115,7 @@ def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None
     file = "catalog.toml" if settings.catalog is None else str(settings.catalog)
     user = None
     if settings.catalog is not None:
-        user = decode_toml(settings.catalog.read_bytes(), file)
+        user = decode_toml(read_file(settings.catalog), file)
     known = load(shipped, user, names=("models.toml", file), engines=entries)
     if not settings.pass_unlisted_models:
         return known.refusing_unlisted()
@@ -107,7 +135,7 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
     """
     if settings.policies is None:
         return Policies()
-    raw, file = settings.policies.read_bytes(), str(settings.policies)
+    raw, file = read_file(settings.policies), str(settings.policies)
     top = parse_toml(decode_toml(raw, file), file)
     found = read(top)
     if known is not None and (unknown := list(_unknown_models(top, known))):

@@ -5,15 +5,17 @@
     SIGHUP, or a file changed ─ read both ─ check ─ every room prepares ─┬─ all commit, at once
                                                                          └─ one refuses: all stays
 
-A snapshot that cannot be taken over leaves the one in force; the log says why with file and line,
-``/readyz`` has it as a note and ``thriftgate_config_last_reload_successful`` is 0. Calls under way
-keep the catalog that they began with. Counters live in the rooms, which outlive every snapshot.
+A snapshot that cannot be taken over leaves the one in force, whatever the failure; the log says why
+with file and line, ``/readyz`` has it as a note and ``thriftgate_config_last_reload_successful`` is
+0. So does one that was half written: a file that became empty or changed while it was read, and a
+catalog without any of the operator's own models. Calls under way keep the catalog that they began
+with. Counters live in the rooms, which outlive every snapshot.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -31,9 +33,22 @@ from proxy.configuration import (
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
+from proxy.store.sql.database import reason
+from proxy.store.sql.startup import run_in_daemon_thread
 from slo.toml.problems import InvalidFile
 
 _log = logging.getLogger("thriftgate.reload")
+
+T = TypeVar("T")
+
+#: Seconds after which files that are still being read have failed.
+_READ_TIMEOUT_S: Final = 45.0
+_STUCK: Final = f"reading the files takes longer than {_READ_TIMEOUT_S:.0f} s; is their disk away?"
+_RESTART: Final = "restart if that is meant"
+
+
+#: Stamps of the files, and the overlay's revision.
+_Stamp: TypeAlias = tuple[FileStamps, Hashable]
 
 
 class SnapshotOverlay(Protocol):
@@ -76,7 +91,9 @@ class Reloader(Collector):
         self._now = now
         named = (settings.catalog, settings.policies, settings.engines)
         self._files = [file for file in named if file is not None]
-        self._stamp = self._read_stamp()
+        self._stamp: _Stamp | None = (stamp := self._read_stamp())
+        self._sizes = _sizes(stamp[0])
+        self._reading: asyncio.Future[Any] | None = None
         self._rooms: list[Prepare] = []
         self._requested = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -104,12 +121,22 @@ class Reloader(Collector):
                 async with asyncio.timeout(POLL_S):
                     await self._requested.wait()
             except TimeoutError:
-                found = await asyncio.to_thread(self._read_stamp)
-                is_settled, before = found == before, found
-                if not is_settled or found == self._stamp:
+                stamp = await self._try_read_stamp()
+                is_settled, before = stamp == before, stamp
+                if stamp is None or not is_settled or stamp == self._stamp:
                     continue
             self._requested.clear()
             await self.reload()
+
+    async def _try_read_stamp(self) -> _Stamp | None:
+        """The present stamp; None, and why is noted, where it cannot be read."""
+        try:
+            return await self._run_blocking(self._read_stamp)
+        except Exception as error:  # noqa: BLE001 - whatever it is, later looks go on
+            self._stamp = None
+            if (why := _reason(error)) not in self._trouble:
+                self._note_failure(why)
+            return None
 
     async def reload(self) -> bool:
         """Read both files and adopt them, or log why the present snapshot stays."""
@@ -117,16 +144,18 @@ class Reloader(Collector):
             return await self._reload()
 
     async def _reload(self) -> bool:
-        self._stamp = await asyncio.to_thread(self._read_stamp)
         try:
-            of_files, snapshot = await asyncio.to_thread(self._read_snapshot)
+            self._stamp = stamp = await self._run_blocking(self._read_stamp)
+            sizes = _sizes(stamp[0])
+            of_files, snapshot = await self._run_blocking(self._read_snapshot)
+            self._refuse_loss(sizes, snapshot)
             commits = [await prepare(snapshot) for prepare in self._rooms]
-        except (InvalidFile, OperatorError, OSError, SQLAlchemyError) as error:
-            self._note_failure(str(error))
+            for commit in commits:
+                commit()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot in force stays
+            self._note_failure(_reason(error))
             return False
-        for commit in commits:
-            commit()
-        self.snapshot = snapshot
+        self.snapshot, self._sizes = snapshot, sizes
         self.file_budgets = frozenset(each.name for each in of_files.policies.budgets)
         self._trouble, self._succeeded = "", self._now()
         self._counts["success"] += 1
@@ -141,14 +170,45 @@ class Reloader(Collector):
         )
         return True
 
-    def _read_stamp(self) -> tuple[FileStamps, Hashable]:
+    async def _run_blocking(self, work: Callable[[], T]) -> T:
+        """The result of work in a thread that neither a stop nor a later look waits for.
+
+        Raises:
+            OperatorError: It takes too long, or what began before it has not ended yet.
+        """
+        if self._reading is None or self._reading.done():
+            self._reading = reading = run_in_daemon_thread(work)
+            await asyncio.wait({reading}, timeout=_READ_TIMEOUT_S)
+            if reading.done():
+                return reading.result()
+        self._stamp = None  # so that they are read once that works
+        raise OperatorError(_STUCK)
+
+    def _refuse_loss(self, sizes: Sequence[int], snapshot: Snapshot) -> None:
+        """Refuse what a file that was emptied, or written in part, would take away.
+
+        Raises:
+            OperatorError: With the reason.
+        """
+        for file, size, size_in_force in zip(self._files, sizes, self._sizes, strict=True):
+            if not size and size_in_force:
+                raise OperatorError(f"{file} is empty; {_RESTART}")
+        lost = self.snapshot.catalog.own
+        if lost and not snapshot.catalog.own:
+            models = quantity(len(lost), "model")
+            raise OperatorError(f"they take away all your own models ({models}); {_RESTART}")
+
+    def _read_stamp(self) -> _Stamp:
         """A value that differs after each change of the files or the overlay; blocks."""
         revision = None if self._overlay is None else self._overlay.revision()
         return file_stamps(self._files), revision
 
     def _read_snapshot(self) -> tuple[Snapshot, Snapshot]:
         """The snapshot of the files, and the same with the overlay; blocks."""
+        before = file_stamps(self._files)
         found = read_snapshot(self._settings)
+        if file_stamps(self._files) != before:
+            raise OperatorError("a file changed while it was read; it is read again")
         return found, found if self._overlay is None else self._overlay.add_to(found)
 
     def _note_failure(self, why: str) -> None:
@@ -174,3 +234,18 @@ class Reloader(Collector):
         for result, count in self._counts.items():
             reloads.add_metric([result], count)
         yield reloads
+
+
+def _sizes(stamps: FileStamps) -> list[int]:
+    """The size of each file in bytes; 0 for one that is not there."""
+    return [0 if stamp is None else stamp[1] for stamp in stamps]
+
+
+def _reason(error: Exception) -> str:
+    """The reason of a failure, for an operator; an unexpected one is logged with its place."""
+    if isinstance(error, InvalidFile | OperatorError | OSError):
+        return str(error)
+    if isinstance(error, SQLAlchemyError):
+        return reason(error)
+    _log.error("Reloading failed unexpectedly", exc_info=error)
+    return f"{type(error).__name__}: {error}"

@@ -32,9 +32,11 @@ FUNCTION_WALL = 50
 PARAMETER_WALL = 6
 #: Where `except Exception` may stand: the ASGI boundary, the background runner, and planning,
 #: compaction and replica routing, which are optimisers: without them the call goes unmodified. The
-#: thread that exports spans lives through whatever OpenTelemetry's SDK raises.
+#: thread that exports spans lives through whatever OpenTelemetry's SDK raises. A reload keeps the
+#: snapshot in force whatever a file does to it.
 BROAD = {
     "proxy/api/endpoint.py",
+    "proxy/reloading.py",
     "proxy/services/background.py",
     "proxy/services/planning/planning.py",
     "proxy/services/compaction/compactor.py",

@@ -22,6 +22,7 @@ class Catalog:
             hold for teams without their own.
         aliases: Those in force, of the team that ``for_team`` made this catalog for.
         assumed: Models that took traits from their family, which their entries do not state.
+        own: Models that only the user's file or the engines list.
         warnings: Problems in the files that do not keep them from being used.
     """
 
@@ -32,6 +33,7 @@ class Catalog:
     team_aliases: Mapping[str, ModelAliases] = field(default_factory=dict)
     aliases: ModelAliases = field(default_factory=ModelAliases)
     assumed: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
     def for_team(self, name: str) -> "Catalog":

@@ -70,8 +70,7 @@ def load(
     """
     problems: list[Problem] = []
     trees = [_parse_shipped(shipped, names[0])]
-    if user is not None:
-        trees.append(parse_toml(user, names[1]))
+    trees += [] if user is None else [parse_toml(user, names[1])]
     files = [TableReader(tree, _TOP, problems) for tree in trees]
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
@@ -97,6 +96,7 @@ def load(
         passing=_unlisted_models(families, whole, upstreams, unlisted),
         team_aliases=aliases,
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
+        own=tuple(name for name in whole if name not in stated),
         warnings=found,
     )
 

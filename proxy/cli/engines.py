@@ -233,10 +233,11 @@ def read_profiles(
 
 
 def _parse_file(path: Path) -> dict[str, EngineProfile]:
+    from proxy.configuration import read_file
     from proxy.engines.profile_file import parse_profiles
     from slo.toml.nodes import decode_toml
 
-    return parse_profiles(decode_toml(path.read_bytes(), str(path)), str(path))
+    return parse_profiles(decode_toml(read_file(path), str(path)), str(path))
 
 
 def read_replica_plan(path: Path, name: str, record: SpeculationRecord, now: float) -> ReplicaPlan:

@@ -48,7 +48,10 @@ def catalog(chosen: Settings | None = None) -> Catalog:
     except InvalidFile as bad:
         fail(str(bad))
     except OSError as error:
-        fail(f"The catalog cannot be read: {_file_problem(error)}. THRIFTGATE_CATALOG names it.")
+        fail(
+            f"The catalog cannot be read: {_file_problem(error)}."
+            " THRIFTGATE_CATALOG and THRIFTGATE_ENGINES name its files."
+        )
 
 
 def shipped_catalog() -> Catalog:

@@ -66,9 +66,18 @@ def parse_toml(text: str, file: str) -> Node:
         InvalidFile: If it is no TOML.
     """
     try:
-        value = tomllib.loads(text, parse_float=Decimal)
+        return _parse(text, file)
     except tomllib.TOMLDecodeError as error:
         raise InvalidFile([_syntax_problem(str(error), text, file)]) from None
+    except RecursionError:
+        what, fix = "is nested too deeply", "close the brackets, or write fewer levels"
+    except (ValueError, ArithmeticError):  # Python reads integers of up to 4,300 digits
+        what, fix = "has a number beyond all bounds", "write a number of a few digits"
+    raise InvalidFile([Problem(file=file, line=1, where="", what=what, fix=fix)])
+
+
+def _parse(text: str, file: str) -> Node:
+    value = tomllib.loads(text, parse_float=Decimal)
     places = line_numbers(text)
 
     def node(value: Any, path: Path, name: str) -> Node:  # noqa: ANN401 - whatever TOML can say

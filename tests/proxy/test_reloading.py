@@ -1,6 +1,9 @@
 """Reloading: whole or not at all, and never without a word."""
 
 import asyncio
+import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +87,17 @@ def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
         ("policies.toml", "[[budgets]", "policies.toml:1: is not TOML"),
         ("catalog.toml", MODEL.format("cheap"), "catalog.toml:9"),
         ("catalog.toml", None, "catalog.toml"),
+        ("catalog.toml", "x = " + "[" * 100_000, "catalog.toml:1: is nested too deeply"),
+        ("catalog.toml", ".".join("a" * 2_000) + " = 1", "catalog.toml:1: is nested too deeply"),
+        ("policies.toml", "x = " + "9" * 5_000, "policies.toml:1: has a number beyond all bounds"),
+        ("policies.toml", "#" * (4 << 20) + "#", "policies.toml:1: is larger than 4 MiB"),
+        ("catalog.toml", "", "catalog.toml is empty; restart if that is meant"),
+        ("policies.toml", "", "policies.toml is empty; restart if that is meant"),
+        (
+            "catalog.toml",
+            MODEL[: MODEL.index("[[models]]")],
+            "take away all your own models (1 model); restart if that is meant",
+        ),
     ],
 )
 def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
@@ -110,6 +124,150 @@ def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
     assert said in made.notes()[0]
     assert figure(made, "last_reload_successful") == 0
     assert figure(made, "reloads_total", result="failure") == 1
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def write_latin_1(path: Path) -> None:
+    path.write_bytes(b'x = "\xe9"')
+
+
+@pytest.mark.parametrize("file", ["catalog.toml", "policies.toml"])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (make_pipe, "is no regular file"),
+        (link_to_device, "is no regular file"),
+        (Path.mkdir, "is no regular file"),
+        (write_latin_1, "is not UTF-8"),
+    ],
+)
+def test_odd_file_leaves_the_snapshot_in_force_until_a_sound_one_takes_its_place(
+    settings, tmp_path, file, make, said
+):
+    room, path = SnapshotFollower(), tmp_path / file
+    sound = path.read_text()
+
+    async def run() -> tuple[Reloader, str]:
+        made = reloader(settings, room.prepare)
+        running = asyncio.ensure_future(made.run())
+        path.unlink()
+        make(path)
+        await until(lambda: bool(made.notes()))
+        (note,) = made.notes()
+        path.rename(tmp_path / "aside")
+        path.write_text(sound)
+        await until(lambda: not made.notes())
+        running.cancel()
+        return made, note
+
+    made, note = asyncio.run(run())
+    assert f"{path}:1: {said}" in note
+    assert len(room.held) == 1
+    assert figure(made, "last_reload_successful") == 1
+    assert figure(made, "reloads_total", result="failure") == 1
+
+
+def test_a_failure_that_nobody_expects_is_noted_and_later_reloads_work(settings, tmp_path, caplog):
+    class BrokenFollower(SnapshotFollower):
+        is_broken = True
+
+        async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
+            if self.is_broken:
+                raise KeyError("odd")
+            return await super().prepare(snapshot)
+
+    room = BrokenFollower()
+
+    async def run() -> tuple[str, float | None]:
+        made = reloader(settings, room.prepare)
+        running = asyncio.ensure_future(made.run())
+        made.request()
+        await until(lambda: bool(made.notes()))
+        (note,), success = made.notes(), figure(made, "last_reload_successful")
+        room.is_broken = False
+        made.request()
+        await until(lambda: not made.notes())
+        running.cancel()
+        return note, success
+
+    note, success = asyncio.run(run())
+    assert "KeyError: 'odd'" in note
+    assert "Reloading failed unexpectedly" in caplog.text
+    assert success == 0
+    assert len(room.held) == 1
+
+
+def test_overlay_that_fails_is_noted_and_read_again_once_it_works(settings):
+    class Overlay:
+        is_broken = False
+
+        def revision(self) -> int:
+            if self.is_broken:
+                raise ValueError("odd")
+            return 1
+
+        def add_to(self, snapshot: Snapshot) -> Snapshot:
+            return snapshot
+
+    overlay, room = Overlay(), SnapshotFollower()
+
+    async def run() -> str:
+        made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
+        made.follow(room.prepare)
+        running = asyncio.ensure_future(made.run())
+        overlay.is_broken = True
+        await until(lambda: bool(made.notes()))
+        (note,) = made.notes()
+        overlay.is_broken = False
+        await until(lambda: not made.notes())
+        running.cancel()
+        return note
+
+    assert "ValueError: odd" in asyncio.run(run())
+    assert len(room.held) == 1
+
+
+def test_a_look_that_hangs_holds_up_neither_a_signal_nor_the_end(settings):
+    release, hangs = threading.Event(), threading.Event()
+
+    class Overlay:
+        is_stuck = False
+
+        def revision(self) -> int:
+            if self.is_stuck:
+                hangs.set()
+                release.wait(60)
+            return 1
+
+        def add_to(self, snapshot: Snapshot) -> Snapshot:
+            return snapshot
+
+    overlay = Overlay()
+
+    async def run() -> Reloader:
+        made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
+        running = asyncio.ensure_future(made.run())
+        overlay.is_stuck = True
+        await until(hangs.is_set)
+        assert not await made.reload()
+        running.cancel()
+        return made
+
+    try:
+        began = time.monotonic()
+        made = asyncio.run(run())
+        took = time.monotonic() - began
+    finally:
+        release.set()
+    assert "is their disk away?" in made.notes()[0]
+    assert took < 30
 
 
 def test_where_one_room_refuses_no_room_changes(settings):

@@ -55,7 +55,7 @@ async def open_when_available(
         ValueError: The URL names no database that can be used.
     """
     began = asyncio.get_running_loop().time()
-    attempt, delay, is_waiting = _run_in_daemon_thread(open_once), delays.first, False
+    attempt, delay, is_waiting = run_in_daemon_thread(open_once), delays.first, False
     try:
         await asyncio.wait({attempt}, timeout=delays.silence)
         if not attempt.done():
@@ -63,7 +63,7 @@ async def open_when_available(
         while (why := await _outage(attempt)) is not None:
             is_waiting = is_waiting or _log_outage(why, on_wait, meanwhile)
             await asyncio.sleep(delay)
-            attempt, delay = _run_in_daemon_thread(open_once), min(delay * 2, delays.longest)
+            attempt, delay = run_in_daemon_thread(open_once), min(delay * 2, delays.longest)
     finally:
         attempt.cancel()
     if is_waiting:
@@ -82,7 +82,7 @@ async def is_available(check: Callable[[], object], silence: float = _SILENCE_S)
     Raises:
         Exception: As ``check`` does, where waiting does not help.
     """
-    attempt = _run_in_daemon_thread(check)
+    attempt = run_in_daemon_thread(check)
     await asyncio.wait({attempt}, timeout=silence)
     if not attempt.done():
         attempt.cancel()
@@ -108,7 +108,7 @@ async def _outage(attempt: asyncio.Future[T]) -> str | None:
     return None
 
 
-def _run_in_daemon_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+def run_in_daemon_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """The result of work that is started in a daemon thread.
 
     An executor's threads are waited for when the process ends, and an attempt to connect lasts for
@@ -123,5 +123,5 @@ def _run_in_daemon_thread(work: Callable[[], T]) -> asyncio.Future[T]:
         except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
             outcome.set_exception(error)
 
-    threading.Thread(target=run, name="open store", daemon=True).start()
+    threading.Thread(target=run, name="blocking work", daemon=True).start()
     return asyncio.wrap_future(outcome)

@@ -101,7 +101,7 @@ def test_the_end_of_the_process_does_not_wait_for_an_attempt() -> None:
             opening.cancel()
 
     asyncio.run(told_to_stop())
-    (attempt,) = [each for each in threading.enumerate() if each.name == "open store"]
+    (attempt,) = [each for each in threading.enumerate() if each.name == "blocking work"]
     assert attempt.daemon
     never.set()
     attempt.join(30)
