@@ -18,7 +18,12 @@ from proxy.prefix.layouts.order import RequestedMoves, place_pieces
 from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
-from proxy.prefix.prediction.sent_call import MAX_LEFT_OUT, SentCall, TextLines
+from proxy.prefix.prediction.sent_call import (
+    MAX_LEFT_OUT,
+    MAX_MODEL_BYTES,
+    SentCall,
+    TextLines,
+)
 from proxy.prefix.prompts.fingerprints import name_digest, without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
 from proxy.prefix.prompts.marks import (
@@ -347,6 +352,7 @@ def sent_call(
         tail=sending.prompt.tail,
         lines=found.lines,
         compacted=origin is not None and origin.reset,
+        asked_model=draft.prompt.fields.get("model", b"")[:MAX_MODEL_BYTES],
     )
 
 

@@ -175,7 +175,11 @@ def _merge_reasons(found: MissFinding, provider_reason: ProviderReason) -> MissF
     Either way both are told.
     """
     says = _SAYS.format(provider_reason.detail)
-    if found.reason is provider_reason.reason:
+    # A provider cannot know who chose the model that it sees change.
+    is_own = found.reason is MissReason.REROUTED
+    if found.reason is provider_reason.reason or (
+        is_own and provider_reason.reason is MissReason.PARAMETER_CHANGED
+    ):
         detail = f"{found.detail}; {says}" if found.detail else says
         return MissFinding(found.reason, detail, ReasonConfidence.CERTAIN)
     if found.reason is MissReason.PROVIDER_SIDE or not found.detail:

@@ -3,7 +3,7 @@
 ::
 
     shortened to little ─ too short ─ too little repeated ─ first seen ─ expired for long
-      ─ place, parameter, divergence ─ unmarked ─ expired ─ elsewhere ─ provider's side
+      ─ rerouted, place, parameter, divergence ─ unmarked ─ expired ─ elsewhere ─ provider's side
 
 A few words of the prompt stand in the finding where its team keeps prompts.
 """
@@ -197,12 +197,8 @@ def _check_prefix_changes(case: MissCase) -> MissFinding | None:
     if case.expected.known >= case.enough or before is None:
         return None
     sure = _continuation_confidence(sent, before)
-    if sent.place != before.place:
-        return MissFinding(
-            MissReason.ELSEWHERE,
-            "the call before it went to another account, upstream or replica",
-            sure,
-        )
+    if (moved := _check_place(sent, before, sure)) is not None:
+        return moved
     at = first_change(sent, before)
     names = _changed_parameters(sent, before, late=at is None or at.place.startswith("messages"))
     if names:
@@ -215,6 +211,22 @@ def _check_prefix_changes(case: MissCase) -> MissFinding | None:
         detail = "no difference was found to the call before"
         return MissFinding(MissReason.PROVIDER_SIDE, detail, ReasonConfidence.POSSIBLE)
     return _check_divergence(sent, at, sure, case.shown)
+
+
+def _check_place(sent: SentCall, before: CallTrace, sure: ReasonConfidence) -> MissFinding | None:
+    """Find that it meets another cache: by the gateway's choice where its caller asked the same."""
+    is_same_place = sent.place == before.place
+    is_same_model = sent.early.get("model") == before.early.get("model")
+    if sent.asked_model and sent.asked_model == before.asked_model:
+        if is_same_place and is_same_model:
+            return None
+        what = "upstream" if is_same_model else "model"
+        detail = f"the gateway asked another {what} for the call before it"
+        return MissFinding(MissReason.REROUTED, detail, sure)
+    if is_same_place:
+        return None
+    detail = "the call before it went to another account, upstream or replica"
+    return MissFinding(MissReason.ELSEWHERE, detail, sure)
 
 
 def _changed_parameters(sent: SentCall, before: CallTrace, *, late: bool) -> list[str]:

@@ -19,6 +19,7 @@ class MissReason(StrEnum):
     DIVERGED = "diverged"
     UNMARKED = "unmarked"
     PARAMETER_CHANGED = "parameter_changed"
+    REROUTED = "rerouted"
     ELSEWHERE = "elsewhere"
     COMPACTED = "compacted"
     PROVIDER_SIDE = "provider_side"
@@ -79,10 +80,15 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
             " it in <tg:variable>…</tg:variable>."
         ),
         MissReason.UNMARKED: (
-            "Let the gateway place the marks, or mark the end of what the next call repeats."
+            "Nothing to fix: the gateway places the marks that are expected to pay, and this one"
+            " was not; conversations of the control arm go without."
         ),
         MissReason.PARAMETER_CHANGED: (
             "Keep this parameter the same within a conversation, or set it for all of a feature."
+        ),
+        MissReason.REROUTED: (
+            "Nothing to fix in the calls: the gateway fell back or came back, and the receipt says"
+            " why."
         ),
         MissReason.ELSEWHERE: (
             "Keep one conversation on one key and upstream; share a busy prefix out over a few"
@@ -104,6 +110,7 @@ _REASON_TEXTS: Final[Mapping[MissReason, str]] = MappingProxyType(
         MissReason.DIVERGED: "the prompt parted from what was sent before",
         MissReason.UNMARKED: "nothing was stored, or looked for, where it was needed",
         MissReason.PARAMETER_CHANGED: "a parameter changed that is part of the prefix",
+        MissReason.REROUTED: "the gateway sent it to another model or upstream than the last call",
         MissReason.ELSEWHERE: "what it repeats lies in another cache",
         MissReason.COMPACTED: "the conversation was shortened",
         MissReason.PROVIDER_SIDE: "the provider did not read what should have been there",

@@ -64,7 +64,7 @@ _MESSAGE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"anthropic-breakpoint": ("parallel_tool_calls", "thinking", "tool_choice")}
 )
 #: Bytes of a trace besides its fingerprints.
-_FIXED_BYTES: Final = 1_000
+_FIXED_BYTES: Final = 1_100
 #: The same of one text's lines.
 _LINES_BYTES: Final = 50
 
@@ -161,6 +161,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
         heads: The same of its leading texts.
         lines: The same of the lines of each leading text.
         messages: The same of the messages that a later call may repeat.
+        asked_model: The model that its caller asked for, as ``SentCall`` has it.
         size: About how many bytes it takes.
     """
 
@@ -173,6 +174,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     heads: bytes
     lines: tuple[bytes, ...]
     messages: bytes
+    asked_model: bytes = b""
     size: int = 0
 
     def is_same_conversation(self, sent: SentCall) -> bool:
@@ -226,6 +228,7 @@ def trace_call(sent: SentCall, now: float) -> CallTrace:
         heads=heads,
         lines=lines,
         messages=conversation_blocks,
+        asked_model=sent.asked_model,
         size=_FIXED_BYTES + prints + _LINES_BYTES * len(lines),
     )
 

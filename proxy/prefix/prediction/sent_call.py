@@ -42,6 +42,8 @@ MAX_LINES: Final = 512
 MAX_TEXTS: Final = 256
 #: Bytes beyond which a text is not taken apart.
 MAX_TEXT_BYTES: Final = 2**18
+#: Bytes kept of the model's name that a caller asked for.
+MAX_MODEL_BYTES: Final = 100
 #: Calls of a conversation that are compared with the next one.
 MAX_COMPARED_CALLS: Final = 4
 #: Openings of its calls that are remembered; several agents may speak in one conversation.
@@ -138,6 +140,8 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         tail: Number of blocks at the end that no later call repeats.
         lines: The lines of leading texts, by index of their block.
         compacted: True if the gateway shortened the conversation for this call.
+        asked_model: The beginning of the model's name as its caller wrote it, as JSON; b"" where it
+            is not known.
     """
 
     regime: Regime
@@ -153,6 +157,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tail: int = 0
     lines: Mapping[int, TextLines] = {}
     compacted: bool = False
+    asked_model: bytes = b""
 
     @_Once
     def points(self) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """Reuse observations and misses of answered calls."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -210,6 +211,21 @@ def test_a_miss_shows_our_reason_beside_the_providers():
         MissReason.PARAMETER_CHANGED,
         ReasonConfidence.CERTAIN,
     )
+
+
+def test_a_provider_that_sees_another_model_does_not_blame_the_caller_for_a_fallback():
+    before, call = (
+        msgspec.structs.replace(
+            users(VLLM, ("a", 1_600)), early={"model": model}, asked_model=b'"m"', conversation=b"c"
+        )
+        for model in (b"a", b"b")
+    )
+    told = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+    found = explain_miss(evidence(call, before), Usage(input=1_600), provider_reason=told)
+
+    assert found is not None
+    assert (found.reason, found.confidence) == (MissReason.REROUTED, ReasonConfidence.CERTAIN)
+    assert found.detail.endswith("the provider says the model changed")
 
 
 def test_the_providers_reason_stands_alone_without_our_account():

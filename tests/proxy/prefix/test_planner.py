@@ -271,6 +271,29 @@ def test_the_providers_own_reason_is_believed():
     )
 
 
+def test_a_conversation_that_the_gateway_sends_to_another_model_is_rerouted():
+    process = PlanningProcess(INTERVAL)
+    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    process.to = msgspec.structs.replace(INTERVAL, model="gpt-9-mini")
+    found = process.plan(planning_request(body(*conversation_messages(1))))
+    miss = find_miss(found, a_usage(found))
+
+    assert miss is not None
+    assert miss.reason is MissReason.REROUTED
+
+
+def test_another_model_that_a_caller_asks_for_is_their_own_change():
+    process = PlanningProcess(INTERVAL)
+    raw = body(*conversation_messages(1))
+    process.plan_and_settle(planning_request(raw))
+    process.to = msgspec.structs.replace(INTERVAL, model="gpt-9-mini")
+    found = process.plan(planning_request(raw.replace(b'"model":"', b'"model":"gpt-9-mini/')))
+    miss = find_miss(found, a_usage(found))
+
+    assert miss is not None
+    assert (miss.reason, miss.detail) == (MissReason.PARAMETER_CHANGED, "model changed")
+
+
 def test_an_unknown_upstream_gets_the_unmodified_call():
     unknown = msgspec.structs.replace(INTERVAL, regime=type(INTERVAL.regime)())
     found = PlanningProcess(unknown).plan(planning_request(body(*conversation_messages(1))))

@@ -227,6 +227,23 @@ def test_another_place_is_elsewhere():
     assert summary(history.explain(call(VLLM, *ON, place=b"b")))[0] is MissReason.ELSEWHERE
 
 
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"early": {"model": b"b", "verbosity": b"x"}}, "another model"),
+        ({"early": {"model": b"b"}, "place": b"b"}, "another model"),
+        ({"early": {"model": b"a"}, "place": b"b"}, "another upstream"),
+    ],
+)
+def test_a_fallback_of_the_gateway_is_no_change_of_the_caller(changes: Any, detail: str):
+    asked: dict[str, Any] = {"asked_model": b'"m"'}
+    first = call(OPENAI, *ALONE, early={"model": b"a"}, **asked)
+    found = CallHistory().record(first).explain(call(OPENAI, *ON, **changes, **asked))
+
+    assert summary(found)[0] is MissReason.REROUTED
+    assert detail in summary(found)[1]
+
+
 TALK = tuple((role, f"{n} " * 600) for n, role in enumerate(["user", "assistant"] * 6 + ["user"]))
 
 

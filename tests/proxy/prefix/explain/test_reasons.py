@@ -1,3 +1,5 @@
+import pytest
+
 from proxy.prefix.explain.reasons import (
     FIXES,
     CacheMiss,
@@ -82,6 +84,11 @@ def test_an_explanation_of_a_certain_reason_names_no_confidence():
     )
 
     assert "certain" not in " ".join(explanation_lines(sure, None, USAGE))
+
+
+@pytest.mark.parametrize("reason", [MissReason.UNMARKED, MissReason.REROUTED])
+def test_callers_are_not_asked_to_fix_the_gateways_own_decisions(reason: MissReason):
+    assert FIXES[reason].startswith("Nothing to fix")
 
 
 def test_every_miss_reason_has_a_fix_of_one_sentence():
