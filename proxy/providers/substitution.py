@@ -15,6 +15,7 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import unsupported_parameter
 from proxy.providers.chat_forms import goes_by_responses, has_tools, takes_chat_tools
+from proxy.providers.chat_schemas import fit_chat_schemas
 from proxy.providers.efforts import (
     THINKING_DISABLED,
     disable_unasked_thinking,
@@ -163,7 +164,8 @@ class _Translation:
         if endpoint == _CHAT:
             steps = (
                 self._limit, self._say_thinking, self._default_thinking, self._chat_effort,
-                self._chat_tools, self._messages, self._prediction, self._unknown_fields,
+                self._chat_tools, self._schemas, self._messages, self._prediction,
+                self._unknown_fields,
             )  # fmt: skip
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
@@ -258,6 +260,10 @@ class _Translation:
                 "sent reasoning_effort none: in chat completions the model takes tools with no"
                 " other"
             )
+
+    def _schemas(self) -> None:
+        """Leave out keywords of schemas that the provider refuses; descriptions say them."""
+        self.notes += fit_chat_schemas(self.fields, self._route)
 
     def _responses_effort(self) -> None:
         raw = self.fields.get("reasoning")

@@ -19,7 +19,6 @@ from proxy.providers.anthropic.params import (
     stop_sequences,
 )
 from proxy.providers.anthropic.parts import text
-from proxy.providers.anthropic.schema import close_objects
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
@@ -32,6 +31,8 @@ from proxy.providers.body_fields import (
 )
 from proxy.providers.compaction_blocks import betas, compaction_fields
 from proxy.providers.marked_blocks import Block, limit_markers
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import ANTHROPIC
 
 #: Says what ``json_object`` says; the Messages API has no word for it.
 _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
@@ -141,10 +142,9 @@ def _output_config(
             "response_format",
             "This model cannot promise a schema: offer it as a tool, or ask another model.",
         )
-    output["format"] = {
-        "type": "json_schema",
-        "schema": close_objects(form.json_schema.schema, notes),
-    }
+    fitted = fit_schema(form.json_schema.schema, ANTHROPIC)
+    notes += fitted.notes("response_format")
+    output["format"] = {"type": "json_schema", "schema": fitted.schema}
     return output
 
 

@@ -23,13 +23,15 @@ from proxy.providers.body_fields import (
     unsupported_parameter,
 )
 from proxy.providers.marked_blocks import Block, with_marker
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import ANTHROPIC
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Block]:
-    """The tool definitions, in the caller's order; schemas byte for byte.
+    """The tool definitions, in the caller's order; schemas of tools not strict byte for byte.
 
     Raises:
         CallerError: If one is no function.
@@ -113,12 +115,22 @@ def _tool(tool: ToolDefinition, at: str, traits: frozenset[str], notes: list[str
     block: Block = {"name": function.name}
     if function.description:
         block["description"] = function.description
-    block["input_schema"] = _schema(function.parameters, f"{at}.function.parameters")
-    if function.strict and "structured" in traits:
-        block["strict"] = True
-    elif function.strict:
+    schema = _schema(function.parameters, f"{at}.function.parameters")
+    if function.strict and "structured" not in traits:
         notes.append("dropped strict: this model cannot promise a tool's schema")
+    is_strict = bool(function.strict) and "structured" in traits
+    block |= _strict_fields(schema, notes) if is_strict else {"input_schema": schema}
     return with_marker(block, tool, function)
+
+
+def _strict_fields(schema: Raw | dict[str, Any], notes: list[str]) -> Block:
+    """The schema of a strict tool as the model promises one, and ``strict`` where it does."""
+    fitted = fit_schema(Raw(msgspec.json.encode(schema)), ANTHROPIC)
+    if fitted.is_recursive:
+        notes.append("dropped strict: the model promises no schema that refers to itself")
+        return {"input_schema": schema}
+    notes += fitted.notes("strict tools")
+    return {"input_schema": fitted.schema, "strict": True}
 
 
 def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:

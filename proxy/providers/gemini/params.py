@@ -10,6 +10,8 @@ from typing import Final
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
 from proxy.providers.gemini.body import GeminiChatBody, Json
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import GEMINI
 
 #: Models that are told a number of thinking tokens; later ones are told a level.
 _BUDGETED: Final = re.compile(r"gemini-2[.-]")
@@ -57,7 +59,7 @@ def generation_config(asked: GeminiChatBody, route: Route, model: str, notes: li
         )
     given = {google: getattr(asked, name) for name, google in _NAMES.items()}
     config = {name: value for name, value in given.items() if value is not None}
-    config |= _limit(asked, route, notes) | _stops(asked) | _form(asked)
+    config |= _limit(asked, route, notes) | _stops(asked) | _form(asked, notes)
     if asked.n is not None and asked.n != 1:
         config["candidateCount"] = asked.n
     if (thinking := _thinking(asked, model, notes)) is not None:
@@ -98,7 +100,7 @@ def _stops(asked: GeminiChatBody) -> Json:
     return {"stopSequences": stops} if stops else {}
 
 
-def _form(asked: GeminiChatBody) -> Json:
+def _form(asked: GeminiChatBody, notes: list[str]) -> Json:
     form = asked.response_format
     if form is None or form.type == "text":
         return {}
@@ -106,7 +108,9 @@ def _form(asked: GeminiChatBody) -> Json:
         return {"responseMimeType": _JSON}
     schema = form.json_schema
     if form.type == "json_schema" and schema is not None and is_given(schema.schema):
-        return {"responseMimeType": _JSON, "responseJsonSchema": schema.schema}
+        fitted = fit_schema(schema.schema, GEMINI)
+        notes += fitted.notes("response_format")
+        return {"responseMimeType": _JSON, "responseJsonSchema": fitted.schema}
     raise invalid_parameter(
         "response_format", "response_format must be text, json_object or a json_schema."
     )

@@ -18,6 +18,7 @@ from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.passthrough import foreign_upstream
 from proxy.providers.cache_isolation import isolate_cache
+from proxy.providers.chat_schemas import fit_body_schemas
 from proxy.providers.failures import openai_failure
 from proxy.providers.multipart import is_form, with_model
 from proxy.providers.openai.chat_marks import TranslatedMarks, translate_marks
@@ -161,7 +162,8 @@ def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     asked = chat_body(call.body, drops_hosted=route.upstream.drops_server_tools)
     found = _adapt_to_cache(call, asked.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
-    fields = {**model, **found.fields}
+    schemas, schema_notes = fit_body_schemas(found.body, route)
+    fields = {**model, **found.fields, **schemas}
     reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
     return PreparedRequest(
         method="POST",
@@ -169,7 +171,7 @@ def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
         headers={**call.headers, **found.headers},
         body=replace_fields(found.body, fields) if fields else found.body,
         reader=reader,
-        notes=("translated to chat completions", *asked.notes, *found.notes),
+        notes=("translated to chat completions", *asked.notes, *found.notes, *schema_notes),
     )
 
 

@@ -5,7 +5,12 @@ Source: Anthropic, prompt caching, versioning and Messages API (2026-08).
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+from msgspec import Raw
+
 from proxy.errors import UpstreamError
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import ANTHROPIC
 from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.refusals import provider_refusal
@@ -64,6 +69,7 @@ def check(body: Body, model: SimulatedModel) -> None:
     _check_thinking(body, model)
     _check_choice(body, model)
     _check_format(body, model)
+    _check_strict_tools(body)
     _check_breakpoints(body)
 
 
@@ -204,9 +210,27 @@ def _check_format(body: Body, model: SimulatedModel) -> None:
         return
     if "structured" not in model.traits:
         raise _refusal("output_config.format: not supported by this model")
-    schema = form.get("schema") or {}
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-        raise _refusal("output_config.format.schema: `additionalProperties` must be false")
+    _check_schema(form.get("schema") or {}, "output_config.format.schema")
+
+
+def _check_strict_tools(body: Body) -> None:
+    for number, tool in enumerate(body.get("tools") or ()):
+        if tool.get("strict"):
+            _check_schema(tool.get("input_schema") or {}, f"tools.{number}.custom.input_schema")
+
+
+def _check_schema(schema: object, where: str) -> None:
+    """Pass a schema that the API compiles to a grammar.
+
+    Source: Anthropic, structured outputs, JSON Schema limitations (2026-11).
+    """
+    fitted = fit_schema(Raw(msgspec.json.encode(schema)), ANTHROPIC)
+    if fitted.moved:
+        raise _refusal(f"{where}: property '{fitted.moved[0]}' is not supported")
+    if fitted.is_closed:
+        raise _refusal(f"{where}: `additionalProperties` must be false")
+    if fitted.is_recursive:
+        raise _refusal(f"{where}: recursive schemas are not supported")
 
 
 def _check_breakpoints(body: Body) -> None:

@@ -74,13 +74,43 @@ def test_a_schema_without_a_type_is_an_object(more: dict[str, Any], schema: dict
 
 
 def test_strict_is_sent_where_the_model_can_promise_it_else_noted() -> None:
-    body = _body(tools=[_function(strict=True)])
+    closed = {"type": "object", "additionalProperties": False}
+    body = _body(tools=[_function(strict=True, parameters=closed)])
     notes: list[str] = []
 
     assert tools(body, frozenset({"structured"}), notes)[0]["strict"] is True
     assert notes == []
     assert "strict" not in tools(body, frozenset(), notes)[0]
     assert len(notes) == 1
+
+
+def test_bounds_of_strict_tools_alone_move_to_descriptions() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    body = _body(tools=[_function(strict=True, parameters=schema), _function(parameters=schema)])
+    notes: list[str] = []
+    strict, plain = _as_json(tools(body, frozenset({"structured"}), notes))
+
+    assert strict["input_schema"] == {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "description": "{minimum: 1}"}},
+        "additionalProperties": False,
+    }
+    assert plain["input_schema"] == schema
+    assert notes == [
+        "closed the objects of strict tools: the model supports no others",
+        "said minimum of strict tools in descriptions: the model takes no such keywords",
+    ]
+
+
+def test_strict_is_dropped_where_a_schema_refers_to_itself() -> None:
+    schema = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+    notes: list[str] = []
+    (tool,) = tools(
+        _body(tools=[_function(strict=True, parameters=schema)]), frozenset({"structured"}), notes
+    )
+
+    assert _as_json(tool) == {"name": "f", "input_schema": schema}
+    assert notes == ["dropped strict: the model promises no schema that refers to itself"]
 
 
 def test_a_tools_marker_may_stand_inside_or_outside_its_function() -> None:

@@ -18,11 +18,17 @@ OTHER_USE = USE | {"id": "t2"}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
 CALLED = {"role": "assistant", "content": [USE]}
 ANSWERED = {"role": "user", "content": [RESULT]}
-SCHEMA = {"type": "json_schema", "schema": {"type": "object", "additionalProperties": False}}
+CLOSED = {"type": "object", "additionalProperties": False}
+BOUNDED = CLOSED | {"properties": {"n": {"type": "integer", "minimum": 1}}}
+SCHEMA = {"type": "json_schema", "schema": CLOSED}
 
 
 def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"model": "m", "max_tokens": 2000, "messages": list(messages) or [user("a")]} | fields
+
+
+def strict_tool(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "f", "input_schema": schema, "strict": True}
 
 
 def text(said: str, mark: object = None) -> dict[str, Any]:
@@ -46,6 +52,7 @@ def marked_message(*marks: object) -> dict[str, Any]:
         body(thinking={"type": "enabled", "budget_tokens": 1024}),
         body(thinking={"type": "disabled"}),
         body(output_config={"format": SCHEMA}),
+        body(tools=[strict_tool(CLOSED), CLAUDE_TOOL | {"input_schema": BOUNDED}]),
         body(marked_message(HOUR, HOUR, MARK, MARK)),
         body(marked_message(MARK, MARK, MARK, None), cache_control=MARK),
         body(marked_message(MARK, MARK, MARK, MARK), cache_control=MARK),
@@ -99,6 +106,9 @@ def test_a_body_that_a_newer_model_accepts_passes(good: dict[str, Any]) -> None:
         (body(tool_choice={"type": "auto"}), "together with tools"),
         (body(tools=[CLAUDE_TOOL], tool_choice={"type": "tool", "name": "x"}), "no tool 'x'"),
         (body(output_config={"format": {"schema": {"type": "object"}}}), "additionalProperties"),
+        (body(output_config={"format": {"schema": BOUNDED}}), "'minimum' is not supported"),
+        (body(tools=[strict_tool(BOUNDED)]), "tools.0.custom.input_schema: property 'minimum'"),
+        (body(tools=[strict_tool(CLOSED | {"properties": {"a": {"$ref": "#"}}})]), "recursive"),
         (body(marked_message(MARK, MARK, MARK, MARK, MARK)), "at most 4"),
         (body(marked_message(MARK, HOUR)), "must not follow"),
         (body(marked_message(MARK, MARK, MARK, MARK, None), cache_control=MARK), "conflicts"),

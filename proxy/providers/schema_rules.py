@@ -1,0 +1,134 @@
+"""Keywords of JSON Schema that providers take, and schemas rewritten to them.
+
+A provider that constrains its decoding by a schema refuses keywords that it does not know. They
+move into the description, as Anthropic's own SDK does it, so that the model may follow them::
+
+    {"type": "integer", "minimum": 1}  →  {"type": "integer", "description": "{minimum: 1}"}
+
+Source: Anthropic, structured outputs, JSON Schema limitations, and anthropic 2.11,
+``transform_schema``; Google, Gemini API, Schema, structured outputs (2026-11).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+Json = dict[str, Any]
+_Check = Callable[[Any, Json], bool]
+
+_ANTHROPIC_FORMATS: Final = frozenset(
+    {
+        "date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6",
+        "uuid",
+    }
+)  # fmt: skip
+_ANTHROPIC_KEYWORDS: Final = (
+    "type", "title", "description", "default", "anyOf", "allOf", "$ref", "$defs", "definitions",
+    "properties", "required", "additionalProperties", "items",
+)  # fmt: skip
+_GEMINI_KEYWORDS: Final = (
+    "$id", "$anchor", "$defs", "$ref", "type", "format", "title", "description", "items",
+    "prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties",
+    "additionalProperties", "required", "propertyOrdering", "default",
+)  # fmt: skip
+_GOOGLE_CHAT_KEYWORDS: Final = (
+    "type", "format", "title", "description", "nullable", "items", "minItems", "maxItems",
+    "minLength", "maxLength", "minimum", "maximum", "minProperties", "maxProperties", "pattern",
+    "properties", "required", "anyOf", "propertyOrdering", "example", "default",
+)  # fmt: skip
+#: Missing from Anthropic's regular expressions: look-around, back-references, word boundaries,
+#: classes of Unicode.
+_HARD_PATTERN: Final = re.compile(r"\(\?|\\[bBpPkK1-9]")
+_QUANTIFIER: Final = re.compile(r"\{(\d*),?(\d*)\}")
+#: Anthropic refuses large ranges, and does not say from which on.
+_MAX_QUANTIFIER: Final = 32
+
+
+def _is_any(_value: object, _schema: Json) -> bool:
+    return True
+
+
+def _is_zero_or_one(value: object, _schema: Json) -> bool:
+    return value in (0, 1)
+
+
+def _is_primitive(value: object, _schema: Json) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _are_primitive(value: object, schema: Json) -> bool:
+    return isinstance(value, list) and all(_is_primitive(one, schema) for one in value)
+
+
+def _are_texts(value: object, _schema: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_anthropic_format(value: object, schema: Json) -> bool:
+    is_known = isinstance(value, str) and value in _ANTHROPIC_FORMATS
+    return is_known and "string" in types_of(schema)
+
+
+def _is_simple_pattern(value: object, _schema: Json) -> bool:
+    if not isinstance(value, str) or _HARD_PATTERN.search(value):
+        return False
+    bounds = (number for match in _QUANTIFIER.finditer(value) for number in match.groups())
+    return all(len(number) < 3 and int(number) <= _MAX_QUANTIFIER for number in bounds if number)
+
+
+class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of JSON Schema that a provider takes.
+
+    Attributes:
+        keywords: Those it takes, each with a check of its value.
+        closes_objects: True if it wants ``additionalProperties: false`` in every object.
+        has_references: True if it takes ``$ref``, with nothing beside it; False puts the
+            definition in its place.
+        has_nullable: True if it says null by ``nullable``, and takes one type, no list.
+        has_const: True if it takes ``const``; False makes it an ``enum`` of one.
+    """
+
+    keywords: Mapping[str, _Check]
+    closes_objects: bool = False
+    has_references: bool = True
+    has_nullable: bool = False
+    has_const: bool = True
+
+
+#: Structured outputs and strict tools; ordinary tools take any schema.
+ANTHROPIC: Final = SchemaRules(
+    keywords=MappingProxyType(
+        dict.fromkeys(_ANTHROPIC_KEYWORDS, _is_any)
+        | {
+            "enum": _are_primitive,
+            "const": _is_primitive,
+            "format": _is_anthropic_format,
+            "pattern": _is_simple_pattern,
+            "minItems": _is_zero_or_one,
+        }
+    ),
+    closes_objects=True,
+)
+#: ``responseJsonSchema``; what it does not know it ignores.
+GEMINI: Final = SchemaRules(
+    keywords=MappingProxyType(dict.fromkeys(_GEMINI_KEYWORDS, _is_any) | {"enum": _are_primitive}),
+    has_const=False,
+)
+#: Tools and answers by Google's OpenAI endpoint, which fills the older ``Schema`` with them.
+GOOGLE_CHAT: Final = SchemaRules(
+    keywords=MappingProxyType(dict.fromkeys(_GOOGLE_CHAT_KEYWORDS, _is_any) | {"enum": _are_texts}),
+    has_references=False,
+    has_nullable=True,
+    has_const=False,
+)
+
+
+def types_of(schema: Json) -> Iterable[str]:
+    """The types of a schema's values, as far as it names them."""
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return [one for one in kind if isinstance(one, str)]
+    return (kind,) if isinstance(kind, str) else ()
