@@ -18,18 +18,28 @@ class SuiteComparison:
     Attributes:
         direct: "passed", "skipped" or the failure, by test, against the upstream itself.
         through: The same, through the gateway.
+        default: The same, through a gateway with default settings.
         changed: Requests that reached the upstream otherwise, by endpoint.
     """
 
     direct: dict[str, str]
     through: dict[str, str]
+    default: dict[str, str]
     changed: Counter[str]
 
     @property
     def share(self) -> float:
         """Percent of what passes without the gateway that passes through it; 0 without any."""
+        return self._share_of(self.through)
+
+    @property
+    def default_share(self) -> float:
+        """The same, of a gateway with default settings."""
+        return self._share_of(self.default)
+
+    def _share_of(self, outcomes: dict[str, str]) -> float:
         passed = [test for test, outcome in self.direct.items() if outcome == PASSED]
-        kept = sum(self.through.get(test) == PASSED for test in passed)
+        kept = sum(outcomes.get(test) == PASSED for test in passed)
         return 100 * kept / len(passed) if passed else 0.0
 
     @property
@@ -53,7 +63,13 @@ class SuiteComparison:
             lost = sum(t in self.lost for t in tests)
             lines.append(f"{name:16}{len(tests):8}{direct:8}{through:8}{lost:6}")
         failed = {t: o for t, o in self.direct.items() if o not in {PASSED, SKIPPED}}
-        lines += ["", f"{self.share:.2f} % of what passes direct passes through the gateway."]
+        lines += [
+            "",
+            (
+                f"{self.share:.2f} % of what passes direct passes through the gateway,"
+                f" {self.default_share:.2f} % under default settings."
+            ),
+        ]
         lines += _list_items("Fails only through the gateway:", self.lost)
         lines += _list_items("Fails direct, so it counts for neither:", failed)
         changes = {name: f"{count} requests" for name, count in self.changed.most_common()}

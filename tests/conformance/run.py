@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -32,10 +32,13 @@ CACHE: Final = ROOT / "var" / "conformance"
 PLUGINS: Final = Path(__file__).with_name("plugin")
 #: Percent of what passes without the gateway that has to pass through it.
 LEAST: Final = 99.5
+#: Settings beside the defaults: paths that give out the provider's own tokens (``realtime``,
+#: ``chatkit``) are refused without.
+SETTINGS: Final = {"THRIFTGATE_SHARED_PROVIDER_STATE": "true"}
 
 
 def main() -> None:
-    """Run both, print the table, and exit with 1 if too few tests pass through the gateway."""
+    """Run all, print the table, and exit with 1 if too few tests pass through the gateway."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--least", type=float, default=LEAST)
     asked.add_argument("--sdk", choices=SDKS, help="One alone; otherwise all, one after the other.")
@@ -55,7 +58,9 @@ def share(sdk: SdkUnderTest, rest: list[str]) -> float | None:
         return None
     with tempfile.TemporaryDirectory() as scratch:
         found = compare(sdk, suite, Path(scratch), rest)
-    print(f"{sdk.name} {importlib.metadata.version(sdk.name)}\n{found.table()}\n", flush=True)  # noqa: T201
+    needed = " ".join(f"{name}={value}" for name, value in SETTINGS.items())
+    title = f"{sdk.name} {importlib.metadata.version(sdk.name)}, settings: {needed}"
+    print(f"{title}\n{found.table()}\n", flush=True)  # noqa: T201
     return found.share
 
 
@@ -86,13 +91,15 @@ def site_of(sdk: SdkUnderTest) -> Path:
 
 
 def compare(sdk: SdkUnderTest, suite: Path, scratch: Path, rest: list[str]) -> SuiteComparison:
-    """The outcomes of an SDK's tests without the gateway and through it."""
+    """The outcomes of an SDK's tests without the gateway, through it, and by its defaults."""
     with upstream(sdk, scratch / "direct.log") as url:
         direct = run_suite(sdk, suite, scratch / "direct.xml", (url, KEY), rest)
-    with upstream(sdk, scratch / "through.log") as url, gateway(sdk, scratch, url) as own:
+    with upstream(sdk, scratch / "through.log") as url, gateway(sdk, scratch, url, SETTINGS) as own:
         through = run_suite(sdk, suite, scratch / "through.xml", own, rest)
+    with upstream(sdk, scratch / "default.log") as url, gateway(sdk, scratch, url, {}) as own:
+        default = run_suite(sdk, suite, scratch / "default.xml", own, rest)
     changed = changed_requests(scratch / "direct.log", scratch / "through.log")
-    return SuiteComparison(direct, through, changed)
+    return SuiteComparison(direct, through, default, changed)
 
 
 @contextmanager
@@ -106,15 +113,19 @@ def upstream(sdk: SdkUnderTest, log: Path) -> Iterator[str]:
 
 
 @contextmanager
-def gateway(sdk: SdkUnderTest, folder: Path, url: str) -> Iterator[tuple[str, str]]:
+def gateway(
+    sdk: SdkUnderTest, folder: Path, url: str, settings: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """The base URL of a gateway of one team before this upstream, and the team's key."""
+    folder = folder / ("default" if not settings else "set")
+    folder.mkdir()
     port, catalog = free_port(), folder / "catalog.toml"
     catalog.write_text(sdk.catalog.format(url=url))
     environment = {
         "THRIFTGATE_FOLDER": str(folder / "gateway"),
         "THRIFTGATE_CATALOG": str(catalog),
         "THRIFTGATE_PORT": str(port),
-        "THRIFTGATE_SHARED_PROVIDER_STATE": "true",
+        **settings,
         sdk.key_variable: KEY,
     }
     key = gateway_key(environment)
