@@ -328,14 +328,14 @@ class Meter:
         if answer is None:
             self.is_unreadable = True
             answer = AnswerFields()
-        if self._streamed and (
-            _has_stop_reason(event.data) or event.data.find(b'"finishReason"') >= 0
-        ):
+        is_googles_end = event.data.find(b'"finishReason"') >= 0
+        if self._streamed and (is_googles_end or _has_stop_reason(event.data)):
             ended = islice(answer.ended_choices(), _MAX_ENDED_CHOICES - len(self._ended_choices))
             self._ended_choices.update(ended)
         kind = answer.kind
         kind = event.name if kind is None else kind
         wrong = answer.is_error or kind in _FAILURE_EVENTS or event.name == "error"
+        wrong = wrong or (self._streamed and is_googles_end and answer.has_failed)
         self.is_finished = self.is_finished or kind in _LAST_EVENTS
         if wrong:
             self._note_failure(answer)

@@ -10,6 +10,7 @@ from proxy.calls.plausible_usage import UsageReader
 from proxy.errors import UpstreamError
 from proxy.providers.envelopes import is_answer, is_object, is_unpaid
 from proxy.providers.failures import failure_in, failure_of
+from proxy.providers.gemini.finish import failed_finish_in
 from proxy.providers.json_size import MAX_ANSWER, SMALL_BYTES, ends_of, loose_sizes
 from proxy.providers.lenient import NEAR_JSON_STARTS, OBJECT_STARTS, to_strict_json
 from proxy.providers.port import Reader, Wire
@@ -214,7 +215,8 @@ class UpstreamAnswer:
         without a label.
         """
         if begins_stream(heard) is not False or is_unpaid(heard):
-            return failure_in(heard, self._wire.failure) or early_failure()
+            failure = failure_in(heard, self._wire.failure)
+            return failure or failed_finish_in(heard) or early_failure()
         return failure_of(heard, self._wire.failure) or unreadable_paid_answer()
 
     async def _commit_whole(self, reader: Reader | None) -> None:

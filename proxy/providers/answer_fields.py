@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.providers.engine_timings import EngineTimings, read_timings
+from proxy.providers.gemini.finish import FAILED_REASONS
 from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 
@@ -152,6 +153,19 @@ class AnswerFields(_Part):
             return _ended_choices(self.choices) if _begins_with(self.choices, b"[") else []
         except _ERRORS:
             return []
+
+    @property
+    def has_failed(self) -> bool:
+        """True if all of Google's candidates ended without an answer."""
+        if not _begins_with(self.candidates, b"[") or may_exceed(
+            bytes(self.candidates), MAX_OBJECTS
+        ):
+            return False
+        try:
+            reasons = [_text(each.finish_reason) for each in _candidates(self.candidates)]
+        except _ERRORS:
+            return False
+        return bool(reasons) and all(reason in FAILED_REASONS for reason in reasons)
 
 
 class _Candidate(msgspec.Struct, rename="camel"):

@@ -5,7 +5,7 @@ Source: Google, Gemini API, GenerateContentResponse; OpenAI, the chat completion
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -13,26 +13,13 @@ from msgspec import Raw
 from proxy.errors import UpstreamError
 from proxy.providers.body_fields import is_given
 from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.gemini.finish import GoogleFinish, failed_finish, finish_reason
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import chat_counts
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.stream_endings import malformed_answer
 
 Json = dict[str, Any]
-
-#: Chat's reasons by Google's; any other ends the answer.
-_REASONS: Final[Mapping[str, str]] = {
-    "MAX_TOKENS": "length",
-    "CONTINUATION": "length",
-    **dict.fromkeys(
-        (
-            "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-            "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION",
-            "PUP_LIMITED_DISABLED", "MODEL_ARMOR",
-        ),
-        "content_filter",
-    ),
-}  # fmt: skip
 
 
 class GoogleCall(msgspec.Struct):
@@ -58,12 +45,10 @@ class GoogleContent(msgspec.Struct):
     parts: list[GooglePart] = []
 
 
-class GoogleCandidate(msgspec.Struct, rename="camel"):
+class GoogleCandidate(GoogleFinish, rename="camel"):
     """One of the answers asked for."""
 
-    index: int = 0
     content: GoogleContent | None = None
-    finish_reason: str | None = None
 
 
 class _Feedback(msgspec.Struct, rename="camel"):
@@ -131,11 +116,6 @@ class CallNumbers:
         return candidate in self._counts
 
 
-def finish_reason(reason: str | None, *, calls: bool) -> str:
-    """Chat's reason for Google's."""
-    return _REASONS.get(reason or "", "tool_calls" if calls else "stop")
-
-
 def id_tail(response_id: str) -> str:
     """The part of generated ids that is the answer's own, in letters that all APIs take."""
     return sha256(response_id.encode(errors="replace")).hexdigest()[:16]
@@ -168,6 +148,8 @@ class WholeCompletion:
             raise google_failure(answer.error)
         if not answer.candidates and not answer.is_blocked:
             raise malformed_answer()
+        if (failure := failed_finish(answer.candidates)) is not None:
+            raise failure
         completion: Json = {
             "id": answer.response_id,
             "object": "chat.completion",

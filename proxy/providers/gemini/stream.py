@@ -23,11 +23,11 @@ from proxy.providers.gemini.answer import (
     GoogleAnswer,
     GoogleCandidate,
     GooglePart,
-    finish_reason,
     google_failure,
     id_tail,
     read_answer,
 )
+from proxy.providers.gemini.finish import failed_finish, finish_reason
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import chat_counts
 from proxy.providers.stream_endings import error_event, truncated_stream
@@ -92,6 +92,7 @@ class ChunkStream(EventReader):
             self._reasons[0] = "SAFETY"
         for candidate in answer.candidates:
             yield from self._candidate_chunks(candidate)
+        self._unread = failed_finish(answer.candidates)
 
     def _candidate_chunks(self, candidate: GoogleCandidate) -> Iterator[bytes]:
         yield from self._begin(candidate.index)

@@ -1,11 +1,19 @@
 """Streams whose upstream ends well while their translation for the caller does not."""
 
+import asyncio
+
+import orjson
 import pytest
 
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
 from slo.usage import Usage
-from tests.fakes.answers import STREAMED, chunk, event, stream, usage_chunk
-from tests.fakes.call_dependencies import call, chat_alone, route
+from tests.fakes.answers import ASKED, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
+from tests.fakes.call_dependencies import call, chat_alone, fake_dependencies, route, serve_call
+from tests.fakes.caller import FakeCaller
+from tests.fakes.gemini_answers import USAGE as GOOGLES
+from tests.fakes.gemini_answers import answer, event_stream
+from tests.fakes.upstream import FakeTransport, ScriptedAnswer
 from tests.proxy.calls.test_delivery import CLAUDE, EXACT, MESSAGES, deliver
 
 CLAUDES = Usage(input=30, cache_read=70, output=12)
@@ -77,3 +85,48 @@ def test_a_stream_that_ends_in_its_translation_is_answered():
         caller, kept, _ = deliver(asked, stream(*good), by)
         assert end in caller.body
         assert kept.outcome is Outcome.ANSWERED
+
+
+GEMINI = route("google", kind="gemini", model="gemini-x")
+MALFORMED = answer(finish="MALFORMED_FUNCTION_CALL", usage=GOOGLES)
+MALFORMED["candidates"][0]["finishMessage"] = "Malformed function call: weather(city=."
+
+
+def test_a_gemini_stream_whose_call_is_malformed_ends_with_googles_reason():
+    events = event_stream(answer({"text": "I look."}), MALFORMED)
+    pieces = [part + b"\r\n\r\n" for part in events.split(b"\r\n\r\n")[:-1]]
+    caller, kept, _ = deliver(call(STREAMED), stream(*pieces), GEMINI)
+
+    assert b'"content":"I look."' in caller.body
+    assert b"weather(city=." in caller.last_piece
+    assert b"[DONE]" not in caller.body
+    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_generation_failed")
+    assert (kept.usage, kept.estimated) == (
+        Usage(input=40, cache_read=60, output=7, reasoning=2),
+        False,
+    )
+
+
+@pytest.mark.parametrize("body", [STREAMED, ASKED])
+def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(body):
+    is_stream = body is STREAMED
+    failed = (
+        stream(event_stream(MALFORMED)) if is_stream else ScriptedAnswer([orjson.dumps(MALFORMED)])
+    )
+    good = (
+        stream(chunk("Hi", reason="stop"), *GOOD_END[1:])
+        if is_stream
+        else ScriptedAnswer([COMPLETION])
+    )
+
+    async def serve() -> tuple[FakeCaller, list[Receipt]]:
+        caller = FakeCaller()
+        table, ledger = fake_dependencies(FakeTransport([failed, good]), GEMINI, route("two"))
+        await serve_call(call(body), caller, table, Timeline(lambda: 0.0))
+        return caller, ledger.receipts
+
+    caller, (first, second) = asyncio.run(serve())
+    assert b"Hi" in caller.body
+    assert (first.error, first.final) == ("upstream_generation_failed", False)
+    assert first.usage is not None
+    assert (second.outcome, second.final) == (Outcome.ANSWERED, True)

@@ -53,7 +53,7 @@ def test_thoughts_words_and_calls_are_an_assistant_message() -> None:
         ("MAX_TOKENS", "length"),
         ("SAFETY", "content_filter"),
         ("RECITATION", "content_filter"),
-        ("MALFORMED_FUNCTION_CALL", "stop"),
+        ("FINISH_REASON_UNSPECIFIED", "stop"),
         (None, "stop"),
     ],
 )
@@ -74,6 +74,22 @@ def test_each_candidate_is_a_choice() -> None:
 
     contents = [choice["message"]["content"] for choice in completion(found)["choices"]]
     assert contents == ["a", "b"]
+
+
+def test_a_candidate_that_failed_is_an_error_that_may_be_tried_again() -> None:
+    failed = answer(finish="MALFORMED_FUNCTION_CALL", usage=USAGE)
+    failed["candidates"][0]["finishMessage"] = "Malformed function call: weather(city=."
+
+    with pytest.raises(UpstreamError, match="weather") as caught:
+        completion(failed)
+    assert (caught.value.status, caught.value.retryable) == (502, True)
+
+
+def test_a_good_candidate_is_given_beside_a_failed_one() -> None:
+    found = answer({"text": "a"}, finish="STOP")
+    found["candidates"].append(answer(finish="OTHER")["candidates"][0] | {"index": 1})
+
+    assert completion(found)["choices"][0]["message"]["content"] == "a"
 
 
 @pytest.mark.parametrize(
