@@ -193,7 +193,7 @@ def build_receipt(
         fingerprint=seal.pseudonym(call.key.team, call.body),
         upstream_id=end.upstream_id,
         upstream_request_id=attempt.upstream_request_id,
-        notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on),
+        notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on, is_priced=paid is not None),
         prompt=_kept_prompt(call),
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
@@ -204,11 +204,16 @@ def build_receipt(
     return msgspec.structs.replace(kept, **said) if said else kept
 
 
-def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool) -> tuple[str, ...]:
+def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> tuple[str, ...]:
     """Notes for the receipt alone: the replica, and what its cost leaves out."""
     notes = (f"replica {attempt.replica}",) if attempt.replica else ()
     if goes_on:
         notes = (*notes, _BACKGROUND_NOTE)
+    if is_priced and attempt.route is not None and (before := attempt.route.assumed_price_of):
+        notes = (
+            *notes,
+            f"its price is assumed: that of {before}, as the catalog has none of its own",
+        )
     return (*notes, _FEES_NOTE) if attempt.call.offers_hosted else notes
 
 

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from proxy.catalog.entries import Model, Route, Upstream
-from proxy.catalog.families import SNAPSHOT, UnlistedModels
+from proxy.catalog.families import UnlistedModels
 from proxy.catalog.model_aliases import EVERY_TEAM, ModelAliases
+from proxy.catalog.predecessors import SNAPSHOT
 from slo.toml.problems import Problem
 
 
@@ -50,6 +51,16 @@ class Catalog:
         if model is None and (snapshot := SNAPSHOT.search(name)):
             model = self.models.get(name[: snapshot.start()])
         return model
+
+    @property
+    def assumed_prices(self) -> dict[str, str]:
+        """The predecessor of each listed model that is taken to have its prices, by model."""
+        return {
+            name: route.assumed_price_of
+            for name, model in self.models.items()
+            for route in model.routes
+            if route.assumed_price_of
+        }
 
     @property
     def providers(self) -> dict[str, str]:

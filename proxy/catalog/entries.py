@@ -101,6 +101,7 @@ class Route:
         can: Abilities of the model, of ``ABILITIES``; None where nobody said.
         has_own_price: True if its prices stand in a file of the operator's, False for the shipped
             ones.
+        assumed_price_of: Predecessor whose prices are taken for its own; "" for none assumed.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Route:
     traits: frozenset[str] = frozenset()
     can: frozenset[str] | None = None
     has_own_price: bool = False
+    assumed_price_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from proxy.catalog.entries import Model, Route, Upstream
+from proxy.catalog.predecessors import SNAPSHOT, Predecessors
 
 #: Group in which a pattern names the model that a fine-tune was made of.
 BASE: Final = "{base}"
 #: The longest name that passes; no provider has longer ones.
 MAX_NAME_LENGTH: Final = 256
-#: Suffix of a dated snapshot of a model: 2024-08-06, 20250929 or latest.
-SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
 #: A name that a model may have.
 MODEL_NAME: Final = re.compile(rf"[!-~]{{1,{MAX_NAME_LENGTH}}}")
 
@@ -48,7 +47,7 @@ class Family:
         return self._pattern.fullmatch(name)
 
     def model(self) -> Model:
-        """The entry that all members share; at no known price."""
+        """The entry that all members share; without a price, which differs among them."""
         return _unpriced_model(self.names, self.upstream, self.like)
 
 
@@ -79,6 +78,7 @@ class UnlistedModels:
         tuned: Entries of fine-tunes; see ``fine_tunes``.
         upstreams: Those that may get unlisted names: with the key they need. By name.
         default: Takes the names that no family has; None for refusing them.
+        predecessors: Models whose prices newer ones of their lines are taken to have.
         refuses: True if every name that the catalog does not list is refused.
     """
 
@@ -86,6 +86,7 @@ class UnlistedModels:
     tuned: Mapping[str, Model] = field(default_factory=dict)
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     default: Upstream | None = None
+    predecessors: Predecessors = field(default_factory=Predecessors)
     refuses: bool = False
 
     def restrict_to(self, names: Collection[str]) -> "UnlistedModels":
@@ -107,7 +108,7 @@ class UnlistedModels:
             return self._model_at_upstream(self.upstreams[place], rest, models)
         found = self._model_by_family(name)
         if found is None and self.default is not None and self.default.name in self.upstreams:
-            found = _unpriced_model("*", self.default)
+            found = self._at_assumed_price(_unpriced_model("*", self.default), name)
         return found
 
     def _model_by_family(self, name: str, upstream: Upstream | None = None) -> Model | None:
@@ -119,7 +120,7 @@ class UnlistedModels:
             if match := family.match(name):
                 base = match.groupdict().get("base", "")
                 tuned = self._fine_tuned_model(family, base) if base else None
-                return tuned or family.model()
+                return tuned or self._at_assumed_price(family.model(), name)
         return None
 
     def _fine_tuned_model(self, family: Family, base: str) -> Model | None:
@@ -135,8 +136,15 @@ class UnlistedModels:
         listed = models.get(name)
         if listed is not None and (route := _route_to(listed, upstream)) is not None:
             return replace(listed, routes=(replace(route, model=route.model or name),))
-        found = self._model_by_family(name, upstream) or _unpriced_model("*", upstream)
+        found = self._model_by_family(name, upstream) or self._at_assumed_price(
+            _unpriced_model("*", upstream), name
+        )
         return replace(found, routes=tuple(replace(each, model=name) for each in found.routes))
+
+    def _at_assumed_price(self, model: Model, name: str) -> Model:
+        """The entry of an unlisted name, at the price of its predecessor where it has one."""
+        (route,) = model.routes
+        return replace(model, routes=(self.predecessors.with_assumed_price(route, (name,)),))
 
 
 def inherit_from_family(

@@ -7,6 +7,8 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from proxy.catalog import layers, numbers, prices
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.engine_layer import (
@@ -21,6 +23,7 @@ from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upst
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
 from proxy.catalog.layers import Table
 from proxy.catalog.model_aliases import read_aliases
+from proxy.catalog.predecessors import Predecessors, find_predecessors
 from proxy.catalog.upstreams import upstream
 from slo.price import NO_DISCOUNT, Tariff
 from slo.toml.nodes import Node, parse_toml
@@ -38,12 +41,16 @@ _Places = Mapping[str, tuple[Upstream, Node | None]]
 
 
 class _Known(NamedTuple):
-    """Names that entries may refer to, upstreams, models, engines, and that of the shipped file."""
+    """Names that entries may refer to, upstreams, models, engines, and that of the shipped file.
+
+    Models without a price take that of their predecessor, once these are known.
+    """
 
     places: _Places
     models: Collection[str]
     engines: Mapping[str, EngineEntry]
     shipped: str
+    predecessors: Predecessors = Predecessors()
 
 
 _NOWHERE = Upstream(name="", kind="openai", base_url="")
@@ -78,7 +85,7 @@ def load(
     upstreams = {name: each for name, (each, _) in places.items()}
     nodes = layers.models(files)
     known = _Known(places, nodes, {each.profile: each for each in engines}, names[0])
-    listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
+    listed, predecessors = _listed_models(nodes, known, problems)
     default, unlisted = _default(files, upstreams), _default_upstream(files, upstreams)
     families = _families(files, listed, upstreams)
     aliases = read_aliases(files, listed)
@@ -93,7 +100,13 @@ def load(
         models=whole,
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
-        passing=_unlisted_models(families, whole, upstreams, unlisted),
+        passing=UnlistedModels(
+            families=families,
+            tuned=fine_tunes(families, whole),
+            upstreams=upstreams,
+            default=upstreams.get(unlisted),
+            predecessors=predecessors,
+        ),
         team_aliases=aliases,
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         own=tuple(name for name in whole if name not in stated),
@@ -101,25 +114,25 @@ def load(
     )
 
 
+def _listed_models(
+    nodes: Table, known: _Known, problems: list[Problem]
+) -> tuple[dict[str, Model], Predecessors]:
+    """The models by name, and the predecessors whose prices those without any are given."""
+    listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
+    predecessors = find_predecessors(listed.values())
+    known = known._replace(predecessors=predecessors)
+    listed |= {
+        name: _model(name, nodes[name], known, [])  # their problems are known already
+        for name, model in listed.items()
+        if any(route.tariff is None for route in model.routes)
+    }
+    return listed, predecessors
+
+
 @lru_cache(maxsize=1)
 def _parse_shipped(text: str, name: str) -> Node:
     """The tree of the shipped catalog: parsed once, as it is the same at each reload."""
     return parse_toml(text, name)
-
-
-def _unlisted_models(
-    families: tuple[Family, ...],
-    models: Mapping[str, Model],
-    upstreams: Mapping[str, Upstream],
-    default: str,
-) -> UnlistedModels:
-    """The rules for models that are not listed in the catalog."""
-    return UnlistedModels(
-        families=families,
-        tuned=fine_tunes(families, models),
-        upstreams=upstreams,
-        default=upstreams.get(default),
-    )
 
 
 def _families(
@@ -243,11 +256,12 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
     block = table.get("block", int)
     if regime == "block-chain" and not block:
         problems.append(node.problem("has a block-chain without block", "write block = 16"))
-    return Route(
+    off = table.nodes.get("discount", discount)
+    route = Route(
         name=f"{upstream.name}/{name}",
         upstream=upstream,
         model=table.text("model") or "",
-        tariff=_tariff(table, table.nodes.get("discount", discount)),
+        tariff=_tariff(table, off),
         window=table.get("window", int),
         max_output=table.get("max_output", int),
         regime=regime,
@@ -257,6 +271,18 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
         can=_abilities(table),
         has_own_price="price" in table.nodes and table.nodes["price"].file != known.shipped,
     )
+    return route if "price" in table.nodes else _at_assumed_price(route, name, known, off)
+
+
+def _at_assumed_price(route: Route, name: str, known: _Known, discount: Node | None) -> Route:
+    """The route at its predecessor's price, less its own discount; unchanged where it has none."""
+    priced = known.predecessors.with_assumed_price(
+        route, dict.fromkeys((route.model or name, name))
+    )
+    if priced.tariff is None:
+        return route
+    part = numbers.discount(discount, []) if discount else NO_DISCOUNT
+    return replace(priced, tariff=msgspec.structs.replace(priced.tariff, discount=part))
 
 
 def _tariff(table: TableReader, discount: Node | None) -> Tariff | None:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.catalog.families import MAX_NAME_LENGTH, MODEL_NAME, SNAPSHOT
+from proxy.catalog.families import MAX_NAME_LENGTH, MODEL_NAME
+from proxy.catalog.predecessors import SNAPSHOT
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_choice

@@ -124,6 +124,13 @@ def assumptions(known: Catalog) -> Iterator[str]:
             f"cache rules and traits of {', '.join(known.assumed[:_MAX_NAMED])}{more} are assumed"
             " from their families; write `regime` and `traits` in the catalog where that is wrong"
         )
+    prices = [f"{name} (as {before})" for name, before in known.assumed_prices.items()]
+    if prices:
+        more = f" and {len(prices) - _MAX_NAMED} more" if len(prices) > _MAX_NAMED else ""
+        yield (
+            f"prices of {', '.join(prices[:_MAX_NAMED])}{more} are assumed from their predecessors;"
+            " write `price` in the catalog once they are known"
+        )
     if known.passing.upstreams:
         names = sorted(
             {each.upstream.name for each in known.passing.families} | _default_upstream(known)
@@ -131,7 +138,8 @@ def assumptions(known: Catalog) -> Iterator[str]:
         to = [name for name in names if name in known.passing.upstreams]
         yield (
             f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
-            " at no known price, fine-tunes at their base model's;"
+            " at no known price, fine-tunes at their base model's, and members of a line that are"
+            " newer than all its listed ones at the newest one's, marked as assumed;"
             " THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
         )
 

@@ -81,12 +81,15 @@ def _model_object(model: Model) -> dict[str, Any]:
 
     Source: OpenAI API reference, the model object (2026-11).
     """
-    return {
+    shown: dict[str, Any] = {
         "id": model.id,
         "object": "model",
         "created": model.created,
         "owned_by": model.routes[0].upstream.provider or model.routes[0].upstream.name,
     }
+    if assumed := model.routes[0].assumed_price_of:
+        shown["price_assumed_from"] = assumed
+    return shown
 
 
 def _messages_model(model: Model) -> dict[str, Any]:

@@ -40,7 +40,9 @@ class RouteView:
         upstream: Upstream that it leads to.
         provider: The upstream's provider; "" where nobody said.
         is_priced: False where no price is known.
-        price_source: ``shipped``, or ``own`` for prices of the operator's file; "" without prices.
+        price_source: ``shipped``, ``own`` for prices of the operator's file, or ``assumed``; ""
+            without prices.
+        assumed_price_of: Predecessor whose prices are assumed; "" for none.
         since: Day from which the prices hold, in seconds since the epoch; null for always.
         until: Day on which they end and others follow; null for none known.
         input: Nano-dollars per million input tokens; null where unknown, as the other rates.
@@ -58,6 +60,7 @@ class RouteView:
     provider: str
     is_priced: bool
     price_source: str
+    assumed_price_of: str
     since: float | None
     until: float | None
     input: int | None
@@ -303,7 +306,8 @@ class ModelsResource:
             upstream=route.upstream.name,
             provider=route.upstream.provider,
             is_priced=sheet is not None,
-            price_source="" if sheet is None else "own" if route.has_own_price else "shipped",
+            price_source=_price_source(route) if sheet is not None else "",
+            assumed_price_of=route.assumed_price_of,
             until=None if route.tariff is None else route.tariff.next_change(now),
             since=None if period is None or period.since == float("-inf") else period.since,
             discount=0.0 if route.tariff is None else float(route.tariff.discount),
@@ -317,6 +321,12 @@ class ModelsResource:
             },
             **rates,
         )
+
+
+def _price_source(route: Route) -> str:
+    if route.assumed_price_of:
+        return "assumed"
+    return "own" if route.has_own_price else "shipped"
 
 
 def _replica(gateway: int, found: ReplicaTraffic) -> ReplicaView:

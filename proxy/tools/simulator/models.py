@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from proxy.catalog.entries import Model, Route
-from proxy.catalog.families import SNAPSHOT
+from proxy.catalog.predecessors import SNAPSHOT
 
 WireName = Literal["openai", "anthropic"]
 

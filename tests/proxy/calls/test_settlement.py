@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -93,6 +95,22 @@ def test_anthropics_usage_names_the_terms(usage, expected):
         billing_terms(AttemptInfo(call=call(BODY), route=there("anthropic", "eu")), "", usage)
         == expected
     )
+
+
+def test_a_receipt_says_whose_price_it_assumes():
+    served = replace(there(), assumed_price_of="m-1")
+    attempt = AttemptInfo(call=call(BODY), route=served)
+
+    receipt = build_receipt(attempt, attempt_outcome(), Timeline(ManualClock(5.0)), SEAL)
+
+    assert receipt.notes[-1].startswith("its price is assumed: that of m-1,")
+
+
+def test_an_absurd_cost_is_unknown():
+    attempt = AttemptInfo(call=call(BODY), route=there())
+
+    assert attempt_cost(attempt, attempt_outcome(usage=Usage(output=10**12))) is not None
+    assert attempt_cost(attempt, attempt_outcome(usage=Usage(output=10**13))) is None
 
 
 def test_a_tier_nobody_knows_has_no_price():

@@ -1,6 +1,7 @@
-"""Names outside the catalog go where they belong, and are never given a price nobody said."""
+"""Names outside the catalog go where they belong, at no price but one that is assumed."""
 
 from collections.abc import Collection
+from fractions import Fraction
 from importlib import resources
 
 import pytest
@@ -36,15 +37,15 @@ def route_of_listed(name: str, user: str | None = None) -> Route:
     [
         ("gpt-4", "openai/gpt-4"),
         ("gpt-3.5-turbo", "openai/gpt-3*"),
-        ("gpt-7", "openai/gpt-*"),
-        ("gpt-6.2-sol", "openai/gpt-6*"),
+        ("gpt-7-nova", "openai/gpt-*"),
+        ("gpt-6.2-nova", "openai/gpt-6*"),
         ("o1", "openai/o1"),
         ("o1-pro", "openai/o1-*"),
         ("codex-mini-latest", "openai/codex-*"),
-        ("claude-opus-5-7", "anthropic/claude-opus-5*"),
+        ("claude-opus-5-7-mini", "anthropic/claude-opus-5*"),
         ("claude-3-haiku-20240307", "anthropic/claude-3*"),
-        ("gemini-5-pro", "google/gemini-*"),
-        ("grok-5", "xai/grok-*"),
+        ("gemini-5-ultra", "google/gemini-*"),
+        ("grok-5-mini", "xai/grok-*"),
         ("ft:gpt-none:acme::abc", "openai/ft:{base}:*"),
         ("ft:open-mistral-7b:587a6b29:20240514:7e773925", "mistral/ft:open-mistral-*"),
     ],
@@ -54,6 +55,73 @@ def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchange
 
     assert found is not None
     assert (found.name, found.tariff, found.model) == (route, None, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "route", "before"),
+    [
+        ("gpt-6.3-sol", "openai/gpt-6*", "gpt-6.2-sol"),
+        ("gpt-6.3-sol-2027-01-05", "openai/gpt-6*", "gpt-6.2-sol"),
+        ("gpt-7-luna", "openai/gpt-*", "gpt-6-luna"),
+        ("gpt-5.5-mini", "openai/gpt-5.5*", "gpt-5.4-mini"),
+        ("claude-sonnet-5-6", "anthropic/claude-sonnet-*", "claude-sonnet-5-5"),
+        ("claude-opus-6", "anthropic/claude-*", "claude-opus-5-5"),
+        ("gemini-3.9-flash", "google/gemini-*", "gemini-3.8-flash"),
+        ("grok-5", "xai/grok-*", "grok-4.7"),
+        ("mistral-large-5", "mistral/mistral-*", "mistral-large-4"),
+        ("deepseek-v5-pro", "deepseek/deepseek-*", "deepseek-v4-pro"),
+    ],
+)
+def test_a_lines_newest_member_has_its_predecessors_price_and_says_so(name, route, before):
+    found, known = route_of_unlisted(name), route_of_listed(before)
+
+    assert found is not None
+    assert (found.name, found.model, found.assumed_price_of) == (route, "", before)
+    assert found.tariff is not None
+    assert (found.tariff, found.window) == (known.tariff, known.window)
+
+
+def test_a_name_behind_its_upstreams_has_its_predecessors_price_too():
+    found = route_of_unlisted("openai/gpt-6.3-sol")
+
+    assert found is not None
+    assert (found.model, found.assumed_price_of) == ("gpt-6.3-sol", "gpt-6.2-sol")
+
+
+NEWEST = '[[models]]\nid = "gpt-6.3-sol"\nupstream = "openai"\n'
+
+
+@pytest.mark.parametrize(("more", "discount"), [("", 0), ('discount = "0.12"\n', Fraction("0.12"))])
+def test_a_listed_model_without_a_price_has_its_predecessors_less_its_own_discount(more, discount):
+    found = route_of_listed("gpt-6.3-sol", NEWEST + more)
+
+    assert found.assumed_price_of == "gpt-6.2-sol"
+    assert found.tariff is not None
+    assert found.tariff.discount == discount
+    assert load(SHIPPED, NEWEST + more).assumed_prices == {"gpt-6.3-sol": "gpt-6.2-sol"}
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        NEWEST + 'price = "unknown"\n',
+        NEWEST + 'price = { input = "3", output = "15" }\n',
+        NEWEST.replace("gpt-6.3-sol", "gpt-6.3-nova"),
+        NEWEST.replace("gpt-6.3-sol", "gpt-5-sol"),
+        NEWEST.replace("openai", "gpu1") + '[upstreams.gpu1]\nbase_url = "http://gpu1:8000/v1"\n',
+    ],
+    ids=["said to be unknown", "a price of its own", "another tier", "older", "an own engine"],
+)
+def test_no_price_is_assumed_of_a_listed_model_that(user):
+    assert load(SHIPPED, user).assumed_prices == {}
+
+
+def test_a_model_that_the_upstream_knows_by_another_name_has_that_ones_predecessor():
+    found = route_of_listed(
+        "smart", NEWEST.replace("gpt-6.3-sol", "smart") + 'model = "gpt-6.3-sol"\n'
+    )
+
+    assert found.assumed_price_of == "gpt-6.2-sol"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +206,7 @@ def test_a_claude_added_by_hand_takes_its_familys_traits_and_is_named_as_assumed
 
     assert (found.regime, found.traits) == (like.regime, like.traits)
     assert found.min_cache_tokens == like.min_cache_tokens
-    assert found.tariff is None
+    assert found.tariff == like.tariff
     assert load(SHIPPED, user).assumed == ("claude-opus-5-7",)
 
 

@@ -234,6 +234,9 @@ def test_assumptions_about_models_are_reported_with_the_upstreams_of_unlisted_on
     assert "traits of new-1 are assumed" in assumed
     assert "pass to one, at no known price" in passed
     assert list(assumptions(catalog(m=(KNOWN,)))) == []
+    newest = replace(KNOWN, assumed_price_of="m-1")
+    (priced,) = assumptions(replace(catalog(m=(newest,))))
+    assert "prices of m (as m-1) are assumed" in priced
 
 
 POSTGRES = "postgresql://db/ledger"

@@ -41,6 +41,13 @@ def test_the_models_that_can_answer_now_are_listed_in_the_catalogs_order():
     }
 
 
+def test_a_model_at_an_assumed_price_says_whose_it_is():
+    newest = Model(id="m-2", routes=(route("openai", assumed_price_of="m-1"),))
+    pages = router(lambda: replace(KNOWN, models={"m-2": newest}), authenticate, lambda _: True)
+
+    assert page(pages, "/v1/models/m-2")[1]["price_assumed_from"] == "m-1"
+
+
 @pytest.mark.parametrize(
     ("query", "listed"),
     [

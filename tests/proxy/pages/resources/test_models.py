@@ -46,6 +46,7 @@ def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) 
     file.write_text(
         '[[models]]\nid = "house"\nupstream = "openai"\n'
         'price = { input = "1", output = "2", changes = [{ since = 2030-01-01, input = "3" }] }\n'
+        '[[models]]\nid = "claude-sonnet-5-6"\nupstream = "anthropic"\n'
     )
     catalog = read_catalog(Settings(catalog=file))
     models = ModelsResource(lambda: catalog, lambda _route: True, tmp_path, lambda: NOW)
@@ -53,7 +54,10 @@ def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) 
     shipped = next(each for name, each in found.items() if name.startswith("claude-sonnet"))
 
     assert (found["house"].price_source, found["house"].until) == ("own", 1_893_456_000.0)
-    assert shipped.price_source == "shipped"
+    assert (shipped.price_source, shipped.assumed_price_of) == ("shipped", "")
+    newest = found["claude-sonnet-5-6"]
+    assert (newest.price_source, newest.assumed_price_of) == ("assumed", "claude-sonnet-5-5")
+    assert newest.input == found["claude-sonnet-5-5"].input
 
 
 def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
