@@ -54,6 +54,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
         made: Time at which it was first proposed.
         decided_by: Person or part of the gateway that decided last; "" while nobody has.
         decided_at: Time of the decision; 0 while there is none.
+        mode_before: Mode that approving it replaced, "" for that of its feature; None for no mode.
     """
 
     version: int
@@ -63,6 +64,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     made: float
     decided_by: str
     decided_at: float
+    mode_before: str | None = None
 
 
 def row_of(table: Table, place: LayoutScope) -> ColumnElement[bool]:
@@ -115,6 +117,7 @@ def proposal_from_row(row: Row[Any]) -> Proposal:
         made=seconds(row.made),
         decided_by=row.decided_by,
         decided_at=seconds(row.decided_at),
+        mode_before=row.mode_before,
     )
 
 
@@ -177,20 +180,36 @@ def ensure_proposal(
     return find_proposal(connection, place, row.version)
 
 
+class JudgedLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision about a version of a layout.
+
+    Attributes:
+        state: Its state from then on.
+        decided_by: Person or part of the gateway that decides.
+        decided_at: Time of that, in microseconds since the epoch.
+        mode_before: Mode that it replaces, "" for that of the feature; None for no mode.
+    """
+
+    state: ProposalState
+    decided_by: str
+    decided_at: int
+    mode_before: str | None = None
+
+
 def record_decision(
-    connection: Connection,
-    place: LayoutScope,
-    version: int,
-    state: ProposalState,
-    *,
-    by: str,
-    micros: int,
+    connection: Connection, place: LayoutScope, version: int, decision: JudgedLayout
 ) -> None:
     """Note what was decided about a version."""
     layouts = schema.layouts
     same = and_(row_of(layouts, place), layouts.c.version == version)
-    values = {"state": state.value, "decided_by": by, "decided_at": micros}
+    values = msgspec.structs.asdict(decision) | {"state": decision.state.value}
     connection.execute(update(layouts).where(same).values(**values))
+
+
+def forget_replaced_modes(connection: Connection, place: LayoutScope) -> None:
+    """A person chose the place's mode: rolling a layout back brings none back any more."""
+    layouts = schema.layouts
+    connection.execute(update(layouts).where(row_of(layouts, place)).values(mode_before=None))
 
 
 def last_approved(connection: Connection, place: LayoutScope) -> int:

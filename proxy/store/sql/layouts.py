@@ -131,6 +131,8 @@ class Layouts:
     def rollback(self, place: LayoutScope, by: str, now: float) -> FeatureState:
         """Rolls the layout back to the one approved before it, or none; returns what holds.
 
+        The mode that approving it replaced comes back, unless somebody chose another since.
+
         Raises:
             ValueError: There is no layout to roll back.
         """
@@ -151,7 +153,7 @@ class Layouts:
             ]
             for part in parts:
                 part.decide(by, now, mode="")
-            standing = hold.decide(by, now, mode=mode.value)
+            standing = hold.choose_mode(mode, by, now)
             change = _audit_entry(place, "set layout mode", by, (before, hold.own))
             record_change(connection, change, now)
             return standing

@@ -61,23 +61,36 @@ class LockedSettings:
         Raises:
             ValueError: There is no such version.
         """
-        rows.find_proposal(self._connection, self._place, version)
-        self._judge(version, ProposalState.APPROVED, by, now)
+        approved = rows.find_proposal(self._connection, self._place, version)
         observes = self.standing.mode is PlanningMode.OBSERVE
+        replaced = (self.own.mode or "") if observes else None
+        if version == self.own.version and replaced is None:
+            replaced = approved.mode_before
+        self._judge(version, ProposalState.APPROVED, by, now, replaced)
         mode = {"mode": PlanningMode.APPLY.value} if observes else {}
         return self.decide(by, now, version=version, **mode)
 
     def rollback(self, by: str, now: float) -> FeatureState:
         """Rolls the layout back to the one approved before it, or none; returns what holds.
 
+        The mode that approving it replaced comes back, unless somebody chose another since.
+
         Raises:
             ValueError: There is no layout to roll back.
         """
         if not self.own.version:
             raise ValueError("no layout is approved there, so there is none to roll back")
+        replaced = rows.find_proposal(self._connection, self._place, self.own.version).mode_before
         self._judge(self.own.version, ProposalState.ROLLED_BACK, by, now)
         before = rows.last_approved(self._connection, self._place)
-        return self.decide(by, now, version=before)
+        is_restored = replaced is not None and self.own.mode is PlanningMode.APPLY
+        mode = {"mode": replaced} if is_restored else {}
+        return self.decide(by, now, version=before, **mode)
+
+    def choose_mode(self, mode: PlanningMode, by: str, now: float) -> FeatureState:
+        """Sets the mode that a person chose, and returns what holds."""
+        rows.forget_replaced_modes(self._connection, self._place)
+        return self.decide(by, now, mode=mode.value)
 
     def decide(self, by: str, now: float, **values: object) -> FeatureState:
         """Writes the decided values and returns what holds; measuring begins anew with it."""
@@ -96,10 +109,18 @@ class LockedSettings:
         """Have the place's prompts sent unmodified."""
         self._write(suspended=reason or "suspended", suspended_at=micros(now))
 
-    def _judge(self, version: int, state: ProposalState, by: str, now: float) -> None:
-        rows.record_decision(
-            self._connection, self._place, version, state, by=by, micros=micros(now)
+    def _judge(
+        self,
+        version: int,
+        state: ProposalState,
+        by: str,
+        now: float,
+        mode_before: str | None = None,
+    ) -> None:
+        decision = rows.JudgedLayout(
+            state=state, decided_by=by, decided_at=micros(now), mode_before=mode_before
         )
+        rows.record_decision(self._connection, self._place, version, decision)
 
     def _write(self, **values: object) -> None:
         self.own = rows.write_settings(self._connection, self._place, **values)

@@ -260,9 +260,14 @@ layouts = Table(
     Column("made", BIG, nullable=False),
     Column("decided_by", TEXT, nullable=False),
     Column("decided_at", BIG, nullable=False),
+    Column("mode_before", TEXT),
     sqlite_strict=True,
 )
-"""Every layout that was proposed, and what became of it."""
+"""Every layout that was proposed, and what became of it.
+
+``mode_before`` is the mode that approving it replaced, "" for that of its feature, and null where
+it replaced none.
+"""
 
 features = Table(
     "features",

@@ -42,9 +42,10 @@ def test_a_proposal_is_found_by_its_version_and_by_what_it_does(engine: Engine) 
     with write_transaction(engine) as connection:
         made = rows.ensure_proposal(connection, PLACE, "d1", "[1]", MICROS)
         again = rows.ensure_proposal(connection, PLACE, "d1", "[2]", MICROS + 9)
-        rows.record_decision(
-            connection, PLACE, 1, ProposalState.ROLLED_BACK, by="ann", micros=MICROS + 10**6
+        decision = rows.JudgedLayout(
+            state=ProposalState.ROLLED_BACK, decided_by="ann", decided_at=MICROS + 10**6
         )
+        rows.record_decision(connection, PLACE, 1, decision)
         judged = rows.find_proposal(connection, PLACE, 1)
         late = rows.ensure_proposal(connection, PLACE, "d1", "[3]", MICROS + 9)
         with pytest.raises(ValueError, match="version 2"):

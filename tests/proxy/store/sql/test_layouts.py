@@ -18,6 +18,7 @@ from tests.fakes.receipts import START, a_receipt
 
 NOW = 1_790_000_000.0
 DAY = 86_400.0
+APPLY = PlanningMode.APPLY
 PLACE = LayoutScope("team_1", "support", "claude")
 CONVERSATIONS = 300
 JUDGED_AT = START + CONVERSATIONS
@@ -130,11 +131,44 @@ def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts
     layouts.rollback(PLACE, "bob", NOW + 240)
 
     assert after_one == (2, 1)
-    assert (version(layouts, NOW + 244), version(layouts, NOW + 245)) == (1, 0)
+    assert (version(layouts, NOW + 244), version(layouts, NOW + 245)) == (0, 0)  # it observes again
     states = [(each.state, each.decided_by) for each in layouts.proposals(PLACE)]
     assert states == [(ProposalState.ROLLED_BACK, "bob")] * 2
     with pytest.raises(ValueError, match="none to roll back"):
         layouts.rollback(PLACE, "bob", NOW + 300)
+
+
+@pytest.mark.parametrize("own", [None, PlanningMode.OBSERVE, PlanningMode.AUTO])
+def test_rolling_back_undoes_an_approval_with_its_mode(
+    layouts: Layouts, own: PlanningMode | None
+) -> None:
+    if own is not None:
+        layouts.switch(PLACE, own, "ann", NOW)
+    before = layouts.standings().of(PLACE)
+    for n in (1, 2):
+        layouts.propose(PLACE, f"d{n}", "[]", NOW - 1)
+        layouts.approve(PLACE, n, "ann", NOW + 60 * n)
+    assert layouts.standings().of(PLACE).mode is (own if own is PlanningMode.AUTO else APPLY)
+    layouts.rollback(PLACE, "ann", NOW + 180)
+    after_one = layouts.standings().of(PLACE).mode
+    layouts.rollback(PLACE, "ann", NOW + 240)
+    own_mode = layouts.standings().places[PLACE].mode
+
+    assert after_one is (own if own is PlanningMode.AUTO else APPLY)
+    assert layouts.standings().of(PLACE).mode is before.mode
+    assert own_mode is own
+
+
+@pytest.mark.parametrize("chosen", [APPLY, PlanningMode.OFF, PlanningMode.AUTO])
+def test_rolling_back_leaves_a_mode_that_a_person_chose_since(
+    layouts: Layouts, chosen: PlanningMode
+) -> None:
+    layouts.propose(PLACE, "d1", "[]", NOW)
+    layouts.approve(PLACE, 1, "ann", NOW + 60)
+    layouts.switch(PLACE, chosen, "bob", NOW + 120)
+    layouts.rollback(PLACE, "ann", NOW + 180)
+
+    assert layouts.standings().of(PLACE).mode is chosen
 
 
 def test_in_auto_mode_a_proposal_approves_itself(layouts: Layouts) -> None:
