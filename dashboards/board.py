@@ -55,7 +55,7 @@ class ObjectiveStatus:
         enforce: Action where it is missed.
         acts: True if calls are rerouted, and not only counted.
         ladder: Replacements for what calls ask for, level by level.
-        state: ``healthy``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
+        state: ``healthy``, ``missed``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
         since: Time at which that began; None for as long as the gateway runs.
         why: Reason for its state; "" where nothing happened.
@@ -118,11 +118,26 @@ class Reroute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissedTime:
+    """A time in which an objective had an open alert of its error budget or floor.
+
+    Attributes:
+        objective: Its name.
+        began: Time at which it began.
+        ended: Time at which it ended; None while it lasts.
+    """
+
+    objective: str
+    began: float
+    ended: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateSpan:
     """A time in which an objective was not healthy, or on another level than asked for.
 
     Attributes:
-        state: ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
+        state: ``missed``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
         level: The level of new conversations; "" for what they ask for.
         began: Time at which it began, in seconds since the epoch; not before the timeline does.
         ended: Time at which it ended, or now.
@@ -143,7 +158,8 @@ class StateTimeline:
         began: Beginning of the timeline, in seconds since the epoch: a day ago, or later where
             reroutes are known from then on alone.
         ended: Its end, which is now.
-        spans: The first span first.
+        spans: Those of ``missed`` first, then those of the controller, which hold where both are;
+            of each the first span first.
     """
 
     objective: str
@@ -265,6 +281,10 @@ class AdminBoard(Protocol):
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         """The latest reroutes by the controller, the newest first."""
+        ...
+
+    async def missed_times(self) -> Sequence[MissedTime] | None:
+        """The latest times in which objectives were missed, as their alerts say, newest first."""
         ...
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:

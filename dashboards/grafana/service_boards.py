@@ -154,6 +154,7 @@ def _objective_series() -> tuple[Panel, ...]:
     level = "max by (objective) (thriftgate_objective_level)"
     fell_back = rate("thriftgate_fallback_calls_total", by="objective, level")
     would = rate("thriftgate_unenforced_fallback_calls_total", by="objective, level")
+    missed = 'max by (objective) (thriftgate_objective_state{state="missed"})'
     late = rate("thriftgate_objective_late_stage_total", by="objective, stage")
     return (
         series(
@@ -168,6 +169,13 @@ def _objective_series() -> tuple[Panel, ...]:
             description="Level that new conversations get; 0 is the model that was asked for.",
             unit="short",
             queries=(Query(level, "{{objective}}"),),
+        ),
+        Panel(
+            kind="state-timeline",
+            title="Missed, and nothing acts",
+            description="1 while an objective is missed and all calls get the model they ask for.",
+            unit="short",
+            queries=(Query(missed, "{{objective}}"),),
         ),
         series(
             "Calls that fell back, a second",

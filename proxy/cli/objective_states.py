@@ -13,7 +13,7 @@ from slo.alert import format_time
 
 if TYPE_CHECKING:
     from proxy.cli.terminal import Terminal
-    from proxy.services.objectives.objective_state import PublishedState
+    from proxy.services.objectives.objective_state import PublishedState, ShownState
     from proxy.settings import Settings
     from proxy.store.store import Store
 
@@ -40,24 +40,30 @@ class ObjectiveStates(NamedTuple):
         told = self.published.get(objective)
         if told is None:
             return _UNKNOWN
-        standing = told.standing
-        level, since = str(standing.level), format_time(standing.since)
-        return (standing.state, level, since, standing.reason, told.stage)
+        shown = _state_of(told)
+        since = "" if shown.since is None else format_time(shown.since)
+        return (shown.name, str(shown.level), since, shown.reason, told.stage)
 
     def document(self, objective: str) -> dict[str, Any] | None:
         """The same for scripts, times in seconds since the epoch; None where it is not known."""
         told = self.published.get(objective)
         if told is None:
             return None
-        standing = told.standing
+        shown = _state_of(told)
         return {
-            "state": standing.state,
-            "level": standing.level,
-            "since": standing.since,
-            "reason": standing.reason,
+            "state": shown.name,
+            "level": shown.level,
+            "since": shown.since,
+            "reason": shown.reason,
             "stage": told.stage,
             "at": told.at,
         }
+
+
+def _state_of(published: PublishedState) -> ShownState:
+    from proxy.services.objectives.objective_state import shown_state
+
+    return shown_state(published.standing, published.miss)
 
 
 def load_objective_states(

@@ -19,6 +19,7 @@ from dashboards.board import (
     BudgetCounter,
     BurnStatus,
     CeilingStatus,
+    MissedTime,
     ObjectiveStatus,
     OpenAlert,
     Pin,
@@ -36,7 +37,7 @@ from proxy.services.budgets.counter_report import (
     most_spent,
     unknown_rows,
 )
-from proxy.services.objectives.objective_state import TrackedObjective
+from proxy.services.objectives.objective_state import TrackedObjective, shown_state
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
 from proxy.store.sql.pins import PinRow
@@ -44,7 +45,7 @@ from proxy.store.store import Store
 from slo import burn, window
 from slo.alert import format_amount
 from slo.budget import Budget, BudgetUnit
-from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.controller.state import ControllerState
 from slo.objective import Metric, request_kind_text
 from slo.openslo import objective_text
 from slo.tally import GoodBadCounts
@@ -137,6 +138,10 @@ class LiveBoard:
         """See ``AdminBoard.reroutes``."""
         return await self._ask("reroutes", lambda: self._store.fallbacks.reroutes(_MAX_REROUTES))
 
+    async def missed_times(self) -> Sequence[MissedTime] | None:
+        """See ``AdminBoard.missed_times``."""
+        return await self._ask("misses", lambda: self._store.fallbacks.missed_times(_MAX_REROUTES))
+
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         """See ``AdminBoard.rerouted_calls``."""
         return await self._ask("calls", lambda: self._store.fallbacks.calls(_MAX_REROUTED_CALLS))
@@ -203,7 +208,8 @@ def _objective_status(
     track: TrackedObjective, router: ObjectiveRouter, pins: Mapping[str, PinRow] | None, now: float
 ) -> ObjectiveStatus:
     objective = track.objective
-    standing, pin = router.standings.get(track.name), (pins or {}).get(track.name)
+    shown = shown_state(router.standings.get(track.name), router.missed.get(track.name))
+    pin = (pins or {}).get(track.name)
     counts = _recent_counts(track, router, now)
     return ObjectiveStatus(
         name=track.name,
@@ -214,10 +220,11 @@ def _objective_status(
         enforce=objective.enforce.value,
         acts=track.acts,
         ladder=objective.ladder,
-        state=(ControllerState.HEALTHY if standing is None else standing.state).value,
-        level=0 if standing is None else standing.level,
-        since=None if standing is None else standing.since,
-        why="" if standing is None else _status_reason(standing),
+        state=shown.name,
+        level=shown.level,
+        since=shown.since,
+        # The reason of a pin is shown beside who set it.
+        why="" if shown.name == ControllerState.PINNED else shown.reason,
         burn=_burn_rate(track, counts),
         burns=[
             BurnStatus(**msgspec.structs.asdict(each)) for each in router.burns.get(track.name, ())
@@ -237,11 +244,6 @@ def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[s
     entries = dict.fromkeys(track.objective.ladder)
     found = [(entry, counts.get((track.name, entry), 0)) for entry in entries]
     return [(entry, count) for entry, count in found if count]
-
-
-def _status_reason(standing: ControllerSnapshot) -> str:
-    """The reason for a state; that of a pin is shown beside who set it."""
-    return "" if standing.state is ControllerState.PINNED else standing.reason
 
 
 def _recent_counts(track: TrackedObjective, router: ObjectiveRouter, now: float) -> GoodBadCounts:

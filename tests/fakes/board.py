@@ -7,6 +7,7 @@ from typing import Any
 from dashboards.board import (
     BudgetCounter,
     CeilingStatus,
+    MissedTime,
     ObjectiveStatus,
     OpenAlert,
     Pin,
@@ -31,6 +32,7 @@ class Overview:
     open_alerts: Sequence[OpenAlert] | None
     ceilings: Sequence[CeilingStatus] = ()
     timelines: Sequence[StateTimeline] | None = None
+    missed_times: Sequence[MissedTime] | None = ()
 
 
 CALL = f"call_{32 * 'a'}"
@@ -155,6 +157,9 @@ class FakeBoard:
 
     async def reroutes(self) -> Sequence[Reroute] | None:
         return self.page.reroutes
+
+    async def missed_times(self) -> Sequence[MissedTime] | None:
+        return self.page.missed_times
 
     async def rerouted_calls(self) -> Sequence[ReroutedCall] | None:
         return self.page.rerouted_calls

@@ -1,7 +1,7 @@
 """``/api/v1/objectives``: objectives, the controller's reroutes, and pins that people set."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter
@@ -11,6 +11,7 @@ from dashboards.access import Action, Viewer
 from dashboards.board import (
     AdminBoard,
     CeilingStatus,
+    MissedTime,
     ObjectiveStatus,
     Reroute,
     StateSpan,
@@ -19,6 +20,7 @@ from dashboards.board import (
 from proxy.errors import CallerError
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.services.objectives.objective_state import MISSED
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.budget import EVERY
@@ -40,7 +42,8 @@ class ObjectivesView:
     Attributes:
         objectives: Objectives that bind calls of the viewer's teams, in the file's order.
         reroutes: Latest reroutes of these, the newest first.
-        timelines: The last day of each that is enforced or alerts, as these reroutes tell it.
+        timelines: The last day of each that is enforced or alerts, as its reroutes and alerts tell
+            it.
         ceilings: Cost ceilings of calls of the viewer's teams, the lowest first.
     """
 
@@ -98,12 +101,16 @@ class ObjectivesResource:
             return ObjectivesView(objectives=None, reroutes=None, timelines=None, ceilings=ceilings)
         seen = [each for each in found if names is None or each.team in {EVERY, *names}]
         shown = {each.name for each in seen}
-        reroutes = await self._board.reroutes()
+        reroutes, misses = await self._board.reroutes(), await self._board.missed_times()
         own = None if reroutes is None else [each for each in reroutes if each.objective in shown]
         return ObjectivesView(
             objectives=seen,
             reroutes=reroutes if names is None else own,
-            timelines=None if reroutes is None else _timelines(seen, reroutes, self._now()),
+            timelines=(
+                None
+                if reroutes is None or misses is None
+                else _timelines(seen, reroutes, misses, self._now())
+            ),
             ceilings=ceilings,
         )
 
@@ -185,30 +192,62 @@ class ObjectivesResource:
 
 
 def _timelines(
-    objectives: Sequence[ObjectiveStatus], reroutes: Sequence[Reroute], now: float
+    objectives: Sequence[ObjectiveStatus],
+    reroutes: Sequence[Reroute],
+    misses: Sequence[MissedTime],
+    now: float,
 ) -> list[StateTimeline]:
     """The last day of each objective that is not only observed."""
     began = now - _TIMELINE_S
-    if len(reroutes) >= _MAX_REROUTES:
-        began = min(max(began, reroutes[-1].began), now)
+    for known in (reroutes, misses):
+        if len(known) >= _MAX_REROUTES:
+            began = min(max(began, known[-1].began), now)
     return [
         StateTimeline(
             objective=one.name,
             began=began,
             ended=now,
             spans=[
-                StateSpan(
-                    state=each.state,
-                    level=each.level,
-                    began=max(each.began, began),
-                    ended=now if each.ended is None else min(each.ended, now),
-                )
-                for each in reversed(reroutes)
-                if each.objective == one.name
-                and each.began < now
-                and (each.ended is None or each.ended > began)
+                *_missed_spans(one, misses, began, now),
+                *(
+                    _span(each, each.state, each.level, began, now)
+                    for each in reversed(reroutes)
+                    if each.objective == one.name and _is_within(each, began, now)
+                ),
             ],
         )
         for one in objectives
         if one.enforce != _OBSERVED
     ]
+
+
+def _missed_spans(
+    objective: ObjectiveStatus, misses: Sequence[MissedTime], began: float, now: float
+) -> list[StateSpan]:
+    """The times in which an objective was missed; several alerts at once are one span."""
+    times = [each for each in misses if each.objective == objective.name]
+    if objective.state == MISSED and objective.since is not None:
+        times.append(MissedTime(objective=objective.name, began=objective.since, ended=None))
+    spans: list[StateSpan] = []
+    for each in sorted(times, key=lambda time: time.began):
+        if not _is_within(each, began, now):
+            continue
+        span = _span(each, MISSED, "", began, now)
+        if spans and span.began <= spans[-1].ended:
+            last = spans.pop()
+            span = replace(last, ended=max(last.ended, span.ended))
+        spans.append(span)
+    return spans
+
+
+def _is_within(time: Reroute | MissedTime, began: float, now: float) -> bool:
+    """True if a part of it lies between two moments."""
+    return time.began < now and (time.ended is None or time.ended > began)
+
+
+def _span(
+    time: Reroute | MissedTime, state: str, level: str, began: float, now: float
+) -> StateSpan:
+    """The part of it between two moments."""
+    ended = now if time.ended is None else min(time.ended, now)
+    return StateSpan(state=state, level=level, began=max(time.began, began), ended=ended)

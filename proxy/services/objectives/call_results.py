@@ -1,6 +1,6 @@
 """Ended calls as objectives judge them: their measurements, and the stages that made them late."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from proxy.catalog.catalog import Catalog
@@ -8,7 +8,7 @@ from proxy.errors import CallerError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.objective_state import TrackedObjective
-from slo.objective import CallMeasurements
+from slo.objective import CallMeasurements, Metric
 from slo.stages import Stage, StageMisses, broken_stage
 
 #: Seconds after which a call that was refused may be tried again.
@@ -97,3 +97,13 @@ def levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]
         for route in model.routes if model is not None else ():
             found.setdefault(route.name, level)
     return found
+
+
+def first_content_deadline(tracks: Iterable[TrackedObjective]) -> float | None:
+    """Seconds to the first content of a stream, by the strictest objective that acts."""
+    found = [
+        track.objective.under
+        for track in tracks
+        if track.acts and track.objective.metric is Metric.TTFT and track.objective.under
+    ]
+    return min(found, default=None)

@@ -8,6 +8,7 @@ import msgspec
 
 from proxy.records.amounts import quantity
 from proxy.services.objectives.judge import Judge
+from proxy.services.objectives.missed_objectives import is_burning, is_floor_missed
 from proxy.services.objectives.objective_state import TrackedObjective
 from slo import burn
 from slo.alert import Alert, Severity, format_rough_duration, resolve_alert, stable_id
@@ -40,6 +41,11 @@ class ObjectiveAlerts:
     def open_ids(self) -> list[str]:
         """The ids of open alerts that this process sent or took over."""
         return [alert.id for alert in self._open.values()]
+
+    def open_finding(self, track: TrackedObjective) -> Alert | None:
+        """The oldest open alert about its error budget or floor; None for none."""
+        alerts = [self._open[key] for key in _finding_keys(track) if key in self._open]
+        return min(alerts, key=lambda alert: alert.began, default=None)
 
     def resume(
         self,
@@ -231,14 +237,10 @@ def _evidence_s(each: BurnAlert | None) -> float:
 def _burn_finding(
     track: TrackedObjective, each: BurnAlert, judge: Judge, now: float
 ) -> _Finding | None:
-    objective, known = track.objective, judge.known_seconds(now)
-    if known < burn.short_window_s(each):
+    if not is_burning(track, each, judge, now):
         return None
-    window = format_rough_duration(min(each.over, known))
-    over = judge.counts(track, now, each.over)
-    lately = judge.counts(track, now, burn.short_window_s(each))
-    if not burn.is_burning(each, objective, over, lately):
-        return None
+    objective, over = track.objective, judge.counts(track, now, each.over)
+    window = format_rough_duration(min(each.over, judge.known_seconds(now)))
     return _Finding(
         kind="burn",
         severity=each.severity,
@@ -254,13 +256,9 @@ def _burn_finding(
 def _floor_finding(
     track: TrackedObjective, judge: Judge, now: float, *, is_open: bool
 ) -> _Finding | None:
-    objective = track.objective
-    hour = judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
-    is_cleared = burn.is_cleared(objective, judge.counts(track, now, burn.FLOOR_CLEARED_WINDOW_S))
-    # What was over well within the hour does not begin again for the rest of it.
-    is_wrong = not is_cleared and (is_open or burn.is_missed(objective, hour))
-    if not is_wrong:
+    if not is_floor_missed(track, judge, now, was_missed=is_open):
         return None
+    objective, hour = track.objective, judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
     return _Finding(
         kind="floor",
         severity=Severity.TICKET,

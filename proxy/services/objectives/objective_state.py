@@ -6,14 +6,20 @@ share level 0: give each model's calls an objective of their own where one must 
 other. Failures of a single route are left to its circuit breaker.
 """
 
+from typing import Final
+
 import msgspec
 
 from slo.burn import max_burn_rate
-from slo.controller.state import ControllerRules, ControllerSnapshot
+from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric, Objective
 
 #: Ladder entries that are no model's name.
 ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
+#: State of an objective that is missed while all new conversations go to level 0.
+MISSED: Final = "missed"
+STATE_NAMES: Final = (*(each.value for each in ControllerState), MISSED)
+"""All states that an objective is shown in."""
 #: Modes that act on calls; the others only alert.
 _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
 
@@ -88,6 +94,50 @@ class BurnWindow(msgspec.Struct, frozen=True):
     known: float
 
 
+class Miss(msgspec.Struct, frozen=True):
+    """A time in which an objective is missed, whether or not anything acts on it.
+
+    Attributes:
+        since: Its beginning, in seconds since the epoch.
+        reason: The counts that show it, in a few words.
+    """
+
+    since: float
+    reason: str
+
+
+class ShownState(msgspec.Struct, frozen=True):
+    """The state of an objective as people and programs see it.
+
+    Attributes:
+        name: One of ``STATE_NAMES``.
+        level: Fallback level of new conversations.
+        since: Its beginning, in seconds since the epoch; None for the start of the gateway.
+        reason: Its reason; "" where nothing happened.
+    """
+
+    name: str
+    level: int = 0
+    since: float | None = None
+    reason: str = ""
+
+
+def shown_state(standing: ControllerSnapshot | None, miss: Miss | None) -> ShownState:
+    """The state that is shown: what the controller does, and where it does nothing, any miss.
+
+    Args:
+        standing: The controller's state; None where nothing happened yet.
+        miss: Its present miss.
+    """
+    if standing is not None and standing.state is not ControllerState.HEALTHY:
+        return ShownState(standing.state.value, standing.level, standing.since, standing.reason)
+    if miss is not None:
+        return ShownState(MISSED, since=miss.since, reason=miss.reason)
+    if standing is None:
+        return ShownState(ControllerState.HEALTHY.value)
+    return ShownState(standing.state.value, 0, standing.since, standing.reason)
+
+
 class PublishedState(msgspec.Struct, frozen=True):
     """An objective's state as the replicas' leader publishes it.
 
@@ -96,9 +146,11 @@ class PublishedState(msgspec.Struct, frozen=True):
         standing: Its state and level.
         stage: The stage that most late calls broke lately, in words; "" for none.
         burns: Its burn windows, the shortest first.
+        miss: Its present miss; None where it is met, or the leader is of a version without.
     """
 
     at: float
     standing: ControllerSnapshot
     stage: str = ""
     burns: tuple[BurnWindow, ...] = ()
+    miss: Miss | None = None

@@ -21,8 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.catalog import Catalog
 from proxy.services.objectives.judge import ActivePin, Judge
+from proxy.services.objectives.missed_objectives import current_miss
 from proxy.services.objectives.objective_alerts import ObjectiveAlerts
-from proxy.services.objectives.objective_state import PublishedState, TrackedObjective
+from proxy.services.objectives.objective_state import Miss, PublishedState, TrackedObjective
 from proxy.services.objectives.outage import CountersOutage
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_budget_store import StoreUnavailable
@@ -171,10 +172,12 @@ class ReplicaSync:
             await self._resume(now)
         self._judge_objectives(now)
         self._measure_burns(now)
-        burns = self._router.burns
+        burns, missed = self._router.burns, self._router.missed
         said = {
             name: msgspec.json.encode(
-                PublishedState(now, standing, self._late_stage(name), burns.get(name, ()))
+                PublishedState(
+                    now, standing, self._late_stage(name), burns.get(name, ()), missed.get(name)
+                )
             )
             for name, standing in self._judge.standings.items()
         }
@@ -244,12 +247,29 @@ class ReplicaSync:
                 self._send_alert(alert)
 
     def _measure_burns(self, now: float) -> None:
-        """Measure the burn rates of error budgets, at intervals."""
+        """Measure the burn rates of error budgets, and what is missed, at intervals."""
         if now - self._burns_at >= _ALERTS_INTERVAL_S:
             self._burns_at = now
-            self._router.burns = {
-                each.name: self._judge.burn_windows(each, now) for each in self._tracks.values()
+            tracks = self._tracks.values()
+            self._router.burns = {each.name: self._judge.burn_windows(each, now) for each in tracks}
+            before, judge = self._router.missed, self._judge
+            misses = {
+                each.name: current_miss(
+                    each, judge, self._alerts.open_finding(each), before.get(each.name), now
+                )
+                for each in tracks
             }
+            self._adopt_misses(misses)
+
+    def _adopt_misses(self, misses: Mapping[str, Miss | None]) -> None:
+        """Take over what is missed now; logs what begins and ends."""
+        before = self._router.missed
+        self._router.missed = {name: each for name, each in misses.items() if each is not None}
+        for name, miss in self._router.missed.items():
+            if name not in before:
+                _log.warning("%s is missed: %s", name, miss.reason)
+        for name in before.keys() - self._router.missed.keys():
+            _log.warning("%s is no longer missed", name)
 
     def _late_stage(self, objective: str) -> str:
         """The stage that most late calls of an objective broke, in words; "" for none."""
@@ -265,6 +285,7 @@ class ReplicaSync:
         ]
         states = {name: each.standing for name, each in found}
         self._router.burns = {name: each.burns for name, each in found}
+        self._adopt_misses({name: each.miss for name, each in found})
         for name, standing in states.items():
             before = self._router.standings.get(name) or ControllerSnapshot(since=now)
             if state_change(before, standing) is not None:

@@ -23,6 +23,7 @@ from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.services.objectives.call_results import (
     fallback_reason,
+    first_content_deadline,
     levels_by_route,
     load_shed,
     measure_call,
@@ -42,13 +43,14 @@ from proxy.services.objectives.objective_state import (
     ELSEWHERE,
     SHED,
     BurnWindow,
+    Miss,
     TrackedObjective,
 )
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
 from slo.latency_target import LatencyTarget, latency_target
-from slo.objective import CallMeasurements, Metric, ObjectiveIndex, classify_call
+from slo.objective import CallMeasurements, ObjectiveIndex, classify_call
 from slo.price import Tariff
 from slo.stages import StageMisses
 from slo.tally import Tally
@@ -85,6 +87,7 @@ class ObjectiveRouter:
         tracks: The objectives, by name.
         standings: State of each objective, by name; absent is healthy.
         burns: Burn rates by objective, as the leader measured them.
+        missed: Objectives that are missed now, by name, as the leader judged.
         tally: Results of this process's calls, by objective and level.
         rerouted: Calls that fell back, by objective and ladder entry.
         not_enforced: Calls that would have, were their objective enforced.
@@ -106,6 +109,7 @@ class ObjectiveRouter:
         self._levels = ConversationLevels(_MAX_CONVERSATIONS)
         self.standings: dict[str, ControllerSnapshot] = {}
         self.burns: Mapping[str, tuple[BurnWindow, ...]] = {}
+        self.missed: Mapping[str, Miss] = {}
         self.tally = Tally()
         self.rerouted: Counter[tuple[str, str]] = Counter()
         self.not_enforced: Counter[tuple[str, str]] = Counter()
@@ -249,7 +253,7 @@ class ObjectiveRouter:
         elif opened.is_first and key:
             self._levels.discard(key)  # a new conversation with the same first words is on 0
         is_trial = mover is None and opened.is_first and self._awaits_canaries(opened)
-        deadline = _deadline(opened)
+        deadline = first_content_deadline(opened.tracks) if call.is_streaming else None
         return RoutingDecision(
             choices=choices,
             level=level,
@@ -386,15 +390,3 @@ def _as_suspect(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
 def _requirements_of(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
     """The call's requirements, bound to the region of the model it asks for."""
     return call_requirements(call, asked[0].route.upstream.region)
-
-
-def _deadline(opened: _ActiveCall) -> float | None:
-    """Seconds to the first content of a stream, by the strictest objective that acts."""
-    if not opened.call.is_streaming:
-        return None
-    found = [
-        track.objective.under
-        for track in opened.tracks
-        if track.acts and track.objective.metric is Metric.TTFT and track.objective.under
-    ]
-    return min(found, default=None)

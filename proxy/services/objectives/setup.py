@@ -18,11 +18,14 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
 from proxy.services.objectives.counters import open_objective_counters
-from proxy.services.objectives.objective_state import track_objective
+from proxy.services.objectives.objective_state import (
+    STATE_NAMES,
+    shown_state,
+    track_objective,
+)
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.redis.local_objective_store import ObjectiveCounters
-from slo.controller.state import ControllerState
 from slo.ladder_levels import model_levels
 from slo.objective import Objective
 
@@ -138,11 +141,10 @@ class ObjectiveMetrics(Collector):
             "thriftgate_objective_state", "1 for the state it is in", labels=[*by, "state"]
         )
         for name in router.tracks:
-            standing = router.standings.get(name)
-            here = standing.state if standing is not None else ControllerState.HEALTHY
-            level.add_metric([name], standing.level if standing is not None else 0)
-            for each in ControllerState:
-                state.add_metric([name, each.value], float(each is here))
+            shown = shown_state(router.standings.get(name), router.missed.get(name))
+            level.add_metric([name], shown.level)
+            for each in STATE_NAMES:
+                state.add_metric([name, each], float(each == shown.name))
         fallback = CounterMetricFamily(
             "thriftgate_fallback_calls", "Calls that fell back to a level", labels=[*by, "level"]
         )

@@ -1,21 +1,33 @@
-"""Recent fallbacks: calls that went to another route, and the controller's own moves."""
+"""Recent fallbacks, and what led to them: rerouted calls, the controller's moves, misses."""
 
 import re
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Engine, RowMapping, Select, and_, case, cast, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    RowMapping,
+    Select,
+    and_,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.types import BigInteger
 
-from dashboards.board import Reroute, ReroutedCall
+from dashboards.board import MissedTime, Reroute, ReroutedCall
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.timestamps import seconds
 from slo.alert import Alert
 
-#: Pattern that tells alerts of this kind from others without parsing them; a quote inside of a text
-#: would have a backslash before it.
-_MOVES: Final = '%"kind":"move"%'
+#: Patterns that tell alerts of these kinds from others without parsing them; a quote inside of a
+#: text would have a backslash before it.
+_MOVES: Final = ('%"kind":"move"%',)
+_MISSES: Final = ('%"kind":"burn"%', '%"kind":"floor"%')
 #: The level in a title of ``objective_alerts``, after the objective's name and state; earlier
 #: versions named levels by other words.
 _TITLE: Final = re.compile(r" is [a-z]+, on (?:[a-z]+ )+\d+: (?P<level>.*)\Z")
@@ -41,12 +53,22 @@ class RecentFallbacks:
 
     def reroutes(self, limit: int) -> list[Reroute]:
         """The controller's last moves, the newest first."""
+        return _stays(self._newest_alerts(_MOVES, limit + 1))[:limit]
+
+    def missed_times(self, limit: int) -> list[MissedTime]:
+        """The last times in which objectives were missed, by their alerts, the newest first."""
+        return [
+            MissedTime(objective=alert.subject, began=alert.began, ended=alert.ended)
+            for alert in self._newest_alerts(_MISSES, limit)
+        ]
+
+    def _newest_alerts(self, patterns: tuple[str, ...], limit: int) -> list[Alert]:
         alerts = schema.alerts.c
-        query = select(alerts.text).where(alerts.text.like(_MOVES))
-        newest = query.order_by(alerts.began.desc(), alerts.id).limit(limit + 1)
+        is_of_kind: list[ColumnElement[bool]] = [alerts.text.like(each) for each in patterns]
+        query = select(alerts.text).where(or_(*is_of_kind))
+        newest = query.order_by(alerts.began.desc(), alerts.id).limit(limit)
         with read_transaction(self._engine) as connection:
-            texts = list(connection.execute(newest).scalars())
-        return _stays(_read(texts))[:limit]
+            return _read(list(connection.execute(newest).scalars()))
 
 
 def _calls(most: int) -> Select[Any]:

@@ -11,7 +11,7 @@ import redis
 
 from proxy.cli.objectives import objectives
 from proxy.services.objectives.counters import open_objective_counters
-from proxy.services.objectives.objective_state import PublishedState
+from proxy.services.objectives.objective_state import Miss, PublishedState
 from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
@@ -118,3 +118,14 @@ def test_a_redis_that_is_away_hides_no_promise(runner):
 
     assert "Where each stands is not known: Redis cannot be asked" in said
     assert "chat" in said
+
+
+def test_a_missed_objective_that_has_no_ladder_is_shown_as_missed(runner):
+    healthy = ControllerSnapshot(since=NOW - 900)
+    miss = Miss(NOW - 60, "burn 20.0 over 10 min: 92 of 92 calls missed it")
+    tell(runner, {"chat": msgspec.json.encode(PublishedState(NOW, healthy, miss=miss))})
+
+    assert "missed" in runner.said(group)
+    standing = json.loads(runner.said(group, "--json"))["objectives"][0]["standing"]
+    assert (standing["state"], standing["since"]) == ("missed", NOW - 60)
+    assert standing["reason"] == miss.reason

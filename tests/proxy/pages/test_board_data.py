@@ -7,7 +7,7 @@ import pytest
 
 from dashboards.board import AdminBoard, BurnStatus, CeilingStatus, Pin
 from proxy.pages.board_data import LiveBoard, receipt_facts
-from proxy.services.objectives.objective_state import BurnWindow
+from proxy.services.objectives.objective_state import BurnWindow, Miss
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
@@ -32,13 +32,14 @@ def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
         parts = (
             board.objectives,
             board.reroutes,
+            board.missed_times,
             board.rerouted_calls,
             board.counters,
             board.open_alerts,
         )
         return [await each() for each in parts]
 
-    assert ask_board(store, everything) == [[], [], [], [], []]
+    assert ask_board(store, everything) == [[], [], [], [], [], []]
 
 
 def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
@@ -168,3 +169,12 @@ def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not(
 
     costs = [dict(receipt_facts(each)).get("cost_usd") for each in (unknown, nothing)]
     assert costs == ["no known price", None]
+
+
+def test_a_missed_objective_without_a_ladder_is_missed_on_the_board(store: Store) -> None:
+    bare = wheel(objective(ladder=(), enforce=Enforce.ALERT))
+    bare.missed = {"chat-ttft": Miss(NOW - 60, "92 of 92 calls missed it")}
+    (found,) = ask_board(store, LiveBoard.objectives, router=bare) or ()
+
+    assert (found.state, found.level, found.since) == ("missed", 0, NOW - 60)
+    assert found.why == "92 of 92 calls missed it"

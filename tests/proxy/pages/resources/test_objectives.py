@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dashboards.access import Role, Viewer
-from dashboards.board import Reroute, StateTimeline
+from dashboards.board import MissedTime, Reroute, StateTimeline
 from proxy.errors import CallerError
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.store_questions import StoreQuestions
@@ -120,3 +120,22 @@ def test_only_admins_pin(store: Store, role: Role) -> None:
                 Viewer(name="bob", role=role), "everyone", PinRequest(level=1, seconds=60.0)
             )
         )
+
+
+def test_the_last_day_of_a_missed_objective_is_told_by_its_alerts(store: Store) -> None:
+    missed = an_objective(name="acme", state="missed", since=NOW - 30, enforce="alert", ladder=())
+    times = [
+        MissedTime(objective="acme", began=NOW - 20, ended=None),
+        MissedTime(objective="acme", began=NOW - 700, ended=NOW - 500),
+        MissedTime(objective="acme", began=NOW - 900, ended=NOW - 600),
+        MissedTime(objective="acme", began=NOW - 200_000, ended=NOW - 190_000),
+        MissedTime(objective="another", began=NOW - 50, ended=None),
+    ]
+    board = FakeBoard(overview(objectives=[missed], reroutes=[], missed_times=times))
+    resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
+    (found,) = asyncio.run(resource.list(ADMIN)).timelines or ()
+
+    assert [(each.state, each.began, each.ended) for each in found.spans] == [
+        ("missed", NOW - 900, NOW - 500),
+        ("missed", NOW - 30, NOW),
+    ]

@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from proxy.services.objectives.objective_state import PublishedState, track_objective
+from proxy.services.objectives.objective_state import (
+    STATE_NAMES,
+    Miss,
+    PublishedState,
+    ShownState,
+    shown_state,
+    track_objective,
+)
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objective import Enforce, Metric
 from tests.fakes.objective_replicas import objective
@@ -56,3 +63,35 @@ def test_a_published_state_is_read_back_unchanged():
     )
 
     assert msgspec.json.decode(msgspec.json.encode(said), type=PublishedState) == said
+
+
+MISS = Miss(7.0, "92 of 92 calls missed it")
+HEALTHY = ControllerSnapshot(since=1.0, reason="40 of 40 were good")
+
+
+@pytest.mark.parametrize(
+    ("standing", "miss", "shown"),
+    [
+        (None, None, ShownState("healthy")),
+        (HEALTHY, None, ShownState("healthy", 0, 1.0, "40 of 40 were good")),
+        (None, MISS, ShownState("missed", 0, 7.0, "92 of 92 calls missed it")),
+        (HEALTHY, MISS, ShownState("missed", 0, 7.0, "92 of 92 calls missed it")),
+    ],
+)
+def test_a_miss_is_shown_where_the_controller_does_nothing(standing, miss, shown):
+    assert shown_state(standing, miss) == shown
+
+
+@pytest.mark.parametrize("state", list(ControllerState)[1:])
+def test_a_controller_state_is_shown_whether_or_not_the_objective_is_missed(state):
+    standing = ControllerSnapshot(state=state, level=1, since=3.0, reason="why")
+
+    for miss in (None, MISS):
+        assert shown_state(standing, miss) == ShownState(state.value, 1, 3.0, "why")
+        assert state.value in STATE_NAMES
+
+
+def test_the_state_that_a_leader_without_misses_published_is_read():
+    said = b'{"at":5.0,"standing":{"since":1.0},"stage":"","burns":[]}'
+
+    assert msgspec.json.decode(said, type=PublishedState).miss is None

@@ -5,8 +5,10 @@ from contextlib import suppress
 
 import pytest
 
+from proxy.services.objectives.objective_state import MISSED, shown_state
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from slo.controller.state import ControllerState
+from slo.objective import Enforce
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import open_counters
@@ -306,3 +308,62 @@ def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_o
         assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
 
     two(story)
+
+
+def missed_everywhere(replica: Replica) -> bool:
+    """True if pages and metrics show the first objective as missed."""
+    name = next(iter(replica.wheel.tracks))
+    return shown_state(replica.wheel.standings.get(name), replica.wheel.missed.get(name)).name == (
+        MISSED
+    )
+
+
+@pytest.mark.parametrize("enforce", [Enforce.OBSERVE, Enforce.ALERT])
+def test_a_missed_objective_without_a_ladder_is_missed_on_all_replicas(enforce):
+    async def story() -> None:
+        world = ReplicaGroup(objective(ladder=(), enforce=enforce))
+        first, second = world.replica("first"), world.replica("second")
+        await world.goes_on(60, first, second, good=2)
+        assert not missed_everywhere(first)
+        await world.goes_on(240, first, second, bad=2)
+        assert missed_everywhere(first)
+        assert missed_everywhere(second)
+        assert first.state == second.state == WELL
+        alerts = [alert.kind for alert in first.said if alert.is_open]
+        assert alerts == ([] if enforce is Enforce.OBSERVE else ["burn"])
+
+        await world.goes_on(20, second, bad=2)
+        assert second.steering._leads
+        assert missed_everywhere(second)
+        await world.goes_on(1200, first, second, good=5)
+        assert not missed_everywhere(first)
+        assert not missed_everywhere(second)
+
+    run_in_instant_time(story())
+
+
+def test_an_objective_is_missed_as_long_as_its_alert_is_open_also_after_a_restart():
+    async def story() -> None:
+        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
+        first = world.replica("first")
+        await world.goes_on(180, first, bad=2)
+        world.forget()
+        restarted = world.replica("restarted")
+        await world.goes_on(20, restarted)
+
+        assert [alert.is_open for alert in world.kept.alerts.values()] == [True]
+        assert missed_everywhere(restarted)
+
+    run_in_instant_time(story())
+
+
+def test_a_missed_objective_is_missed_also_while_the_database_is_away():
+    async def story() -> None:
+        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
+        world.kept.is_away = True
+        replica = world.replica("only")
+        await world.goes_on(60, replica, bad=2)
+
+        assert missed_everywhere(replica)
+
+    run_in_instant_time(story())

@@ -9,10 +9,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
 from proxy.app_context import AppContext
+from proxy.services.objectives.objective_state import Miss
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import ObjectiveMetrics, resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
+from slo.objective import Enforce
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time
@@ -136,3 +138,14 @@ def test_counts_levels_and_states_are_told():
         'thriftgate_unenforced_fallback_calls_total{level="elsewhere",objective="chat-ttft"} 5.0',
     ):
         assert line in said
+
+
+def test_an_objective_that_is_missed_and_has_no_ladder_is_not_healthy_in_metrics():
+    bare = objective(ladder=(), enforce=Enforce.ALERT)
+    wheel = ObjectiveRouter(tracks(bare), two_model_catalog())
+    wheel.standings = {bare.name: ControllerSnapshot(since=0.0)}
+    wheel.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it")}
+    said = page(wheel)
+
+    assert 'thriftgate_objective_state{objective="chat-ttft",state="missed"} 1.0' in said
+    assert 'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0' in said

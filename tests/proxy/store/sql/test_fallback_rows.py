@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.board import Reroute
+from dashboards.board import MissedTime, Reroute
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.objective_alerts import ObjectiveAlerts
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
@@ -192,3 +192,19 @@ def test_rows_of_a_newer_version_are_left_out(engine, fallbacks) -> None:
         connection.exec_driver_sql("""UPDATE alerts SET text = '{"kind":"move"}'""")
 
     assert fallbacks.reroutes(10) == []
+
+
+def test_times_in_which_objectives_were_missed_are_those_of_their_alerts(engine, fallbacks) -> None:
+    alerts = [
+        an_alert("chat", id="a", kind="burn", began=START, ended=START + 60),
+        an_alert("cache", id="b", kind="floor", began=START + 9),
+        an_alert("chat", id="c", kind="move", began=START),
+        an_alert('"kind":"burn"', id="d", kind="budget", began=START),
+    ]
+    Outbox(engine).add(alerts, {}, START)
+
+    assert fallbacks.missed_times(9) == [
+        MissedTime(objective="cache", began=START + 9, ended=None),
+        MissedTime(objective="chat", began=START, ended=START + 60),
+    ]
+    assert len(fallbacks.missed_times(1)) == 1

@@ -1,0 +1,101 @@
+"""Tells which objectives are missed now, whether or not anything acts on it; pure.
+
+An objective is missed while one of its alerts is open or due. A ladder degrades within seconds,
+and alerts wait for minutes; so it is missed, too, while more calls of the last ten minutes missed
+it than chance explains, and those of the last two minutes are no better.
+"""
+
+from typing import Final
+
+from proxy.services.objectives.judge import Judge
+from proxy.services.objectives.objective_state import Miss, TrackedObjective
+from slo import burn
+from slo.alert import Alert, format_rough_duration
+from slo.objective import BurnAlert, Metric
+from slo.tally import GoodBadCounts
+
+RECENT_WINDOW_S: Final = 600.0
+"""Seconds of the calls that are recent."""
+_LATEST_WINDOW_S: Final = 120.0
+#: Fewest calls of the latest that show that an objective is met again.
+_MIN_LATEST_CALLS: Final = 10
+_PERCENT: Final = 100
+
+
+def current_miss(
+    track: TrackedObjective, judge: Judge, alert: Alert | None, before: Miss | None, now: float
+) -> Miss | None:
+    """The present miss of an objective; None while it is met, or too little was counted.
+
+    Args:
+        track: The objective.
+        judge: Counts of its calls.
+        alert: Its open alert of a burning budget or a missed floor; None for none.
+        before: Its last miss, which may go on.
+        now: The time.
+    """
+    reason = _reason(track, judge, now) or ("" if alert is None else alert.title)
+    if not reason:
+        return None
+    began = now if alert is None else alert.began
+    return Miss(began if before is None else min(before.since, began), reason)
+
+
+def is_burning(track: TrackedObjective, alert: BurnAlert, judge: Judge, now: float) -> bool:
+    """True if one of its burn alerts is due by what is known."""
+    short = burn.short_window_s(alert)
+    return judge.known_seconds(now) >= short and burn.is_burning(
+        alert,
+        track.objective,
+        judge.counts(track, now, alert.over),
+        judge.counts(track, now, short),
+    )
+
+
+def is_floor_missed(track: TrackedObjective, judge: Judge, now: float, *, was_missed: bool) -> bool:
+    """True if less than its floor is read from caches, and was not surely more lately.
+
+    Args:
+        track: An objective of caches.
+        judge: Counts of its tokens.
+        now: The time.
+        was_missed: True if it was missed until now.
+    """
+    objective = track.objective
+    if burn.is_cleared(objective, judge.counts(track, now, burn.FLOOR_CLEARED_WINDOW_S)):
+        return False  # what was over well within the hour does not begin again for the rest of it
+    return was_missed or burn.is_missed(
+        objective, judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
+    )
+
+
+def _reason(track: TrackedObjective, judge: Judge, now: float) -> str:
+    """Counts that show that it is missed; "" for none."""
+    objective = track.objective
+    if objective.metric is Metric.CACHE:
+        if not is_floor_missed(track, judge, now, was_missed=False):
+            return ""
+        hour = judge.counts(track, now, burn.FLOOR_MISSED_WINDOW_S)
+        return f"{(1 - hour.share) * _PERCENT:.1f} % of an hour's eligible tokens were read"
+    if _is_missed_lately(track, judge, now):
+        return _burn_text(track, judge, RECENT_WINDOW_S, now)
+    burning = (each for each in burn.burn_alerts(objective) if is_burning(track, each, judge, now))
+    alert = next(burning, None)
+    return "" if alert is None else _burn_text(track, judge, alert.over, now)
+
+
+def _is_missed_lately(track: TrackedObjective, judge: Judge, now: float) -> bool:
+    """True if recent calls miss it beyond chance, and the latest of them do not say otherwise."""
+    objective = track.objective
+    if not burn.is_beyond_chance(judge.counts(track, now, RECENT_WINDOW_S), objective):
+        return False
+    latest: GoodBadCounts = judge.counts(track, now, _LATEST_WINDOW_S)
+    return latest.n < _MIN_LATEST_CALLS or burn.burn_rate(latest, objective) > 1
+
+
+def _burn_text(track: TrackedObjective, judge: Judge, seconds: float, now: float) -> str:
+    """The burn rate and the calls that missed over a time."""
+    counts = judge.counts(track, now, seconds)
+    window = format_rough_duration(min(seconds, max(judge.known_seconds(now), 1.0)))
+    rate = burn.burn_rate(counts, track.objective)
+    return f"burn {rate:.1f} over {window}: {counts.bad:,} of {counts.n:,} calls missed it"
