@@ -132,6 +132,8 @@ class CallWatchdog:
             self._timer.cancel()
         if self._listener is not None:
             self._listener.cancel()
+        # A cancelled task keeps its frames, which hold this watch: no cycle may hold the call.
+        self._timer = self._listener = self._wait_until_gone = None
         if over is not None:
             raise over from None
 

@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -46,6 +48,24 @@ def pending_timers() -> int:
     loop = asyncio.get_running_loop()
     timers = loop._scheduled  # type: ignore[attr-defined]
     return sum(not timer.cancelled() for timer in timers)
+
+
+def test_a_call_that_was_watched_is_freed_without_the_garbage_collector():
+    async def work() -> bool:
+        gone = LeavingCaller()
+        freed = weakref.ref(gone)
+        with caller_watchdog(gone, lambda work: asyncio.get_running_loop().create_task(work())):
+            await asyncio.sleep(10)
+        assert gone.heard
+        del gone
+        await asyncio.sleep(1)
+        return freed() is None
+
+    gc.disable()
+    try:
+        assert run_in_instant_time(work())
+    finally:
+        gc.enable()
 
 
 def test_an_instant_call_is_not_watched_at_all():
