@@ -122,12 +122,15 @@ class UpstreamError(ProxyError):
             log and never to the caller.
         received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: True if a good answer came of which not even the head could be read.
+        was_stale: True if a kept connection had been closed: its upstream did not read the request,
+            and the same may be sent again at once.
         untranslatable: Part of the call that cannot be said to a substitute model, to which it was
             not sent, as a header takes it; "" where it was sent.
     """
 
     detail = ""
     is_billed = False
+    was_stale = False
     untranslatable = ""
     received = b""
     should_retry: bool | None = None

@@ -82,7 +82,8 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
             continue
         attempt.close(failure)
         _add_request_id(attempt, failure)
-        _log.warning(
+        _log.log(
+            logging.INFO if failure.was_stale else logging.WARNING,
             "Call %s, upstream %s: %s (%s)",
             context.call.id,
             attempt.choice.route.upstream.name,

@@ -190,7 +190,7 @@ def route_succeeded(failure: BaseException | None) -> bool | None:
     """True if the route did its part; None where the failure says nothing of it."""
     if failure is None:
         return True
-    if not isinstance(failure, UpstreamError):
+    if not isinstance(failure, UpstreamError) or failure.was_stale:
         return None
     if failure.retryable or not 400 <= failure.status < 500:
         return False

@@ -54,6 +54,7 @@ class RouteSequence:
         self._demoted: RouteChoice | None = None
         self._upstream_failure: UpstreamError | None = None
         self._ordered: set[str] = set()
+        self._resent: frozenset[str] = frozenset()  # routes whose kept connection was stale
         if decision.deadline is not None:
             self._demote_silent_route(now, decision.deadline)
         context.deps.route_health.retries.record_call(now)
@@ -181,6 +182,9 @@ class RouteSequence:
     def pause_after_failure(self, attempt: Attempt, failure: UpstreamError) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none."""
         self._open_attempts = 0
+        if failure.was_stale and attempt.choice.route.name not in self._resent:
+            self._resent |= {attempt.choice.route.name}
+            return 0.0
         if failure.untranslatable:
             self.skipped[attempt.choice.model] = failure.untranslatable
         elif self._upstream_failure is None or not _is_refused_by_substitute(attempt, failure):

@@ -73,5 +73,15 @@ def connection_lost() -> UpstreamError:
     )
 
 
+def stale_connection() -> UpstreamError:
+    """The error of a kept connection that the upstream had closed before a request came."""
+    error = _retryable(
+        "The upstream had closed the connection before it read the request.",
+        "upstream_connection_stale",
+    )
+    error.was_stale = True
+    return error
+
+
 def _retryable(message: str, code: str) -> UpstreamError:
     return UpstreamError(message, status=502, code=code, retryable=True)

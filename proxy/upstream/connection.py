@@ -11,7 +11,11 @@ from typing import Final, cast
 import httptools
 
 from proxy.errors import UpstreamError
-from proxy.providers.stream_endings import connection_lost, unreadable_paid_answer
+from proxy.providers.stream_endings import (
+    connection_lost,
+    stale_connection,
+    unreadable_paid_answer,
+)
 from proxy.upstream.head_repair import may_be_paid, repair_head
 
 #: Unread bytes at which the upstream is told to wait until they are read.
@@ -258,6 +262,8 @@ class Connection(asyncio.Protocol):
             UpstreamError: It has; ``detail`` says why.
         """
         if self._fault:
+            if self.is_stale:
+                raise stale_connection()
             raise _connection_error(self._fault, is_paid=self._is_fault_paid)
 
     def _wake_reader(self) -> None:

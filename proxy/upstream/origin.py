@@ -53,10 +53,10 @@ class ConnectionPool:
     async def exchange(self, head: bytes, body: bytes, *, is_bodiless: bool) -> Connection:
         """A connection on which the answer to this request has begun; it is the caller's.
 
-        A kept connection that the upstream has closed meanwhile is replaced by a new one, once.
-
         Raises:
-            UpstreamError: If the answer did not begin.
+            UpstreamError: If the answer did not begin. Where a kept connection had been closed
+                (``was_stale``), those that have been idle for longer are closed, too, so that the
+                same request goes on a new one.
             OSError: If the upstream cannot be reached; its ``TimeoutError`` if not in time.
             CancelledError: If it was cancelled; ``was_never_sent`` where it waited to connect.
         """
@@ -65,17 +65,13 @@ class ConnectionPool:
         connection = None
         try:
             connection = self._idle_connection() or await self._connect()
-            try:
-                await connection.exchange(head, body, is_bodiless=is_bodiless)
-            except UpstreamError:
-                if not connection.is_stale:
-                    raise
-                connection = await self._connect()
-                await connection.exchange(head, body, is_bodiless=is_bodiless)
-        except BaseException:
+            await connection.exchange(head, body, is_bodiless=is_bodiless)
+        except BaseException as error:
             self._limit.release()
             if connection is not None:
                 connection.close()
+            if isinstance(error, UpstreamError) and error.was_stale:
+                self._close_idle()
             raise
         self._busy.add(connection)
         return connection
@@ -95,13 +91,16 @@ class ConnectionPool:
     def retire(self) -> None:
         """Hang up on idle connections now, and on each busy one when its answer has ended."""
         self._is_retired = True
-        while self._idle:
-            self._idle.popleft().close()
+        self._close_idle()
 
     def close(self) -> None:
         """Hang up on all connections."""
         for connection in (*self._idle, *self._busy):
             connection.close()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.popleft().close()
 
     def _idle_connection(self) -> Connection | None:
         """The connection used last, unless it is too old or was closed."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from proxy.catalog.entries import Upstream
+from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 
 #: Header that gives the caller the provider's own request id, which its support asks for.
@@ -91,6 +92,23 @@ class Transport(Protocol):
         anything was sent.
 
         Raises:
-            UpstreamError: If the upstream cannot be reached, or closes without an answer.
+            UpstreamError: If the upstream cannot be reached, or closes without an answer; with
+                ``was_stale``, if it had closed a kept connection before.
         """
         ...
+
+
+async def open_resending(
+    transport: Transport, upstream: Upstream, prepared: PreparedRequest
+) -> UpstreamExchange:
+    """An answer that has begun to a request without a receipt; resent if the connection was stale.
+
+    Raises:
+        UpstreamError: As ``Transport.open``.
+    """
+    try:
+        return await transport.open(upstream, prepared)
+    except UpstreamError as error:
+        if not error.was_stale:
+            raise
+        return await transport.open(upstream, prepared)

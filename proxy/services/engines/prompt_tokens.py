@@ -20,7 +20,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.lru_cache import LruCache
-from proxy.upstream.port import Transport
+from proxy.upstream.port import Transport, open_resending
 
 #: Seconds that it may take, of the call's own time.
 DEADLINE_S: Final = 0.05
@@ -93,7 +93,7 @@ class PromptTokenizer:
     async def _ask(self, body: bytes, route: Route, base_url: str) -> bytes:
         upstream = replace(route.upstream, base_url=base_url.removesuffix("/v1"))
         asked = PreparedRequest(method="POST", path="/tokenize", headers=_HEADERS, body=body)
-        exchange = await self._transport.open(upstream, asked)
+        exchange = await open_resending(self._transport, upstream, asked)
         try:
             answer = await exchange.read_all(_MAX_ANSWER_BYTES)
         finally:

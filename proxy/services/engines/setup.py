@@ -32,7 +32,7 @@ from proxy.services.engines.traffic_report import TrafficReport
 from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
-from proxy.upstream.port import Transport
+from proxy.upstream.port import Transport, open_resending
 from proxy.upstream.zmq_subscriber import subscribe
 
 #: Bytes of a page that are read; vLLM's has some 150 KB.
@@ -156,7 +156,7 @@ def page_fetcher(transport: Transport) -> PageFetcher:
         )
         page = PreparedRequest(method="GET", path=parts.path, headers=_HEADERS, body=b"")
         try:
-            exchange = await transport.open(upstream, page)
+            exchange = await open_resending(transport, upstream, page)
             try:
                 body = await exchange.read_all(_MAX_PAGE_BYTES)
             finally:

@@ -16,7 +16,7 @@ from proxy.catalog.entries import Upstream
 from proxy.errors import OperatorError, UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.tools.bench.stream_timing import AnswerTimer, CallTiming, error_name
-from proxy.upstream.port import Transport, UpstreamExchange
+from proxy.upstream.port import Transport, UpstreamExchange, open_resending
 
 _NAME: Final = "bench"
 _COMPLETIONS: Final = "/chat/completions"
@@ -129,7 +129,7 @@ class ChatClient:
         refusal = b""
         try:
             async with asyncio.timeout(self._target.timeout_s):
-                exchange = await self._transport.open(self._upstream, prepared)
+                exchange = await open_resending(self._transport, self._upstream, prepared)
                 if exchange.status == 200:
                     return await self._read(exchange, started), b""
                 refusal = await exchange.read_all(_MAX_REFUSAL_BYTES)
@@ -162,7 +162,7 @@ class ChatClient:
         prepared = PreparedRequest(method="GET", path=path, headers={}, body=b"")
         try:
             async with asyncio.timeout(self._target.timeout_s):
-                exchange = await self._transport.open(self._upstream, prepared)
+                exchange = await open_resending(self._transport, self._upstream, prepared)
                 try:
                     return exchange.status, await exchange.read_all(_MAX_REFUSAL_BYTES)
                 finally:

@@ -5,6 +5,7 @@ import pytest
 from proxy.calls.deadlines import ClientDisconnected, _UpstreamTimeout
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
+from proxy.providers.stream_endings import stale_connection
 from proxy.records.receipt import Outcome
 from tests.fakes.answers import (
     ASKED,
@@ -66,6 +67,36 @@ def test_each_attempt_starts_from_the_callers_own_bytes():
     first, second = (prepared.body for _, prepared in done.transport.sent)
     assert first == ASKED
     assert second == ASKED.replace(b'"m"', b'"their-name"')
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_request_resent_after_a_stale_connection_is_an_attempt_of_its_own(retries):
+    done = serve_one_call(
+        stale_connection(),
+        ScriptedAnswer([COMPLETION]),
+        routes=(ONE, TWO),
+        patience=RetryPolicy(retries=retries),
+    )
+
+    assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
+    assert [(each.attempt, each.route) for each in done.receipts] == [(0, "one/m"), (1, "one/m")]
+    assert done.receipts[0].error == "upstream_connection_stale"
+    assert (done.receipts[0].usage, done.receipts[0].cost_nanos) == (None, None)
+    assert [prepared.body for _, prepared in done.transport.sent] == [ASKED, ASKED]
+
+
+def test_a_route_that_is_stale_twice_has_failed():
+    done = serve_one_call(
+        stale_connection(),
+        stale_connection(),
+        stale_connection(),
+        ScriptedAnswer([COMPLETION]),
+        routes=(ONE, TWO),
+        patience=RetryPolicy(retries=0),
+    )
+
+    assert [each.route for each in done.receipts] == ["one/m", "one/m", "two/m", "two/m"]
+    assert done.caller.body == COMPLETION
 
 
 def test_no_other_route_is_tried_after_the_first_content_byte():

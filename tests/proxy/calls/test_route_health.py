@@ -13,6 +13,7 @@ from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_health import RouteHealth, RouteHealthRegistry, route_succeeded
 from proxy.errors import CallerError, UpstreamError
+from proxy.providers.stream_endings import stale_connection
 from slo.breaker import BreakerState
 from slo.concurrency import ConcurrencyLimit
 from tests.fakes.call_dependencies import route
@@ -41,6 +42,7 @@ def upstream_error(status: int, *, retryable: bool = True) -> UpstreamError:
     [
         (None, True),
         (broken_connection(), False),
+        (stale_connection(), None),
         (upstream_error(429), False),
         (upstream_error(400, retryable=False), True),
         (upstream_error(400), False),

@@ -10,6 +10,7 @@ from proxy.providers.stream_endings import (
     error_event,
     malformed_answer,
     midway_failure,
+    stale_connection,
     truncated_stream,
 )
 
@@ -56,6 +57,7 @@ def test_the_last_event_is_whole(endpoint):
     ("made", "code"),
     [
         (connection_lost, "upstream_connection_broken"),
+        (stale_connection, "upstream_connection_stale"),
         (truncated_stream, "upstream_cut_off"),
         (early_failure, "upstream_failed_early"),
         (midway_failure, "upstream_failed_midway"),

@@ -98,10 +98,13 @@ def test_a_connection_that_ends_or_says_too_much_is_not_used_again(run, answer):
 
 
 @pytest.mark.parametrize("step", [CLOSE, RESET])
-def test_a_kept_connection_that_is_closed_unanswered_is_replaced_once(run, step):
+def test_a_kept_connection_that_is_closed_unanswered_was_stale_and_the_next_one_is_new(run, step):
     async def work() -> None:
         async with standing(OK, [step], OK) as (server, there):
             assert await call(there) == b"ok"
+            with pytest.raises(UpstreamError) as stale:
+                await call(there, b"body")
+            assert stale.value.was_stale
             assert await call(there, b"body") == b"ok"
             assert [got.body for got in server.got] == [b"", b"body", b"body"]
             assert len({got.port for got in server.got}) == 2
@@ -110,13 +113,26 @@ def test_a_kept_connection_that_is_closed_unanswered_is_replaced_once(run, step)
 
 
 @pytest.mark.parametrize("step", [CLOSE, RESET])
-def test_a_new_connection_that_is_closed_unanswered_is_not_replaced(run, step):
+def test_a_new_connection_that_is_closed_unanswered_was_not_stale(run, step):
     async def work() -> None:
-        async with standing(OK, [step]) as (server, there):
-            assert await call(there) == b"ok"
+        async with standing([step]) as (_, there):
+            with pytest.raises(UpstreamError) as broken:
+                await call(there)
+            assert not broken.value.was_stale
+
+    run(work)
+
+
+def test_connections_that_have_been_idle_for_longer_than_a_stale_one_are_closed(run):
+    async def work() -> None:
+        async with standing(OK, OK, [CLOSE], OK) as (server, there):
+            for connection in [await exchange(there), await exchange(there)]:
+                assert await connection.read() == b"ok"
+                there.release(connection)
             with pytest.raises(UpstreamError):
                 await call(there)
-            assert len(server.got) == 3
+            assert await call(there) == b"ok"
+            assert len({got.port for got in server.got}) == 3
 
     run(work)
 

@@ -9,8 +9,9 @@ import pytest
 from proxy.catalog.entries import Upstream
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
+from proxy.providers.stream_endings import stale_connection
 from proxy.upstream.http import open_transport
-from proxy.upstream.port import Transport, UpstreamExchange, request_id
+from proxy.upstream.port import Transport, UpstreamExchange, open_resending, request_id
 from tests.fakes.server import CLOSE, RESET, WAIT, Step, chunked_body, head, serving
 from tests.fakes.upstream import (
     SILENCE,
@@ -207,3 +208,31 @@ def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
             assert caught.value.code == "upstream_connection_broken"
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(("failures", "sent"), [(1, 2), (2, 2)])
+def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(failures, sent):
+    async def work() -> int:
+        stale = [stale_connection() for _ in range(failures)]
+        transport = FakeTransport([*stale, ScriptedAnswer([b"ok"])])
+        upstream = Upstream(name="up", kind="openai", base_url="http://up")
+        if failures > 1:
+            with pytest.raises(UpstreamError):
+                await open_resending(transport, upstream, PREPARED)
+        else:
+            exchange = await open_resending(transport, upstream, PREPARED)
+            assert await exchange.read_all(9) == b"ok"
+        return len(transport.sent)
+
+    assert asyncio.run(work()) == sent
+
+
+def test_a_request_is_not_resent_after_another_failure():
+    async def work() -> int:
+        transport = FakeTransport([broken_connection(), ScriptedAnswer([b"ok"])])
+        upstream = Upstream(name="up", kind="openai", base_url="http://up")
+        with pytest.raises(UpstreamError):
+            await open_resending(transport, upstream, PREPARED)
+        return len(transport.sent)
+
+    assert asyncio.run(work()) == 1
