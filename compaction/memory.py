@@ -10,9 +10,9 @@ from compaction.planner import CompactionState
 from compaction.reading.parsed_messages import ParsedMessageCache
 from compaction.reading.text_analysis_cache import TextAnalysisCache
 
-#: Conversations remembered, and messages that their states hold in other words.
+#: Conversations remembered, and bytes of what their states hold in other words.
 _MAX_CONVERSATIONS: Final = 4_096
-_MAX_BYTES: Final = 64 * 2**20
+_MAX_BYTES: Final = 16 * 2**20
 #: Bytes of an entry of a dictionary beside its key and value.
 _ENTRY_BYTES: Final = 160
 

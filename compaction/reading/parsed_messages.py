@@ -28,7 +28,7 @@ class ParsedMessageCache:
         max_bytes: Bytes that they may take.
     """
 
-    def __init__(self, max_entries: int = 50_000, max_bytes: int = 128 << 20) -> None:
+    def __init__(self, max_entries: int = 50_000, max_bytes: int = 32 << 20) -> None:
         self._known: BoundedCache[tuple[bytes, bytes, Count], ParsedMessage] = BoundedCache(
             max_entries, max_bytes
         )

@@ -42,7 +42,7 @@ class TextAnalysisCache:
         max_bytes: Bytes that they may take, with what was found.
     """
 
-    def __init__(self, max_entries: int = 200_000, max_bytes: int = 64 << 20) -> None:
+    def __init__(self, max_entries: int = 200_000, max_bytes: int = 16 << 20) -> None:
         self._known: BoundedCache[tuple[bytes, object, str], Any] = BoundedCache(
             max_entries, max_bytes
         )

@@ -1,3 +1,5 @@
+import tracemalloc
+
 from compaction.memory import CompactionMemory
 from compaction.planner import CompactionState
 from compaction.verbatim_suffix import ReplacedMessage, VerbatimSuffix
@@ -41,3 +43,20 @@ def test_bytes_are_bounded_too():
 
     assert memory.find(b"a") is None
     assert memory.find(b"c") is not None
+
+
+def test_what_many_long_conversations_say_takes_less_than_60_mb():
+    memory = CompactionMemory()
+    find = memory.text_analyses.analyzer_for(b"team")
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            text = f"{number} {'word ' * 40_000}"
+            memory.parsed_messages.messages([b'{"role":"user","content":"%b"}' % text.encode()])
+            find(str.upper, text)
+            memory.keep(b"%d" % number, state(200_000))
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert used < 60e6
