@@ -11,6 +11,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from inspect import cleandoc, getsource
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,10 @@ Origins = tuple[str, ...]
 """Origin of pages: scheme, host and port."""
 #: Source: RFC 6454, section 6.2 (2011-12).
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.:\[\]_-]+|\*")
+Networks = tuple[IPv4Network | IPv6Network, ...]
+"""Addresses of machines."""
 _KINDS = (
+    (Networks, "addresses or networks such as 10.0.0.0/8 with commas between them, not all (/0)"),
     (Origins, "origins such as https://app.example.com with commas between them, or *"),
     (bool, "true or false"),
     (int, "a whole number"),
@@ -59,6 +63,20 @@ def _origins(said: object) -> object:
     if not all(map(_ORIGIN.fullmatch, found)):
         raise ValueError("no origin")
     return found
+
+
+def _networks(said: object) -> object:
+    """The networks in a text; an address is a network of one.
+
+    Raises:
+        ValueError: One is none, or is all addresses, so that anybody's word would count.
+    """
+    if not isinstance(said, str):
+        return said
+    networks = tuple(ip_network(part.strip()) for part in said.split(",") if part.strip())
+    if any(network.prefixlen == 0 for network in networks):
+        raise ValueError("all addresses")
+    return networks
 
 
 def _duration(said: object) -> object:
@@ -110,6 +128,8 @@ class Settings(BaseModel):
     """Calls in flight at once; one more gets 503."""
     connections_per_address: int = Field(default=4096, gt=0)
     """Connections that one client address may hold open; a load balancer is one address."""
+    trusted_proxies: Annotated[Networks, BeforeValidator(_networks)] = ()
+    """Proxies before the gateway, whose X-Forwarded-For or Forwarded says for whom they ask."""
     header_timeout: float = Field(default=10.0, gt=0)
     """Seconds that a client has to send a request's headers."""
     body_min_rate: float = Field(default=1024.0, gt=0)

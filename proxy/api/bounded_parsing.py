@@ -110,6 +110,9 @@ class BoundedParsing(GuardedConnection):
             if self._upgrade_head:
                 return
         self.deadlines.expect_body()
+        if self._is_proxied:
+            caller = self._guard.proxies.client_address(self._address, self.headers)
+            self.scope["client"] = (caller, 0)
         super().on_headers_complete()
         self.headers = []  # what trails the body is for nobody
 

@@ -83,7 +83,7 @@ class ConnectionLimit:
                 f"callers hold {self.open} connections, the most that the limit of open files"
                 " allows. Raise `ulimit -n` (LimitNOFILE) where the gateway runs"
             )
-        if not address or self._by_address[_address_block(address)] < self._per_address:
+        if not address or self._by_address[address_block(address)] < self._per_address:
             return ""
         held = f"this address holds {self._per_address} connections"
         if self._is_setting_reachable:
@@ -97,13 +97,13 @@ class ConnectionLimit:
         """Count a connection from this address; "" for one without."""
         self.open += 1
         if address:
-            self._by_address[_address_block(address)] += 1
+            self._by_address[address_block(address)] += 1
 
     def release(self, address: str) -> None:
         """Forget a connection that was counted."""
         self.open -= 1
         if address:
-            block = _address_block(address)
+            block = address_block(address)
             self._by_address[block] -= 1
             if not self._by_address[block]:
                 del self._by_address[block]
@@ -137,7 +137,7 @@ class ThrottledLog:
         _log.warning("Connection from %s: %s.%s", address or "an unnamed socket", what, more)
 
 
-def _address_block(address: str) -> str:
+def address_block(address: str) -> str:
     """The addresses that count as one caller: an IPv4 address, or a block of IPv6 addresses."""
     if ":" not in address:
         return address

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
+from proxy.api.trusted_proxies import TrustedProxies
 from proxy.errors import CallerError, ProxyError, Unready, envelope
 
 _NO_LIMIT: Final = 1 << 62
@@ -42,6 +43,7 @@ class ConnectionGuard:
     limit: ConnectionLimit = field(default_factory=_unlimited_guard)
     timeouts: ArrivalTimeouts = field(default_factory=ArrivalTimeouts)
     log: ThrottledLog = field(default_factory=ThrottledLog)
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
 
 class HeldFlow(FlowControl):
@@ -105,7 +107,9 @@ class GuardedConnection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._guard = guard or ConnectionGuard()
         self._address = ""
+        self._counted_address = ""
         self._is_counted = False
+        self._is_proxied = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Called by asyncio."""
@@ -116,11 +120,13 @@ class GuardedConnection(HttpToolsProtocol):
         self.deadlines = ArrivalDeadlines(
             self, self.loop, guard.timeouts, float(self.timeout_keep_alive)
         )
-        if why := guard.limit.refusal(self._address):
+        self._is_proxied = guard.proxies.is_trusted(self._address)
+        self._counted_address = "" if self._is_proxied else self._address
+        if why := guard.limit.refusal(self._counted_address):
             self._log(f"refused, for {why}")
             self._refuse_with(503, Unready(f"Refused: {why}.", code="too_many_connections"))
         else:
-            guard.limit.acquire(self._address)
+            guard.limit.acquire(self._counted_address)
             self._is_counted = True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -129,7 +135,7 @@ class GuardedConnection(HttpToolsProtocol):
         del self.deadlines  # it has us; without this, each connection would wait for the collector
         if self._is_counted:
             self._is_counted = False
-            self._guard.limit.release(self._address)
+            self._guard.limit.release(self._counted_address)
         super().connection_lost(exc)
 
     @property

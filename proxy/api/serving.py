@@ -19,6 +19,7 @@ from proxy.api.connection_limit import (
 )
 from proxy.api.guarded_connection import ConnectionGuard
 from proxy.api.server_protocol import ServerProtocol
+from proxy.api.trusted_proxies import TrustedProxies
 from proxy.settings import Settings
 
 #: Connections that wait to be taken.
@@ -83,6 +84,7 @@ def _guard(settings: Settings) -> ConnectionGuard:
             body_min_rate=settings.body_min_rate,
             unread=settings.stall_timeout,
         ),
+        proxies=TrustedProxies(settings.trusted_proxies),
     )
 
 

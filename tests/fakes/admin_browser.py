@@ -108,6 +108,8 @@ class Browser:
         add_admin_pages(self.app, access, shown, lambda: NOW)
         add_error_handlers(self.app, lambda: "call_1")
         self.cookie = ""
+        self.known_cookie = ""
+        self.address = "192.0.2.7"
 
     def get(self, path: str = "/objectives", **headers: str) -> AsgiConnection:
         return self._request("GET", path, b"", headers)
@@ -124,13 +126,17 @@ class Browser:
         told = {
             "authorization": "",
             "host": "gateway:8080",
-            "cookie": self.cookie,
+            "cookie": "; ".join(filter(None, (self.cookie, self.known_cookie))),
             "content-type": "application/x-www-form-urlencoded" if sent else "",
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         path, _, query = path.partition("?")
         head = scope(f"/admin{path}", method, told, query)
+        head["client"] = (self.address, 1)
         got = asyncio.run(answer_of_app(self.app, head, AsgiConnection([sent])))
-        if "set-cookie" in got.headers:
-            self.cookie = got.headers["set-cookie"].partition(";")[0]
+        for cookie in got.cookies:
+            if "thriftgate_browser=" in cookie:
+                self.known_cookie = cookie
+            else:
+                self.cookie = cookie
         return got

@@ -47,11 +47,19 @@ class AsgiConnection:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The answer's headers, each of which stands there once."""
+        """The answer's headers, each of which stands there once; of cookies the first."""
         pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in self.sent[0]["headers"]]
-        assert len({name for name, _ in pairs}) == len(pairs)
+        single = [name for name, _ in pairs if name != "set-cookie"]
+        assert len(set(single)) == len(single)
         assert not any(set(value) & set("\r\n\0") for _, value in pairs)
-        return dict(pairs)
+        return dict(reversed(pairs))
+
+    @property
+    def cookies(self) -> list[str]:
+        """Names and values of the cookies that the answer sets."""
+        headers = self.sent[0]["headers"]
+        texts = [value.decode("latin-1") for name, value in headers if name == b"set-cookie"]
+        return [text.partition(";")[0] for text in texts]
 
     @property
     def body(self) -> bytes:

@@ -16,6 +16,7 @@ from starlette.routing import Mount
 from compaction.policy import CompactionMode
 from dashboards.access import Role
 from proxy.configuration import read_snapshot
+from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_methods import SignInMethods
@@ -91,7 +92,9 @@ class Dashboard:
     def __post_init__(self) -> None:
         self._loop = asyncio.Runner()  # one for all requests, as in a gateway
         ask, store = StoreQuestions(self.store), self.store
-        methods = SignInMethods(store.users, ask, None, (self.now, self.now))
+        methods = SignInMethods(
+            store.users, ask, None, (self.now, self.now), KnownBrowsers(store.secret)
+        )
         self.access = PageAccess(AdminSessions(store.sessions, ask, self.now), methods)
         policies = self.folder / "policies.toml"
         policies.write_text(POLICIES + self.more_policies, encoding="utf8")

@@ -8,6 +8,7 @@ from argon2 import PasswordHasher
 
 from dashboards.access import Role
 from proxy.errors import Unready
+from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions, Found
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_limits import AdminToken
@@ -90,5 +91,5 @@ def page_access(
 ) -> PageAccess:
     """Access by a token, too, unless it is ""."""
     admin = AdminToken(token, ticks) if token else None
-    methods = SignInMethods(kept, kept, admin, (ticks, ticks), provider)
+    methods = SignInMethods(kept, kept, admin, (ticks, ticks), KnownBrowsers(b"a secret"), provider)
     return PageAccess(AdminSessions(kept, kept, ticks), methods)

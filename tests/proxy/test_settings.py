@@ -1,4 +1,5 @@
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "admin_token": (" an-admin-token-of-24-chars\n", SecretStr("an-admin-token-of-24-chars")),
     "smtp_url": ("smtp://u:p@mail.example\n", SecretStr("smtp://u:p@mail.example")),
     "mail_from": ("reports@example.com", "reports@example.com"),
+    "trusted_proxies": ("10.0.0.0/8", (ip_network("10.0.0.0/8"),)),
     "cors_origins": (
         " https://App.example.com/,http://localhost:3000,",
         ("https://app.example.com", "http://localhost:3000"),
@@ -86,6 +88,7 @@ WRONG = {
     "retry_wait": "-1",
     "shared_provider_state": "perhaps",
     "cors_origins": "app.example.com",
+    "trusted_proxies": "app.example.com",
     "planning": "always",
     "compaction": "model",
     "control_share": "5",
@@ -221,3 +224,20 @@ def test_an_engine_gets_our_environment_without_settings_and_secrets(monkeypatch
 
     assert found["HF_HUB_OFFLINE"] == "1"
     assert not {"THRIFTGATE_DATABASE_URL", "OPENAI_API_KEY"} & set(found)
+
+
+def test_trusted_proxies_are_addresses_and_networks():
+    settings = read({"THRIFTGATE_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.7,2001:db8::/32,"})
+
+    assert list(map(str, settings.trusted_proxies)) == [
+        "10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32",
+    ]  # fmt: skip
+    assert read({"THRIFTGATE_TRUSTED_PROXIES": ""}).trusted_proxies == ()
+
+
+@pytest.mark.parametrize(
+    "given", ["proxy.example", "10.0.0.5/8", "10.0.0.0/33", "*", "0.0.0.0/0", "::/0", "10.0.0.0 x"]
+)
+def test_trusted_proxies_that_are_no_addresses_or_all_are_refused(given):
+    with pytest.raises(OperatorError, match="THRIFTGATE_TRUSTED_PROXIES: it must be addresses"):
+        read({"THRIFTGATE_TRUSTED_PROXIES": given})

@@ -16,6 +16,8 @@ MIN_CHARS: Final = 12
 MAX_CHARS: Final = 256
 #: Hashes that wait or are made at once; each takes 19 MiB and about 20 ms of one processor.
 _MAX_PENDING: Final = 8
+#: Of them of sign-ins from browsers that do not know the person: strangers leave room for others.
+_MAX_PENDING_OF_STRANGERS: Final = 6
 #: Source: OWASP Password Storage Cheat Sheet, Argon2id (2026-11).
 _HASHER: Final = PasswordHasher(
     time_cost=2, memory_cost=19_456, parallelism=1, hash_len=32, salt_len=16, type=Type.ID
@@ -40,15 +42,21 @@ class Passwords:
         Raises:
             Unready: Too many are being hashed.
         """
-        return await self._run(_HASHER.hash, password)
+        return await self._run(_MAX_PENDING, _HASHER.hash, password)
 
-    async def matches(self, hashed: str | None, password: str) -> bool:
+    async def matches(self, hashed: str | None, password: str, *, is_known: bool) -> bool:
         """True if this is the password of a hash; None never matches, and takes as long.
+
+        Args:
+            hashed: The hash.
+            password: The password.
+            is_known: True if it comes from a browser in which the person signed in before.
 
         Raises:
             Unready: Too many are being hashed.
         """
-        matches = await self._run(_matches, hashed or _NOBODYS, password[: MAX_CHARS + 1])
+        most = _MAX_PENDING if is_known else _MAX_PENDING_OF_STRANGERS
+        matches = await self._run(most, _matches, hashed or _NOBODYS, password[: MAX_CHARS + 1])
         return matches and hashed is not None
 
     def is_outdated(self, hashed: str) -> bool:
@@ -59,8 +67,8 @@ class Passwords:
         """Stop; hashes under way are abandoned."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, work: Callable[..., T], *given: str) -> T:
-        if self._pending >= _MAX_PENDING:
+    async def _run(self, most: int, work: Callable[..., T], *given: str) -> T:
+        if self._pending >= most:
             raise Unready(
                 "Too many people are signing in just now; try again in a moment.",
                 code="too_many_sign_ins",

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from proxy.app_context import AppContext
 from proxy.errors import OperatorError, how_to_install
+from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.sessions import AdminSessions
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_limits import AdminToken
@@ -39,7 +40,9 @@ async def open_access(
     sessions = AdminSessions(context.opened.sessions, ask, context.now)
     provider = settings.oidc_name if settings.oidc_issuer else ""
     clocks = (context.now, ticks)
-    methods = SignInMethods(context.opened.users, ask, token, clocks, provider)
+    methods = SignInMethods(
+        context.opened.users, ask, token, clocks, KnownBrowsers(context.opened.secret), provider
+    )
     access = PageAccess(sessions, methods)
     async with AsyncExitStack() as stack:
         stack.callback(methods.passwords.close)

@@ -10,7 +10,9 @@ from dashboards import pages
 from dashboards.access import Role, Viewer
 from dashboards.pages import HOME, SignInForm
 from proxy.errors import ProxyError
+from proxy.pages.access.known_browsers import KEPT_S
 from proxy.pages.access.sessions import AdminSessions
+from proxy.pages.access.sign_in_limits import SignInSource
 from proxy.pages.access.sign_in_methods import SignInMethods, SignInResult
 from proxy.pages.browser_requests import check_source, form_fields, is_secure
 from proxy.pages.site import html_response, redirect
@@ -20,6 +22,9 @@ COOKIE: Final = "thriftgate_admin"
 """Name of the session's cookie over http."""
 SECURE_COOKIE: Final = "__Host-thriftgate_admin"
 """Its name over https: browsers take it from this host alone, for all of its paths."""
+#: Names of the cookie of a browser that knows a person, which outlives the session.
+_BROWSER_COOKIE: Final = "thriftgate_browser"
+_SECURE_BROWSER_COOKIE: Final = "__Host-thriftgate_browser"
 #: A link from elsewhere, such as an alert's, opens a page; forms of other sites bring no cookie.
 _SAME_SITE: Final = "lax"
 
@@ -76,15 +81,20 @@ class PageAccess:
         follows = wanted.removeprefix(HOME) if wanted else who.first_page
         opened = redirect(follows)
         secure = is_secure(request)
-        opened.set_cookie(
-            SECURE_COOKIE if secure else COOKIE,
-            made,
-            max_age=int(MAX_SESSION_S),
-            path="/",
-            secure=secure,
-            httponly=True,
-            samesite=_SAME_SITE,
-        )
+        cookies = {SECURE_COOKIE if secure else COOKIE: (made, MAX_SESSION_S)}
+        if who.person is not None:
+            cookie = self.methods.browsers.new_cookie(who.person.name)
+            cookies[_browser_cookie(is_https=secure)] = (cookie, KEPT_S)
+        for name, (value, kept_s) in cookies.items():
+            opened.set_cookie(
+                name,
+                value,
+                max_age=int(kept_s),
+                path="/",
+                secure=secure,
+                httponly=True,
+                samesite=_SAME_SITE,
+            )
         return opened
 
     def router(self) -> APIRouter:
@@ -106,9 +116,8 @@ class PageAccess:
             check_source(request)
             fields = await form_fields(request)
             wanted = page_path(fields.get("next", ""))
-            address = request.client.host if request.client else ""
             try:
-                who = await self.methods.identify(fields, address)
+                who = await self.methods.identify(fields, _source(request))
             except ProxyError as error:
                 form = self._form(str(error), wanted=wanted, name=fields.get("name", "")[:100])
                 refused = html_response(await run_in_threadpool(pages.sign_in, form), error.status)
@@ -153,6 +162,16 @@ def page_path(given: str) -> str:
     is_page = given.startswith((f"{HOME}/", f"{HOME}?"))
     is_safe = given.isprintable() and "\\" not in given and ".." not in given
     return given if is_page and is_safe else ""
+
+
+def _source(request: Request) -> SignInSource:
+    """The address of the browser, as far as trusted proxies say it, and its cookie."""
+    cookie = request.cookies.get(_browser_cookie(is_https=is_secure(request)), "")
+    return SignInSource(request.client.host if request.client else "", cookie)
+
+
+def _browser_cookie(*, is_https: bool) -> str:
+    return _SECURE_BROWSER_COOKIE if is_https else _BROWSER_COOKIE
 
 
 def _session_id(request: Request) -> str:

@@ -1,53 +1,134 @@
-"""Limits on failed sign-ins, by name and by address, and the admin token."""
+"""Limits on failed sign-ins, and the admin token.
+
+======================  =====================================  ==================================
+counted                 failures at once, then one in          spares
+======================  =====================================  ==================================
+a name at an address    10, 30 s                               nobody
+an address              50, 6 s                                browsers that know the person
+a name                  500, 7.2 s                             browsers that know the person
+a name in a browser     10, 30 s                               nobody
+======================  =====================================  ==================================
+
+So a stranger makes nobody wait who signs in elsewhere, unless from many networks at once, and never
+a browser in which the person signed in before. No name has more than 12,500 guesses a day.
+"""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
+from proxy.api.connection_limit import address_block
+
 #: Misses of the token within a minute, after which the next are told to wait.
 MAX_FAILURES: Final = 5
 _FAILURE_WINDOW_S: Final = 60.0
-#: Failures of one name, and of one address, in five minutes; then they wait.
-MAX_FAILURES_OF_NAME: Final = 10
+#: Failures at once: of a name at an address or in a browser, of an address, and of a name.
+MAX_FAILURES_OF_PAIR: Final = 10
 MAX_FAILURES_OF_ADDRESS: Final = 50
+MAX_FAILURES_OF_NAME: Final = 500
+#: Seconds in which as many may fail again.
 _WINDOW_S: Final = 300.0
-#: Names and addresses that are remembered; of more the one that failed longest ago is forgotten.
+_NAME_WINDOW_S: Final = 3600.0
+#: Keys that are remembered; of more the one that failed longest ago is forgotten.
 _MAX_REMEMBERED: Final = 10_000
 
 
-class FailureLimit:
-    """Lets each of many keys fail so often in a while; it does not know which of them are real.
+@dataclass(frozen=True, slots=True)
+class SignInSource:
+    """The place that somebody signs in from.
+
+    Attributes:
+        address: Address of their browser.
+        cookie: Text that the browser keeps since they signed in there; "" for none.
+    """
+
+    address: str
+    cookie: str = ""
+
+
+class SignInLimits:
+    """Limits on wrong passwords; they do not know which names are real.
 
     Args:
-        most: Failures in five minutes.
         ticks: Seconds of a clock that goes forward.
     """
 
-    def __init__(self, most: int, ticks: Callable[[], float]) -> None:
+    def __init__(self, ticks: Callable[[], float]) -> None:
+        self._pairs = FailureLimit(MAX_FAILURES_OF_PAIR, _WINDOW_S, ticks)
+        self._addresses = FailureLimit(MAX_FAILURES_OF_ADDRESS, _WINDOW_S, ticks)
+        self._names = FailureLimit(MAX_FAILURES_OF_NAME, _NAME_WINDOW_S, ticks)
+
+    def wait(self, name: str, address: str, browser: str) -> float:
+        """Seconds until a password of this name may be tried; 0 for now.
+
+        Args:
+            name: Name that was given.
+            address: Address of the browser.
+            browser: The browser, if the person has signed in there before; else "".
+        """
+        if browser:
+            return self._pairs.wait(_browser_key(name, browser))
+        block = address_block(address)
+        return max(
+            self._pairs.wait(_address_key(name, block)),
+            self._addresses.wait(block),
+            self._names.wait(name),
+        )
+
+    def record_failure(self, name: str, address: str, browser: str) -> None:
+        """Count a wrong password."""
+        if browser:
+            self._pairs.record_failure(_browser_key(name, browser))
+            return
+        block = address_block(address)
+        self._pairs.record_failure(_address_key(name, block))
+        self._addresses.record_failure(block)
+        self._names.record_failure(name)
+
+    def forget(self, name: str, address: str, browser: str) -> None:
+        """Forget the person's own failures, as they have succeeded."""
+        is_known = bool(browser)
+        key = (
+            _browser_key(name, browser) if is_known else _address_key(name, address_block(address))
+        )
+        self._pairs.forget(key)
+
+
+class FailureLimit:
+    """Lets each of many keys fail so often at once, and as often again in a while.
+
+    Args:
+        most: Failures at once.
+        window_s: Seconds in which as many are forgiven, one by one.
+        ticks: Seconds of a clock that goes forward.
+    """
+
+    def __init__(self, most: int, window_s: float, ticks: Callable[[], float]) -> None:
         self._most = most
+        self._interval_s = window_s / most
         self._ticks = ticks
-        self._failed: OrderedDict[bytes, deque[float]] = OrderedDict()
+        #: Time at which all of a key's failures are forgiven.
+        self._forgiven_at: OrderedDict[bytes, float] = OrderedDict()
 
     def wait(self, key: str) -> float:
         """Seconds until the key may be tried again; 0 for now."""
-        times = self._failed.get(_digest(key))
-        if times is None or len(times) < self._most:
-            return 0.0
-        return max(0.0, times[0] + _WINDOW_S - self._ticks())
+        forgiven_at = self._forgiven_at.get(digest_text(key), 0.0)
+        return max(0.0, forgiven_at - (self._most - 1) * self._interval_s - self._ticks())
 
     def record_failure(self, key: str) -> None:
         """Count a failure."""
-        digest = _digest(key)
-        self._failed.setdefault(digest, deque(maxlen=self._most)).append(self._ticks())
-        self._failed.move_to_end(digest)
-        while len(self._failed) > _MAX_REMEMBERED:
-            self._failed.popitem(last=False)
+        digest, now = digest_text(key), self._ticks()
+        self._forgiven_at[digest] = max(self._forgiven_at.get(digest, now), now) + self._interval_s
+        self._forgiven_at.move_to_end(digest)
+        while len(self._forgiven_at) > _MAX_REMEMBERED:
+            self._forgiven_at.popitem(last=False)
 
     def forget(self, key: str) -> None:
         """Forget the key's failures, as it has succeeded."""
-        self._failed.pop(_digest(key), None)
+        self._forgiven_at.pop(digest_text(key), None)
 
 
 class AdminToken:
@@ -59,7 +140,7 @@ class AdminToken:
     """
 
     def __init__(self, token: str, ticks: Callable[[], float]) -> None:
-        self._digest = _digest(token)
+        self._digest = digest_text(token)
         self._ticks = ticks
         self._failed: deque[float] = deque(maxlen=MAX_FAILURES)
 
@@ -70,7 +151,7 @@ class AdminToken:
 
     def matches(self, given: str) -> bool:
         """True if this is it."""
-        return compare_digest(self._digest, _digest(given))
+        return compare_digest(self._digest, digest_text(given))
 
     def record_failure(self) -> float:
         """Seconds that whoever missed it has to wait; 0 where it may be tried again at once."""
@@ -84,5 +165,14 @@ class AdminToken:
         return 0.0
 
 
-def _digest(text: str) -> bytes:
+def digest_text(text: str) -> bytes:
+    """A text's hash, which stands for one of any length."""
     return sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def _address_key(name: str, block: str) -> str:
+    return f"at {block} {name}"
+
+
+def _browser_key(name: str, browser: str) -> str:
+    return f"in {browser} {name}"

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.errors import CallerError
+from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.passwords import Passwords
-from proxy.pages.access.sign_in_limits import (
-    MAX_FAILURES_OF_ADDRESS,
-    MAX_FAILURES_OF_NAME,
-    AdminToken,
-    FailureLimit,
-)
+from proxy.pages.access.sign_in_limits import AdminToken, SignInLimits, SignInSource
 from proxy.pages.store_questions import StoreAsker
 from proxy.store.sql.users import UserRecord
 
 _log = logging.getLogger("thriftgate.access")
+#: The source of passwords that people confirm once they are signed in, whom no stranger can stop.
+_ACCOUNT_PAGE = "the account page"
 
 
 class People(Protocol):
@@ -60,6 +58,7 @@ class SignInMethods:
         ask: Asks the store off the event loop.
         token: The admin token; None where none is set.
         clocks: Seconds since the epoch, and seconds of a clock that goes forward.
+        browsers: Knows browsers in which people signed in before.
         provider: Name of the identity provider; "" for none.
     """
 
@@ -69,14 +68,15 @@ class SignInMethods:
         ask: StoreAsker,
         token: AdminToken | None,
         clocks: tuple[Callable[[], float], Callable[[], float]],
+        browsers: KnownBrowsers,
         provider: str = "",
     ) -> None:
         self._people = people
         self._ask = ask
         self._token = token
         self._now, ticks = clocks
-        self._names = FailureLimit(MAX_FAILURES_OF_NAME, ticks)
-        self._addresses = FailureLimit(MAX_FAILURES_OF_ADDRESS, ticks)
+        self._limits = SignInLimits(ticks)
+        self.browsers = browsers
         self.passwords = Passwords()
         self.provider = provider
 
@@ -89,12 +89,14 @@ class SignInMethods:
         """True if a session is one of the token that is set now."""
         return self._token is not None and holder == self._token.holder
 
-    async def identify(self, fields: Mapping[str, str], address: str) -> SignInResult:
+    async def identify(self, fields: Mapping[str, str], source: SignInSource) -> SignInResult:
         """Finds who has filled in a form.
+
+        The codes of links have 256 bits and need no limit: nobody guesses one.
 
         Args:
             fields: ``code``, or ``token``, or ``name`` and ``password``.
-            address: Address of their browser.
+            source: Where they sign in from.
 
         Raises:
             CallerError: Nobody has what was given, or it was tried too often.
@@ -102,14 +104,15 @@ class SignInMethods:
         """
         if "token" in fields:
             return self._by_token(fields["token"])
-        if wait := self._addresses.wait(address):
-            raise _too_many(wait)
         if "code" in fields:
             found = await self._by_link(fields["code"])
         else:
-            found = await self._by_password(fields.get("name", ""), fields.get("password", ""))
+            name = fields.get("name", "")
+            browser = self.browsers.browser(source.cookie, name)
+            found = await self._by_password(
+                name, fields.get("password", ""), source.address, browser
+            )
         if found is None:
-            self._addresses.record_failure(address)
             raise CallerError(
                 "This link was used already, or its time is over. `thriftgate admin link` makes"
                 " another."
@@ -129,7 +132,7 @@ class SignInMethods:
             CallerError: It was tried too often.
             Unready: The database does not answer.
         """
-        return await self._by_password(name, password) is not None
+        return await self._by_password(name, password, "", _ACCOUNT_PAGE) is not None
 
     def _by_token(self, given: str) -> SignInResult:
         token = self._token
@@ -152,16 +155,20 @@ class SignInMethods:
         first = "" if person.has_password or person.subject else "/account"
         return SignInResult(person=person, holder=person.id, method="link", first_page=first)
 
-    async def _by_password(self, name: str, password: str) -> SignInResult | None:
+    async def _by_password(
+        self, name: str, password: str, address: str, browser: str
+    ) -> SignInResult | None:
         """The person; a name that nobody has is answered, limited and timed like any other."""
-        if wait := self._names.wait(name):
+        if wait := self._limits.wait(name, address, browser):
+            _log.info("A sign-in from %s has to wait %.0f s: too many failed", address, wait)
             raise _too_many(wait)
         found = await self._ask.answer("people", lambda: self._people.password_hash(name))
         person, hashed = (None, None) if found is None else found
-        if not await self.passwords.matches(hashed, password) or person is None or hashed is None:
-            self._names.record_failure(name)
+        matches = await self.passwords.matches(hashed, password, is_known=bool(browser))
+        if not matches or person is None or hashed is None:
+            self._limits.record_failure(name, address, browser)
             return None
-        self._names.forget(name)
+        self._limits.forget(name, address, browser)
         if self.passwords.is_outdated(hashed):
             newer = await self.passwords.hash(password)
             await self._ask.answer("people", lambda: self._people.refresh_hash(person.id, newer))
@@ -170,7 +177,8 @@ class SignInMethods:
 
 def _too_many(wait: float) -> CallerError:
     return CallerError(
-        "Too many failed attempts. Wait a few minutes, then try again.",
+        "Too many failed attempts from here. Wait a minute, then try again; a link signs in at any"
+        " time (`thriftgate admin link`).",
         code="too_many_failures",
         status=429,
         retry_after=wait,

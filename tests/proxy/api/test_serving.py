@@ -14,7 +14,7 @@ import pytest
 
 from proxy.api.connection_limit import descriptor_limit, raise_descriptor_limit
 from proxy.api.serving import listener, server, tune_garbage_collector
-from proxy.settings import Settings
+from proxy.settings import Settings, read
 
 
 @pytest.fixture
@@ -84,6 +84,14 @@ def test_the_server_limits_connections_by_the_settings_and_the_soft_limit(soft_l
     for number in range(soft_limit // 2 - 3):
         guard.limit.acquire(f"192.0.3.{number}")
     assert "open files" in guard.limit.refusal("192.0.2.2")
+
+
+def test_the_server_trusts_the_proxies_of_the_settings():
+    made = server(_nothing, read({"THRIFTGATE_TRUSTED_PROXIES": "10.0.0.0/8"}))
+    guard = cast("partial[Any]", made.config.http).keywords["guard"]
+
+    assert guard.proxies.is_trusted("10.1.2.3")
+    assert not guard.proxies.is_trusted("192.0.2.1")
 
 
 async def _nothing(_scope: Any, _receive: Any, _send: Any) -> None:

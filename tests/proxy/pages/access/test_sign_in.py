@@ -7,7 +7,7 @@ import pytest
 
 from dashboards.access import Role
 from proxy.pages.access.sessions import FRESH_S
-from proxy.pages.access.sign_in_limits import MAX_FAILURES_OF_NAME
+from proxy.pages.access.sign_in_limits import MAX_FAILURES_OF_PAIR
 from tests.fakes.admin_browser import TOKEN, Browser
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.page_access import PASSWORD, a_person
@@ -74,13 +74,45 @@ def test_passwords_cannot_be_guessed_at_length_whether_there_is_such_a_person_or
     name: str,
 ) -> None:
     browser = Browser(token="")
-    for _ in range(MAX_FAILURES_OF_NAME):
+    for _ in range(MAX_FAILURES_OF_PAIR):
         assert sign_in(browser, name=name, password="wrong").status == 401
     late = sign_in(browser, name=name, password=PASSWORD)
 
-    assert (late.status, late.headers["retry-after"]) == (429, "301")
-    browser.watch.now += 300.0
+    assert (late.status, late.headers["retry-after"]) == (429, "31")
+    browser.watch.now += 30.0
     assert sign_in(browser, name=name, password=PASSWORD).status == (303 if name == "ann" else 401)
+
+
+def test_wrong_passwords_keep_nobody_out_at_another_address() -> None:
+    browser = Browser(token="")
+    for _ in range(MAX_FAILURES_OF_PAIR + 1):
+        sign_in(browser, name="ann", password="wrong")
+    browser.address = "192.0.2.8"
+
+    assert sign_in(browser, name="ann", password=PASSWORD).status == 303
+
+
+def test_a_browser_in_which_the_person_signed_in_before_is_spared_at_the_same_address() -> None:
+    browser = Browser(token="")
+    sign_in(browser, name="ann", password=PASSWORD)
+    browser.post("/sign-out")
+    known, browser.known_cookie = browser.known_cookie, ""
+    for _ in range(MAX_FAILURES_OF_PAIR):
+        sign_in(browser, name="ann", password="wrong")
+
+    assert sign_in(browser, name="ann", password=PASSWORD).status == 429
+    browser.known_cookie = known
+    assert sign_in(browser, name="ann", password=PASSWORD).status == 303
+
+
+def test_a_link_signs_in_where_passwords_have_to_wait() -> None:
+    browser = Browser(token="")
+    browser.kept.links["c0de"] = "ann"
+    for number in range(200):
+        sign_in(browser, name="ann", password="wrong")
+        assert sign_in(browser, code=f"guess {number}").status == 401
+
+    assert sign_in(browser, code="c0de").status == 303
 
 
 def test_a_link_signs_in_once_by_a_button_and_not_by_being_looked_at() -> None:
