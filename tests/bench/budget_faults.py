@@ -4,7 +4,7 @@
 First a Redis of its own is held up, killed and started again, empty, under calls of three teams,
 one for each ``on_loss``. Then it is killed and started again at once, empty, when a closed budget
 is nearly spent. Then two gateways hold calls that do not end, and one is killed: what it
-held counts until its time is over, then is free. Usage: python -m tests.bench.budget_faults
+held counts until its time is over, then is spent. Usage: python -m tests.bench.budget_faults
 """
 
 import argparse
@@ -22,8 +22,8 @@ import orjson
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.store import Store
 from slo.budget import OnStoreLoss
-from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
-from tests.bench.gateway_deaths import kill_one
+from tests.bench.budget_fault_gateways import NANOS, Ledger, gateways
+from tests.bench.gateway_deaths import kill_one, print_death
 from tests.fakes.budget_gateway import DIME
 from tests.fakes.concurrent_callers import ConcurrentCallers
 from tests.fakes.plain_http import PLAIN
@@ -305,13 +305,7 @@ def main() -> None:
         tell(lost(folders[0], redis, lead=options.lead, away=options.away))
         tell_restarted(restart_redis(folders[2], redis, near=NEAR, after=SETTLED_AFTER_S + 8))
         came = kill_one(folders[1], redis, waits=True)
-    print(
-        f"\nKill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held"
-        f" before, ${came.held[1]} after; told to come back in {came.frees:.1f} s; free after"
-        f" {came.waited:.1f} s; then {came.admitted} calls of ten cents fit; in the end"
-        f" ${came.level.held / NANOS:.3f} held, ${came.level.spent / NANOS:.6f} spent,"
-        f" ${came.spent / NANOS:.6f} in the ledger"
-    )
+    print_death(came)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""A gateway that dies while it holds calls: what it held counts until its time is over."""
+# ruff: noqa: T201 - a script prints its result
+"""A gateway that dies while it holds calls: what it held is spent once its time is over.
+
+Usage: python -m tests.bench.gateway_deaths
+"""
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +19,7 @@ from slo.reservations import CounterLevel
 from tests.bench.budget_fault_gateways import HALF, NANOS, Ledger, gateways
 from tests.fakes.budget_gateway import DIME, FIVE
 from tests.fakes.plain_http import PLAIN
-from tests.fakes.redis_server import OwnRedis
+from tests.fakes.redis_server import OwnRedis, own_redis
 from tests.fakes.serve_process import ServeProcess
 
 _DIME = NANOS // 10
@@ -27,7 +32,7 @@ class KillResult:
     Attributes:
         held: Dollars held, as a refused caller of the other gateway was told: before, and after.
         frees: Seconds until something is free, as it was told after.
-        waited: Seconds from the kill until all that the dead one held was free; None if nobody
+        waited: Seconds from the kill until nothing was held for the dead one; None if nobody
             waited.
         admitted: How many of the calls were sent that then asked for all of the budget.
         level: What the counter said once all calls of the living one had ended.
@@ -48,7 +53,7 @@ def kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> KillResult:
     Args:
         folder: Where everything is.
         redis: Where they count.
-        waits: Whether to wait until what the dead one held is free, which takes a minute.
+        waits: True to wait until what the dead one held is spent, which takes a minute.
     """
     return asyncio.run(_kill_one(folder, redis, waits=waits))
 
@@ -119,3 +124,26 @@ async def call(
         headers={"authorization": f"Bearer {gateway.key}"},
         timeout=patience,
     )
+
+
+def print_death(came: KillResult) -> None:
+    """Print what became of the calls of a killed gateway."""
+    print(
+        f"Kill -9 of one of two gateways with {HALF} calls each: ${came.held[0]} held before,"
+        f" ${came.held[1]} after; nothing held for the dead one after {came.waited or 0:.1f} s;"
+        f" then {came.admitted} calls of ten cents fit; in the end"
+        f" ${came.level.held / NANOS:.3f} held, ${came.level.spent / NANOS:.6f} spent of $5,"
+        f" ${came.spent / NANOS:.6f} in the ledger"
+    )
+
+
+def main() -> None:
+    """Print what came of it."""
+    with ExitStack() as stack:
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
+        redis = stack.enter_context(own_redis(folders[0]))
+        print_death(kill_one(folders[1], redis, waits=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@
            └─ held ── beat, every ten seconds ── settled, by the attempt's receipt
 
 One reservation covers every budget of a call, first of what the process has reserved ahead
-(``leased_counters``). A process that dies settles nothing: what it held goes at its end.
+(``leased_counters``). A process that dies settles nothing: what it held in Redis counts as spent
+from its end on, for its calls were sent.
 
 Counters that stall are waited for where a budget is closed; emptied ones refuse there.
 """

@@ -28,7 +28,10 @@ def open_budget_store(settings: Settings, opened: "Store") -> BudgetStore:
         return LocalBudgetStore()
     from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - it imports Redis
 
-    return RedisBudgetStore(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())
+    organization = blake2b(opened.secret, digest_size=8).hexdigest()
+    store = RedisBudgetStore(settings.redis_url, organization)
+    store.counts_ended = True
+    return store
 
 
 def with_leases(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters | None":

@@ -49,7 +49,25 @@ local function free(sums, holds, name)
     call('HINCRBY', sums, 'r', 0 - others)
     call('HDEL', sums, '+' .. name)
   end
+  call('HDEL', sums, '~' .. name)
   call('ZREM', holds, name)
+end
+
+local function expire(sums, holds, name)
+  local used = call('HGET', sums, '~' .. name)
+  if used then
+    call('HINCRBY', sums, 's', used)
+    call('HSET', sums, '!' .. name, used)
+  end
+  free(sums, holds, name)
+end
+
+local function take_back(sums, name)
+  local used = call('HGET', sums, '!' .. name)
+  if used then
+    call('HINCRBY', sums, 's', 0 - used)
+    call('HDEL', sums, '!' .. name)
+  end
 end
 
 local function running(sums, holds)
@@ -59,7 +77,7 @@ end
 local function sweep(sums, holds, now)
   for _ = 1, ROUNDS do
     local gone = call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', 0, 100)
-    for _, name in ipairs(gone) do free(sums, holds, name) end
+    for _, name in ipairs(gone) do expire(sums, holds, name) end
     if #gone < 100 then return end
   end
 end
@@ -104,8 +122,9 @@ end
 local now = time()
 """
 
-# ARGV[2..]: name, ms to hold, then amount, limit ('' if soft) and end of the window in ms of each.
-# Returns {1, then spent and held of each, then the number of holds of each}, or {0, claim, spent,
+# ARGV[2..]: name, ms to hold, 1 if it counts as spent at its end, then amount, limit ('' if soft)
+# and end of the window in ms of each. Returns {1, then spent and held of each, then the number of
+# holds of each}, or {0, claim, spent,
 # held, ms until a hold ends or -1, number of holds}, or {2} if the mark matters and does not say
 # that the counters are whole.
 RESERVE: Final = """
@@ -116,14 +135,14 @@ local known = before and tonumber(before) > now - MEMORY
 for i = 1, count do
   local sums, holds = counter(i)
   sweep(sums, holds, now)
-  known = known or call('HEXISTS', sums, '#' .. name) == 1
+  known = known or call('HEXISTS', sums, '#' .. name) + call('HEXISTS', sums, '!' .. name) > 0
 end
 if not known then
   local refused
   for i = 1, count do
     local sums, holds = counter(i)
     local spent, held = level(sums)
-    local amount, limit = tonumber(ARGV[3 * i + 1]), tonumber(ARGV[3 * i + 2])
+    local amount, limit = tonumber(ARGV[3 * i + 2]), tonumber(ARGV[3 * i + 3])
     if limit and spent + held + amount > limit then
       local calls = running(sums, holds)
       if spent + amount > limit then return {0, i - 1, spent, held, -1, calls} end
@@ -134,9 +153,10 @@ if not known then
   if refused then return refused end
   for i = 1, count do
     local sums, holds = counter(i)
-    local kept = math.max(ARGV[3 * i + 3] - now, 0) + KEPT
-    call('HINCRBY', sums, 'h', ARGV[3 * i + 1])
-    call('HSET', sums, '#' .. name, ARGV[3 * i + 1])
+    local kept = math.max(ARGV[3 * i + 4] - now, 0) + KEPT
+    call('HINCRBY', sums, 'h', ARGV[3 * i + 2])
+    call('HSET', sums, '#' .. name, ARGV[3 * i + 2])
+    if ARGV[4] == '1' then call('HSET', sums, '~' .. name, ARGV[3 * i + 2]) end
     call('ZADD', holds, now + ttl, name)
     call('PEXPIRE', sums, kept)
     call('PEXPIRE', holds, kept)
@@ -162,13 +182,15 @@ local ended = ARGV[3] ~= '' and ARGV[3] or math.floor(now / 1000)
 for i = 1, count do
   local sums, holds = counter(i)
   free(sums, holds, name)
+  take_back(sums, name)
   spend(sums, ARGV[i + 3], ended, checkpoint)
   bound(sums)
 end
 return 1
 """
 
-# ARGV[2..]: name, ms to hold from now. Returns 1 if every counter still held, else 0.
+# ARGV[2..]: name, ms to hold from now. Returns 1 if every counter still held it, or counts it as
+# spent, else 0.
 EXTEND: Final = """
 local name, ttl, held = ARGV[2], tonumber(ARGV[3]), 1
 for i = 1, count do
@@ -176,7 +198,7 @@ for i = 1, count do
   sweep(sums, holds, now)
   if call('ZSCORE', holds, name) then
     call('ZADD', holds, 'XX', 'GT', now + ttl, name)
-  else
+  elseif call('HEXISTS', sums, '!' .. name) == 0 then
     held = 0
   end
 end
@@ -236,13 +258,14 @@ end
 return found
 """
 
-# ARGV[2..]: the lease's name, ms for which it is held, then of each counter's report: serial,
-# number, floor, keep, want, least, 1 if it is new, running, limit ('' if soft), end of the window
-# in ms, how many seconds it spent in, and of each of them the second and how much. Returns, of
-# each, 1 if it is valid, what the lease holds, spent and held of the counter, and how many run.
+# ARGV[2..]: the lease's name, ms for which it is held, 1 if what calls hold of it (the floor) is
+# spent at its end, then of each counter's report: serial, number, floor, keep, want, least, 1 if it
+# is new, running, limit ('' if soft), end of the window in ms, how many seconds it spent in, and of
+# each of them the second and how much. Returns, of each, 1 if it is valid, what the lease holds,
+# spent and held of the counter, and how many run.
 LEASE: Final = f"""
 local SHARE = {MAX_LEASE_DIVISOR}
-local name, ttl, at, found = ARGV[2], tonumber(ARGV[3]), 4, {{}}
+local name, ttl, counts, at, found = ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1', 5, {{}}
 local is_whole, checkpoint = call('GET', mark) == WHOLE, call('GET', KEYS[2])
 
 local function number(text) return tonumber(text or 0) end
@@ -253,13 +276,15 @@ local function raised(held, keep, want, least, free)
   return math.max(held and keep or 0, math.min(want, share))
 end
 
-local function hold(sums, holds, amount, calls, ends)
+local function hold(sums, holds, amount, calls, ends, used)
   free(sums, holds, name)
+  take_back(sums, name)
   if amount + calls == 0 then return end
   local kept = math.max(ends - now, 0) + KEPT
   call('HINCRBY', sums, 'h', string.format('%.0f', amount))
   call('HINCRBY', sums, 'r', calls - 1)
   call('HSET', sums, '#' .. name, string.format('%.0f', amount), '+' .. name, calls - 1)
+  if counts then call('HSET', sums, '~' .. name, used) end
   call('ZADD', holds, now + ttl, name)
   call('PEXPIRE', sums, kept)
   call('PEXPIRE', holds, kept)
@@ -289,7 +314,7 @@ for i = 1, count do
       local free = number(limit) - number(spent) - (number(all) - number(held))
       amount = math.max(amount, raised(held, number(keep), number(want), number(least), free))
     end
-    hold(sums, holds, amount, number(calls), number(ends))
+    hold(sums, holds, amount, number(calls), number(ends), floor)
     call('HSET', sums, '@' .. name, serial, '%' .. name, said)
     bound(sums)
   end

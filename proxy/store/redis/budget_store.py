@@ -8,6 +8,8 @@ tag, so they lie on one node of a cluster::
     thriftgate:{ORGANISATION}:checkpoint       string: the second from which on it is kept apart
     thriftgate:{ORGANISATION}:counter:COUNTER  hash: s → spent, h → held, #NAME → held for NAME;
                                                c → checkpoint, b → spent before it, a → after it;
+                                               ~NAME → what counts as spent if its hold ends
+                                               unsettled, !NAME → what was counted so;
                                                of a lease NAME: +NAME → calls it holds for but one
                                                (r → of all leases), @NAME → its last report's serial
                                                number, %NAME → that of what it spent
@@ -71,6 +73,10 @@ class RedisBudgetStore:
         trusts_callers: True if callers tell the time, not Redis. For tests: with it, processes
             whose clocks differ do not agree.
 
+    Attributes:
+        counts_ended: True if a hold that comes to its end unsettled, for its process was killed,
+            counts as spent: its call was sent, and is billed. Settling it later replaces that.
+
     Raises:
         ValueError: If the URL is no such URL, or a name has braces.
     """
@@ -90,6 +96,7 @@ class RedisBudgetStore:
         self._keys = key_prefix(prefix, organization)
         self._deadline = deadline
         self._trusts_callers = trusts_callers
+        self.counts_ended = False
         self._turns = asyncio.Semaphore(connections)
         self._losses = 0
         self._redis = redis_client(url, retries=1)
@@ -123,7 +130,7 @@ class RedisBudgetStore:
             for each in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
         ]
         counters = [claim.counter for claim in claims]
-        words = (name, _ms(until - now), *asked)
+        words = (name, _ms(until - now), int(self.counts_ended), *asked)
         found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
         if found[0] == _RESET_REPLY:
             return None
@@ -182,7 +189,8 @@ class RedisBudgetStore:
         """
         words = [word for each in reports for word in _script_arguments(each)]
         counters = [each.counter for each in reports]
-        found = await self._run(self._lease, counters, now, name, _ms(ttl_s), *words, marked=True)
+        words = [name, _ms(ttl_s), int(self.counts_ended), *words]
+        found = await self._run(self._lease, counters, now, *words, marked=True)
         return [
             LeaseRenewal(
                 is_valid=bool(is_valid),

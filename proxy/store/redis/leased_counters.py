@@ -5,7 +5,7 @@ twice a second, all of them together. While Redis stalls, calls go on within wha
 else goes to Redis one by one: calls that a lease does not cover, and those of counters without one.
 
 A process that dies leaves its leases behind: they count as held until ``TTL_S`` after their last
-report, so that nothing is reserved twice. What it had spent and not reported is in its receipts.
+report, so that nothing is reserved twice. Then what its calls held is spent, the rest is free.
 """
 
 import asyncio
