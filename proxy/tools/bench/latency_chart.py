@@ -119,11 +119,13 @@ def _panel(
 ) -> dict[str, Any]:
     """One figure over the number of callers: lines by prefix, dashes by percentile."""
     is_latency = any(field == name for _, name in _LATENCIES)
+    measured = {str(cell.shape.prefix) for cell in cells}
+    prefixes = [each for each in _COLORS if each in measured]
     color = {
         "field": "prefix",
         "type": "nominal",
         "title": "prefix",
-        "scale": {"domain": list(_COLORS), "range": list(_COLORS.values())},
+        "scale": {"domain": prefixes, "range": [_COLORS[each] for each in prefixes]},
     }
     y: dict[str, Any] = {"field": "value", "type": "quantitative", "title": axis}
     y["scale"] = {"type": "log" if is_latency else "linear", "nice": False, "domain": domain}
@@ -147,14 +149,17 @@ def _panel(
         "y": y,
         "color": color,
     }
+    # A mark for lines alone: the legend of one that has points, too, shows no dashes.
+    lines = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {}}
+    points = {"mark": {"type": "point", "size": 40, "filled": True, "opacity": 1}}
     if is_latency:
-        encoding["strokeDash"] = dashes
+        lines["encoding"] = {"strokeDash": dashes}
     return {
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": list(_points(field, cells))},
-        "mark": {"type": "line", "point": {"size": 40, "filled": True}, "strokeWidth": 2},
         "encoding": encoding,
+        "layer": [lines, points],
     }
 
 

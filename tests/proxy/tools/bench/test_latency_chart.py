@@ -1,3 +1,6 @@
+import re
+
+import msgspec
 import pytest
 
 from proxy.tools.bench.latency_chart import latency_png, latency_specification
@@ -43,6 +46,26 @@ def test_a_figure_that_the_server_does_not_tell_has_no_row():
     ]
 
     assert len(panels(unknown)[0]) == 1
+
+
+def test_the_legend_names_the_prefixes_that_were_measured():
+    cold = [cell for cell in CELLS if cell.shape.prefix is PrefixState.COLD]
+    colors = [panel["encoding"]["color"]["scale"] for panel in panels(cold)[0]]  # type: ignore[index]
+
+    assert {tuple(each["domain"]) for each in colors} == {("cold",)}
+    assert {len(each["range"]) for each in colors} == {1}
+
+
+@pytest.mark.slow
+def test_the_legend_shows_the_dashes_of_percentiles():
+    vl_convert = pytest.importorskip("vl_convert", reason="the extra [plots] is not installed")
+    specification = latency_specification(CELLS, "t", "s")
+    picture = vl_convert.vegalite_to_svg(msgspec.json.encode(specification).decode())
+    legend = picture[picture.index(">percentile<") - 4_000 :]
+
+    for dash in ("6,3", "2,3"):
+        symbol = re.search(rf'<path[^>]*stroke="#444444"[^>]*stroke-dasharray="{dash}"', legend)
+        assert symbol is not None, dash
 
 
 @pytest.mark.slow
