@@ -34,7 +34,8 @@ def settle_abandoned(
 ) -> tuple[AttemptInfo, Usage]:
     """The attempt with a note, and its usage with what its upstream is likely to generate.
 
-    Both are returned unchanged where the upstream does not go on, or does not bill it.
+    Where the upstream does not go on, or does not bill it, the attempt is returned unchanged. No
+    count of ours is above the limit that the call asks for: models have other tokens than we do.
 
     Args:
         context: The call.
@@ -43,12 +44,25 @@ def settle_abandoned(
         usage: Its prompt and what was delivered, as counted here.
         meter: Meter of the answer as far as it was read; None for nothing.
     """
+    usage = _within_asked_limit(attempt, usage)
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage
     tokens = max(expected_output(context, attempt), usage.generated_tokens)
     note = f"{_NOTE_PREFIX}{tokens} output tokens are counted, for its upstream may have gone on"
     settled = msgspec.structs.replace(usage, output=tokens - usage.reasoning)
     return msgspec.structs.replace(attempt, notes=(*attempt.notes, note)), settled
+
+
+def _within_asked_limit(attempt: AttemptInfo, usage: Usage) -> Usage:
+    """The usage with no more output than the call asks for, where it says."""
+    call, route = attempt.sent_call, attempt.route
+    if route is None:
+        return usage
+    allowed = output_allowance(call.body, call.endpoint, route)
+    if not allowed.requested or usage.generated_tokens <= allowed.total:
+        return usage
+    reasoning = min(usage.reasoning, allowed.total)
+    return msgspec.structs.replace(usage, output=allowed.total - reasoning, reasoning=reasoning)
 
 
 def may_be_billed(attempt: AttemptInfo, reason: ProxyError | None, meter: Meter | None) -> bool:

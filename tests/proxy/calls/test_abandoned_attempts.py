@@ -161,6 +161,26 @@ def attempt_with_notes(made: AttemptInfo, *notes: str) -> AttemptInfo:
     return msgspec.structs.replace(made, notes=notes)
 
 
+@pytest.mark.parametrize("over", [BILLS, STOPS], ids=["goes on", "stops"])
+@pytest.mark.parametrize(
+    ("fields", "output", "reasoning"),
+    [
+        ({"max_tokens": 5}, 3, 2),
+        ({"max_tokens": 2, "n": 2}, 2, 2),
+        ({"max_completion_tokens": 1}, 0, 1),
+        ({"max_tokens": 9}, 7, 2),
+        ({}, 7, 2),
+    ],
+)
+def test_no_count_of_ours_is_above_the_limit_that_the_call_asks_for(
+    over, fields, output, reasoning
+):
+    usage = Usage(input=11, output=7, reasoning=2)
+    settled = settle(attempt(over, **fields), average=1, usage=usage)[1]
+
+    assert (settled.output, settled.reasoning) == (output, reasoning)
+
+
 def test_only_estimated_receipts_with_the_note_are_of_abandoned_attempts():
     made, _ = settle(attempt())
 
