@@ -114,11 +114,26 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     has_teams = settings.policies is not None or bool(known.team_aliases)
     accounts = read_accounts(settings.ledger_url) if has_teams else None
     yield from policy_warnings(policies, known, accounts, now=session.now())
+    yield from _engine_notes(settings)
     yield from assumptions(known)
     yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
     yield from _known_keys_notes(settings, policies)
+
+
+def _engine_notes(settings: Settings) -> Iterator[str]:
+    """Notes on what keeps profiles of engines from being started here."""
+    if settings.engines is None:
+        return
+    from proxy.cli.engine_launch_notes import launch_notes
+    from proxy.configuration import read_engines
+    from proxy.engines.state_file import read_engine_states
+
+    running = [each.profile for each in read_engine_states(settings.folder) if each.is_running]
+    for profile in read_engines(settings).values():
+        for note in launch_notes(profile, settings.port, running):
+            yield f"engine {profile.name}: {note}"
 
 
 def _check_database_url(url: str) -> None:

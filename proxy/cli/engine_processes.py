@@ -38,6 +38,7 @@ from proxy.engines.replica_process import (
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation_file import SpeculationRecorder
 from proxy.engines.state_file import (
+    REPORT_INTERVAL_S,
     EngineStateFile,
     locked_profile,
     profile_folder,
@@ -118,6 +119,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
                 changes = RollingChanges(plan.replan, plan.watched, supervisor, state, terminal)
             _handle_signals(supervisor, terminal, changes)
             beside = [tasks.create_task(each) for each in _rolling_tasks(plan, changes)]
+            beside.append(tasks.create_task(_report_often(state, supervisor)))
             if plan.adapter is not None and plan.recorder is not None:
                 sampling = keep_evidence(plan.recorder, plan.adapter, supervisor, folder, terminal)
                 beside.append(tasks.create_task(sampling))
@@ -130,6 +132,13 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
         return _FAILED
     terminal.say("All replicas have stopped.")
     return 0
+
+
+async def _report_often(state: EngineStateFile, supervisor: EngineSupervisor) -> None:
+    """Write the state also where nothing changes, so that its age says whether we go on."""
+    while True:
+        await asyncio.sleep(REPORT_INTERVAL_S)
+        state.write(supervisor.reports)
 
 
 def _rolling_tasks(

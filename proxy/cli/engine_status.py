@@ -7,7 +7,7 @@ from rich.text import Text
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal, empty_table, format_time
-from proxy.engines.replica_report import LOST_STATES, ProcessState, ReplicaReport
+from proxy.engines.replica_report import FINAL_STATES, LOST_STATES, ProcessState, ReplicaReport
 from proxy.engines.state_file import ChangeReport, EngineState, read_engine_states
 from proxy.engines.traffic_file import read_traffic
 
@@ -38,12 +38,13 @@ def print_engine_status(
     if profile and not found and not is_seen:
         terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
     if as_json:
-        terminal.print_json({"engines": [_document(each) for each in found], "gateways": traffic})
+        documents = [_document(each, terminal.now()) for each in found]
+        terminal.print_json({"engines": documents, "gateways": traffic})
         return
     if not found:
         terminal.say("No engine was served here yet.")
     for state in found:
-        terminal.say(_headline(state))
+        terminal.say(_headline(state, terminal.now()))
         if state.change is not None:
             terminal.say(_change_line(state.change, is_running=state.is_running))
         _show_replicas(terminal, state)
@@ -51,14 +52,20 @@ def print_engine_status(
         print_traffic(terminal, traffic, profile)
 
 
-def _headline(state: EngineState) -> str:
-    since = format_time(state.started)
-    if state.is_running:
-        return f"Profile {state.profile}: supervised by process {state.pid} since {since}."
-    return (
-        f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
-        f" {since}, is gone; below is its last report."
-    )
+def _headline(state: EngineState, now: float) -> str:
+    since, written = format_time(state.started), format_time(state.written_at)
+    if not state.is_running:
+        return (
+            f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
+            f" {since}, is gone; below is its last report, of {written}."
+        )
+    said = f"Profile {state.profile}: supervised by process {state.pid} since {since}."
+    if state.is_stale(now):
+        said += (
+            f" Its last report is old, of {written}: the process hangs, or cannot write to its"
+            " folder."
+        )
+    return said
 
 
 def _change_line(change: ChangeReport, *, is_running: bool) -> str:
@@ -77,7 +84,8 @@ def _show_replicas(terminal: Terminal, state: EngineState) -> None:
     for each in state.replicas:
         cells = (
             each.name,
-            each.state.value.replace("_", " "),
+            ("" if state.is_running or each.state in FINAL_STATES else "was ")
+            + each.state.value.replace("_", " "),
             format_time(each.since),
             str(each.pid or "none"),
             str(each.restarts),
@@ -91,10 +99,12 @@ def _show_replicas(terminal: Terminal, state: EngineState) -> None:
             terminal.say(*change_lines(each))
 
 
-def _document(state: EngineState) -> dict[str, Any]:
+def _document(state: EngineState, now: float) -> dict[str, Any]:
     return {
         "profile": state.profile,
         "is_running": state.is_running,
+        "is_stale": state.is_stale(now),
+        "written_at": round(state.written_at, 3),
         "pid": state.pid,
         "started": state.started,
         "change": state.change,

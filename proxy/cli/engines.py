@@ -90,14 +90,29 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
             terminal, settings, find_profile(terminal, profiles, name), is_example=examples
         )
         adapter = ADAPTERS[profile.engine]
+        notes = [] if examples else _launch_notes(settings(), profile)
         if as_json:
-            more = {"speculation_reason": why, "techniques": technique_documents(profile)}
+            more = {
+                "speculation_reason": why,
+                "notes": notes,
+                "techniques": technique_documents(profile),
+            }
             terminal.print_json(_plan_document(profile, adapter) | more)
             return
         for line in (*_plan_lines(profile, adapter), *technique_lines(profile)):
             terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
         if why:
             terminal.say(f"Speculation is auto, and the next start takes: {why}.")
+        terminal.say(*(f"Note: {each}" for each in notes))
+
+
+def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
+    """Sentences on what keeps a profile from being started here."""
+    from proxy.cli.engine_launch_notes import launch_notes
+    from proxy.engines.state_file import read_engine_states
+
+    running = [each.profile for each in read_engine_states(settings.folder) if each.is_running]
+    return list(launch_notes(profile, settings.port, running))
 
 
 def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
@@ -110,6 +125,7 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         It runs until SIGTERM or Ctrl-C. Its exit status is 1 if every replica was given up.
         On SIGHUP, and when the profile changes in its file, replicas are replaced one by one.
         """
+        from proxy.cli.engine_launch_notes import program_problem
         from proxy.cli.engine_processes import serve_engine
         from proxy.errors import OperatorError
 
@@ -117,6 +133,9 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         profile = find_profile(terminal, read_profiles(terminal, settings, path), name)
         if profile.is_attached:
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
+        if why := program_problem(profile):
+            terminal.fail(why)
+        terminal.say(*(f"Note: {each}" for each in _launch_notes(settings(), profile)))
         try:
             status = serve_engine(_serving_plan(terminal, settings(), path, profile), terminal)
         except OperatorError as error:

@@ -5,7 +5,7 @@ import errno
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, NoReturn
@@ -26,9 +26,11 @@ from proxy.api.starting import SwitchableApp, starting_app
 from proxy.catalog.catalog import Catalog
 from proxy.cli import savings, session
 from proxy.cli.check import count_policies, upstreams_by_key, warn
+from proxy.cli.engine_launch_notes import silent_replicas
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
-from proxy.configuration import Snapshot
+from proxy.configuration import Snapshot, read_engines
+from proxy.engines.state_file import read_engine_states
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.services.reports.savings_figures import SavingsFigures
@@ -132,8 +134,9 @@ async def _answer(
             _make_first_key(opened)
         serving.tune_garbage_collector()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
+        silent = await asyncio.to_thread(_silent_replicas, settings)
         port = running.listen()
-        _print_introduction(settings, known, port)
+        _print_introduction(settings, known, port, silent)
         _print_dashboard(settings, opened, port)
         await _print_savings(
             settings, opened, SavingsFigures(opened, lambda: known, session.now, reads)
@@ -289,9 +292,12 @@ def _make_first_key(opened: Store) -> None:
     )
 
 
-def _print_introduction(settings: Settings, known: Catalog, port: int) -> None:
-    """Print what a person who starts it has to know."""
+def _print_introduction(
+    settings: Settings, known: Catalog, port: int, silent: Mapping[str, str]
+) -> None:
+    """Print what a person who starts it has to know; engines that are silent, with the reason."""
     having, lacking = upstreams_by_key(known)
+    having = [each for each in having if each not in silent]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
@@ -300,9 +306,17 @@ def _print_introduction(settings: Settings, known: Catalog, port: int) -> None:
         _policies(settings),
         f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
         *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),
+        *(f"Engine {name} is not ready: {why}" for name, why in silent.items()),
         f"Thriftgate listens: set base_url to http://{host}:{port}/v1",
     ):
         session.out.print(line, soft_wrap=True)
+
+
+def _silent_replicas(settings: Settings) -> dict[str, str]:
+    """Replicas of engines that do not answer yet, each with what to do."""
+    if settings.engines is None:
+        return {}
+    return silent_replicas(read_engines(settings).values(), read_engine_states(settings.folder))
 
 
 def _print_dashboard(settings: Settings, opened: Store, port: int) -> None:

@@ -134,6 +134,7 @@ class EngineProfile:
         cpu_offload_gb: Weights kept in host memory, per GPU.
         max_sequences: Sequences in one batch at most.
         max_batched_tokens: Tokens in one engine step at most.
+        threads: Processor threads of one replica; 0 leaves it to the engine.
         gpus: GPUs of one replica; None is as many as its parallel sizes need.
         price_per_gpu_hour: Nano-dollars of one GPU for an hour; None where it is unknown.
         start_seconds: Seconds within which a replica must be healthy.
@@ -167,6 +168,7 @@ class EngineProfile:
     max_model_len: int = 0
     max_sequences: int = 0
     max_batched_tokens: int = 0
+    threads: int = 0
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     data_parallel: int = 1

@@ -2,7 +2,8 @@
 
 A profile has a folder: ``state.json``, replaced as a whole at each change, ``lock``, and a log for
 each replica. The supervisor holds the lock for its life and the kernel frees it at its end, also by
-``kill -9``: a state whose lock is free is stale, whatever it says.
+``kill -9``: a state whose lock is free is stale, whatever it says. So is one that is old, for a
+supervisor writes it at least every half minute.
 """
 
 import fcntl
@@ -26,6 +27,9 @@ _STATE: Final = "state.json"
 _LOCK: Final = "lock"
 _EVIDENCE_LOCK: Final = "speculation.lock"
 _VERSION: Final = 1
+#: Seconds between two reports where nothing changes, and after which a report is stale.
+REPORT_INTERVAL_S: Final = 30.0
+MAX_REPORT_AGE_S: Final = 100.0
 #: Attempts to take the lock.
 _ATTEMPTS: Final = 5
 _ATTEMPT_DELAY_S: Final = 0.02
@@ -70,6 +74,7 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
         change: The last rolling change; None where there was none.
         version: Version of this form.
         is_running: True if the supervisor runs.
+        written_at: Time of the last report, in seconds since the epoch.
     """
 
     profile: str
@@ -79,6 +84,11 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
     change: ChangeReport | None = None
     version: int = _VERSION
     is_running: bool = False
+    written_at: float = 0.0
+
+    def is_stale(self, now: float) -> bool:
+        """True if nobody supervises any more, or the supervisor no longer reports."""
+        return not self.is_running or now - self.written_at > MAX_REPORT_AGE_S
 
 
 def profile_folder(folder: Path, profile: str) -> Path:
@@ -156,7 +166,13 @@ def read_engine_states(folder: Path) -> list[EngineState]:
     for path in sorted((folder / "engines").glob(f"*/{_STATE}")):
         with suppress(OSError, msgspec.DecodeError):
             state = msgspec.json.decode(path.read_bytes(), type=EngineState)
-            states.append(msgspec.structs.replace(state, is_running=is_supervised(path.parent)))
+            states.append(
+                msgspec.structs.replace(
+                    state,
+                    is_running=is_supervised(path.parent),
+                    written_at=path.stat().st_mtime,
+                )
+            )
     return states
 
 

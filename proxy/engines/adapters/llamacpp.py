@@ -61,7 +61,7 @@ def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandL
         *_batch_flags(profile),
         *_kv_flags(profile),
         *_device_flags(profile),
-        *_speculation_flags(profile.speculation),
+        *_speculation_flags(profile.speculation, profile.threads),
         *_api_flags(profile),
     ]
 
@@ -117,6 +117,12 @@ def _device_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(
             argv=("--n-gpu-layers", "0"), reason="All layers run on processors: it has no GPU."
         )
+    if profile.threads:
+        count = str(profile.threads)
+        yield LaunchFlag(
+            argv=("--threads", count, "--threads-batch", count),
+            reason="Processor threads: more than cores, over all replicas, make each wait.",
+        )
     if profile.tensor_parallel > 1:
         yield LaunchFlag(
             argv=("--split-mode", "row"), reason="Splits each layer's rows over the GPUs."
@@ -125,7 +131,7 @@ def _device_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
         yield LaunchFlag(argv=("--split-mode", "layer"), reason="Spreads layers over the GPUs.")
 
 
-def _speculation_flags(speculation: Speculation | None) -> Iterator[LaunchFlag]:
+def _speculation_flags(speculation: Speculation | None, threads: int) -> Iterator[LaunchFlag]:
     if speculation is None:
         return
     kind, reason = _SPECULATION[speculation.method]
@@ -139,6 +145,12 @@ def _speculation_flags(speculation: Speculation | None) -> Iterator[LaunchFlag]:
             feature=SPECULATION,
         )
         return
+    if speculation.draft and threads:
+        yield LaunchFlag(
+            argv=("--spec-draft-threads", str(threads)),
+            reason="Threads of the model that drafts: it takes turns with the other.",
+            feature=SPECULATION,
+        )
     if speculation.draft:
         flag = "--spec-draft-model" if _is_file(speculation.draft) else "--spec-draft-hf"
         yield LaunchFlag(

@@ -293,6 +293,9 @@ def _misfits(profile: EngineProfile) -> Iterator[Misfit]:
     if tokens and not profile.chunked_prefill and tokens < profile.max_model_len:
         fix = f"write {profile.max_model_len} or more, or chunked_prefill = true"
         yield Misfit("max_batched_tokens", "is below max_model_len without chunked prefill", fix)
+    if profile.threads:
+        fix = 'leave it out, and write env = { OMP_NUM_THREADS = "4" }'
+        yield Misfit("threads", "is for llama.cpp alone", fix)
     if profile.role and profile.kv_offload_gb:
         fix = "leave one of the two out"
         yield Misfit("kv_offload_gb", "takes the place of the KV transfer of its role", fix)

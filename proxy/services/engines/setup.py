@@ -28,7 +28,7 @@ from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.speculation_metrics import SpeculationCollector
-from proxy.services.engines.traffic_report import TrafficReport
+from proxy.services.engines.traffic_report import TrafficReport, available_tokens
 from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
@@ -237,7 +237,7 @@ class EngineCollector(Collector):
             reuse = model.router.reuse
             parts = {
                 "all": reuse.prompt_tokens,
-                "available": reuse.available,
+                "available": available_tokens(reuse),
                 "captured": reuse.captured,
                 "delivered": reuse.delivered,
             }

@@ -94,10 +94,18 @@ class TrafficReport:
 def _reuse(counted: ReuseCounters) -> PrefixReuse:
     return PrefixReuse(
         prompt_tokens=counted.prompt_tokens,
-        available=counted.available,
+        available=available_tokens(counted),
         captured=counted.captured,
         delivered=counted.delivered,
     )
+
+
+def available_tokens(counted: ReuseCounters) -> int:
+    """Tokens that one cache of all replicas would have had: at least those that one really had.
+
+    Engines hold prompts from before the gateway started and from other gateways, and templates.
+    """
+    return max(counted.available, counted.delivered)
 
 
 def _warming(accounts: WarmingAccounts) -> Iterator[WarmingReport]:

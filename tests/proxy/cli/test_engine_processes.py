@@ -16,6 +16,7 @@ from proxy.cli.engine_status import change_lines, print_engine_status
 from proxy.cli.terminal import Terminal
 from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state_file import (
+    MAX_REPORT_AGE_S,
     ChangeReport,
     EngineStateFile,
     locked_profile,
@@ -190,6 +191,19 @@ def test_a_changed_file_makes_a_rolling_change_of_what_it_changes(tmp_path, outp
     assert ": engines.toml:1: is bad.\n" in output.text
 
 
+def test_status_says_that_a_report_is_old_or_that_its_process_is_gone(tmp_path, output, kept_state):
+    EngineStateFile(kept_state, PROFILE, NOW).write([READY])
+    for age in (MAX_REPORT_AGE_S - 1, MAX_REPORT_AGE_S + 1):
+        os.utime(kept_state / "state.json", (NOW - age, NOW - age))
+        with locked_profile(kept_state):
+            print_engine_status(output.terminal, tmp_path)
+    print_engine_status(output.terminal, tmp_path)
+
+    assert output.text.count("Its last report is old, of 2026-09-21 14:11 UTC") == 1
+    assert "is gone; below is its last report, of 2026-09-21 14:11 UTC." in output.text
+    assert output.text.count("was ready") == 1
+
+
 def test_status_shows_a_rolling_change_that_runs_or_was_cut_off(tmp_path, output, kept_state):
     state = EngineStateFile(kept_state, PROFILE, NOW)
     state.change = ChangeReport(since=NOW, is_running=True)
@@ -221,7 +235,7 @@ def test_status_shows_replicas_and_says_that_their_supervisor_is_gone(tmp_path, 
     lines = output.text.splitlines()
     assert lines[0].startswith(f"Profile tiny: not running. Process {os.getpid()}, which")
     assert lines[1].split() == ["replica", "state", "since", "pid", "restarts", "url", "reason"]
-    assert lines[2].split()[:2] == ["8001", "ready"]
+    assert lines[2].split()[:3] == ["8001", "was", "ready"]
     assert "crash loop" in lines[3]
     assert lines[-3:-1] == ["  no such model", "  All of it: /data/8002.log"]
     assert lines[-1].startswith("No gateway runs here with these engines")

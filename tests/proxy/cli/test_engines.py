@@ -130,12 +130,25 @@ def test_serving_attached_replicas_is_refused(runner, file):
     assert said == "Others run the replicas of remote: its profile lists their URLs."
 
 
-def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(
-    runner, file, tmp_path
+def test_serving_an_engine_that_is_not_installed_says_what_to_install(
+    runner, file, tmp_path, monkeypatch
 ):
-    file.write_text(
-        '[engines.house]\nengine = "llamacpp"\nmodel = "m"\nprogram = "/no/such/llama-server"\n'
-    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
+
+    why = runner.error_of(own, "serve", "house", "--file", str(file))
+
+    assert why.startswith("vllm is not installed or not on the PATH: install it with `pip install")
+    assert "vllm is not installed" in runner.said(own, "plan", "house", "--file", str(file))
+    plan = json.loads(runner.said(own, "plan", "house", "--file", str(file), "--json"))
+    assert any("vllm is not installed" in each for each in plan["notes"])
+
+
+def test_a_program_that_ends_at_once_is_told_by_status(runner, file, tmp_path):
+    program = tmp_path / "llama-server"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    file.write_text(f'[engines.house]\nengine = "llamacpp"\nmodel = "m"\nprogram = "{program}"\n')
     own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
 
     said, _ = runner.failure_of(own, "serve", "house", "--file", str(file))
@@ -144,4 +157,5 @@ def test_serving_an_engine_that_is_not_installed_says_so_and_status_tells_it(
     assert "No replica is left" in said
     assert shown["engines"][0]["profile"] == "house"
     assert shown["engines"][0]["is_running"] is False
-    assert "/no/such/llama-server" in shown["engines"][0]["replicas"][0]["reason"]
+    assert shown["engines"][0]["is_stale"] is True
+    assert str(program) in shown["engines"][0]["replicas"][0]["reason"]

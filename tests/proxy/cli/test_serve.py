@@ -118,6 +118,22 @@ def test_serving_warns_of_a_redis_that_is_away(tmp_path):
     assert "secret" not in warned
 
 
+def test_an_engine_that_does_not_answer_is_not_said_to_be_ready(tmp_path):
+    file = tmp_path / "engines.toml"
+    with closing(socket.create_server(("127.0.0.1", 0))) as up:
+        urls = f"http://127.0.0.1:{up.getsockname()[1]}/v1", "http://127.0.0.1:1/v1"
+        file.write_text(
+            '[engines.chat]\nengine = "vllm"\nserved_name = "chat"\n'
+            f"replicas = {json.dumps(urls)}\n"
+        )
+        with serving(tmp_path, {"THRIFTGATE_ENGINES": str(file)}):
+            said = introduction(tmp_path)
+
+    assert re.search(r"Upstreams ready: .*chat:0", said)
+    assert not re.search(r"Upstreams ready: .*chat:1", said)
+    assert "Engine chat:1 is not ready: nobody listens at http://127.0.0.1:1/v1" in said
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, tmp_path, folder):
     migrated_sqlite(folder / "thriftgate.db")

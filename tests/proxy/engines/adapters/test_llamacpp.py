@@ -39,6 +39,17 @@ def test_a_model_that_is_no_file_is_downloaded_from_hugging_face():
     assert "--spec-draft-model ./draft" in flags(table.replace("org/draft", "./draft"))
 
 
+def test_threads_are_those_of_the_model_and_of_the_one_that_drafts():
+    draft = 'speculative = { method = "draft_model", draft = "./d.gguf" }'
+
+    assert "--threads" not in flags(draft)
+    assert "--threads 3 --threads-batch 3" in flags(f"{draft}\nthreads = 3")
+    assert "--spec-draft-threads 3" in flags(f"{draft}\nthreads = 3")
+    assert "--spec-draft-threads" not in flags("threads = 3")
+    with pytest.raises(InvalidFile, match="is for llama"):
+        a_profile("threads = 3")
+
+
 def test_the_context_is_the_sum_of_all_slots():
     assert "--parallel 4 --ctx-size 8192" in flags("max_model_len = 2048")
     assert "--parallel 8" in flags('goal = "throughput"')

@@ -9,12 +9,13 @@ import pytest
 
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route, Upstream
+from proxy.engines.routing.router import ReuseCounters
 from proxy.engines.speculation.advice import advise
 from proxy.engines.traffic_file import EngineTraffic, TrafficFile, read_traffic
 from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.speculation_metrics import ProfileAdvice
-from proxy.services.engines.traffic_report import TrafficReport
+from proxy.services.engines.traffic_report import TrafficReport, available_tokens
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
 from tests.fakes.engine_pages import PlayedPages
@@ -116,3 +117,11 @@ def test_warming_and_the_advice_on_speculation_are_told_by_profile():
     best = advice.settings[0]
     assert (best.setting, best.measured) == ("draft_model:3", 1.8)
     assert best.acceptance == pytest.approx(0.7)
+
+
+def test_tokens_that_an_engine_delivered_count_as_available() -> None:
+    """Engines hold prompts from before the gateway started, which it cannot know of."""
+    counted = ReuseCounters(prompt_tokens=1_000, available=100, captured=50, delivered=400)
+
+    assert available_tokens(counted) == 400
+    assert available_tokens(ReuseCounters(prompt_tokens=1_000, available=700, delivered=400)) == 700
