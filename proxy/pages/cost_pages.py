@@ -132,7 +132,21 @@ def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResour
             call_filters=filters if viewer.may(Action.SEE_CALLS) else None,
             events=await events.list(viewer, query.period(site.now())),
         )
-        return html_response(await costs.costs(viewer, query, page))
+        try:
+            html = await costs.costs(viewer, query, page)
+        except Unready:
+            if not query.reads_receipts:
+                raise
+            return await site.html(
+                "slow_costs.html",
+                viewer,
+                section="costs",
+                params=params,
+                period=query.period(site.now()),
+                last=query.period(site.now()).days[-1].first,
+                by=query.by,
+            )
+        return html_response(html)
 
 
 def _add_reports(

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from dashboards.access import Action, Viewer
 from dashboards.time_buckets import BucketUnit
 from dashboards.views.costs import CostDimension, CostsView
+from proxy.errors import Unready
 from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
 from proxy.pages.ledger_views.formats import json_bytes
 from proxy.pages.resources.queries import (
@@ -34,6 +35,11 @@ class CostsQuery(FilterQuery):
     by: CostDimension = Field("team", description="The dimension of the stack.")
     unit: BucketUnit | None = Field(None, description="Length of a bucket; one that suits.")
     top: int = Field(8, ge=1, le=_MAX_SERIES, description="Values kept apart, the dearest.")
+
+    @property
+    def reads_receipts(self) -> bool:
+        """True if users are told apart: each call is read, however many there are."""
+        return self.by == "user" or self.user is not None
 
 
 class Costs:
@@ -82,7 +88,19 @@ class Costs:
         Raises:
             Unready: The database did not answer in time.
         """
-        return await self._views.read("costs", costs_view, self.question(viewer, query), finish)
+        asked = self.question(viewer, query)
+        try:
+            return await self._views.read("costs", costs_view, asked, finish)
+        except Unready as error:
+            if not query.reads_receipts:
+                raise
+            raise Unready(
+                f"{error} Users are told apart by reading each call of the period:"
+                " /api/v1/reports/cost?by=user has a minute for it, and"
+                " `thriftgate report cost --by user` as long as it takes.",
+                code="store_busy",
+                retry_after=5.0,
+            ) from None
 
     def router(self) -> APIRouter:
         """The route of the API."""

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -116,6 +117,28 @@ def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) 
     html = pages.text("/costs")
     assert "Without a feature" in html
     assert "33.3 %" in html
+
+
+class TimedOutReads:
+    """Reads of a ledger that is too large for them."""
+
+    def read(self, *_: object, **__: object) -> Any:
+        raise TimeoutError
+
+
+@pytest.mark.parametrize("query", ["by=user", "by=team&user=ab12", "by=user&tz=Europe/Berlin"])
+def test_users_that_take_too_long_lead_to_the_report_and_to_a_shorter_period(
+    pages: CostPagesBrowser, query: str
+) -> None:
+    pages.store.dashboard = TimedOutReads()
+    html = unescape(pages.text(f"/costs?{query}&feature=chat"))
+    (report,) = re.findall(r'href="/admin(/reports\?[^"]+)"', html)
+
+    assert "feature=chat" in report
+    assert "by=user" in report
+    assert "The last day alone" in html
+    assert "thriftgate report cost --by user --from 2026-" in html
+    assert pages.browser.get("/costs?by=team").status == 503
 
 
 @pytest.mark.parametrize(
