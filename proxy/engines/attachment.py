@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.metrics_page import cache_tokens_of_properties, parse_metrics_page
+from proxy.engines.metrics_page import parse_engine_properties, parse_metrics_page
 from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import Engine
 
@@ -93,7 +93,8 @@ def recognise_engine(pages: EnginePages) -> RecognisedEngine:
             notes.append(f"It has no metrics, so calls are routed without its load: {needs}.")
         elif metrics.shortcoming:
             notes.append(f"Of its metrics {metrics.shortcoming}.")
-    room = room or cache_tokens_of_properties(pages.properties)
+    properties = parse_engine_properties(pages.properties)
+    room = room or (properties and properties.cache_tokens)
     if room is None:
         notes.append("It does not say the room of its prefix cache: 500,000 tokens are assumed.")
     return RecognisedEngine(

@@ -7,7 +7,7 @@ by their names first, and only they are parsed.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -106,8 +106,20 @@ def parse_metrics_page(text: str, adapter: EngineAdapter) -> EngineMetrics:
     )
 
 
-def cache_tokens_of_properties(body: bytes) -> int | None:
-    """The room of llama.cpp's prefix cache by its ``/props``: the context of all slots.
+class EngineProperties(NamedTuple):
+    """The properties that an engine states beside its metrics.
+
+    Attributes:
+        cache_tokens: Room of its prefix cache; None where it is not said.
+        slots: Calls that it runs at once; 0 where it is not said.
+    """
+
+    cache_tokens: int | None
+    slots: int
+
+
+def parse_engine_properties(body: bytes) -> EngineProperties | None:
+    """The slots that llama.cpp's ``/props`` names; its cache is the context of all of them.
 
     Source: llama.cpp server, GET /props, build 11549, as it answered (2026-11).
     """
@@ -120,7 +132,7 @@ def cache_tokens_of_properties(body: bytes) -> int | None:
         return None
     context, slots = settings.get("n_ctx"), found.get("total_slots", 1)
     is_sound = _is_count(context) and _is_count(slots)
-    return context * slots if is_sound else None
+    return EngineProperties(context * slots, slots) if is_sound else None
 
 
 def _is_count(value: Any) -> bool:  # noqa: ANN401 - whatever JSON can say

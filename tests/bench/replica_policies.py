@@ -23,7 +23,7 @@ class _Uninformed:
     def begin_answer(self, token: Any, now: float, cached: int) -> None:
         """Nothing to note."""
 
-    def end(self, token: Any) -> None:
+    def end(self, token: Any, now: float) -> None:
         """Nothing to note."""
 
 
@@ -109,17 +109,17 @@ class GatewayRouter:
         request = RoutingRequest(chain=chain, conversation=call.conversation)
         self._poll(replicas, now)
         best = router.decide(request, self._candidates, now).order[0]
-        return int(best.name), (router.send(request, best), [])
+        return int(best.name), (router.send(request, best, now), [])
 
     def begin_answer(self, token: tuple[RoutedCall, list[int]], now: float, cached: int) -> None:
         """Pass it on, and keep what the engine would report at the end."""
-        token[0].begin_answer()
+        token[0].begin_answer(now)
         token[1].append(cached)
 
-    def end(self, token: tuple[RoutedCall, list[int]]) -> None:
+    def end(self, token: tuple[RoutedCall, list[int]], now: float) -> None:
         """Pass on what was cached."""
         routed, cached = token
-        routed.end(cached[0] if self._learns else None)
+        routed.end(now, cached[0] if self._learns else None)
 
     def _poll(self, replicas: Sequence[SimulatedReplica], now: float) -> None:
         """Read the metrics, where they are a poll old."""

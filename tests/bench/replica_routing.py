@@ -1,13 +1,13 @@
 # ruff: noqa: T201 - a script prints its result
-"""Replica routing on recorded and made-up traffic, beside the usual policies and SGLang's router.
+"""Replica routing on recorded and made-up traffic, beside usual policies, SGLang's router and SMG.
 
 Replicas are simulated; the traces are not part of this repository, and their rows are left out,
 with a reason, where they are absent.
 Usage: python -m tests.bench.replica_routing [--part table|versus|rules|faults|time] [--quick]
-           [--sglang-router PROGRAM] [--seeds N] [--rows N,N]
+           [--sglang-router PROGRAM] [--smg PROGRAM] [--seeds N] [--rows N,N]
 
-``versus`` plays the gateway's router and SGLang's on the same arrivals, with ``--seeds`` shifts of
-them, and judges by the differences: their mean, and its 95 % interval.
+``versus`` plays the gateway's router and SMG, or SGLang's, on the same arrivals, with ``--seeds``
+shifts of them, and judges by the differences: their mean, and its 95 % interval.
 """
 
 import argparse
@@ -116,19 +116,26 @@ UNSEEN: Final = (
     ReplicaCell(work=traces.documents, replicas=16, cache_tokens=250_000, rate=4.0),
     ReplicaCell(work=traces.tenants, replicas=8, cache_tokens=250_000, rate=1.0),
     ReplicaCell(work=traces.tenants, replicas=4, cache_tokens=500_000, rate=1.5),
+    ReplicaCell(work=traces.common_prompt, replicas=8, cache_tokens=500_000, rate=1.0),
+    ReplicaCell(
+        work=partial(traces.common_prompt, 4, 20.0), replicas=8, cache_tokens=500_000, rate=1.0
+    ),
+    ReplicaCell(work=traces.agents, replicas=8, cache_tokens=500_000, rate=1.0),
+    ReplicaCell(work=traces.agents, replicas=4, cache_tokens=500_000, rate=0.5),
+    ReplicaCell(work=traces.single_shots, replicas=8, cache_tokens=500_000, rate=1.0),
 )
 
 
 def outcomes(
-    cell: ReplicaCell, work: traces.ReplicaWorkload, program: Path | None
+    cell: ReplicaCell, work: traces.ReplicaWorkload, programs: Sequence[Path]
 ) -> Iterator[tuple[str, SimulationResult]]:
-    """Each policy's outcome."""
+    """Each policy's outcome, and those of other routers by their programs."""
     yield "round robin", cell.play(work, RoundRobin())
     yield "random", cell.play(work, RandomReplica())
     yield "least loaded", cell.play(work, LeastLoaded())
-    if program is not None:
+    for program in programs:
         with RouterProgram(program, cell.replicas, work.block) as policy:
-            yield "sglang-router", cell.play(work, policy)
+            yield program.name, cell.play(work, policy)
     yield "**thriftgate**", cell.play(work, cell.router(work))
     yield "one cache", cell.play(work, LeastLoaded(), is_shared=True)
 
@@ -136,7 +143,7 @@ def outcomes(
 def outcome_pairs(
     cell: ReplicaCell, works: Iterable[traces.ReplicaWorkload], program: Path
 ) -> list[tuple[SimulationResult, SimulationResult]]:
-    """The outcomes of the gateway's router and of SGLang's, on the same arrivals each time."""
+    """The outcomes of the gateway's router and of a program's, on the same arrivals each time."""
     found = []
     for work in works:
         with RouterProgram(program, cell.replicas, work.block) as policy:
@@ -152,7 +159,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _versus_row(cell: ReplicaCell, program: Path, seeds: int) -> str:
-    """A row of the comparison with SGLang's router."""
+    """A row of the comparison with another router."""
     works = [cell.workload(seed) for seed in range(1, seeds + 1)]
     pairs = outcome_pairs(cell, works, program)
     cells = [cell.title(works[0])]
@@ -170,15 +177,15 @@ def rules(
     """The gain of each rule: from the simplest one up, and each left out of all."""
     every = RoutingPolicy()
     without = {
-        "without waiting (prefill weight 1,000)": replace(every, prefill_weight=1_000.0),
-        "prefill weight 1": replace(every, prefill_weight=1.0),
-        "prefill weight 10": replace(every, prefill_weight=10.0),
-        "prefill weight 50": replace(every, prefill_weight=50.0),
-        "without rare matches": replace(every, rare_match_weight=0.0),
+        "rare weight 1": replace(every, rare_weight=1.0),
+        "rare weight 10": replace(every, rare_weight=10.0),
+        "rare weight 50": replace(every, rare_weight=50.0),
+        "common weight 1": replace(every, common_weight=1.0),
+        "no prefix is common": replace(every, full_share=1e9),
         "without eviction": replace(every, evict_weight=0.0),
-        "without least share of a match": replace(every, min_match_share=0.0),
         "without home (ties by name)": replace(every, tie_s=0.0),
-        "without decode load": replace(every, decode_s=0.0),
+        "without decode load": replace(every, decode_share=0.0),
+        "without pace": replace(every, slow_ratio=1e9),
         "without load gate": replace(every, load_gate_s=1e9),
         "without exploration": replace(every, explore_share=0.0),
     }
@@ -236,7 +243,7 @@ def decision_times() -> Iterator[tuple[str, float]]:
         chain = prompt_chain(root, prompt, 100_000)
         request = RoutingRequest(chain=chain, conversation=str(number))
         cost = router.decide(request, names, 0.0).order[number % 16]
-        router.send(request, cost).end(0)
+        router.send(request, cost, 0.0).end(0.0, 0)
     request = RoutingRequest(chain=prompt_chain(root, prompts[0], 100_000))
     cost = router.decide(request, names, 0.0).order[0]
     yield (
@@ -244,7 +251,7 @@ def decision_times() -> Iterator[tuple[str, float]]:
         _median_time(lambda: blake2b(prompts[0]).digest()),
     )
     yield "decision, given the chain", _median_time(lambda: router.decide(request, names, 0.0))
-    yield "noting that it was sent", _median_time(lambda: router.send(request, cost).end(None))
+    yield "noting that it was sent", _median_time(lambda: router.send(request, cost, 0.0).end(0.0))
     yield "chain of a prompt", _median_time(lambda: prompt_chain(root, prompts[0], 100_000))
     body = _chat_body(prompts[0])
     yield (
@@ -288,10 +295,11 @@ def _print(
 
 def _print_versus(cells: Sequence[ReplicaCell], program: Path | None, seeds: int) -> None:
     if program is None:
-        raise SystemExit("name the program of sglang-router (pip install sglang-router)")
+        raise SystemExit("name the program of SMG (pip install smg) or of sglang-router")
     print(f"{seeds} shifts of the arrivals; hit rates in percent\n")
     print(
-        "| traffic | sglang-router: hits | thriftgate | difference | balance | thriftgate", end=""
+        f"| traffic | {program.name}: hits | thriftgate | difference | balance | thriftgate",
+        end="",
     )
     print(" | difference | TTFT p90 | thriftgate |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for cell in cells:
@@ -304,6 +312,7 @@ def _parsed_options() -> argparse.Namespace:
     parser.add_argument("--part", choices=parts, default="table")
     parser.add_argument("--quick", action="store_true", help="two cells only")
     parser.add_argument("--sglang-router", type=Path, help="the program of that name")
+    parser.add_argument("--smg", type=Path, help="the program of that name")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, len(_T_95) + 1))
     parser.add_argument("--rows", help="numbers of rows, from 0")
     return parser.parse_args()
@@ -316,12 +325,13 @@ def main() -> None:
     chosen = cells[::7] if options.quick else cells
     if options.rows:
         chosen = tuple(cells[int(row)] for row in options.rows.split(","))
+    programs = [each for each in (options.sglang_router, options.smg) if each is not None]
     if options.part == "versus":
-        _print_versus(chosen, options.sglang_router, options.seeds)
+        _print_versus(chosen, programs[-1] if programs else None, options.seeds)
     elif options.part == "table":
-        if options.sglang_router is None:
-            print("sglang-router is left out: name its program (pip install sglang-router)")
-        _print(iter(chosen), partial(outcomes, program=options.sglang_router))
+        if len(programs) < 2:
+            print("a router is left out: name its program (pip install sglang-router; smg)")
+        _print(iter(chosen), partial(outcomes, programs=programs))
     elif options.part == "time":
         times = list(decision_times())
         print("| step | µs | reference = 1 |\n|---|--:|--:|")

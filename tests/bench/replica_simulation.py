@@ -85,7 +85,7 @@ class PlacementPolicy(Protocol):
 
     def begin_answer(self, token: Any, now: float, cached: int) -> None: ...
 
-    def end(self, token: Any) -> None: ...
+    def end(self, token: Any, now: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ class Simulation:
         replica, after = flight.replica, flight.number + 1
         replica.running -= 1
         replica.calls -= 1
-        self._policy.end(flight.token)
+        self._policy.end(flight.token, now)
         if after < len(flight.session.calls):
             self._arrive_at(now + flight.session.calls[after].pause, flight.session, after)
         self._read_next(replica, now)

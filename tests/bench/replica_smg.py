@@ -1,4 +1,4 @@
-"""The cache-aware policy of SGLang's router, as its own program before simulated workers.
+"""The cache-aware policy of SGLang's router or of SMG, as its own program before simulated workers.
 
 Time is simulated, so the program is asked one call at a time: it forwards the call to a worker,
 which holds its answer until the simulation says that the call has ended. What the program sees of
@@ -30,7 +30,13 @@ _START_S: Final = 60.0
 
 
 class RouterProgram:
-    """`sglang-router launch --policy cache_aware`, all thresholds at their defaults."""
+    """`PROGRAM launch --policy cache_aware`, all thresholds at their defaults.
+
+    Args:
+        program: That of `pip install sglang-router`, or of `pip install smg`.
+        replicas: Number of workers.
+        block: Tokens of a block of the traffic.
+    """
 
     def __init__(self, program: Path, replicas: int, block: int) -> None:
         self._program = program
@@ -59,7 +65,7 @@ class RouterProgram:
     def begin_answer(self, token: object, now: float, cached: int) -> None:
         """It does not look at first tokens."""
 
-    def end(self, token: object) -> None:
+    def end(self, token: object, now: float) -> None:
         """Let the worker answer, and wait until the program has passed it on."""
         assert isinstance(token, tuple)
         self._loop.run_until_complete(_finish(*token))

@@ -20,6 +20,8 @@ _WINDOW: Final = 250_000
 _RESOLUTION_S: Final = 3.0
 #: People who think for longer are counted as if they thought for so many seconds.
 _MOST_THINKING_S: Final = 120.0
+#: Calls of the traffic that has one system prompt.
+_COMMON_CALLS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[ReplicaCall]:
     name = f"{trace['id']}#{copy}"
     for number, row in enumerate(row for row in trace["requests"] if row.get("hash_ids")):
         blocks = tuple(
-            _block(f"tools {tools}", at) if at < tools // 64 else _block(name, each)
+            block_digest(f"tools {tools}", at) if at < tools // 64 else block_digest(name, each)
             for at, each in enumerate(row["hash_ids"])
         )
         thinking = min(row.get("think_time") or 5.0, _MOST_THINKING_S) if number else 0.0
@@ -117,8 +119,8 @@ def documents(*, seed: int = 0) -> ReplicaWorkload:
     sessions = []
     for number in range(4_000):
         of = random.choices(range(400), weights)[0]
-        blocks = (*(_block(f"document {of}", at) for at in range(lengths[of])),)
-        own = _block(f"question {number}", 0)
+        blocks = (*(block_digest(f"document {of}", at) for at in range(lengths[of])),)
+        own = block_digest(f"question {number}", 0)
         sessions.append(_single(random.uniform(0, 2_000), (*blocks, own), 150))
     return ReplicaWorkload(name="documents (made up)", block=512, sessions=tuple(sessions))
 
@@ -133,9 +135,81 @@ def tenants(*, seed: int = 0) -> ReplicaWorkload:
     for number in range(8_000):
         tenant = f"tenant {random.randrange(150)}"
         own = f"question {number}"
-        blocks = (*(_block(tenant, at) for at in range(12)), _block(own, 0), _block(own, 1))
+        blocks = (
+            *(block_digest(tenant, at) for at in range(12)),
+            block_digest(own, 0),
+            block_digest(own, 1),
+        )
         sessions.append(_single(random.uniform(0, 1_000), blocks, 300))
     return ReplicaWorkload(name="tenants (made up)", block=512, sessions=tuple(sessions))
+
+
+def common_prompt(turns: int = 1, rate: float = 30.0, *, seed: int = 0) -> ReplicaWorkload:
+    """Made up: all calls begin with one system prompt of 4,096 tokens; 640 of their own follow.
+
+    Args:
+        turns: Calls of a conversation, 2 s between an answer and the next call.
+        rate: Calls a second.
+        seed: Of the arrivals.
+    """
+    random = Random(4 + seed)  # noqa: S311 - the same traffic each time
+    system = tuple(block_digest("system prompt", at) for at in range(64))
+    sessions = []
+    for number in range(_COMMON_CALLS // turns):
+        calls = tuple(
+            ReplicaCall(
+                blocks=(
+                    *system,
+                    *(block_digest(f"question {number}", at) for at in range(10 * turn)),
+                ),
+                tokens=64 * (64 + 10 * turn),
+                output=200,
+                pause=2.0 if turn > 1 else 0.0,
+                conversation=f"{number}" if turns > 1 else "",
+            )
+            for turn in range(1, turns + 1)
+        )
+        start = random.uniform(0, _COMMON_CALLS / rate)
+        sessions.append(SimulatedSession(start=start, calls=calls))
+    name = f"one system prompt, {turns} turn{'s' if turns > 1 else ''} (made up)"
+    return ReplicaWorkload(name=name, block=64, sessions=tuple(sessions))
+
+
+def agents(*, seed: int = 0) -> ReplicaWorkload:
+    """Made up: 120 agents share 12,000 tokens of tools, one of 6 projects' 4,000, and grow."""
+    random = Random(5 + seed)  # noqa: S311 - the same traffic each time
+    tools = [block_digest("tools", at) for at in range(188)]
+    sessions = []
+    for number in range(120):
+        project = f"project {random.randrange(6)}"
+        blocks, calls = [*tools, *(block_digest(project, at) for at in range(62))], []
+        for turn in range(random.randrange(10, 60)):
+            grown = random.randrange(5, 40)
+            blocks += [block_digest(f"agent {number}/{turn}", at) for at in range(grown)]
+            calls.append(
+                ReplicaCall(
+                    blocks=tuple(blocks),
+                    tokens=64 * len(blocks),
+                    output=random.randrange(50, 400),
+                    pause=random.uniform(0.5, 8.0) if turn else 0.0,
+                    conversation=f"{number}",
+                )
+            )
+        sessions.append(SimulatedSession(start=random.uniform(0, 600), calls=tuple(calls)))
+    return ReplicaWorkload(
+        name="agents, shared tools (made up)", block=64, sessions=tuple(sessions)
+    )
+
+
+def single_shots(*, seed: int = 0) -> ReplicaWorkload:
+    """Made up: prompts of 500 to 6,000 tokens that share nothing."""
+    random = Random(6 + seed)  # noqa: S311 - the same traffic each time
+    sessions = []
+    for number in range(4_000):
+        blocks = tuple(block_digest(f"shot {number}", at) for at in range(random.randrange(8, 94)))
+        call = ReplicaCall(blocks=blocks, tokens=64 * len(blocks), output=200)
+        sessions.append(SimulatedSession(start=random.uniform(0, 250), calls=(call,)))
+    return ReplicaWorkload(name="single shots (made up)", block=64, sessions=tuple(sessions))
 
 
 def _single(start: float, blocks: tuple[bytes, ...], output: int) -> SimulatedSession:
@@ -143,5 +217,5 @@ def _single(start: float, blocks: tuple[bytes, ...], output: int) -> SimulatedSe
     return SimulatedSession(start=start, calls=(call,))
 
 
-def _block(owner: str, number: int) -> bytes:
+def block_digest(owner: str, number: int) -> bytes:
     return blake2b(f"{owner}/{number}".encode(), digest_size=8).digest()

@@ -85,12 +85,6 @@ class CacheModel:
         """The number of uses after which the last of so many links was used; 0 for none."""
         return self._links.get(chain.links[links - 1], 0) if links else 0
 
-    def age(self, chain: PromptChain, links: int) -> float:
-        """The share of the room that was used since so many links were, at most 1; 0 for none."""
-        used = self.used_at(chain, links)
-        room = self.capacity_tokens / chain.block_tokens
-        return min(1.0, (self._uses - used) / room) if used and room else 0.0
-
     def touch(self, chain: PromptChain) -> None:
         """Note that the replica reads this prompt."""
         self._uses += len(chain.links)

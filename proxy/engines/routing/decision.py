@@ -41,13 +41,16 @@ class RoutingRequest:
         """True if the replica is healthy and in a region where the call may be processed."""
         return candidate.is_healthy and (not self.regions or candidate.region in self.regions)
 
-    def home_key(self, home_tokens: int) -> bytes:
-        """The bytes whose rendezvous hash chooses the home: the same in every gateway."""
+    def home_key(self, home_tokens: int, common_links: int = 0) -> bytes:
+        """The bytes whose rendezvous hash chooses the home: the same in every gateway.
+
+        Without a conversation they are the prompt's first tokens, and more where all begin alike.
+        """
         links = self.chain.links
         if self.conversation or not links:
             return self.conversation.encode()
-        at = min(len(links), max(1, int(home_tokens / self.chain.block_tokens))) - 1
-        return links[at].to_bytes(LINK_BYTES, "big")
+        first = max(1, int(home_tokens / self.chain.block_tokens), common_links + 1)
+        return links[min(len(links), first) - 1].to_bytes(LINK_BYTES, "big")
 
 
 class ReplicaCost(NamedTuple):
@@ -61,6 +64,9 @@ class ReplicaCost(NamedTuple):
         prefill_s: Seconds that reading takes, weighted.
         seconds: All of it: queue, prefill, decode load, round trip, region.
         is_full: True if its KV cache has no room for another call.
+        ttft_s: Seconds to the first token that a replica of the usual pace would take.
+        slowness: Times that it is slower.
+        run_s: Seconds that calls run there after the first token; 0 where unknown.
     """
 
     name: str
@@ -70,6 +76,9 @@ class ReplicaCost(NamedTuple):
     prefill_s: float
     seconds: float
     is_full: bool
+    ttft_s: float = 0.0
+    slowness: float = 1.0
+    run_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +94,36 @@ class ReplicaDecision:
     why: str
 
 
-def credit_home(
-    costs: Sequence[ReplicaCost], request: RoutingRequest, policy: RoutingPolicy, others: float
-) -> list[ReplicaCost]:
+HomeRule = Callable[[ReplicaCost], float]
+"""Ranks replicas for a prompt; the first is its home."""
+
+
+def home_rule(request: RoutingRequest, policy: RoutingPolicy, common_links: int = 0) -> HomeRule:
+    """Ranks replicas for a prompt by rendezvous hashing."""
+    key = request.home_key(policy.home_tokens, common_links)
+    return lambda cost: seeded_chance(_HOME_SEED, key, cost.name.encode())
+
+
+def credit_home(costs: Sequence[ReplicaCost], home: HomeRule, credit: float) -> list[ReplicaCost]:
     """The costs, less for the home, which other gateways may have warmed for this prompt.
 
     Args:
         costs: One for each replica.
-        request: The call.
-        policy: The numbers.
-        others: Share of the load that other gateways send.
+        home: Ranks replicas; the first is the home.
+        credit: Share of its prefill that the home is forgiven.
     """
-    credit = policy.home_credit * others
     if not costs or credit < _LEAST_CREDIT:
         return list(costs)
-    rank = _home_rank(request, policy)
-    home = min(costs, key=rank)
-    credited = home._replace(seconds=home.seconds - credit * home.prefill_s)
-    return [credited if cost is home else cost for cost in costs]
+    first = min(costs, key=home)
+    credited = first._replace(seconds=first.seconds - credit * first.prefill_s)
+    return [credited if cost is first else cost for cost in costs]
 
 
 def rank_replicas(
-    costs: Sequence[ReplicaCost], request: RoutingRequest, policy: RoutingPolicy
+    costs: Sequence[ReplicaCost],
+    request: RoutingRequest,
+    policy: RoutingPolicy,
+    home: HomeRule,
 ) -> ReplicaDecision:
     """The replicas in order, and why the first was chosen."""
     if not costs:
@@ -121,19 +138,13 @@ def rank_replicas(
     gated = is_gated(order[0])
     equal = [cost for cost in order if cost.seconds <= limit and is_gated(cost) == gated]
     if len(equal) > 1:
-        equal.sort(key=_home_rank(request, policy))
+        equal.sort(key=home)
         rest = {cost.name for cost in equal}
         order = [*equal, *(cost for cost in order if cost.name not in rest)]
     if _explores(order, request, policy):
         order[:2] = order[1::-1]
         return ReplicaDecision(tuple(order), "exploring the second best")
     return ReplicaDecision(tuple(order), _reason(order, equal))
-
-
-def _home_rank(request: RoutingRequest, policy: RoutingPolicy) -> Callable[[ReplicaCost], float]:
-    """Ranks replicas for a prompt by rendezvous hashing; the first is its home."""
-    key = request.home_key(policy.home_tokens)
-    return lambda cost: seeded_chance(_HOME_SEED, key, cost.name.encode())
 
 
 def _explores(order: Sequence[ReplicaCost], request: RoutingRequest, policy: RoutingPolicy) -> bool:

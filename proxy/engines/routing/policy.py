@@ -10,14 +10,18 @@ class RoutingPolicy:
 
     Attributes:
         prefill_tokens_per_s: Tokens of prompts that a replica reads in a second, until measured.
-        prefill_weight: Worth of a second of own prefill beside a second of waiting. Far above 1:
-            a prompt that is read again delays all later calls.
-        rare_match_weight: More of it, times the share of the cache that was used since the longest
-            match was last read. A prefix that is read all the time is soon worth a second copy;
-            that of a single conversation is not, and a copy pushes out others.
-        decode_s: Seconds that each running call adds, as decoding shares batches with prefill.
-        min_match_share: Matches of a smaller share of the prompt count as none: where all prompts
-            begin alike, cold ones would gather where that beginning is.
+        run_s: Seconds that a call runs after its first token, until measured.
+        slots: Calls that a replica runs at once, where its engine does not say it.
+        rare_weight: Worth of a second of prefill that another replica could spare, of a prefix
+            that few calls have. Far above 1: to read it again delays all later calls, and pushes
+            out other prefixes.
+        common_weight: The same, of a prefix that all replicas get anyway. Far below 1: it is read
+            once, for many calls.
+        full_share: Share of what a replica would get of evenly spread calls, from which on a
+            prefix is too common to be kept at one. Half: the other half are calls without it.
+        decode_share: Share of its own time that a call takes longer in a full batch.
+        slow_ratio: A replica whose calls begin so many times later than predicted, beside those of
+            the others, counts as so many times slower. Less is noise of a busy replica.
         load_gate_s: A replica whose queue is so much longer than the shortest is tried last.
         max_kv_usage: Fullness of the KV cache from which on a replica is tried last. Source:
             beyond it vLLM begins to preempt running calls (2026-11).
@@ -34,15 +38,18 @@ class RoutingPolicy:
     """
 
     prefill_tokens_per_s: float = 10_000.0
-    prefill_weight: float = 20.0
-    rare_match_weight: float = 50.0
-    decode_s: float = 0.02
-    min_match_share: float = 0.1
+    run_s: float = 2.0
+    slots: int = 64
+    rare_weight: float = 20.0
+    common_weight: float = 0.1
+    full_share: float = 0.5
+    decode_share: float = 0.5
+    slow_ratio: float = 3.0
     load_gate_s: float = 20.0
     max_kv_usage: float = 0.95
     evict_weight: float = 1.0
     home_credit: float = 0.6
-    tie_s: float = 0.2
+    tie_s: float = 0.02
     home_tokens: int = 2_048
     explore_share: float = 0.01
     explore_limit_s: float = 1.0

@@ -31,6 +31,7 @@ class ReplicaCandidate:
         cache_tokens: Room of its prefix cache, from its own cache config, such as
             ``num_gpu_blocks`` x ``block_size`` of ``vllm:cache_config_info``.
         prefill_tokens_per_s: As measured; 0 where unknown.
+        slots: Calls that it runs at once; 0 where unknown.
         round_trip_s: Seconds to it and back.
         load: Its last report; None where it has none.
     """
@@ -40,6 +41,7 @@ class ReplicaCandidate:
     is_healthy: bool = True
     cache_tokens: int = 500_000
     prefill_tokens_per_s: float = 0.0
+    slots: int = 0
     round_trip_s: float = 0.0
     load: LoadReport | None = None
 
@@ -50,6 +52,22 @@ class CallsInFlight:
     def __init__(self) -> None:
         self.calls = 0
         self.prefill_tokens = 0
+        self._due: dict[object, float] = {}
+
+    def begin(self, call: object, tokens: int, due: float) -> None:
+        """A call that has to read so many tokens goes there; it should begin to answer then."""
+        self.calls += 1
+        self.prefill_tokens += tokens
+        self._due[call] = due
+
+    def note_read(self, call: object, tokens: int) -> None:
+        """A call's prompt is read, or the call is over."""
+        if self._due.pop(call, None) is not None:
+            self.prefill_tokens -= tokens
+
+    def overdue_s(self, now: float) -> float:
+        """Seconds by which the longest-waiting call is late: the next would wait as long."""
+        return max(0.0, now - next(iter(self._due.values()))) if self._due else 0.0
 
     def other_calls(self, load: LoadReport | None) -> tuple[int, int]:
         """Calls of other gateways that run and that wait there, by its report."""

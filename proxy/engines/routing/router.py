@@ -14,12 +14,15 @@ from proxy.engines.routing.decision import (
     ReplicaDecision,
     RoutingRequest,
     credit_home,
+    home_rule,
     rank_replicas,
 )
 from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.policy import DEFAULT_POLICY, RoutingPolicy
+from proxy.engines.routing.prefix_worth import PrefixWorth, RecentPrompts, prefix_worth
 from proxy.engines.routing.prompt_chain import PromptChain
 from proxy.engines.routing.replica import CallsInFlight, LoadReport, ReplicaCandidate
+from proxy.engines.routing.replica_pace import LEAST_TTFT_S, FleetPace, ReplicaPace, fleet_pace
 
 #: Replicas remembered; those that were candidates least recently are forgotten.
 _MAX_REPLICAS: Final = 256
@@ -52,6 +55,7 @@ class _ReplicaState:
     def __init__(self, cache_tokens: int) -> None:
         self.model = CacheModel(cache_tokens)
         self.flight = CallsInFlight()
+        self.pace = ReplicaPace()
         self.events: KvEventIndex | None = None
         self.reuse = ReuseCounters()
 
@@ -76,30 +80,60 @@ class _SeenReplica(NamedTuple):
 
 
 class RoutedCall:
-    """A call on its way to a replica; counts as load there until its end."""
+    """A call on its way to a replica; counts as load there until its end.
+
+    Args:
+        state: The replica's.
+        cost: Its cost, as it was decided.
+        total: Counters of all replicas.
+        now: The time.
+        is_streaming: False if its first token comes with its last.
+    """
 
     def __init__(
-        self, state: _ReplicaState, cost: ReplicaCost, used_at: int, total: ReuseCounters
+        self,
+        state: _ReplicaState,
+        cost: ReplicaCost,
+        total: ReuseCounters,
+        now: float,
+        *,
+        is_streaming: bool,
     ) -> None:
         self._state = state
         self._cost = cost
-        self._used_at = used_at
         self._reuse = total, state.reuse
-        self._is_reading = True
+        self._sent_at = now
+        self._is_streaming = is_streaming
+        self._began_at: float | None = None
         self._is_over = False
-        state.flight.calls += 1
-        state.flight.prefill_tokens += cost.uncached_tokens
+        self.used_at = 0
+        expected_s = (LEAST_TTFT_S + self._predicted_s) * cost.slowness
+        state.flight.begin(self, cost.uncached_tokens, now + expected_s)
 
-    def begin_answer(self) -> None:
+    @property
+    def _predicted_s(self) -> float:
+        """Seconds to its first bytes that a replica of the usual pace would take."""
+        return self._cost.ttft_s + (0.0 if self._is_streaming else self._cost.run_s)
+
+    def begin_answer(self, now: float) -> None:
         """The first token has come: the prompt is read."""
-        if self._is_reading:
-            self._is_reading = False
-            self._state.flight.prefill_tokens -= self._cost.uncached_tokens
+        if self._began_at is not None:
+            return
+        self._began_at, state = now, self._state
+        state.flight.note_read(self, self._cost.uncached_tokens)
+        observed_s = now - self._sent_at
+        if self._is_streaming or self._cost.run_s:
+            state.pace.note_first_token(observed_s, self._predicted_s, now)
+        if not self._is_streaming:
+            state.pace.note_run(max(0.0, observed_s - self._cost.ttft_s))
 
-    def end(self, cached_tokens: int | None = None, *, is_comparable: bool = True) -> None:
+    def end(
+        self, now: float, cached_tokens: int | None = None, *, is_comparable: bool = True
+    ) -> None:
         """The call is over, for whatever reason.
 
         Args:
+            now: The time.
             cached_tokens: Tokens that the engine reports as read from its cache; None where it
                 reports nothing, also because it failed.
             is_comparable: False if another prompt than the chain's was sent, so that nothing can
@@ -108,14 +142,16 @@ class RoutedCall:
         if self._is_over:
             return
         self._is_over = True
-        self.begin_answer()
+        self._state.flight.note_read(self, self._cost.uncached_tokens)
         self._state.flight.calls -= 1
+        if self._is_streaming and self._began_at is not None:
+            self._state.pace.note_run(now - self._began_at)
         if cached_tokens is not None:
             for reuse in self._reuse:
                 reuse.delivered += cached_tokens
                 reuse.reported_calls += 1
             if is_comparable:
-                self._state.model.learn(self._cost.matched_tokens, self._used_at, cached_tokens)
+                self._state.model.learn(self._cost.matched_tokens, self.used_at, cached_tokens)
 
 
 class ReplicaRouter:
@@ -128,6 +164,7 @@ class ReplicaRouter:
         self._all_room = CacheModel(0)
         self._mean_uncached = 1_000.0
         self._others = 0.0
+        self._recent = RecentPrompts()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -147,13 +184,28 @@ class ReplicaRouter:
             # Replicas often hold the same beginning: the last one's match is tried first.
             links = each.state.model.matched_links(request.chain, links)
             guesses.append(links)
-        costs = self._costs(request, usable, guesses)
-        costs = credit_home(costs, request, self._policy, others)
+        matches = [
+            seen.state.matched_tokens(request, links)
+            for seen, links in zip(usable, guesses, strict=True)
+        ]
+        worth = prefix_worth(request.chain, matches, self._recent, self._policy)
+        costs = self._costs(request, usable, matches, worth, now)
+        home = home_rule(request, self._policy, worth.common_links)
+        costs = credit_home(costs, home, self._policy.home_credit * others)
         self._all_room.resize(sum(each.cache_tokens for each in candidates))
-        return rank_replicas(costs, request, self._policy)
+        return rank_replicas(costs, request, self._policy, home)
 
-    def send(self, request: RoutingRequest, cost: ReplicaCost) -> RoutedCall:
-        """Note that the call goes to this replica of its decision."""
+    def send(
+        self, request: RoutingRequest, cost: ReplicaCost, now: float, *, is_streaming: bool = True
+    ) -> RoutedCall:
+        """Note that the call goes to this replica of its decision.
+
+        Args:
+            request: The call.
+            cost: The replica's.
+            now: The time.
+            is_streaming: False if its first token comes with its last.
+        """
         state, chain = self._states[cost.name], request.chain
         available = chain.tokens_at(self._all_room.matched_links(chain))
         self._all_room.touch(chain)
@@ -163,9 +215,11 @@ class ReplicaRouter:
             reuse.available += max(available, cost.matched_tokens)
             reuse.captured += cost.matched_tokens
         self._mean_uncached += _MEAN_WEIGHT * (cost.uncached_tokens - self._mean_uncached)
-        used_at = state.model.used_at(chain, state.model.matched_links(chain))
+        call = RoutedCall(state, cost, self.reuse, now, is_streaming=is_streaming)
+        call.used_at = state.model.used_at(chain, state.model.matched_links(chain))
         state.model.touch(chain)
-        return RoutedCall(state, cost, used_at, self.reuse)
+        self._recent.note(chain)
+        return call
 
     def calls_in_flight(self, name: str) -> int:
         """Calls that this gateway has at a replica now."""
@@ -220,48 +274,81 @@ class ReplicaRouter:
         return state
 
     def _costs(
-        self, request: RoutingRequest, usable: Sequence[_SeenReplica], guesses: Sequence[int]
+        self,
+        request: RoutingRequest,
+        usable: Sequence[_SeenReplica],
+        matches: Sequence[int],
+        worth: PrefixWorth,
+        now: float,
     ) -> list[ReplicaCost]:
-        """The costs of replicas, each with the links that its model guesses."""
-        chain, policy = request.chain, self._policy
-        least = policy.min_match_share * chain.tokens
-        matches = [
-            found if (found := seen.state.matched_tokens(request, links)) >= least else 0
-            for seen, links in zip(usable, guesses, strict=True)
-        ]
-        weight, longest = policy.prefill_weight, max(matches, default=0)
-        if longest:
-            weight += policy.rare_match_weight * min(
-                usable[at].state.model.age(chain, guesses[at])
-                for at, matched in enumerate(matches)
-                if matched == longest
-            )
+        """The costs of replicas, each with the tokens that it holds of the prompt."""
+        fleet = fleet_pace((seen.state.pace for seen in usable), now)
+        new_tokens = request.chain.tokens - max(matches, default=0)
+        to_read = {held: new_tokens + worth.missing_tokens(held) for held in set(matches)}
         return [
-            self._cost(request, seen, matched, weight)
-            for seen, matched in zip(usable, matches, strict=True)
+            self._cost(request, seen, (held, to_read[held]), fleet, now)
+            for seen, held in zip(usable, matches, strict=True)
         ]
 
     def _cost(
-        self, request: RoutingRequest, seen: _SeenReplica, matched: int, weight: float
+        self,
+        request: RoutingRequest,
+        seen: _SeenReplica,
+        tokens: tuple[int, float],
+        fleet: FleetPace,
+        now: float,
     ) -> ReplicaCost:
-        """The cost of a replica; a second of prefill counts as so many of waiting."""
+        """The cost of a replica: its time to the first token, and what decode is slowed.
+
+        Args:
+            request: The call.
+            seen: The replica.
+            tokens: Tokens of the prompt that it holds, and those it has to read by their worth.
+            fleet: The pace of most replicas.
+            now: The time.
+        """
         policy, chain = self._policy, request.chain
         candidate, state, load = seen
+        matched, weighted = tokens
         uncached = chain.tokens - matched
-        running, waiting = (0, 0) if load is None else state.flight.other_calls(load)
         rate = candidate.prefill_tokens_per_s or policy.prefill_tokens_per_s
-        queue_s = (state.flight.prefill_tokens + waiting * self._mean_uncached) / rate
-        prefill_s = weight * uncached / rate
-        seconds = (
-            queue_s
-            + prefill_s
-            + policy.decode_s * (running + state.flight.calls)
-            + candidate.round_trip_s
-        )
+        run_s = state.pace.run_s or fleet.run_s
+        wait_s, slowed_s = self._load_seconds(seen, run_s or policy.run_s, rate)
+        ratio = state.pace.ratio(now) / fleet.ratio
+        slowness = ratio if ratio > policy.slow_ratio else 1.0
+        queue_s = max(wait_s * slowness, state.flight.overdue_s(now))
+        prefill_s = slowness * weighted / rate
+        seconds = queue_s + prefill_s + (slowness - 1) * LEAST_TTFT_S + slowed_s
+        seconds += candidate.round_trip_s
         room = state.model.free_tokens(chain.block_tokens)
         if uncached > room:
             seconds += policy.evict_weight * (uncached - room) / rate
         if request.preferred_region and request.preferred_region != candidate.region:
             seconds += policy.other_region_s
-        is_full = load is not None and load.kv_usage > policy.max_kv_usage
-        return ReplicaCost(candidate.name, matched, uncached, queue_s, prefill_s, seconds, is_full)
+        return ReplicaCost(
+            name=candidate.name,
+            matched_tokens=matched,
+            uncached_tokens=uncached,
+            queue_s=queue_s,
+            prefill_s=prefill_s,
+            seconds=seconds,
+            is_full=load is not None and load.kv_usage > policy.max_kv_usage,
+            ttft_s=wait_s + uncached / rate,
+            slowness=slowness,
+            run_s=run_s,
+        )
+
+    def _load_seconds(self, seen: _SeenReplica, run_s: float, rate: float) -> tuple[float, float]:
+        """Seconds until a replica would begin to read, and those by which its batch slows decode.
+
+        Args:
+            seen: The replica.
+            run_s: Seconds that a call runs there.
+            rate: Prompt tokens that it reads in a second.
+        """
+        flight, slots = seen.state.flight, seen.candidate.slots or self._policy.slots
+        running, waiting = flight.other_calls(seen.load)
+        calls = running + waiting + flight.calls
+        wait_s = (flight.prefill_tokens + waiting * self._mean_uncached) / rate
+        wait_s += max(0, calls + 1 - slots) * run_s / slots
+        return wait_s, self._policy.decode_share * run_s * calls / slots

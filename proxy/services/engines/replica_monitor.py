@@ -21,7 +21,8 @@ from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.metrics_page import (
     EngineMetrics,
-    cache_tokens_of_properties,
+    EngineProperties,
+    parse_engine_properties,
     parse_metrics_page,
 )
 from proxy.engines.profiles import EngineProfile
@@ -75,6 +76,7 @@ class ReplicaStatus:
         answered_at: When it last answered, be it that it has no such page; None for not yet.
         cache_tokens: Room of its prefix cache; None where unknown.
         prefill_tokens_per_s: As measured; 0 where unknown.
+        slots: Calls that it runs at once; 0 where unknown.
         round_trip_s: The quickest answer of late, in seconds.
         starts: Starts that were noticed; a higher number means an empty cache.
     """
@@ -91,6 +93,7 @@ class ReplicaStatus:
     answered_at: float | None = None
     cache_tokens: int | None = None
     prefill_tokens_per_s: float = 0.0
+    slots: int = 0
     round_trip_s: float = 0.0
     starts: int = 0
 
@@ -148,6 +151,7 @@ class ReplicaMonitor:
                     profile=profile.name,
                     model=profile.served_name,
                     base_url=adapter.urls(profile, number).base_url,
+                    slots=profile.max_sequences,
                 )
                 known = self._replicas.get(name)
                 is_same = known is not None and self._profiles.get(profile.name) == profile
@@ -205,9 +209,10 @@ class ReplicaMonitor:
                 body = await self._fetch(origin + replica.adapter.metrics_path, key_env)
                 took = self._ticks() - began
                 metrics = await _parse(body, replica.adapter)
-                room = metrics.cache_tokens or before.cache_tokens
-                if room is None and replica.adapter.properties_path:
-                    room = await self._read_room(origin + replica.adapter.properties_path, key_env)
+                known = EngineProperties(metrics.cache_tokens or before.cache_tokens, before.slots)
+                if known.cache_tokens is None and replica.adapter.properties_path:
+                    url = origin + replica.adapter.properties_path
+                    known = await self._read_properties(url, key_env) or known
         except ConnectionRefusedError:
             self._note_refused(replica)
         except TimeoutError:
@@ -218,11 +223,12 @@ class ReplicaMonitor:
             self._note_unread(replica, f"its metrics cannot be read: {error}")
         else:
             replica.round_trips.append(took)
-            self._note_metrics(replica, replace(metrics, cache_tokens=room))
+            replica.status = replace(replica.status, slots=known.slots)
+            self._note_metrics(replica, replace(metrics, cache_tokens=known.cache_tokens))
 
-    async def _read_room(self, url: str, key_env: str) -> int | None:
+    async def _read_properties(self, url: str, key_env: str) -> EngineProperties | None:
         try:
-            return cache_tokens_of_properties(await self._fetch(url, key_env))
+            return parse_engine_properties(await self._fetch(url, key_env))
         except OSError:
             return None
 

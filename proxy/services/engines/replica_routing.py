@@ -88,6 +88,7 @@ class _Ticket:
     cost: ReplicaCost
     content_bytes: int
     call: Call
+    ticks: Callable[[], float]
     warming: ReplicaWarming | None = None
     routed: RoutedCall | None = None
     watched: WatchedCall | None = None
@@ -104,13 +105,15 @@ class _Ticket:
         if self.warming is not None:
             conversation = self.request.conversation
             self.watched = self.warming.note_sent(self.name, self.call, conversation)
-        self.routed = self.routing.router.send(self.request, self.cost)
+        self.routed = self.routing.router.send(
+            self.request, self.cost, self.ticks(), is_streaming=self.call.is_streaming
+        )
         self.routing.reasons[self.why.partition(":")[0]] += 1
 
     def begin_answer(self) -> None:
         """Note that the prompt is read."""
         if self.routed is not None:
-            self.routed.begin_answer()
+            self.routed.begin_answer(self.ticks())
         if self.watched is not None:
             self.watched.begin_answer()
 
@@ -129,13 +132,14 @@ class _Ticket:
             return
         prompt = usage.prompt_tokens if usage is not None else 0
         if usage is None or not prompt:
-            routed.end()
+            routed.end(self.ticks())
             return
         if not self.call.is_unattended:
             self.gains.note_call(self.status, self.request.chain, usage.cache_read)
         # In tokens of the chain, which are an estimate.
         share = usage.cache_read / prompt
-        routed.end(round(share * self.request.chain.tokens), is_comparable=is_comparable)
+        cached = round(share * self.request.chain.tokens)
+        routed.end(self.ticks(), cached, is_comparable=is_comparable)
         if is_comparable and prompt >= _MIN_RATIO_TOKENS and self.content_bytes:
             routing = self.routing
             found = self.content_bytes / prompt
@@ -273,6 +277,7 @@ class ReplicaRouting:
                 cost,
                 size,
                 call,
+                self._ticks,
                 self._warming,
             )
             ready.append(_at_address(choice, status, ticket))
@@ -358,6 +363,7 @@ def _candidate(
         is_healthy=status.is_healthy,
         cache_tokens=status.cache_tokens or DEFAULT_CACHE_TOKENS,
         prefill_tokens_per_s=rate,
+        slots=status.slots,
         round_trip_s=status.round_trip_s,
         load=load,
     )

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from proxy.engines.adapters.attach_only import SGLANG
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.adapters.vllm import VLLM
-from proxy.engines.metrics_page import cache_tokens_of_properties, parse_metrics_page
+from proxy.engines.metrics_page import parse_engine_properties, parse_metrics_page
 
 VLLM_PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -77,17 +77,17 @@ def test_sglang_says_its_cache_room_in_a_gauge():
     assert parse_metrics_page(page, SGLANG).cache_tokens == 471_258
 
 
-def test_llamacpp_says_its_cache_room_in_its_properties():
+def test_llamacpp_says_its_cache_room_and_its_slots_in_its_properties():
     body = b'{"default_generation_settings": {"n_ctx": 4096}, "total_slots": 4}'
 
-    assert cache_tokens_of_properties(body) == 16_384
+    assert parse_engine_properties(body) == (16_384, 4)
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"default_generation_settings": {"n_ctx": true}}', b"\xff"]
 )
 def test_properties_that_say_nothing_of_the_cache_leave_it_unknown(body):
-    assert cache_tokens_of_properties(body) is None
+    assert parse_engine_properties(body) is None
 
 
 _NAMES = st.sampled_from(

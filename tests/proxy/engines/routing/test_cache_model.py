@@ -35,17 +35,6 @@ def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
     assert (matched_links(model, "abc"), matched_links(model, "xyz")) == (2, 3)
 
 
-def test_the_age_of_a_match_is_the_share_of_the_room_that_was_used_since():
-    model, said = CacheModel(10 * BLOCK), chain("abc")
-    model.touch(said)
-    ages = [model.age(said, 3)]
-    for each in ("wxyz", "st", "klmnopqr"):
-        model.touch(chain(each))
-        ages.append(model.age(said, model.matched_links(said)))
-
-    assert ages == [0.0, 0.4, 0.6, 0.0]  # it is dropped at last
-
-
 @given(st.lists(st.text("ab", min_size=1, max_size=8), max_size=30), st.integers(1, 12))
 def test_a_match_found_by_halving_is_that_of_an_lru_of_blocks(paths, room):
     model, cache = CacheModel(room * BLOCK), BlockCache(room)

@@ -7,6 +7,7 @@ from proxy.engines.routing.decision import (
     ReplicaCost,
     RoutingRequest,
     credit_home,
+    home_rule,
     rank_replicas,
 )
 from proxy.engines.routing.policy import RoutingPolicy
@@ -33,7 +34,9 @@ def cost(name: str, seconds: float, matched: int = 0, queue_s: float = 0.0, **mo
 
 
 def names(costs, asked: RoutingRequest | None = None, policy: RoutingPolicy = POLICY) -> list[str]:
-    return [each.name for each in rank_replicas(costs, asked or request(), policy).order]
+    asking = asked or request()
+    home = home_rule(asking, policy)
+    return [each.name for each in rank_replicas(costs, asking, policy, home).order]
 
 
 def test_replicas_are_ordered_by_cost():
@@ -51,7 +54,7 @@ def test_replicas_that_are_all_full_are_still_tried():
 
 
 def test_no_candidate_gives_no_order_and_says_so():
-    decision = rank_replicas([], request(), POLICY)
+    decision = rank_replicas([], request(), POLICY, home_rule(request(), POLICY))
 
     assert (decision.order, decision.why) == ((), "no replica may serve it")
 
@@ -60,7 +63,7 @@ def test_a_decision_says_in_a_few_words_on_what_it_rests():
     warm, cold, slow = cost("a", 1, matched=256), cost("b", 1), cost("a", 9, matched=256)
 
     def why(*costs: ReplicaCost) -> str:
-        return rank_replicas(costs, request(), POLICY).why
+        return rank_replicas(costs, request(), POLICY, home_rule(request(), POLICY)).why
 
     assert why(warm) == "only replica"
     assert why(warm, cost("b", 2)) == "warm: 256 of 300 tokens"
@@ -83,11 +86,12 @@ def test_the_home_is_forgiven_prefill_by_the_share_of_load_that_others_send():
     home = names(costs, asked)[0]
 
     def seconds(others: float) -> dict[str, float]:
-        return {each.name: each.seconds for each in credit_home(costs, asked, POLICY, others)}
+        credited = credit_home(costs, home_rule(asked, POLICY), POLICY.home_credit * others)
+        return {each.name: each.seconds for each in credited}
 
     assert seconds(0.0) == dict.fromkeys("abcd", 5)
     assert seconds(0.5) == {**dict.fromkeys("abcd", 5), home: 5 - 0.5 * 0.6 * 4}
-    assert credit_home([], asked, POLICY, 0.5) == []
+    assert credit_home([], home_rule(asked, POLICY), 0.3) == []
 
 
 def test_a_prompt_without_a_conversation_has_its_home_by_its_first_tokens():
@@ -99,6 +103,15 @@ def test_a_prompt_without_a_conversation_has_its_home_by_its_first_tokens():
     }
 
     assert keys == {links[7].to_bytes(8, "big")}
+
+
+def test_prompts_that_all_begin_alike_have_their_homes_by_what_follows():
+    keys = {
+        RoutingRequest(chain=PromptChain((*range(20), own), 256, 5_376)).home_key(2_048, 20)
+        for own in (98, 99)
+    }
+
+    assert len(keys) == 2
 
 
 @given(st.sets(st.sampled_from("abcdefgh"), min_size=2), st.text(max_size=5), st.data())

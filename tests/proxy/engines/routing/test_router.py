@@ -1,4 +1,5 @@
 from array import array
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -31,9 +32,9 @@ def first(router: ReplicaRouter, asked: RoutingRequest, replicas=REPLICAS, now: 
 def serve(router: ReplicaRouter, asked: RoutingRequest, cached: int | None = None) -> str:
     """Send a call to the first replica, and end it."""
     best = router.decide(asked, REPLICAS, 0.0).order[0]
-    call = router.send(asked, best)
-    call.begin_answer()
-    call.end(best.matched_tokens if cached is None else cached)
+    call = router.send(asked, best, 0.0)
+    call.begin_answer(0.0)
+    call.end(0.0, best.matched_tokens if cached is None else cached)
     return best.name
 
 
@@ -50,7 +51,7 @@ def test_a_conversation_leaves_a_replica_that_failed_and_stays_with_the_next():
     left = [each for each in REPLICAS if each.name != home]
 
     best = router.decide(request(), left, 0.0).order[0]
-    router.send(request(), best).end(0)
+    router.send(request(), best, 0.0).end(0.0, 0)
 
     assert best.name != home
     assert first(router, request(), left) == best.name
@@ -70,21 +71,6 @@ def test_a_conversation_yields_to_overload_and_says_so():
     assert decision.why == f"warmest is busy or far: {home}"
 
 
-def test_a_call_waits_longer_for_a_prefix_that_was_not_read_for_long():
-    router = ReplicaRouter(replace(CALM, rare_match_weight=50.0))
-    home = serve(router, request("s" * 10))
-    only = [each for each in REPLICAS if each.name == home]
-    for number in range(8):
-        queued = request(f"{number}" * 40)
-        router.send(queued, router.decide(queued, only, 0.0).order[0])
-
-    assert first(router, request("s" * 10)) != home
-
-    other = request("o" * 1_500)
-    router.send(other, router.decide(other, only, 0.0).order[0]).end(0)
-    assert first(router, request("s" * 10)) == home
-
-
 def test_an_old_report_is_left_out():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
@@ -99,15 +85,15 @@ def test_an_old_report_is_left_out():
 def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
     router = ReplicaRouter(CALM)
     sent = [
-        router.send(asked, router.decide(asked, REPLICAS, 0.0).order[0])
+        router.send(asked, router.decide(asked, REPLICAS, 0.0).order[0], 0.0)
         for asked in (request(letter * 40) for letter in "stuv")
     ]
 
     costs = router.decide(request(), REPLICAS, 0.0).order
     assert [each.queue_s for each in costs] == pytest.approx([1.024] * 4)
     for call in sent:
-        call.end()
-        call.end()
+        call.end(0.0)
+        call.end(0.0)
     assert [each.queue_s for each in router.decide(request(), REPLICAS, 0.0).order] == [0.0] * 4
 
 
@@ -117,20 +103,97 @@ def test_a_call_outside_its_preferred_region_pays_for_it_unless_it_is_warm_there
     assert first(router, asked, [near, far]) == "n"
 
     costs = router.decide(asked, [near, far], 0.0).order
-    router.send(asked, costs[1]).end(0)
+    router.send(asked, costs[1], 0.0).end(0.0, 0)
 
-    assert first(router, asked, [near, far]) == "f"
+    again = request("a" * 44, preferred_region="eu")
+    assert first(router, again, [near, far]) == "f"
 
 
-def test_a_match_of_less_than_a_tenth_of_the_prompt_counts_as_none():
+def in_flight(router: ReplicaRouter, replicas, calls: int, path: str = "p" * 16) -> Counter[str]:
+    """The replicas of so many calls that begin alike, end otherwise, and are all under way."""
+    names: Counter[str] = Counter()
+    for number in range(calls):
+        asked = request(path + chr(ord("A") + number))
+        best = router.decide(asked, replicas, 0.0).order[0]
+        router.send(asked, best, 0.0).begin_answer(0.0)
+        names[best.name] += 1
+    return names
+
+
+def test_calls_that_share_a_prefix_are_spread_over_the_slots_of_all_replicas():
+    four = [replace(each, slots=4) for each in REPLICAS[:2]]
     router = ReplicaRouter(CALM)
-    serve(router, request("ab"))
+    warm = router.send(request(), router.decide(request(), four, 0.0).order[0], 0.0)
+    warm.begin_answer(0.1)
+    warm.end(3.0, 0)
 
-    matched = [
-        max(each.matched_tokens for each in router.decide(request(path), REPLICAS, 0.0).order)
-        for path in ("ab" + "c" * 18, "ab" + "c" * 19)
-    ]
-    assert matched == [2 * BLOCK, 0]
+    assert sorted(in_flight(router, four, 8).values()) == [4, 4]
+
+
+def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
+    router, two = ReplicaRouter(CALM), [replace(each, slots=8) for each in REPLICAS[:2]]
+    for number in range(40):
+        asked = request("p" * 16 + chr(ord("A") + number))
+        call = router.send(asked, router.decide(asked, two[:1], 0.0).order[0], 0.0)
+        call.begin_answer(0.1)
+        call.end(2.0, 0)
+
+    assert min(in_flight(router, two, 12).values()) >= 5
+
+
+def test_a_call_goes_elsewhere_where_all_slots_of_the_warm_replica_are_taken_for_long():
+    router, two = ReplicaRouter(CALM), [replace(each, slots=1) for each in REPLICAS[:2]]
+    best = router.decide(request("s" * 4), two, 0.0).order[0]
+    call = router.send(request("s" * 4), best, 0.0)
+    call.begin_answer(0.1)
+    call.end(30.1, 0)
+    assert first(router, request("s" * 5), two, 40.0) == best.name
+
+    router.send(request("s" * 4), best, 40.0).begin_answer(40.1)
+
+    assert first(router, request("s" * 5), two, 41.0) != best.name
+
+
+def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without_any_report():
+    router = ReplicaRouter(CALM)
+    names: Counter[str] = Counter()
+    for number in range(90):
+        path = f"{number:02}" * 8
+        asked = request(path)
+        now = float(number)
+        best = router.decide(asked, REPLICAS[:3], now).order[0]
+        slow = 15.0 if best.name == "b" else 1.0
+        call = router.send(asked, best, now)
+        call.begin_answer(now + 0.4 * slow)
+        call.end(now + 0.4 * slow + 0.2, 0)
+        names[best.name] += number >= 30
+
+    assert names["b"] <= 6
+    assert min(names["a"], names["c"]) >= 15
+
+
+def test_calls_whose_first_token_is_overdue_count_as_a_queue():
+    router = ReplicaRouter(CALM)
+    best = router.decide(request(), REPLICAS, 0.0).order[0]
+    router.send(request(), best, 0.0)
+
+    queues = {cost.name: cost.queue_s for cost in router.decide(request("q"), REPLICAS, 9.0).order}
+
+    assert queues.pop(best.name) > 7.0
+    assert set(queues.values()) == {0.0}
+
+
+def test_an_answer_in_one_piece_is_not_taken_for_a_late_first_token():
+    router = ReplicaRouter(CALM)
+    best = router.decide(request(), REPLICAS, 0.0).order[0]
+    call = router.send(request(), best, 0.0, is_streaming=False)
+    call.begin_answer(9.0)
+    call.end(9.0, 0)
+
+    again = next(c for c in router.decide(request(), REPLICAS, 9.0).order if c.name == best.name)
+
+    assert again.slowness == 1.0
+    assert again.run_s == pytest.approx(9.0 - best.ttft_s)
 
 
 @given(
@@ -167,7 +230,7 @@ def test_no_call_goes_to_an_unhealthy_replica_or_a_region_that_is_not_allowed(
 
         assert {each.name for each in order} == allowed
         for each in order[:1]:
-            router.send(asked, each).end(0)
+            router.send(asked, each, 0.0).end(0.0, 0)
 
 
 @given(st.lists(st.text("pqr", max_size=8), max_size=20), st.text("pqr", max_size=8))
@@ -210,9 +273,9 @@ def test_one_answer_after_a_silent_restart_corrects_what_all_conversations_expec
     only = REPLICAS[:1]
     talks = [request(letter * 40) for letter in "stuvw"]
     for asked in talks:
-        router.send(asked, router.decide(asked, only, 0.0).order[0]).end(0)
+        router.send(asked, router.decide(asked, only, 0.0).order[0], 0.0).end(0.0, 0)
 
-    router.send(talks[-1], router.decide(talks[-1], only, 0.0).order[0]).end(0)
+    router.send(talks[-1], router.decide(talks[-1], only, 0.0).order[0], 0.0).end(0.0, 0)
 
     expected = [router.decide(asked, only, 0.0).order[0].matched_tokens for asked in talks]
     assert expected == [0, 0, 0, 0, 40 * BLOCK]
@@ -234,9 +297,11 @@ def test_reuse_is_counted_as_available_captured_and_delivered():
     left = [each for each in REPLICAS if each.name != home]
 
     best = router.decide(request("a" * 40), left, 0.0).order[0]
-    router.send(request("a" * 40), best).end(0)
+    router.send(request("a" * 40), best, 0.0).end(0.0, 0)
     serve(router, request("a" * 40), cached=9_000)
-    router.send(request("z" * 40), router.decide(request("z" * 40), left, 0.0).order[0]).end()
+    router.send(request("z" * 40), router.decide(request("z" * 40), left, 0.0).order[0], 0.0).end(
+        0.0
+    )
 
     whole, reuse = 40 * BLOCK, router.reuse
     assert (reuse.calls, reuse.prompt_tokens, reuse.reported_calls) == (4, 4 * whole, 3)
@@ -247,7 +312,7 @@ def test_nothing_is_learned_from_a_call_whose_prompt_was_changed():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     best = router.decide(request(), REPLICAS, 0.0).order[0]
-    router.send(request(), best).end(0, is_comparable=False)
+    router.send(request(), best, 0.0).end(0.0, 0, is_comparable=False)
 
     after = router.decide(request(), REPLICAS, 0.0).order[0]
     assert (after.name, after.matched_tokens) == (home, 40 * BLOCK)
@@ -256,10 +321,10 @@ def test_nothing_is_learned_from_a_call_whose_prompt_was_changed():
 def test_calls_in_flight_are_counted_by_replica():
     router = ReplicaRouter(CALM)
     best = router.decide(request(), REPLICAS, 0.0).order[0]
-    call = router.send(request(), best)
+    call = router.send(request(), best, 0.0)
 
     assert (router.calls_in_flight(best.name), router.calls_in_flight("never seen")) == (1, 0)
-    call.end()
+    call.end(0.0)
     assert router.calls_in_flight(best.name) == 0
 
 
@@ -280,7 +345,7 @@ def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
     index.apply(0, [stored])
 
     best = router.decide(asked, REPLICAS, 0.0).order[0]
-    router.send(asked, best).end(0)
+    router.send(asked, best, 0.0).end(0.0, 0)
 
     assert (best.name, best.matched_tokens) == ("c", 800)
 
@@ -291,7 +356,7 @@ def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
     asked = replace(request("p" * 4), token_chain=exact)
     router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
     first = router.decide(asked, REPLICAS, 0.0).order[0]
-    router.send(asked, first).end()
+    router.send(asked, first, 0.0).end(0.0)
     router.read_events(first.name, index)
     index.apply(7, [])
 
