@@ -92,24 +92,16 @@ def load(
     found = tuple(dict.fromkeys(problems))
     if not all(problem.warning for problem in found):
         raise InvalidFile(found)
-    whole = {
-        name: model if name in stated else _complete_from_families(model, families)
-        for name, model in listed.items()
-    }
+    own = tuple(name for name in listed if name not in stated)
+    whole = listed | {name: _complete_from_families(listed[name], families) for name in own}
     return Catalog(
         models=whole,
         upstreams=upstreams,
         default=Route(name=default, upstream=upstreams[default]),
-        passing=UnlistedModels(
-            families=families,
-            tuned=fine_tunes(families, whole),
-            upstreams=upstreams,
-            default=upstreams.get(unlisted),
-            predecessors=predecessors,
-        ),
+        passing=_unlisted_models(families, whole, upstreams, unlisted, predecessors),
         team_aliases=aliases,
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
-        own=tuple(name for name in whole if name not in stated),
+        own=own,
         warnings=found,
     )
 
@@ -127,6 +119,23 @@ def _listed_models(
         if any(route.tariff is None for route in model.routes)
     }
     return listed, predecessors
+
+
+def _unlisted_models(
+    families: tuple[Family, ...],
+    models: Mapping[str, Model],
+    upstreams: Mapping[str, Upstream],
+    default: str,
+    predecessors: Predecessors,
+) -> UnlistedModels:
+    """The rules for models that are not listed in the catalog."""
+    return UnlistedModels(
+        families=families,
+        tuned=fine_tunes(families, models),
+        upstreams=upstreams,
+        default=upstreams.get(default),
+        predecessors=predecessors,
+    )
 
 
 @lru_cache(maxsize=1)
