@@ -25,7 +25,8 @@ import orjson
 from msgspec import Raw
 from msgspec.structs import replace
 
-_Arguments = str | dict[str, Raw] | list[Raw] | None
+#: Arguments of a call as upstreams write them: mostly text.
+Arguments = str | dict[str, Raw] | list[Raw] | None
 _CUSTOM: Final = "custom"
 _FUNCTION: Final = "function"
 _BRACE: Final = "}"
@@ -35,17 +36,12 @@ class FunctionPart(msgspec.Struct, frozen=True):
     """A function call, or a part of one; some upstreams write arguments as an object."""
 
     name: str | None = None
-    arguments: _Arguments = None
+    arguments: Arguments = None
 
     @property
     def text(self) -> str:
-        """The arguments as text; PHP's empty list stands for an empty object."""
-        arguments = self.arguments
-        if isinstance(arguments, str):
-            return arguments
-        if arguments is None:
-            return ""
-        return msgspec.json.encode(arguments or {}).decode()
+        """The arguments as text."""
+        return arguments_text(self.arguments)
 
 
 class CustomPart(msgspec.Struct, frozen=True):
@@ -202,6 +198,15 @@ class CallAssignment:
             own, number = f"{given}_{number}", number + 1
         self._ids.add(own)
         return own
+
+
+def arguments_text(arguments: Arguments) -> str:
+    """The arguments as text; PHP's empty list stands for an empty object."""
+    if isinstance(arguments, str):
+        return arguments
+    if arguments is None:
+        return ""
+    return msgspec.json.encode(arguments or {}).decode()
 
 
 def number_calls(parts: Sequence[CallPart]) -> list[CallPart]:

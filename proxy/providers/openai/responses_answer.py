@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.errors import UpstreamError
 from proxy.providers.block_order import BlockOrder
+from proxy.providers.call_parts import Arguments, arguments_text
 from proxy.providers.failures import openai_failure, status_of
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.messages.signatures import (
@@ -39,6 +40,9 @@ PARAGRAPH: Final = "\n\n"
 #: Statuses of a response that has no answer.
 _FAILED: Final = frozenset({"failed", "cancelled"})
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: Items that chat has words for.
+_CHAT_ITEMS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+_CITATION: Final = "url_citation"
 
 
 class ResponsePart(msgspec.Struct):
@@ -47,6 +51,7 @@ class ResponsePart(msgspec.Struct):
     type: str = ""
     text: str = ""
     refusal: str = ""
+    annotations: list[Any] | None = None
 
 
 class ResponseItem(msgspec.Struct):
@@ -56,7 +61,7 @@ class ResponseItem(msgspec.Struct):
     id: str = ""
     call_id: str = ""
     name: str = ""
-    arguments: str = ""
+    arguments: Arguments = ""
     input: str = ""
     content: list[ResponsePart] | None = None
     summary: list[ResponsePart] | None = None
@@ -70,6 +75,14 @@ class ResponseItem(msgspec.Struct):
         return PARAGRAPH.join(part.text for part in parts if part.text)
 
 
+class _ItemKind(msgspec.Struct):
+    type: Any = None
+
+
+_kind: Final = msgspec.json.Decoder(_ItemKind).decode
+_item: Final = msgspec.json.Decoder(ResponseItem).decode
+
+
 class _Incomplete(msgspec.Struct):
     reason: str | None = None
 
@@ -79,7 +92,7 @@ class Response(msgspec.Struct):
 
     id: str = ""
     status: str = ""
-    output: list[ResponseItem] | None = None
+    output: list[msgspec.Raw] | None = None
     usage: dict[str, Any] | None = None
     incomplete_details: _Incomplete | None = None
     service_tier: str | None = None
@@ -143,12 +156,40 @@ class ResponsesReply(msgspec.Struct, frozen=True):
 def tool_call(item: ResponseItem) -> Json | None:
     """The call of a tool that an item makes; None where it makes none."""
     if item.type == "function_call":
-        function = {"name": item.name, "arguments": item.arguments}
+        function = {"name": item.name, "arguments": arguments_text(item.arguments)}
         return {"id": item.call_id, "type": "function", "function": function}
     if item.type == "custom_tool_call":
         custom = {"name": item.name, "input": item.input}
         return {"id": item.call_id, "type": "custom", "custom": custom}
     return None
+
+
+def read_item(raw: msgspec.Raw) -> ResponseItem:
+    """An item of the output; an empty one for hosted tools, which have no words in chat.
+
+    Raises:
+        msgspec.DecodeError: If it is none.
+    """
+    kind = _kind(raw).type
+    return _item(raw) if isinstance(kind, str) and kind in _CHAT_ITEMS else ResponseItem()
+
+
+def chat_annotation(annotation: object, start: int) -> Json | None:
+    """A citation of a page as chat has it; None for other annotations.
+
+    Args:
+        annotation: Of a part of a message.
+        start: Characters of the answer before that part.
+    """
+    if not isinstance(annotation, dict) or annotation.get("type") != _CITATION:
+        return None
+    named = {name: annotation[name] for name in ("url", "title") if name in annotation}
+    places = {
+        name: start + annotation[name]
+        for name in ("start_index", "end_index")
+        if isinstance(annotation.get(name), int)
+    }
+    return {"type": _CITATION, _CITATION: named | places}
 
 
 def response_failure(error: object) -> UpstreamError:
@@ -174,7 +215,10 @@ class WholeResponse:
             raise response_failure(response.error)
         if response.output is None:
             raise malformed_answer()
-        message = self._message(response.output)
+        try:
+            message = self._message([read_item(raw) for raw in response.output])
+        except _UNREADABLE:
+            raise malformed_answer() from None
         choice = {
             "index": 0,
             "message": message,
@@ -219,15 +263,20 @@ class _MessageParts:
         self.thoughts: list[str] = []
         self._texts: list[str] = []
         self._refusals: list[str] = []
+        self._links: list[Json] = []
 
     def add_message(self, parts: list[ResponsePart]) -> str:
         """Add a message; its words, as they go on from those before."""
         self._refusals += [part.refusal for part in parts]
         words = "".join(part.text for part in parts)
-        if words and self._texts:
-            words = PARAGRAPH + words
-        self._texts += [words] if words else []
-        return words
+        before = PARAGRAPH if words and self._texts else ""
+        start = sum(map(len, self._texts)) + len(before)
+        for part in parts:
+            links = (chat_annotation(one, start) for one in part.annotations or ())
+            self._links += [link for link in links if link is not None]
+            start += len(part.text)
+        self._texts += [before + words] if words else []
+        return before + words
 
     def message(self) -> Json:
         """The message; what an answer lacks is left out of it."""
@@ -237,6 +286,7 @@ class _MessageParts:
         more = {
             "reasoning_content": thought,
             "thinking_blocks": self.blocks,
+            "annotations": self._links,
             "tool_calls": self.calls,
         }
         return message | {name: value for name, value in more.items() if value}

@@ -7,6 +7,7 @@
     an item of reasoning, done       thinking_blocks, sealed
     a message, added                 thinking_blocks, its phase sealed
     a call, added and its deltas     tool_calls
+    a citation, added                annotations
     response.completed | incomplete  finish_reason, usage if asked for, [DONE]
     response.failed | error          an error event; nothing follows it
 
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.call_parts import arguments_text
 from proxy.providers.event_reader import EventReader
 from proxy.providers.openai.responses_answer import (
     PARAGRAPH,
@@ -25,6 +27,8 @@ from proxy.providers.openai.responses_answer import (
     Response,
     ResponseItem,
     ResponsesReply,
+    chat_annotation,
+    read_item,
     response_failure,
     tool_call,
 )
@@ -42,6 +46,9 @@ _TEXTS: Final = {
     "response.reasoning_summary_text.delta": "reasoning_content",
     "response.reasoning_text.delta": "reasoning_content",
 }
+_ITEM_ADDED: Final = "response.output_item.added"
+_ITEMS: Final = frozenset({_ITEM_ADDED, "response.output_item.done"})
+_ANNOTATION: Final = "response.output_text.annotation.added"
 _ARGUMENTS: Final = frozenset(
     {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 )
@@ -51,8 +58,10 @@ class _Event(msgspec.Struct):
     type: str = ""
     output_index: int = 0
     summary_index: int = 0
+    content_index: int = 0
     delta: Any = None
-    item: ResponseItem | None = None
+    item: msgspec.Raw = msgspec.Raw()
+    annotation: Any = None
     response: Response | None = None
     error: Any = None
     code: Any = None
@@ -96,6 +105,9 @@ class ResponsesChunks(EventReader):
         self._calls: dict[int, _OpenCall] = {}
         #: Place of the last words of each field.
         self._places: dict[str, tuple[int, int]] = {}
+        #: Characters of the answer before each part of a message.
+        self._starts: dict[tuple[int, int], int] = {}
+        self._written = 0
         self._has_begun = False
 
     def end(self) -> bytes:
@@ -133,11 +145,15 @@ class ResponsesChunks(EventReader):
         if event.type in _ARGUMENTS and isinstance(event.delta, str):
             call = self._calls.get(event.output_index)
             return {} if call is None else call.delta(event.delta)
-        if event.item is None:
+        if event.type == _ANNOTATION:
+            start = self._starts.get((event.output_index, event.content_index), self._written)
+            link = chat_annotation(event.annotation, start)
+            return {} if link is None else {"annotations": [link]}
+        if event.type not in _ITEMS or not bytes(event.item).startswith(b"{"):
             return {}
-        if event.type == "response.output_item.added":
-            return self._begin(event.item, event.output_index)
-        return self._finish(event) if event.type == "response.output_item.done" else {}
+        item = read_item(event.item)
+        is_start = event.type == _ITEM_ADDED
+        return (self._begin if is_start else self._finish)(item, event.output_index)
 
     def _words(self, field: str, event: _Event, words: str) -> Json:
         """The change that words make; messages, and parts of a thought, are paragraphs."""
@@ -147,7 +163,12 @@ class ResponsesChunks(EventReader):
         before = self._places.get(field, place)
         self._places[field] = place
         is_next = place != before and (field == _CONTENT or place[0] == before[0])
-        return {field: PARAGRAPH + words if is_next else words}
+        text = PARAGRAPH + words if is_next else words
+        if field == _CONTENT:
+            self._written += len(text)
+            part = (event.output_index, event.content_index)
+            self._starts.setdefault(part, self._written - len(words))
+        return {field: text}
 
     def _begin(self, item: ResponseItem, index: int) -> Json:
         """The change that a call makes when it begins, or the phase of a message."""
@@ -162,14 +183,13 @@ class ResponsesChunks(EventReader):
         call.is_written = bool(item.arguments or item.input)
         return {"tool_calls": [{"index": call.number, **told}]}
 
-    def _finish(self, event: _Event) -> Json:
+    def _finish(self, item: ResponseItem, index: int) -> Json:
         """The rest of an item that is done: its reasoning, or arguments that came at once."""
-        item = event.item or ResponseItem()
         if item.type == "reasoning":
             blocks = self._reply.reasoning_blocks(item)
             return {"thinking_blocks": blocks} if blocks else {}
-        arguments = item.arguments or item.input
-        call = self._calls.get(event.output_index)
+        arguments = arguments_text(item.arguments) or item.input
+        call = self._calls.get(index)
         if call is None or call.is_written or not arguments:
             return {}
         return call.delta(arguments)

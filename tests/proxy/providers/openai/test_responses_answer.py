@@ -139,3 +139,32 @@ def test_a_body_that_is_no_answer_is_an_upstreams_error(body, code, status):
         WholeResponse(ResponsesReply("m", 7, "")).feed(body)
 
     assert (failed.value.status, failed.value.code) == (status, code)
+
+
+SEARCHED: list[Json] = [
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "a"}},
+    {"type": "tool_search_call", "call_id": None, "arguments": {"paths": ["a"]}, "name": None},
+    {"type": "tool_search_output", "call_id": None, "tools": [{"name": "f"}]},
+    {"type": "mcp_list_tools", "id": "m", "content": "x", "summary": 5},
+]
+
+
+def test_hosted_tools_leave_the_answer_readable_and_its_citations_stay():
+    cited = {"type": "url_citation", "url": "http://a", "title": "A", "start_index": 0}
+    first, second = message_item("See here."), message_item("And there.")
+    second["content"][0]["annotations"] = [cited | {"end_index": 3}, {"type": "file_citation"}]
+    message = read_completion(response(*SEARCHED, first, second))["choices"][0]["message"]
+
+    assert message["content"] == "See here.\n\nAnd there."
+    (note,) = message["annotations"]
+    link = note["url_citation"]
+    assert (link["url"], link["title"]) == ("http://a", "A")
+    assert message["content"][link["start_index"] : link["end_index"]] == "And"
+
+
+def test_arguments_written_as_an_object_are_text():
+    message = read_completion(response({**CALL, "arguments": {"city": "Bern"}}))["choices"][0][
+        "message"
+    ]
+
+    assert message["tool_calls"][0]["function"]["arguments"] == '{"city":"Bern"}'

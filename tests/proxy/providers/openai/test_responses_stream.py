@@ -201,3 +201,33 @@ def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
         told.append(stream.feed(framer.feed(STREAM[start:stop])))
 
     assert b"".join([*told, stream.end()]) == read(STREAM)
+
+
+def test_hosted_tools_leave_a_stream_readable_and_its_citations_stay() -> None:
+    cited = {"type": "url_citation", "url": "http://a", "title": "A"}
+    searched = {"type": "tool_search_call", "call_id": None, "arguments": {"paths": ["a"]}}
+    delta, added = "response.output_text.delta", "response.output_text.annotation.added"
+    done = response(searched, message_item("See."), message_item("There."))
+    found = chunks(
+        read(
+            event_run(
+                {"type": "response.output_item.added", "output_index": 0, "item": searched},
+                {"type": delta, "output_index": 1, "content_index": 0, "delta": "See."},
+                {"type": delta, "output_index": 2, "content_index": 0, "delta": "There."},
+                {
+                    "type": added,
+                    "output_index": 2,
+                    "content_index": 0,
+                    "annotation": cited | {"start_index": 0, "end_index": 5},
+                },
+                {"type": added, "output_index": 2, "annotation": {"type": "file_citation"}},
+                {"type": "response.completed", "response": done},
+            )
+        )
+    )
+    deltas = [choice["delta"] for each in found for choice in each["choices"]]
+    words = "".join(each.get("content") or "" for each in deltas)
+    (link,) = [note["url_citation"] for each in deltas for note in each.get("annotations") or ()]
+
+    assert words == "See.\n\nThere."
+    assert words[link["start_index"] : link["end_index"]] == "There"
