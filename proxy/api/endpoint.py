@@ -204,7 +204,8 @@ class Endpoint:
             if not relay.is_begun:
                 await relay.refuse(_shutdown_error())
         except ProxyError as error:
-            await relay.refuse(error)
+            # Its frames have it, and the body: a cycle that would wait for the collector.
+            await relay.refuse(error.with_traceback(None))
         except Exception:
             _log.exception("Our own mistake on call %s", call_id)
             if relay.is_begun:

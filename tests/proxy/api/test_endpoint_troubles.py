@@ -1,8 +1,10 @@
 """Calls when there is no room, when someone leaves, and when the mistake is ours."""
 
 import asyncio
+import gc
 import json
 import logging
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -44,6 +46,27 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls():
 
     assert (connection.status, refusal(connection)["code"]) == (503, "ledger_unavailable")
     assert harness.transport.sent == []
+
+
+def test_a_call_that_failed_leaves_no_cycle_of_frames_with_its_body():
+    error = json.dumps({"error": {"message": "No.", "code": "no"}}).encode()
+    harness = EndpointHarness((ScriptedAnswer([error], 400), ScriptedAnswer([error], 400)))
+    harness.ask()
+    gc.collect()
+    gc.disable()
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        assert harness.ask().status == 400
+        gc.collect()
+        frames = [garbage for garbage in gc.garbage if isinstance(garbage, FrameType)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+    assert [
+        frame.f_code.co_qualname for frame in frames if "proxy" in frame.f_code.co_filename
+    ] == []
 
 
 def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
