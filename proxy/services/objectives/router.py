@@ -46,6 +46,7 @@ from proxy.services.objectives.objective_state import (
     Miss,
     TrackedObjective,
 )
+from proxy.services.objectives.route_misses import RouteMisses
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.ladder import CallRequirements
@@ -72,6 +73,7 @@ class _ActiveCall(msgspec.Struct):
     is_first: bool
     level: int = 0
     nanos: int | None = 0
+    route: str = ""
     skipped: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -115,6 +117,7 @@ class ObjectiveRouter:
         self.not_enforced: Counter[tuple[str, str]] = Counter()
         self.costs: Counter[str] = Counter()
         self.misses = StageMisses()
+        self._route_misses = RouteMisses()
         self.totals: dict[str, tuple[int, int]] = {}
 
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
@@ -173,6 +176,7 @@ class ObjectiveRouter:
             opened.nanos += receipt.cost_nanos
         elif receipt.spent_nanos is None:
             opened.nanos = None
+        opened.route = opened.route or receipt.route
         if not receipt.final:
             return
         del self._open[receipt.call_id]
@@ -183,7 +187,10 @@ class ObjectiveRouter:
             counts = classify_call(track.objective, ended) if track is not None else None
             if track is not None and counts is not None:
                 level = self._accountable_level(track, opened, receipt, counts)
-                self.tally.add(track.arm(level), *counts, receipt.started + receipt.duration)
+                at = receipt.started + receipt.duration
+                self.tally.add(track.arm(level), *counts, at)
+                route = opened.route if counts[1] else receipt.route
+                self._route_misses.note(track.name, route, at, is_bad=bool(counts[1]))
                 self._count_totals(track, counts, ended)
 
     def _count_totals(
@@ -328,8 +335,7 @@ class ObjectiveRouter:
         if entry == CACHE_ONLY:
             return asked
         if entry == ELSEWHERE:
-            others = tuple(msgspec.structs.replace(each, reroute_reason=why) for each in asked[1:])
-            return (*others, *_as_suspect(asked[:1])) if others else None
+            return self._route_misses.elsewhere(track.objective, asked, why, call.arrived)
         model = self._catalog.models.get(entry)
         if model is None or model.id == asked[0].model:
             return None

@@ -358,3 +358,25 @@ def test_the_latency_target_of_a_call_is_that_of_the_objectives_that_it_counts_i
     assert (found.objective, found.ttft) == ("fast", 0.5)
     elsewhere = wheel(objective(team="someone-else"))
     assert elsewhere.latency_target(chat()) is None
+
+
+def test_elsewhere_leaves_out_the_replica_whose_calls_were_late_and_not_the_first():
+    routes = [
+        replace(each, upstream=replace(each.upstream, engine="house"))
+        for each in CATALOG.models["m"].routes
+    ]
+    model = replace(CATALOG.models["m"], routes=tuple(routes))
+    known = replace(CATALOG, models={**CATALOG.models, "m": model})
+    made = wheel(objective(ladder=("elsewhere",)), known=known)
+    for _ in range(10):
+        for name, ttft in (("one/m", 0.1), ("two/m", 5.0)):
+            asking = chat()
+            decide(made, asking, known)
+            made.record_receipt(receipt(asking, route=name, ttft=ttft))
+    made.standings = {"chat-ttft": degraded_snapshot(1)}
+
+    decision = decide(made, chat(), known)
+
+    assert names(decision) == ["one/m", "two/m"]
+    assert [each.is_suspect for each in decision.choices] == [False, True]
+    assert decision.level == 1

@@ -1,0 +1,75 @@
+"""The routes whose calls broke an objective of late, which its level `elsewhere` leaves out."""
+
+from collections import OrderedDict, deque
+from typing import Final
+
+import msgspec
+
+from proxy.calls.route_choice import RouteChoice
+from slo.objective import Objective
+
+#: Calls of one objective on one route that are remembered, and the seconds for which they count.
+_MAX_CALLS: Final = 20
+_WINDOW_S: Final = 300.0
+#: Pairs of objective and route that are remembered.
+_MAX_ROUTES: Final = 10_000
+#: A route whose share of bad calls is below so much of the worst one's did not break it.
+_SHARE_OF_WORST: Final = 0.5
+
+
+class RouteMisses:
+    """The results of the latest calls of each route by each objective; bounded."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[tuple[str, str], deque[tuple[float, bool]]] = OrderedDict()
+
+    def note(self, objective: str, route: str, now: float, *, is_bad: bool) -> None:
+        """Note the result of a call that a route answered, or failed, by an objective."""
+        calls = self._calls.setdefault((objective, route), deque(maxlen=_MAX_CALLS))
+        self._calls.move_to_end((objective, route))
+        calls.append((now, is_bad))
+        if len(self._calls) > _MAX_ROUTES:
+            self._calls.popitem(last=False)
+
+    def split(
+        self, objective: Objective, asked: tuple[RouteChoice, ...], now: float
+    ) -> tuple[tuple[RouteChoice, ...], tuple[RouteChoice, ...]]:
+        """The routes that may answer elsewhere, and those that broke the objective.
+
+        Where nothing is known, the first one is left out: it answered. Of replicas of an engine any
+        may have answered, so none is.
+        """
+        shares = [self._bad_share(objective.name, each.route.name, now) for each in asked]
+        limit = max(1 - objective.target, _SHARE_OF_WORST * max(shares))
+        is_broken = [share > limit for share in shares]
+        if not any(is_broken) and not asked[0].route.upstream.engine:
+            is_broken[0] = True
+        pairs = list(zip(asked, is_broken, strict=True))
+        others = tuple(choice for choice, broken in pairs if not broken)
+        return others, tuple(choice for choice, broken in pairs if broken)
+
+    def elsewhere(
+        self, objective: Objective, asked: tuple[RouteChoice, ...], why: str, now: float
+    ) -> tuple[RouteChoice, ...] | None:
+        """The routes of the level `elsewhere`; None where there is nowhere else to go.
+
+        Those that broke the objective follow, for when the others fail.
+
+        Args:
+            objective: The objective.
+            asked: The routes of the model that was asked for.
+            why: Reason that the call is rerouted.
+            now: The time.
+        """
+        others, broken = self.split(objective, asked, now)
+        if not others or not broken:
+            return None
+        return (
+            *(msgspec.structs.replace(each, reroute_reason=why) for each in others),
+            *(msgspec.structs.replace(each, is_suspect=True) for each in broken),
+        )
+
+    def _bad_share(self, objective: str, route: str, now: float) -> float:
+        calls = self._calls.get((objective, route), ())
+        recent = [is_bad for noted_at, is_bad in calls if noted_at > now - _WINDOW_S]
+        return sum(recent) / len(recent) if recent else 0.0
