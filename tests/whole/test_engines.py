@@ -33,8 +33,10 @@ def test_a_conversation_stays_at_its_replica_and_reads_its_prefix_from_the_cache
                     r'engine_prompt_tokens_total{model="house-llm",part="(\w+)"} (\S+)', text
                 )
             )
-            assert float(parts["captured"]) == float(parts["available"]) > 500
-            assert float(parts["delivered"]) > 0.8 * float(parts["captured"])
+            captured, delivered = float(parts["captured"]), float(parts["delivered"])
+            assert captured > 500
+            assert delivered > 0.8 * captured
+            assert float(parts["available"]) == max(captured, delivered)
 
     asyncio.run(story())
 

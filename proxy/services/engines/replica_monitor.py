@@ -53,7 +53,6 @@ class PageFetcher(Protocol):
 
         Raises:
             ConnectionRefusedError: Nobody listens there.
-            FileNotFoundError: The engine answers, and has no such page or does not show it.
             OSError: There is no good answer, for a reason that its text says.
         """
         ...
@@ -73,7 +72,7 @@ class ReplicaStatus:
         reason: Reason that it is unhealthy, or what is not known of it; "" if all is well.
         metrics: The latest reading; None before the first good one.
         read_at: When that was read, by the monotonic clock.
-        answered_at: When it last answered, be it that it has no such page; None for not yet.
+        answered_at: When its page last told its load, as only an engine's does; None for not yet.
         cache_tokens: Room of its prefix cache; None where unknown.
         prefill_tokens_per_s: As measured; 0 where unknown.
         slots: Calls that it runs at once; 0 where unknown.
@@ -218,8 +217,6 @@ class ReplicaMonitor:
         except TimeoutError:
             self._note_unread(replica, f"its metrics did not come within {DEADLINE_S:g} s")
         except (OSError, ValueError) as error:
-            if isinstance(error, (FileNotFoundError, ValueError)):
-                replica.status = replace(replica.status, answered_at=self._ticks())
             self._note_unread(replica, f"its metrics cannot be read: {error}")
         else:
             replica.round_trips.append(took)
@@ -256,7 +253,7 @@ class ReplicaMonitor:
             reason=metrics.shortcoming,
             metrics=metrics,
             read_at=(now := self._ticks()),
-            answered_at=now,
+            answered_at=before.answered_at if metrics.value("running") is None else now,
             cache_tokens=metrics.cache_tokens,
             prefill_tokens_per_s=_prefill_rate(replica, metrics),
             round_trip_s=min(replica.round_trips),

@@ -4,10 +4,10 @@
 Replica                          Runs
 ===============================  ==============================================================
 under a supervisor               while it starts, is ready or drains
-watched, without a supervisor    from its first answer to its last, unless its address refuses
-                                 connections in between
-watched by nobody, or silent     for a quarter of an hour from each call that it serves
-on its page of metrics
+watched, without a supervisor    from the first page of metrics that tells its load to the last,
+                                 unless its address refuses connections in between
+watched by nobody, or without    for a quarter of an hour from each call that it serves
+such a page
 ===============================  ==============================================================
 """
 

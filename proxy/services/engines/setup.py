@@ -38,7 +38,6 @@ from proxy.upstream.zmq_subscriber import subscribe
 #: Bytes of a page that are read; vLLM's has some 150 KB.
 _MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 _OK: Final = 200
-_SERVER_ERROR: Final = 500
 _HEADERS: Final = {"accept": "text/plain"}
 _GAUGES: Final = (
     ("thriftgate_engine_running", "Calls in its batch, as the engine says", "running"),
@@ -166,9 +165,7 @@ def page_fetcher(transport: Transport) -> PageFetcher:
                 raise ConnectionRefusedError(error.message) from error
             raise OSError(error.message) from error
         if exchange.status != _OK:
-            # A 5xx may be of a load balancer before an engine that is down.
-            kind = FileNotFoundError if exchange.status < _SERVER_ERROR else OSError
-            raise kind(f"{url} answered {exchange.status}")
+            raise OSError(f"{url} answered {exchange.status}")
         return body
 
     return fetch

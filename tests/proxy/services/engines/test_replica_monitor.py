@@ -76,7 +76,7 @@ def test_a_page_that_hangs_costs_its_deadline_and_harms_no_replica():
     ("answer", "reason"),
     [
         (
-            FileNotFoundError("http://a:1/metrics answered 404"),
+            OSError("http://a:1/metrics answered 404"),
             "metrics cannot be read: http://a:1/metrics",
         ),
         (b"vllm:num_requests_running{} many\n", "metrics cannot be read: could not convert"),
@@ -97,15 +97,15 @@ def test_a_page_that_says_too_little_leaves_the_replica_healthy_with_a_reason(an
     ("answer", "is_seen"),
     [
         (PAGE, True),
-        (FileNotFoundError("http://a:1/metrics answered 404"), True),
-        (b"something else\n", True),
+        (OSError("http://a:1/metrics answered 404"), False),
+        (b"something else\n", False),
         (OSError("http://a:1/metrics answered 502"), False),
         (OSError("no route to host"), False),
         (ConnectionRefusedError(), False),
         (None, False),
     ],
 )
-def test_a_replica_is_seen_once_its_engine_itself_answers(answer, is_seen):
+def test_a_replica_is_seen_to_run_once_its_page_is_that_of_an_engine(answer, is_seen):
     pages = PlayedPages()
     pages.answers["http://a:1/metrics"] = answer
     status = statuses(pages, a_profile(ATTACHED))[0]

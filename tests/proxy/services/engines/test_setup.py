@@ -70,7 +70,7 @@ def test_the_page_of_an_engine_with_a_key_is_fetched_with_the_key_of_its_profile
             return await fetch(f"{origin}/metrics", key_env)
 
     assert asyncio.run(story("HOUSE_KEY")) == PAGE
-    with pytest.raises(FileNotFoundError, match="answered 401"):
+    with pytest.raises(OSError, match="answered 401"):
         asyncio.run(story(""))
     with pytest.raises(OSError, match="set NO_SUCH_KEY"):
         asyncio.run(story("NO_SUCH_KEY"))
