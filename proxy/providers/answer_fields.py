@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.providers.engine_timings import EngineTimings, read_timings
-from proxy.providers.gemini.finish import FAILED_REASONS
+from proxy.providers.google_finish import FAILED_REASONS
 from proxy.providers.json_size import MAX_OBJECTS, may_exceed
 from proxy.providers.lenient import to_strict_json
 

@@ -13,9 +13,9 @@ from msgspec import Raw
 from proxy.errors import UpstreamError
 from proxy.providers.body_fields import is_given
 from proxy.providers.failures import openai_failure, status_of
-from proxy.providers.gemini.finish import GoogleFinish, failed_finish, finish_reason
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import chat_counts
+from proxy.providers.google_finish import GoogleFinish, failed_finish, finish_reason
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.stream_endings import malformed_answer
 

@@ -27,9 +27,9 @@ from proxy.providers.gemini.answer import (
     id_tail,
     read_answer,
 )
-from proxy.providers.gemini.finish import failed_finish, finish_reason
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import chat_counts
+from proxy.providers.google_finish import failed_finish, finish_reason
 from proxy.providers.stream_endings import error_event, truncated_stream
 from proxy.providers.usage import merge_usage
 

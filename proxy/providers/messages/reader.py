@@ -18,6 +18,7 @@ import msgspec
 
 from proxy.errors import UpstreamError
 from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.google_finish import failed_chat_finish
 from proxy.providers.messages.answer import (
     ChatAnswer,
     ChoiceWithStop,
@@ -98,6 +99,8 @@ class _Message:
 
     def _gain(self, choice: ChoiceWithStop) -> Iterator[Event]:
         self.answered = True
+        if (failure := failed_chat_finish(choice.finish_reason)) is not None:
+            raise failure
         self.ending.finish = choice.finish_reason or self.ending.finish
         if isinstance(choice.stop_reason, str) and choice.stop_reason in self._settings.stops:
             self.ending.stop = choice.stop_reason

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from proxy.providers.google_finish import failed_chat_finish
 from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, id_suffix, usage
 from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
@@ -55,7 +56,11 @@ class ResponseStream:
         return self._finish is not None
 
     def take(self, chunk: Chunk) -> Iterator[Event]:
-        """The events for one chunk; none after the end."""
+        """The events for one chunk; none after the end.
+
+        Raises:
+            UpstreamError: If the model failed.
+        """
         if self.response is not None:
             return
         yield from self._begin(chunk.id or "", chunk.model or "")
@@ -67,6 +72,8 @@ class ResponseStream:
         for choice in chunk.choices or ():
             if choice.index == 0:
                 self.answered = True
+                if (failure := failed_chat_finish(choice.finish_reason)) is not None:
+                    raise failure
                 self._finish = choice.finish_reason or self._finish
                 tokens = choice.logprobs.content if choice.logprobs is not None else None
                 whole = () if choice.message is None else in_order(choice.message)

@@ -130,3 +130,18 @@ def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(
     assert (first.error, first.final) == ("upstream_generation_failed", False)
     assert first.usage is not None
     assert (second.outcome, second.final) == (Outcome.ANSWERED, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "by"),
+    [
+        (call(MESSAGES_CALL, endpoint="messages"), route()),
+        (call(RESPONSES_CALL, endpoint="responses"), CHAT_ONLY),
+    ],
+)
+def test_a_malformed_call_by_googles_openai_endpoint_ends_with_an_error(asked, by):
+    stops = chunk("", reason="function_call_filter: MALFORMED_FUNCTION_CALL")
+    caller, kept, _ = deliver(asked, stream(chunk("I look."), stops, *GOOD_END[1:]), by)
+
+    assert b"MALFORMED_FUNCTION_CALL" in caller.last_piece
+    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_generation_failed")

@@ -67,10 +67,22 @@ def failed_finish(candidates: Sequence[GoogleFinish]) -> UpstreamError | None:
     if not candidates or any(one.finish_reason not in FAILED_REASONS for one in candidates):
         return None
     first = candidates[0]
-    message = redact(first.finish_message or "")[:_MAX_MESSAGE_CHARS].rstrip()
-    said = f": {message}" if message else "."
+    return _generation_failure(first.finish_reason or "", first.finish_message or "")
+
+
+def failed_chat_finish(reason: str | None) -> UpstreamError | None:
+    """The error of a reason that Google's OpenAI endpoint gives for a failed candidate.
+
+    It writes ``function_call_filter: MALFORMED_FUNCTION_CALL``.
+    """
+    name = (reason or "").rpartition(":")[2].strip()
+    return _generation_failure(name, "") if name in FAILED_REASONS else None
+
+
+def _generation_failure(reason: str, words: str) -> UpstreamError:
+    message = redact(words)[:_MAX_MESSAGE_CHARS].rstrip()
     return UpstreamError(
-        f"The model failed with {first.finish_reason}{said} Try again.",
+        f"The model failed with {reason}{f': {message}' if message else '.'} Try again.",
         status=502,
         code="upstream_generation_failed",
         retryable=True,

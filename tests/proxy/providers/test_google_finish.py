@@ -2,9 +2,10 @@
 
 import pytest
 
-from proxy.providers.gemini.finish import (
+from proxy.providers.google_finish import (
     FAILED_REASONS,
     GoogleFinish,
+    failed_chat_finish,
     failed_finish,
     failed_finish_in,
     finish_reason,
@@ -41,3 +42,11 @@ def test_a_failed_candidate_is_noticed_in_a_run_of_events():
     assert error is not None
     assert error.message == "The model failed with UNEXPECTED_TOOL_CALL. Try again."
     assert failed_finish_in(event_stream(answer({"text": "a"}, finish="STOP"))) is None
+
+
+def test_a_failed_candidate_is_noticed_in_the_words_of_googles_openai_endpoint():
+    error = failed_chat_finish("function_call_filter: MALFORMED_FUNCTION_CALL")
+
+    assert error is not None
+    assert error.message == "The model failed with MALFORMED_FUNCTION_CALL. Try again."
+    assert [failed_chat_finish(one) for one in ("stop", "other", "", None)] == [None] * 4
