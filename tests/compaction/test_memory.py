@@ -45,7 +45,7 @@ def test_bytes_are_bounded_too():
     assert memory.find(b"c") is not None
 
 
-def test_what_many_long_conversations_say_takes_less_than_60_mb():
+def test_memory_of_many_long_conversations_takes_less_than_60_mb():
     memory = CompactionMemory()
     find = memory.text_analyses.analyzer_for(b"team")
     tracemalloc.start()

@@ -1,32 +1,90 @@
-"""Layouts at hand in one process: those that hold, and those that conversations began with."""
+"""Layouts at hand in one process, and reads of plans and layouts from the store, in time."""
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.records.feature_mode import LayoutScope
+from proxy.store.sql.database import reason
+from proxy.store.sql.layout_rows import Proposal
 from proxy.store.store import Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _log = logging.getLogger("thriftgate.planning")
 
-#: Seconds the store has to say what a layout is.
-_STORE_DEADLINE_S: Final = 0.25
+STORE_DEADLINE_S: Final = 0.25
+"""Seconds the store has to answer."""
+
+#: Seconds between two log lines about a store that does not answer.
+_LOG_INTERVAL_S: Final = 10.0
 #: Layouts remembered.
 _MAX_LAYOUTS: Final = 1_024
+
+
+class StoreReads:
+    """Reads of one process; failures are logged with their reason, a line in ten seconds.
+
+    Args:
+        store: Store of plans and layouts.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+        self._next_line_at = float("-inf")
+        self._unlogged = 0
+
+    async def plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
+        """The plans under these names; none where the store does not answer in time."""
+        question, now = self._store.plans.find_all, self._now()
+        found = await self._ask("The plan of a conversation", question, names, now)
+        return {} if found is None else found
+
+    async def proposals(self, where: LayoutScope) -> Sequence[Proposal] | None:
+        """The layouts proposed for a feature; None where the store does not answer in time."""
+        return await self._ask("A layout", self._store.layouts.proposals, where)
+
+    async def _ask(
+        self, subject: str, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        try:
+            async with asyncio.timeout(STORE_DEADLINE_S):
+                return await self._store.ask(question, *args, **kwargs)
+        except TimeoutError:
+            self._log_failure(subject, f"the database did not answer within {STORE_DEADLINE_S} s")
+        except SQLAlchemyError as error:
+            self._log_failure(subject, reason(error))
+        return None
+
+    def _log_failure(self, subject: str, why: str) -> None:
+        """Log a failed read, or count it until the next line is due."""
+        now = self._now()
+        if now < self._next_line_at:
+            self._unlogged += 1
+            return
+        more = f"; {self._unlogged:,} more since the line before" if self._unlogged else ""
+        _log.warning("%s could not be read: %s%s", subject, why, more)
+        self._next_line_at, self._unlogged = now + _LOG_INTERVAL_S, 0
 
 
 class KnownLayouts:
     """The layouts of one process; what was read of the store once is not read again.
 
     Args:
-        store: Store of the layouts.
+        store: Store of the layouts, with those that hold at hand.
+        reads: Reads others from it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, reads: StoreReads) -> None:
         self._store = store
+        self._reads = reads
         self._moves: dict[tuple[LayoutScope, int], str] = {}
 
     def __len__(self) -> int:
@@ -41,11 +99,8 @@ class KnownLayouts:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
         if self.has(where, version):
             return
-        try:
-            async with asyncio.timeout(_STORE_DEADLINE_S):
-                every = await self._store.ask(self._store.layouts.proposals, where)
-        except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("A layout could not be read: %s", error)
+        every = await self._reads.proposals(where)
+        if every is None:
             return
         found = next((each.moves for each in every if each.version == version), "")
         self._remember((where, version), found)

@@ -50,7 +50,7 @@ from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, SendAlert
-from proxy.services.planning.known_layouts import KnownLayouts
+from proxy.services.planning.known_layouts import STORE_DEADLINE_S, KnownLayouts, StoreReads
 from proxy.services.planning.learner import BackgroundLearner
 from proxy.store.store import Store
 from slo.usage import Usage
@@ -62,8 +62,6 @@ T = TypeVar("T")
 
 #: Bytes from which on planning may take more than a millisecond, and so goes to a thread.
 _MIN_THREAD_BYTES: Final = 48 * 1024
-#: Seconds the store has to say what was decided for a conversation.
-_STORE_DEADLINE_S: Final = 0.25
 #: Seconds after which a call goes unmodified.
 _PLANNING_DEADLINE_S: Final = 2.0
 #: Plans on their way to the store, and features whose calls are counted.
@@ -106,7 +104,8 @@ class PromptPlanning:
         self._calls: Tally[LayoutScope] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
-        self._layouts = KnownLayouts(store)
+        self._reads = StoreReads(store, now)
+        self._layouts = KnownLayouts(store, self._reads)
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
         self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_MAX_WAITING_PLANS)
@@ -183,7 +182,7 @@ class PromptPlanning:
         if conversation not in self._unstored:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(_STORE_DEADLINE_S):
+            async with asyncio.timeout(STORE_DEADLINE_S):
                 while conversation in self._unstored:
                     await self._stored.wait()
 
@@ -245,7 +244,7 @@ class PromptPlanning:
         sought: Sequence[str] = ()
         if found is None:
             if sought := draft.stored_keys(self._planner.known_plan(draft)):
-                held = await _within(end, self._fetch_plans(sought))
+                held = await _within(end, self._reads.plans(sought))
                 draft = await self._run(end, 0, self._planner.recall, draft, held)
             known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
             await _within(end, self._layouts.fetch(where, plan.layout))
@@ -253,7 +252,7 @@ class PromptPlanning:
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
             name = draft.conversation.hex()
-            held = await _within(end, self._fetch_plans((name,)))
+            held = await _within(end, self._reads.plans((name,)))
             agreed = merge_plans(held.get(name, known), known)
             if agreed != known:
                 await self._run(end, 0, self._planner.adopt_plan, draft, agreed)
@@ -315,18 +314,6 @@ class PromptPlanning:
     def _run_locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             return work(*args, **kwargs)
-
-    async def _fetch_plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
-        """Fetch the plans under these names; none where the store does not answer.
-
-        While it does not answer, the text of a conversation that is not known stays where it is.
-        """
-        try:
-            async with asyncio.timeout(_STORE_DEADLINE_S):
-                return await self._store.ask(self._store.plans.find_all, names, self._now())
-        except (TimeoutError, SQLAlchemyError) as error:
-            _log.warning("The plan of a conversation could not be read: %s", error)
-            return {}
 
     def _store_plan_soon(self, draft: Draft, plan: Plan) -> None:
         """Let the store have the plan, soon; beyond the bound it stays here alone."""

@@ -2,17 +2,25 @@
 
 import asyncio
 
+import pytest
+
 from proxy.services.planning import known_layouts
-from proxy.services.planning.known_layouts import KnownLayouts
+from proxy.services.planning.known_layouts import KnownLayouts, StoreReads
+from tests.fakes.clock import run_in_instant_time
 from tests.proxy.prefix.planning_requests import NOW
-from tests.proxy.services.planning.planning_fixtures import PLACE
+from tests.proxy.services.planning.planning_fixtures import (
+    PLACE,
+    SlowStore,
+    UnreachableStore,
+    open_store,
+)
 
 MOVES = '{"moves":[]}'
 
 
 def test_a_layout_is_at_hand_once_it_was_read_of_the_store(store):
     store.layouts.propose(PLACE, "d", MOVES, NOW)
-    layouts = KnownLayouts(store)
+    layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
     before = layouts.has(PLACE, 1), layouts.layout(PLACE, 1)
     asyncio.run(layouts.fetch(PLACE, 1))
 
@@ -22,7 +30,7 @@ def test_a_layout_is_at_hand_once_it_was_read_of_the_store(store):
 
 
 def test_a_layout_that_the_store_lacks_is_asked_for_once(store):
-    layouts = KnownLayouts(store)
+    layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
     asyncio.run(layouts.fetch(PLACE, 9))
 
     assert layouts.has(PLACE, 9)
@@ -30,15 +38,52 @@ def test_a_layout_that_the_store_lacks_is_asked_for_once(store):
 
 
 def test_no_layout_is_always_at_hand(store):
-    layouts = KnownLayouts(store)
+    layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
 
     assert layouts.has(PLACE, 0)
     assert layouts.layout(PLACE, 0) is None
 
 
 def test_layouts_at_hand_are_bounded(store):
-    layouts = KnownLayouts(store)
+    layouts = KnownLayouts(store, StoreReads(store, lambda: NOW))
     for version in range(1, known_layouts._MAX_LAYOUTS + 10):
         asyncio.run(layouts.fetch(PLACE, version))
 
     assert len(layouts) <= known_layouts._MAX_LAYOUTS + 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (SlowStore, "the database did not answer within 0.25 s"),
+        (UnreachableStore, "away"),
+    ],
+)
+def test_a_failed_read_is_logged_with_its_reason(tmp_path, caplog, kind, why):
+    store = open_store(tmp_path, kind)
+    reads = StoreReads(store, lambda: NOW)
+    try:
+        assert run_in_instant_time(reads.plans(["a"])) == {}
+        assert run_in_instant_time(reads.proposals(PLACE)) is None
+    finally:
+        store.close(5)
+
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("The plan of a conversation could not be read: ")
+    assert why in line
+
+
+def test_failed_reads_are_logged_every_ten_seconds_with_their_number(tmp_path, caplog):
+    store, now = open_store(tmp_path, UnreachableStore), NOW
+    reads = StoreReads(store, lambda: now)
+    try:
+        for second in range(21):
+            now = NOW + second
+            run_in_instant_time(reads.plans(["a"]))
+    finally:
+        store.close(5)
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 3
+    assert "more since" not in lines[0]
+    assert lines[1].endswith("; 9 more since the line before")

@@ -11,6 +11,7 @@ from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.planned import Draft, Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.services.planning import planning as planning_
+from proxy.services.planning.known_layouts import STORE_DEADLINE_S
 from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
@@ -144,7 +145,7 @@ def test_an_answer_does_not_wait_long_for_a_store_that_is_slow(tmp_path):
         took = run_in_instant_time(work(planning))
     store.close(5)
 
-    assert took == pytest.approx(planning_._STORE_DEADLINE_S)
+    assert took == pytest.approx(STORE_DEADLINE_S)
 
 
 def test_a_plan_that_could_not_be_kept_holds_here(tmp_path, caplog):

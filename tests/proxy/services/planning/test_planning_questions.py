@@ -128,7 +128,7 @@ def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
     used: list[Any] = []
     store = open_store(tmp_path, Store, PlanningMode.APPLY)
     with running_planning(store) as planning:
-        planning._layouts = UsedLayouts(store)
+        planning._layouts = UsedLayouts(store, planning._reads)
         run(planning.plan(respond(stored=True), OPENAI))
         assert used == []
         run(planning.plan(respond(stored=False), OPENAI))
