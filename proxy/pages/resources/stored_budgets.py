@@ -110,7 +110,7 @@ class StoredBudgetsResource:
 
         Raises:
             CallerError: They may not, it breaks a rule, is of nobody, the policies file has one of
-                this name, or it cannot take effect.
+                this name, there are too many, or it cannot take effect.
         """
         budget = requested_budget(name, asked)
         earlier = await self._find(name)
@@ -121,9 +121,10 @@ class StoredBudgetsResource:
             owners.check_change(viewer, earlier.budget)
         owners.check_known(budget)
         self.check_settable(name)
+        who, now, has_share = viewer.name, self._now(), viewer.teams is not None
         budgets = self._store.budgets
         try:
-            await self._store.ask(budgets.set, budget, viewer.name, self._now(), team)
+            await self._store.ask(budgets.set, budget, who, now, team, has_share=has_share)
         except ValueError as error:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_budgets") from None
         await self._apply()

@@ -15,6 +15,8 @@ from slo.budget import Budget
 
 #: As many as a policies file may have.
 MAX_STORED_BUDGETS: Final = 1_000
+#: Of these, budgets about one team and its keys that a team's own admin may fill.
+MAX_TEAM_BUDGETS: Final = 100
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Budget).decode
@@ -70,7 +72,15 @@ class StoredBudgets:
             count, latest = connection.execute(query.select_from(schema.stored_budgets)).one()
         return int(count), int(latest)
 
-    def set(self, budget: Budget, who: str, now: float, team: str | None = None) -> None:
+    def set(
+        self,
+        budget: Budget,
+        who: str,
+        now: float,
+        team: str | None = None,
+        *,
+        has_share: bool = False,
+    ) -> None:
         """Set a budget, in place of the one of its name.
 
         Args:
@@ -78,6 +88,7 @@ class StoredBudgets:
             who: Name of the person, for the audit log.
             now: Seconds since the epoch.
             team: Id of the team it is about, for the audit log; None for no team alone.
+            has_share: True if budgets about this team may take no more than a team's share.
 
         Raises:
             ValueError: There are as many as there may be.
@@ -86,9 +97,8 @@ class StoredBudgets:
         row = {"name": budget.name, "text": _encode(budget).decode(), "who": who}
         with write_transaction(self._engine) as connection:
             before = _facts(connection, budget.name)
-            count = connection.execute(select(func.count()).select_from(table)).scalar_one()
-            if before is None and count >= MAX_STORED_BUDGETS:
-                raise ValueError(f"there are {MAX_STORED_BUDGETS:,} budgets; remove one first")
+            if before is None:
+                _check_room(connection, team if has_share else None)
             latest = connection.execute(select(func.max(table.c.changed_at))).scalar() or 0
             connection.execute(_SET, {**row, "at": max(micros(now), latest + 1)})
             change = AuditedChange(
@@ -121,6 +131,38 @@ class StoredBudgets:
             )
             record_change(connection, change, now)
         return True
+
+
+def _check_room(connection: Connection, team: str | None) -> None:
+    """Check that one more budget may be stored.
+
+    Args:
+        connection: The database.
+        team: Id of the team whose share it is of; None for none.
+
+    Raises:
+        ValueError: There are as many as there may be.
+    """
+    count = connection.execute(select(func.count()).select_from(schema.stored_budgets)).scalar_one()
+    if count >= MAX_STORED_BUDGETS:
+        raise ValueError(f"there are {MAX_STORED_BUDGETS:,} budgets; remove one first")
+    if team is not None and _count_of_team(connection, team) >= MAX_TEAM_BUDGETS:
+        raise ValueError(
+            f"the team and its keys have {MAX_TEAM_BUDGETS:,} budgets, a team's share of"
+            f" {MAX_STORED_BUDGETS:,}; remove one first, or have an admin set it"
+        )
+
+
+def _count_of_team(connection: Connection, team: str) -> int:
+    """The number of stored budgets about a team, by its id, and its keys."""
+    teams, keys = schema.teams.c, schema.keys.c
+    names = set(connection.execute(select(teams.name).where(teams.id == team)).scalars())
+    texts = connection.execute(select(schema.stored_budgets.c.text)).scalars()
+    owners = [(each.get("scope"), each.get("of")) for each in map(msgspec.json.decode, texts)]
+    listed = [of for scope, of in owners if scope == "key"]
+    own_keys = select(keys.id).where(keys.team == team, keys.id.in_(listed))
+    own = {"team": names, "key": set(connection.execute(own_keys).scalars())}
+    return sum(of in own.get(scope, ()) for scope, of in owners)
 
 
 def _facts(connection: Connection, name: str) -> Facts | None:

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dashboards.access import Role
+from proxy.store.sql.stored_budgets import MAX_TEAM_BUDGETS
 from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
+from tests.fakes.admission_harness import NOW
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
 
@@ -119,6 +122,19 @@ def test_a_team_admin_sets_budgets_of_own_teams_alone(dashboard: Dashboard) -> N
     ]
     assert [each.status for each in refused] == [403] * len(refused)
     assert delete(dashboard, "own", boss).status == 204
+
+
+def test_a_team_admin_cannot_fill_the_budgets_of_all_teams(dashboard: Dashboard) -> None:
+    budget = in_force(dashboard)["in-the-file"]
+    own = msgspec.structs.replace(budget, scope="team", of=OWN_TEAM)
+    for number in range(MAX_TEAM_BUDGETS):
+        named = msgspec.structs.replace(own, name=f"b{number}")
+        dashboard.store.budgets.set(named, "ann", NOW, dashboard.own)
+    refused = put(dashboard, "more", OWN, Role.TEAM_ADMIN)
+
+    assert refused.status == 400
+    assert "have 100 budgets, a team's share of 1,000; remove one first" in refused.body.decode()
+    assert put(dashboard, "more", OWN, Role.ADMIN).status == 204
 
 
 def test_a_team_admin_sets_a_budget_of_an_own_key(dashboard: Dashboard) -> None:

@@ -1,9 +1,11 @@
+import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
 from proxy.store.sql.audit_log import AuditLog
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.stored_budgets import StoredBudgets, budgets_beside
+from proxy.store.sql.stored_budgets import MAX_TEAM_BUDGETS, StoredBudgets, budgets_beside
+from proxy.store.sql.teams import Teams
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 
@@ -12,6 +14,10 @@ NOW = 1_790_000_000.0
 
 def a_budget(name: str = "day", limit: int = 5) -> Budget:
     return Budget(name=name, scope="team", unit=BudgetUnit.USD, window=Window.DAY, limit=limit)
+
+
+def owned_budget(name: str, scope: str, of: str) -> Budget:
+    return msgspec.structs.replace(a_budget(name), scope=scope, of=of)
 
 
 @pytest.fixture
@@ -70,6 +76,25 @@ def test_the_revision_differs_after_each_change_also_in_the_same_moment(
         change()
         assert budgets.revision() != seen[-1]
         seen.append(budgets.revision())
+
+
+def test_a_team_has_a_share_of_all_budgets_that_its_own_admin_cannot_pass(engine: Engine) -> None:
+    budgets, teams = StoredBudgets(engine), Teams(engine)
+    acme, other = (teams.create(name, now=NOW) for name in ("acme", "other"))
+    key, other_key = (teams.create_key(team.id, "k", now=NOW)[0].id for team in (acme, other))
+    budgets.set(owned_budget("k", "key", key), "ann", NOW, acme.id)
+    budgets.set(owned_budget("k2", "key", other_key), "ann", NOW, other.id)
+    for number in range(MAX_TEAM_BUDGETS - 1):
+        budgets.set(owned_budget(f"t{number}", "team", "acme"), "bob", NOW, acme.id, has_share=True)
+
+    with pytest.raises(ValueError, match="a team's share of 1,000"):
+        budgets.set(owned_budget("more", "key", key), "bob", NOW, acme.id, has_share=True)
+    budgets.set(owned_budget("t0", "team", "acme"), "bob", NOW, acme.id, has_share=True)
+    budgets.set(owned_budget("o", "team", "other"), "cy", NOW, other.id, has_share=True)
+    budgets.set(owned_budget("by admin", "team", "acme"), "ann", NOW, acme.id)
+    budgets.remove("t1", "bob", NOW, acme.id)
+    budgets.remove("t2", "bob", NOW, acme.id)
+    budgets.set(owned_budget("more", "key", key), "bob", NOW, acme.id, has_share=True)
 
 
 def test_a_row_of_a_newer_version_is_left_out(budgets: StoredBudgets, engine: Engine) -> None:
