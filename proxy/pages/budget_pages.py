@@ -10,9 +10,9 @@ from dashboards.access import Action
 from dashboards.pages import HOME
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alert_sinks import AlertSinksResource
-from proxy.pages.resources.budget_requests import BudgetRequest
+from proxy.pages.resources.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
-from proxy.pages.site import Site, page_router, redirect, validated_request
+from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
 from slo.budget import EVERY, SCOPES, BudgetUnit
 from slo.window import Window
 
@@ -61,7 +61,8 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
     async def set_budget(request: Request) -> Response:
         """Sets a budget."""
         viewer, fields = await site.check_form(request)
-        await stored.set(viewer, fields.get("name", "").strip(), _budget_request(fields))
+        name = fields.get("name", "")
+        await stored.set(viewer, name, _checked_request(name, fields))
         return redirect("/budgets#set-budgets")
 
     @routes.post(f"{HOME}/budgets/remove")
@@ -89,6 +90,23 @@ def _add_sink_test(routes: APIRouter, site: Site, sinks: AlertSinksResource) -> 
             results=[result],
             back="/budgets#sinks",
         )
+
+
+def _checked_request(name: str, fields: Mapping[str, str]) -> BudgetRequest:
+    """The request of a form.
+
+    Raises:
+        CallerError: It has faults, all of which are named.
+    """
+    form = FormCheck()
+    asked = form.read(lambda: _budget_request(fields))
+    # What is no percent is named already; the other fields are checked without it.
+    checked = asked or form.read(lambda: _budget_request({**fields, "alerts": ""}))
+    if checked is not None:
+        form.read(lambda: requested_budget(name, checked))
+    form.finish()
+    assert asked is not None  # noqa: S101 - a form without faults
+    return asked
 
 
 def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:

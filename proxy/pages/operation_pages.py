@@ -29,11 +29,20 @@ from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.savings import SavingsResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
-from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
+from proxy.pages.site import (
+    FormCheck,
+    Site,
+    html_response,
+    page_router,
+    redirect,
+    validated_request,
+)
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
 
 _COMPACTION_FIELDS: Final = ("keep_turns", "target_tokens")
+#: Stands for a time with a fault while the other fields of its form are checked.
+_ANY_SECONDS: Final = 3_600.0
 _FEATURE_PATH: Final = f"{HOME}/layouts/{{team}}/{{feature:path}}"
 
 
@@ -110,17 +119,15 @@ def _add_objectives(
     async def pin(request: Request) -> Response:
         """Pins an objective."""
         viewer, fields = await site.check_form(request)
-        lasts = parse_duration(fields.get("for", ""))
-        if lasts is None:
-            raise CallerError(
-                "Write how long as a number and a unit, such as 30m, 4h or 2d.", code="invalid_form"
+        form, level, why = FormCheck(), fields.get("level", ""), fields.get("why", "")
+        lasts = form.read(lambda: _pin_seconds(fields.get("for", "")))
+        asked = form.read(
+            lambda: validated_request(
+                PinRequest, level=level, seconds=_ANY_SECONDS if lasts is None else lasts, why=why
             )
-        asked = validated_request(
-            PinRequest,
-            level=fields.get("level", ""),
-            seconds=lasts,
-            why=fields.get("why", ""),
         )
+        form.finish()
+        assert asked is not None  # noqa: S101 - a form without faults
         await objectives.pin(viewer, fields.get("name", ""), asked)
         return redirect("/objectives")
 
@@ -218,6 +225,20 @@ def _add_settings(routes: APIRouter, site: Site, configuration: ConfigurationRes
         viewer, _ = await site.check_form(request)
         await configuration.reload(viewer)
         return redirect("/settings")
+
+
+def _pin_seconds(text: str) -> float:
+    """The seconds of a time such as 4h.
+
+    Raises:
+        CallerError: It is no time.
+    """
+    lasts = parse_duration(text)
+    if lasts is None:
+        raise CallerError(
+            "Write how long as a number and a unit, such as 30m, 4h or 2d.", code="invalid_form"
+        )
+    return lasts
 
 
 async def _change_feature(

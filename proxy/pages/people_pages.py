@@ -23,7 +23,7 @@ from proxy.pages.resources.people import (
 )
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.teams import NewKey, NewTeam, PromptRetention, TeamsResource
-from proxy.pages.site import Site, page_router, redirect, validated_request
+from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
 from proxy.pages.store_questions import StoreAsker
 from proxy.store.store import Store
 from slo.duration import parse_duration
@@ -119,16 +119,7 @@ def _add_teams(
     async def create_key(request: Request) -> Response:
         """Makes a key, and shows its secret once."""
         viewer, fields = await site.check_form(request)
-        models = [each.strip() for each in fields.get("models", "").split(",") if each.strip()]
-        asked = validated_request(
-            NewKey,
-            team=fields.get("team", ""),
-            name=fields.get("name", ""),
-            feature=fields.get("feature", ""),
-            expires=_end(fields.get("lasts", ""), now()),
-            models=models or None,
-            budget=_key_budget(fields),
-        )
+        asked = _new_key(fields, teams, now())
         return await show(viewer, created=await teams.create_key(viewer, asked))
 
 
@@ -230,6 +221,29 @@ def _add_audit(routes: APIRouter, site: Site, shown: AccessResources) -> None:
             names={each.id: each.name for each in await shown.teams.list(viewer)},
             changed_values=changed_values,
         )
+
+
+def _new_key(fields: Mapping[str, str], teams: TeamsResource, now: float) -> NewKey:
+    """The key that a form asks for.
+
+    Raises:
+        CallerError: It has faults, all of which are named.
+    """
+    form = FormCheck()
+    expires = form.read(lambda: _end(fields.get("lasts", ""), now))
+    budget = form.read(lambda: _key_budget(fields))
+    if budget is not None:
+        form.read(lambda: teams.budgets.check(budget))
+    models = [each.strip() for each in fields.get("models", "").split(",") if each.strip()]
+    named = {name: fields.get(name, "") for name in ("team", "name", "feature")}
+    key = form.read(
+        lambda: validated_request(
+            NewKey, **named, expires=expires, models=models or None, budget=budget
+        )
+    )
+    form.finish()
+    assert key is not None  # noqa: S101 - a form without faults
+    return key
 
 
 def _end(lasts: str, now: float) -> float | None:

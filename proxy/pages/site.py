@@ -1,8 +1,9 @@
 """Shared parts of the admin pages: the viewer, rendering, and the files that pages load."""
 
 import gzip
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import lru_cache
+from http import HTTPStatus
 from importlib import resources
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -13,10 +14,12 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Message
 
 from dashboards import pages
 from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
+from dashboards.refilled_form import PAGE_FIELD, SubmittedForm, refill_form
 from proxy.errors import CallerError, Unready
 from proxy.pages.browser_requests import (
     HEADERS,
@@ -28,12 +31,15 @@ from proxy.pages.ledger_views.formats import page_around
 from proxy.pages.viewing import ReadViewer, check_allowed
 
 R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
 
 _MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 #: For a file whose name has its version, and for those that browsers are to ask for again.
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _ASK_AGAIN: Final = "public, no-cache"
 _MIN_ZIPPED_BYTES: Final = 1024
+#: Statuses of errors that another value in a form may mend.
+_FORM_STATUSES: Final = frozenset({400, 409, 422})
 
 
 class _SignInRequired(Exception):
@@ -42,6 +48,40 @@ class _SignInRequired(Exception):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.path = path
+
+
+class _FormFaults(CallerError):
+    """A form has faults; each is a sentence that names its field."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(" ".join(faults), code="invalid_form")
+        self.faults = tuple(faults)
+
+
+class FormCheck:
+    """Reads a form part by part, so that all of its faults are named at once."""
+
+    def __init__(self) -> None:
+        self._faults: list[str] = []
+
+    def read(self, part: Callable[[], T]) -> T | None:
+        """A part of the form; None where it has a fault."""
+        try:
+            return part()
+        except _FormFaults as error:
+            self._faults += error.faults
+        except CallerError as error:
+            self._faults.append(str(error))
+        return None
+
+    def finish(self) -> None:
+        """Ends the check.
+
+        Raises:
+            CallerError: A part had one.
+        """
+        if self._faults:
+            raise _FormFaults(self._faults)
 
 
 class PageRoute(APIRoute):
@@ -63,8 +103,45 @@ class PageRoute(APIRoute):
 
 
 async def _problem_page(request: Request, error: CallerError | Unready) -> Response:
-    back = _own_path(request.headers.get("referer", ""))
+    """The form as it was submitted, with its faults; a page with the reason where it is no form."""
+    fields: Mapping[str, str] = getattr(request.state, "form_fields", {})
+    back = _own_path(fields.get(PAGE_FIELD) or request.headers.get("referer", ""))
+    if fields and error.status in _FORM_STATUSES:
+        faults = error.faults if isinstance(error, _FormFaults) else (str(error),)
+        submitted = SubmittedForm(page=back, action=request.url.path, fields=fields, faults=faults)
+        html = await _own_page(request, back)
+        refilled = await run_in_threadpool(refill_form, html, submitted)
+        if refilled is not None:
+            return html_response(refilled, error.status)
     return html_response(await run_in_threadpool(pages.problem, str(error), back), error.status)
+
+
+async def _own_page(request: Request, path: str) -> str:
+    """One of our own pages, as whoever sent a request sees it; "" where it cannot be shown."""
+    found = urlsplit(path)
+    kept = {b"cookie", b"host", b"authorization", b"x-forwarded-proto"}
+    scope = {
+        **request.scope,
+        "method": "GET",
+        "path": found.path,
+        "raw_path": found.path.encode(),
+        "query_string": found.query.encode(),
+        "headers": [each for each in request.scope["headers"] if each[0] in kept],
+        "path_params": {},
+        "state": {},
+    }
+    status, parts = 0, list[bytes]()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        parts.append(message.get("body", b""))
+
+    await request.app(scope, receive, send)
+    return b"".join(parts).decode() if status == HTTPStatus.OK else ""
 
 
 def page_router() -> APIRouter:
@@ -122,7 +199,9 @@ class Site:
             CallerError: Another site sent it, or it is no form.
         """
         check_source(request)
-        return await self.viewer(request), await form_fields(request)
+        viewer, fields = await self.viewer(request), await form_fields(request)
+        request.state.form_fields = fields
+        return viewer, fields
 
     def page_around(
         self, template: str, viewer: Viewer, **values: object
@@ -165,14 +244,14 @@ def validated_request(kind: type[R], **fields: object) -> R:
     """A request of the API, made of a form's fields.
 
     Raises:
-        CallerError: A field has a value that it cannot have.
+        CallerError: Fields have values that they cannot have.
     """
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise CallerError(f"{name}: {first['msg']}.", code="invalid_form", param=name) from None
+        raise _FormFaults(
+            [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in error.errors()]
+        ) from None
 
 
 def static_router() -> APIRouter:

@@ -51,11 +51,9 @@ def requested_budget(name: str, asked: BudgetRequest) -> Budget:
     try:
         (found,) = read(parse_toml(f"[[budgets]]\n{lines}\n", _SOURCE)).budgets
     except InvalidFile as bad:
-        first = bad.problems[0]
-        field = first.where.rpartition(".")[2]
-        raise CallerError(
-            f"{field} {first.what}; {first.fix}.", code="invalid_budget", param=field
-        ) from None
+        named = [(each.where.rpartition(".")[2], each) for each in bad.problems]
+        faults = [f"{field} {each.what}; {each.fix}." for field, each in named]
+        raise CallerError(" ".join(faults), code="invalid_budget", param=named[0][0]) from None
     return found
 
 

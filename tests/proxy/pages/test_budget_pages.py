@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboards.access import Role
+from dashboards.refilled_form import PAGE_FIELD
 from proxy.store.store import Store
 from slo.budget import Budget
 from tests.fakes.dashboard import Dashboard
@@ -61,6 +62,42 @@ def test_percents_that_are_none_are_explained(dashboard: Dashboard, text: str) -
 
     assert isinstance(said, str)
     assert "alerts" in said
+
+
+def test_a_form_with_faults_keeps_its_values_and_names_all_of_them(dashboard: Dashboard) -> None:
+    fields = {**FORM, "of": "acme", "window": "day", "limit": "much", "alerts": "half"}
+    cookie = dashboard.cookies[Role.ADMIN]
+
+    def submit(referer: str, **more: str) -> str:
+        answer = dashboard.ask(
+            "POST", "/admin/budgets/set", cookie=cookie, sent={**fields, **more}, referer=referer
+        )
+        assert answer.status in {400, 422}
+        return answer.body.decode()
+
+    html = submit("http://gateway:8080/admin/budgets#set-a-budget")
+    again = submit(
+        "http://gateway:8080/admin/budgets/set", **{PAGE_FIELD: "/admin/budgets", "limit": "more"}
+    )
+
+    faults = html.partition('<div class="problem" role="alert"><ul>')[2].partition("</ul>")[0]
+    assert "alerts" in faults
+    assert "limit" in faults
+    assert 'placeholder="500" value="much"' in html
+    assert 'placeholder="500" value="more"' in again
+    assert "<option selected>day</option>" in html
+    assert 'list="owners" value="acme"' in html
+
+
+def test_a_fault_without_a_page_of_its_form_is_a_page_with_the_reason(
+    dashboard: Dashboard,
+) -> None:
+    for referer in ("", "http://elsewhere/admin/nothing", "http://gateway:8080/admin/teams"):
+        answer = dashboard.ask(
+            "POST", "/admin/budgets/set", cookie=dashboard.cookies[Role.ADMIN],
+            sent={**FORM, "limit": "much"}, referer=referer,
+        )  # fmt: skip
+        assert "This cannot be done" in answer.body.decode()
 
 
 def test_the_form_offers_the_teams_of_its_viewer(dashboard: Dashboard) -> None:

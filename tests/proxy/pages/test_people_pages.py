@@ -134,3 +134,19 @@ def test_the_audit_log_shows_who_changed_what_from_and_to_which_value(
     assert "role: <del>viewer</del> → <ins>finance</ins>" in shown
     assert "Older changes" not in shown
     assert "Older changes" in page(dashboard, "/audit?limit=1")
+
+
+def test_a_key_with_two_faults_names_both_and_keeps_the_form(dashboard: Dashboard) -> None:
+    fields = {
+        "team": dashboard.own, "name": "CI", "lasts": "soon", "limit": "much", "window": "day",
+    }  # fmt: skip
+    answer = dashboard.ask(
+        "POST", "/admin/teams/create-key", cookie=dashboard.cookies[Role.ADMIN], sent=fields,
+        referer="http://gateway:8080/admin/teams",
+    )  # fmt: skip
+    html = answer.body.decode()
+    faults = html.partition('<div class="problem" role="alert"><ul>')[2].partition("</ul>")[0]
+
+    assert "12h or 90d" in faults
+    assert "limit" in faults
+    assert 'placeholder="such as CI, or a person" value="CI"' in html
