@@ -83,7 +83,7 @@ def answer_format(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> 
     if target.takes_extras or is_strict_schema(form.schema):
         schema["strict"] = True
     else:
-        notes.append("the answer's schema is not strict: it has optional or open properties")
+        notes.append("the answer's schema is not strict: it has open parts or is composed")
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 

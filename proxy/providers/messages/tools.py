@@ -21,6 +21,12 @@ from proxy.providers.messages.server_tools import check_choice, own_tools
 from proxy.providers.messages.target import ChatTarget
 
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+#: Composition that OpenAI's strict mode refuses. Source: OpenAI, structured outputs (2026-11).
+_UNSTRICT: Final = frozenset(
+    {
+        "allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
+    }
+)  # fmt: skip
 _MAX_DEPTH: Final = 64
 _value = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -65,6 +71,8 @@ def tool_call(block: MessagesBlock, at: str, target: ChatTarget) -> Json:
 def is_strict_schema(schema: Raw) -> bool:
     """True if OpenAI's strict mode takes the schema: all objects closed, all properties required.
 
+    Nor may it be composed but by ``anyOf``.
+
     Source: OpenAI, structured outputs, supported schemas (2026-11).
     """
     try:
@@ -77,6 +85,8 @@ def _is_strict(found: object, depth: int) -> bool:
     if depth > _MAX_DEPTH:
         return False
     if isinstance(found, dict):
+        if not _UNSTRICT.isdisjoint(found):
+            return False
         inner = [value for name, value in found.items() if name != "properties"]
         if found.get("type") == "object" or "properties" in found:
             properties = found.get("properties") or {}
@@ -98,7 +108,7 @@ def _tool(tool: MessagesTool, at: str, target: ChatTarget, notes: list[str]) -> 
     if tool.strict and (target.takes_extras or is_strict_schema(tool.input_schema)):
         function["strict"] = True
     elif tool.strict:
-        notes.append("dropped strict: the schema has optional or open properties")
+        notes.append("dropped strict: the schema has optional or open properties, or is composed")
     if is_given(tool.input_examples):
         notes.append("dropped input_examples: chat's tools have none")
     return {"type": "function", "function": function} | mark_member(tool.cache_control, target)

@@ -61,7 +61,7 @@ def test_an_open_schema_is_sent_without_strict_and_noted() -> None:
     body, notes = chat_body_and_notes(output_config={"format": form})
 
     assert "strict" not in body["response_format"]["json_schema"]
-    assert notes == ("the answer's schema is not strict: it has optional or open properties",)
+    assert notes == ("the answer's schema is not strict: it has open parts or is composed",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import orjson
 import pytest
+from msgspec import Raw
 
+from proxy.providers.messages.tools import is_strict_schema
 from tests.fakes.messages_calls import (
     CLAUDE,
     SCHEMA,
@@ -174,3 +176,12 @@ def test_a_call_that_is_incomplete_is_refused_with_its_place(block: Json, param:
 
 def test_a_call_without_input_has_empty_arguments() -> None:
     assert _tool_calls(calls("t1", input=None))[0]["function"]["arguments"] == "{}"
+
+
+@pytest.mark.parametrize("word", ["allOf", "oneOf", "not", "if", "dependentRequired"])
+def test_a_composed_schema_is_not_strict(word: str) -> None:
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    composed = closed | {"$defs": {"A": {word: [{"type": "string"}]}}}
+
+    assert is_strict_schema(Raw(orjson.dumps(closed)))
+    assert not is_strict_schema(Raw(orjson.dumps(composed)))
