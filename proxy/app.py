@@ -47,12 +47,7 @@ from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetri
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import running_objectives
 from proxy.services.planning.planning import PromptPlanning
-from proxy.services.planning.upkeep import (
-    apply_retention,
-    keep_known_keys,
-    merge_pending_sums,
-    suspend_harmful_features,
-)
+from proxy.services.planning.upkeep import begin_upkeep, suspend_harmful_features
 from proxy.services.reports.report_delivery import running_reports
 from proxy.services.telemetry.engine_metrics import count_replica_costs
 from proxy.services.telemetry.telemetry import Telemetry
@@ -161,9 +156,7 @@ async def gateway(
     try:
         async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
             tasks = BackgroundTasks(group)
-            upkeep = tasks.keep(partial(apply_retention, opened, settings.retention_days, clock))
-            merging = tasks.keep(partial(merge_pending_sums, opened))
-            keeping = tasks.keep(partial(keep_known_keys, opened, settings, clock))
+            upkeep = begin_upkeep(tasks, opened, reloader, clock)
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
             async with alerting as alerts:
                 telemetry.register(reloader, alerts)
@@ -183,9 +176,10 @@ async def gateway(
                     follow=reloader.follow,
                 )
                 async with _endpoint(context, pool, telemetry, reloader, ticks) as front:
-                    app = with_cors(front, settings.cors_origins)
-                    yield Gateway(app, opened, known, reloader.request)
-            tasks.end(upkeep, merging, keeping)
+                    yield Gateway(
+                        with_cors(front, settings.cors_origins), opened, known, reloader.request
+                    )
+            tasks.end(*upkeep)
     finally:
         estimates.close()
         _close(opened, settings.drain_grace)
@@ -240,6 +234,7 @@ async def _endpoint(
 
 
 _Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
+_Built = tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 
 
 def _readers(*readers: Callable[[Receipt], None] | None) -> list[Callable[[Receipt], None]]:
@@ -250,9 +245,7 @@ def _readers(*readers: Callable[[Receipt], None] | None) -> list[Callable[[Recei
 @asynccontextmanager
 async def _dependencies(
     context: AppContext, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
-) -> AsyncIterator[
-    tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
-]:
+) -> AsyncIterator[_Built]:
     """Dependencies of calls, the receipts, the gate and the router, and what takes later ones."""
     async with (
         running_budgets(context) as entry,
@@ -292,6 +285,7 @@ async def _dependencies(
             replicas=replicas,
             residency=context.policies.residency,
             tracing=tracing,
+            sent=context.opened.sent,
         )
         if summariser is not None:
             stack.push_async_callback(summariser.stop)

@@ -73,6 +73,7 @@ class Reloader(Collector):
         overlay: Adds what does not stand in the files; None for nothing.
 
     Attributes:
+        settings: They name the files.
         snapshot: Catalog and policies in force.
         file_budgets: Names of the budgets in the policies file.
     """
@@ -87,7 +88,7 @@ class Reloader(Collector):
         self._overlay = overlay
         self.file_budgets = frozenset(each.name for each in snapshot.policies.budgets)
         self.snapshot = snapshot if overlay is None else overlay.add_to(snapshot)
-        self._settings = settings
+        self.settings = settings
         self._now = now
         named = (settings.catalog, settings.policies, settings.engines)
         self._files = [file for file in named if file is not None]
@@ -206,7 +207,7 @@ class Reloader(Collector):
     def _read_snapshot(self) -> tuple[Snapshot, Snapshot]:
         """The snapshot of the files, and the same with the overlay; blocks."""
         before = file_stamps(self._files)
-        found = read_snapshot(self._settings)
+        found = read_snapshot(self.settings)
         if file_stamps(self._files) != before:
             raise OperatorError("a file changed while it was read; it is read again")
         return found, found if self._overlay is None else self._overlay.add_to(found)

@@ -16,6 +16,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.errors import ProxyError
+from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Receipt
 from slo.usage import Usage
 
@@ -86,6 +87,39 @@ def _asked_choices(attempt: AttemptInfo) -> int | None:
     if route is None or call.endpoint == "completions":
         return None
     return output_allowance(call.body, call.endpoint, route).choices
+
+
+def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
+    """Note an attempt that is sent now, so that a kill leaves a receipt of it.
+
+    What it may cost is told by the size of its prompt and the usual length of such answers:
+    nothing of the body is read for it.
+    """
+    deps, call, route = context.deps, attempt.call, attempt.route
+    if deps.sent is None or route is None or call.method != "POST":
+        return
+    output = None
+    if call.endpoint in BILLED_ENDPOINTS:
+        output = deps.estimator.average_output(call, route) or UNLEARNED_OUTPUT_TOKENS
+    user = call.end_user
+    deps.sent.begin(
+        PendingAttempt(
+            call_id=call.id,
+            attempt=attempt.number,
+            started=call.arrived,
+            team=call.key.team,
+            key_id=call.key.id,
+            endpoint=call.endpoint,
+            route=route.name,
+            upstream=route.upstream.name,
+            streamed=call.is_streaming,
+            prompt_bytes=len(call.body),
+            output=output or 0,
+            model=call.model,
+            feature=call.feature,
+            user=deps.pseudonymizer.pseudonym(call.key.team, user.encode()) if user else "",
+        )
+    )
 
 
 def is_abandoned(receipt: Receipt) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from proxy.calls.abandoned_attempts import note_sent
 from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
@@ -209,6 +210,7 @@ class Attempt:
             AwaitedEvent.FIRST_BYTE, context.deps.retry_policy.first_byte_s
         )
         self.was_accepted = True
+        note_sent(context, self.info)
         try:
             with context.timeline.waiting:
                 exchange = await context.deps.transport.open(route.upstream, prepared)

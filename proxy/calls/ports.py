@@ -23,6 +23,7 @@ from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
+from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
@@ -84,6 +85,14 @@ class ReceiptSink(Protocol):
 
     def keep(self, receipt: Receipt) -> None:
         """Keep the receipt; once this returns, the process may die and it is not lost."""
+        ...
+
+
+class SentAttemptSink(Protocol):
+    """Takes notes of attempts under way, which outlive a kill of the process."""
+
+    def begin(self, sent: PendingAttempt) -> None:
+        """Note an attempt that is sent now, until its receipt is kept."""
         ...
 
 
@@ -289,6 +298,7 @@ class Dependencies:
     latency_target: Callable[[Call], LatencyTarget | None] | None = None
     residency: tuple[Residency, ...] = ()
     tracing: TracingPort | None = None
+    sent: SentAttemptSink | None = None
 
     def for_call(self, call: Call) -> "Dependencies":
         """The same with the model aliases of the call's team; as they are for a model in a path.

@@ -29,6 +29,7 @@ from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode, encode
+from proxy.store.journal.sent_attempts import SentAttempts
 from proxy.store.sql import schema
 from proxy.store.sql.admin_sessions import SessionRows
 from proxy.store.sql.answers import Answers
@@ -125,7 +126,7 @@ class Store:
         self.notes = Notes(engine)
         self.savings = Savings(engine)
         self.fallbacks = RecentFallbacks(engine)
-        self.journal = Journal(folder)
+        self.journal, self.sent = Journal(folder), SentAttempts(folder)
         self._insert = inserter(engine)
         self.drain = JournalShipper(self.journal, self._insert)
 
@@ -223,6 +224,7 @@ class Store:
     def keep(self, receipt: Receipt) -> None:
         """Record a receipt; once this returns, kill -9 does not lose it."""
         self.journal.append(encode(receipt))
+        self.sent.end(receipt.call_id, receipt.attempt)
 
     def book(self, receipts: Sequence[Receipt]) -> int:
         """Put receipts into the ledger at once, each once; how many it lacked; blocks.
@@ -264,6 +266,7 @@ class Store:
         self.journal.close()
         drained = self.drain.close(deadline)
         self.journal.log_waiting()
+        self.sent.close()
         self.keyring.close()
         self.board.close()
         self.compaction_settings.close()

@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.reloading import Reloader
+from proxy.services.cut_attempts import keep_cut_attempts_booked
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
@@ -31,6 +35,20 @@ _MERGE_INTERVAL_S: Final = 10.0
 _MERGE_ROUND_S: Final = 5.0
 #: Seconds between two looks whether the keys known have changed.
 _KEYS_INTERVAL_S: Final = 1.0
+
+
+def begin_upkeep(
+    tasks: BackgroundTaskGroup, opened: Store, reloader: Reloader, now: Callable[[], float]
+) -> Sequence[asyncio.Task[None]]:
+    """Begin the work that a gateway does for its store as long as it runs; its tasks."""
+    settings = reloader.settings
+    works = (
+        partial(apply_retention, opened, settings.retention_days, now),
+        partial(merge_pending_sums, opened),
+        partial(keep_known_keys, opened, settings, now),
+        partial(keep_cut_attempts_booked, opened, reloader, now),
+    )
+    return [tasks.keep(work) for work in works]
 
 
 async def apply_retention(opened: Store, days: int, now: Callable[[], float]) -> None:

@@ -1,0 +1,153 @@
+"""Books attempts that a kill of their process cut off: sent, and without a receipt.
+
+Each process on a journal's folder looks for the notes that a dead one left. What stands there and
+not in the ledger, once all that the dead one journalled has come there, gets a receipt: outcome
+``broken``, error ``gateway_killed``, its usage an estimate. Two that look at once book it once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.calls.retry_policy import BILLED_ENDPOINTS
+from proxy.catalog.catalog import Catalog
+from proxy.records.amounts import quantity
+from proxy.records.pending_attempt import PendingAttempt
+from proxy.records.receipt import Outcome, Receipt
+from proxy.reloading import Reloader
+from proxy.store.journal.segments import lock_segment
+from proxy.store.journal.sent_attempts import list_files, read_attempts
+from proxy.store.store import Store
+from slo.price import STANDARD_TERMS, call_cost
+from slo.usage import Usage
+
+_log = logging.getLogger("thriftgate")
+
+#: Code of the error on the receipt of an attempt that was cut off.
+KILLED: Final = "gateway_killed"
+_LOOK_INTERVAL_S: Final = 2.0
+#: Seconds that the ledger gets to take up what dead processes journalled.
+_FLUSH_TIMEOUT_S: Final = 10.0
+#: Seconds that no call takes: a note of an older one is not of a call that the kill cut off.
+_DAY_S: Final = 86_400.0
+_STATUS: Final = 500
+_BYTES_PER_TOKEN: Final = 4
+_NOTE: Final = "the gateway was killed while it was under way: its usage is an estimate"
+
+
+async def keep_cut_attempts_booked(
+    opened: Store, reloader: Reloader, now: Callable[[], float]
+) -> None:
+    """Book what dead processes left, now and every two seconds, for ever.
+
+    Args:
+        opened: The store.
+        reloader: Has the catalog in force, which has the prices.
+        now: Seconds since the epoch.
+    """
+    while True:
+        opened.sent.leave_removed()
+        try:
+            oldest = now() - (reloader.settings.retention_days - 1) * _DAY_S
+            await opened.ask(book_cut_attempts, opened, reloader.snapshot.catalog, oldest)
+        except (SQLAlchemyError, OSError) as error:
+            _log.warning("Calls that a kill cut off are not booked yet: %s", error)
+        await asyncio.sleep(_LOOK_INTERVAL_S)
+
+
+def book_cut_attempts(opened: Store, known: Catalog, oldest: float) -> int:
+    """Book what dead processes left; how many receipts that were; blocks.
+
+    Args:
+        opened: The store.
+        known: It has the prices.
+        oldest: Arrival of the oldest calls whose receipts the ledger surely still has.
+
+    Raises:
+        SQLAlchemyError: The database is away.
+        OSError: A file cannot be read.
+    """
+    files = list_files(opened.journal.folder)
+    return sum(_book_file(opened, known, path, oldest) for path in files)
+
+
+def _book_file(opened: Store, known: Catalog, path: Path, oldest: float) -> int:
+    """Book what a dead process left in its file, and remove that; 0 for a living one's."""
+    with lock_segment(path) as file:
+        if file is None:
+            return 0
+        last = path.stat().st_mtime
+        since = max(last - _DAY_S, oldest)
+        cut = [each for each in read_attempts(file) if each.started > since]
+        if cut and not opened.drain.flush(_FLUSH_TIMEOUT_S):
+            return 0  # what it journalled has not come to the ledger yet
+        receipts = _missing_receipts(opened, known, cut, last)
+        for each in receipts:
+            opened.keep(each)
+        path.unlink()
+    if receipts:
+        calls = quantity(len(receipts), "call")
+        _log.warning("%s that a kill of a gateway cut off: booked by estimate", calls)
+    return len(receipts)
+
+
+def _missing_receipts(
+    opened: Store, known: Catalog, cut: Iterable[PendingAttempt], last: float
+) -> Sequence[Receipt]:
+    """The receipts of those attempts that have none; the last of a call is final."""
+    receipts = [_estimate_receipt(each, known, last) for each in cut]
+    recorded = opened.ledger.recorded_attempts(receipts)
+    missing = [each for each in receipts if (each.call_id, each.attempt) not in recorded]
+    newest: dict[str, int] = {}
+    for each in missing:
+        newest[each.call_id] = max(each.attempt, newest.get(each.call_id, 0))
+    ended = {
+        call_id
+        for call_id in newest
+        if any(receipt.final for receipt in opened.ledger.attempts(call_id))
+    }
+    return [
+        msgspec.structs.replace(
+            each, final=each.attempt == newest[each.call_id] and each.call_id not in ended
+        )
+        for each in missing
+    ]
+
+
+def _estimate_receipt(sent: PendingAttempt, known: Catalog, last: float) -> Receipt:
+    """The receipt of an attempt that was cut off, at the price of its route."""
+    usage, cost = None, None
+    if sent.endpoint in BILLED_ENDPOINTS or sent.endpoint == "embeddings":
+        usage = Usage(input=sent.prompt_bytes // _BYTES_PER_TOKEN, output=sent.output)
+        routes = (route for model in known.models.values() for route in model.routes)
+        tariff = next((route.tariff for route in routes if route.name == sent.route), None)
+        if tariff is not None:
+            cost = call_cost(usage, tariff, sent.started, STANDARD_TERMS)
+    return Receipt(
+        call_id=sent.call_id,
+        attempt=sent.attempt,
+        started=sent.started,
+        team=sent.team,
+        key_id=sent.key_id,
+        feature=sent.feature,
+        user=sent.user,
+        endpoint=sent.endpoint,
+        model=sent.model,
+        route=sent.route,
+        upstream=sent.upstream,
+        streamed=sent.streamed,
+        status=_STATUS,
+        outcome=Outcome.BROKEN,
+        error=KILLED,
+        usage=usage,
+        estimated=True,
+        list_nanos=None if cost is None else cost.list_nanos,
+        cost_nanos=None if cost is None else cost.effective_nanos,
+        duration=max(last - sent.started, 0.0),
+        notes=(_NOTE,),
+    )

@@ -1,0 +1,130 @@
+"""Attempts under way, in a file that outlives a kill -9: sent, and without a receipt yet.
+
+An attempt is one write of a slot when it is sent, and nothing when it ends: its receipt says that.
+The file is locked by its process, like a segment; whoever can lock it finds there what a process
+that died had sent, and books what the ledger lacks of it.
+"""
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO, Final
+from zlib import crc32
+
+import msgspec
+
+from proxy.records.pending_attempt import PendingAttempt
+from proxy.store.journal import segments
+
+_log = logging.getLogger(__name__)
+
+_SUFFIX: Final = ".sent"
+_SLOT_BYTES: Final = 1_024
+_HEAD_BYTES: Final = 12
+#: Attempts at once; more are not noted.
+_MAX_SLOTS: Final = 65_536
+#: Characters of each text in an attempt that would not fit into its slot.
+_MAX_TEXT_CHARS: Final = 60
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(PendingAttempt).decode
+
+
+class SentAttempts:
+    """The attempts of one process that are under way.
+
+    Args:
+        folder: Folder of the journal.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"{os.getpid()}-{token_hex(4)}{_SUFFIX}"
+        self._file = -1
+        self._is_closed = self._has_failed = False
+        self._slots: dict[tuple[str, int], int] = {}
+        self._free: list[int] = []
+        self._count = 0
+
+    def begin(self, sent: PendingAttempt) -> None:
+        """Note an attempt that is sent now; never raises, as calls go on without."""
+        try:
+            if self._file < 0:
+                self._open()
+            if not self._free:
+                if self._count >= _MAX_SLOTS:
+                    return
+                self._free.append(self._count)
+                self._count += 1
+            slot = self._slots[sent.call_id, sent.attempt] = self._free.pop()
+            os.pwrite(self._file, _slot_content(sent), slot * _SLOT_BYTES)
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("calls under way are not noted against a kill: %s", error)
+            self._has_failed = True
+
+    def end(self, call_id: str, attempt: int) -> None:
+        """Reuse the slot of an attempt whose receipt is kept."""
+        slot = self._slots.pop((call_id, attempt), None)
+        if slot is not None:
+            self._free.append(slot)
+
+    def leave_removed(self) -> None:
+        """Leave a file that somebody removed; the next attempt makes another."""
+        if self._file >= 0 and not segments.is_at(self._file, self._path):
+            os.close(self._file)
+            self._file = -1
+
+    def close(self) -> None:
+        """Remove the file: what was sent has its receipt."""
+        self._is_closed = True
+        if self._file >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
+
+    def _open(self) -> None:
+        """Make the file.
+
+        Raises:
+            OSError: It cannot be made, or was removed in the moment before it was locked.
+        """
+        if self._is_closed:
+            raise FileNotFoundError(self._path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not segments.is_at(file, self._path):
+            os.close(file)
+            raise FileNotFoundError(self._path)
+        self._file = file
+
+
+def list_files(folder: Path) -> list[Path]:
+    """The files of all processes, living ones included."""
+    return sorted(folder.glob("*" + _SUFFIX))
+
+
+def read_attempts(file: BinaryIO) -> Iterator[PendingAttempt]:
+    """The attempts in a file; those that have a receipt by now, too."""
+    file.seek(0)
+    while content := file.read(_SLOT_BYTES):
+        try:
+            size = int(content[8:_HEAD_BYTES], 16)
+            packed = content[_HEAD_BYTES : _HEAD_BYTES + size]
+            if content[:8] == b"%08x" % crc32(packed):
+                yield _decode(packed)
+        except (ValueError, msgspec.DecodeError):  # never written whole, or by another version
+            continue
+
+
+def _slot_content(sent: PendingAttempt) -> bytes:
+    packed = _encode(sent)
+    if len(packed) > _SLOT_BYTES - _HEAD_BYTES:
+        fields = msgspec.structs.asdict(sent)
+        texts = {name: text for name, text in fields.items() if type(text) is str}
+        short = {name: text[:_MAX_TEXT_CHARS] for name, text in texts.items()}
+        packed = _encode(msgspec.structs.replace(sent, **short))
+    return b"%08x%04x" % (crc32(packed), len(packed)) + packed

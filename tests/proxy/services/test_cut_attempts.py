@@ -1,0 +1,136 @@
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.configuration import read_snapshot
+from proxy.records.pending_attempt import PendingAttempt
+from proxy.records.receipt import Outcome, Receipt
+from proxy.reloading import Reloader
+from proxy.services.cut_attempts import KILLED, book_cut_attempts, keep_cut_attempts_booked
+from proxy.settings import Settings
+from proxy.store.journal.sent_attempts import SentAttempts, list_files
+from proxy.store.store import Store
+from tests.fakes.databases import migrated_sqlite
+from tests.fakes.receipts import a_receipt
+
+NOW = 1_790_000_000.0
+SNAPSHOT = read_snapshot(Settings())
+ROUTE = next(
+    route
+    for model in SNAPSHOT.catalog.models.values()
+    for route in model.routes
+    if route.tariff is not None
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.open(migrated_sqlite(tmp_path / "ledger.db"), tmp_path / "journal")
+    yield store
+    store.close(5)
+
+
+def sent_attempt(number: int, attempt: int = 0) -> PendingAttempt:
+    return PendingAttempt(
+        call_id=a_receipt(number).call_id,
+        attempt=attempt,
+        started=NOW,
+        team="team",
+        key_id="key",
+        endpoint="chat/completions",
+        route=ROUTE.name,
+        upstream=ROUTE.upstream.name,
+        streamed=True,
+        prompt_bytes=400,
+        output=10,
+    )
+
+
+def leave(folder: Path, *attempts: PendingAttempt) -> None:
+    """Leave these attempts, as a process does that is killed."""
+    sent = SentAttempts(folder)
+    for each in attempts:
+        sent.begin(each)
+    os.utime(sent._path, (NOW + 5, NOW + 5))
+    os.close(sent._file)
+
+
+def booked_receipts(store: Store, number: int) -> list[Receipt]:
+    assert store.drain.flush(20)
+    return store.ledger.attempts(a_receipt(number).call_id)
+
+
+def test_an_attempt_without_a_receipt_gets_an_estimated_one_at_its_routes_price(store):
+    leave(store.journal.folder, sent_attempt(1))
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 1
+    (receipt,) = booked_receipts(store, 1)
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, KILLED)
+    assert receipt.final
+    assert receipt.estimated
+    assert receipt.usage is not None
+    assert (receipt.usage.input, receipt.usage.output) == (100, 10)
+    assert receipt.cost_nanos
+    assert receipt.duration == 5.0
+    assert list_files(store.journal.folder) == []
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 0
+
+
+def test_an_attempt_whose_receipt_is_kept_or_that_is_older_than_any_call_gets_none(store):
+    store.keep(a_receipt(1))
+    old = msgspec.structs.replace(sent_attempt(2), started=NOW - 90_000)
+    leave(store.journal.folder, sent_attempt(1), old)
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 0
+    assert booked_receipts(store, 1) == [a_receipt(1)]
+    assert list_files(store.journal.folder) == []
+
+
+def test_an_attempt_whose_receipt_may_be_deleted_by_now_gets_none(store):
+    leave(store.journal.folder, sent_attempt(1))
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, NOW + 1) == 0
+    assert booked_receipts(store, 1) == []
+
+
+def test_a_call_whose_attempts_were_cut_off_has_one_final_receipt(store):
+    store.keep(a_receipt(1, attempt=0, final=False))
+    store.keep(a_receipt(2, attempt=1))
+    leave(
+        store.journal.folder,
+        sent_attempt(1, attempt=1),
+        sent_attempt(1, attempt=2),
+        sent_attempt(2, attempt=0),
+    )
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 3
+    assert [each.final for each in booked_receipts(store, 1)] == [False, False, True]
+    assert [each.final for each in booked_receipts(store, 2)] == [False, True]
+
+
+def test_attempts_of_a_living_process_are_left_alone(store):
+    other = SentAttempts(store.journal.folder)
+    other.begin(sent_attempt(1))
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 0
+    assert len(list_files(store.journal.folder)) == 1
+    other.close()
+
+
+def test_a_running_gateway_books_what_a_process_leaves_that_dies_beside_it(store):
+    reloader = Reloader(Settings(), SNAPSHOT, lambda: NOW)
+
+    async def run() -> None:
+        booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
+        leave(store.journal.folder, sent_attempt(1))
+        async with asyncio.timeout(30):
+            while list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
+                await asyncio.sleep(0.05)
+        booking.cancel()
+
+    asyncio.run(run())
+    assert len(booked_receipts(store, 1)) == 1

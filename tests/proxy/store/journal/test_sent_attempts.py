@@ -1,0 +1,91 @@
+import io
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.records.pending_attempt import PendingAttempt
+from proxy.store.journal.segments import lock_segment
+from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts
+
+
+def a_sent_attempt(number: int, **fields: str) -> PendingAttempt:
+    return PendingAttempt(
+        call_id=f"call_{number}",
+        attempt=0,
+        started=7.0,
+        team="team",
+        key_id="key",
+        endpoint="chat/completions",
+        route="lab/gpt-lab",
+        upstream="lab",
+        streamed=False,
+        prompt_bytes=400,
+        output=10,
+        **fields,
+    )
+
+
+def attempts_in(path: Path) -> list[PendingAttempt]:
+    return list(read_attempts(io.BytesIO(path.read_bytes())))
+
+
+def test_attempts_under_way_stand_in_a_file_that_nobody_else_can_lock(tmp_path: Path) -> None:
+    sent = SentAttempts(tmp_path)
+    assert list_files(tmp_path) == []
+    for number in range(3):
+        sent.begin(a_sent_attempt(number))
+    (path,) = list_files(tmp_path)
+    with lock_segment(path) as file:
+        assert file is None
+
+    assert attempts_in(path) == [a_sent_attempt(number) for number in range(3)]
+    assert path.stat().st_mode & 0o777 == 0o600
+    sent.close()
+    assert list_files(tmp_path) == []
+
+
+def test_a_thousand_calls_one_after_the_other_share_a_slot(tmp_path: Path) -> None:
+    sent = SentAttempts(tmp_path)
+    for number in range(1_000):
+        sent.begin(a_sent_attempt(number))
+        sent.end(f"call_{number}", 0)
+    (path,) = list_files(tmp_path)
+
+    assert attempts_in(path) == [a_sent_attempt(999)]
+    assert path.stat().st_size <= 1_024
+    sent.close()
+
+
+def test_texts_of_an_attempt_that_would_not_fit_are_cut(tmp_path: Path) -> None:
+    sent = SentAttempts(tmp_path)
+    sent.begin(a_sent_attempt(1, model="m" * 512, feature="ü" * 512))
+    sent.begin(a_sent_attempt(2))
+    (path,) = list_files(tmp_path)
+    first, second = attempts_in(path)
+
+    assert (first.call_id, first.model, first.feature) == ("call_1", "m" * 60, "ü" * 60)
+    assert second == a_sent_attempt(2)
+    sent.close()
+
+
+def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_path: Path) -> None:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    sent = SentAttempts(folder)
+    sent.begin(a_sent_attempt(1))
+    (path,) = list_files(folder)
+    path.unlink()
+    folder.rmdir()
+    sent.leave_removed()
+    sent.begin(a_sent_attempt(2))
+    folder.mkdir()
+    sent.begin(a_sent_attempt(3))
+
+    assert [each.call_id for path in list_files(folder) for each in attempts_in(path)] == ["call_3"]
+    sent.close()
+
+
+@given(st.binary(max_size=3_000))
+def test_whatever_stands_in_a_file_is_read_or_left_out(content: bytes) -> None:
+    assert list(read_attempts(io.BytesIO(content))) == []

@@ -1,0 +1,81 @@
+"""Calls that a kill of the gateway cuts off leave receipts, and each call has one final receipt."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.services.cut_attempts import KILLED
+from proxy.store.store import Store
+from tests.fakes.background_loop import running_in_thread
+from tests.fakes.gateway_fixture import running_simulator
+from tests.fakes.plain_http import PLAIN
+from tests.fakes.serve_process import ServeProcess, serve_process
+
+CALLS = 20
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def call(gateway: ServeProcess, text: str) -> int:
+    """The status of the answer to a call; 0 where the connection breaks."""
+    with suppress(httpx.HTTPError):
+        return httpx.post(
+            f"{gateway.url}/v1/chat/completions",
+            json={"model": "gpt-lab", "messages": [{"role": "user", "content": text}]},
+            headers={"authorization": f"Bearer {gateway.key}"},
+            timeout=60,
+            trust_env=False,
+            verify=PLAIN,
+        ).status_code
+    return 0
+
+
+def receipts(gateway: ServeProcess) -> list[Receipt]:
+    store = Store.open(gateway.database_url, gateway.folder / "elsewhere")
+    try:
+        return list(store.ledger.receipts_since(0))
+    finally:
+        store.close(5)
+
+
+def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    with (
+        running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
+        serve_process(tmp_path, catalog) as gateway,
+        ThreadPoolExecutor(CALLS) as pool,
+    ):
+        gateway.start()
+        assert [call(gateway, "hi") for _ in range(5)] == [200] * 5
+        hanging = [pool.submit(call, gateway, "[[fault:hang]] Well?") for _ in range(CALLS)]
+        (notes,) = (gateway.folder / "journal").glob("*.sent")
+        wait_until(lambda: notes.stat().st_size > (CALLS - 1) * 1_024)
+        gateway.kill()
+        statuses = [each.result() for each in hanging]
+        gateway.start()
+        wait_until(lambda: len(receipts(gateway)) == CALLS + 5)
+        gateway.kill()
+        gateway.start()
+        assert gateway.stop() == 0
+        found = receipts(gateway)
+        left = list((gateway.folder / "journal").glob("*.sent"))
+
+    cut = [each for each in found if each.error == KILLED]
+    assert statuses == [0] * CALLS
+    assert len(found) == CALLS + 5
+    assert len(cut) == len({each.call_id for each in cut}) == CALLS
+    assert all(each.final and each.estimated for each in cut)
+    assert {each.outcome for each in cut} == {Outcome.BROKEN}
+    assert all(each.cost_nanos for each in cut)
+    assert left == []
