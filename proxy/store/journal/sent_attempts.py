@@ -9,6 +9,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, Final
@@ -81,7 +82,8 @@ class SentAttempts:
         """Remove the file: what was sent has its receipt."""
         self._is_closed = True
         if self._file >= 0:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # somebody removed it, or its folder
+                self._path.unlink()
             os.close(self._file)
             self._file = -1
 

@@ -86,6 +86,19 @@ def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_pat
     sent.close()
 
 
+def test_a_file_whose_folder_is_gone_at_the_end_fails_no_stop(tmp_path: Path) -> None:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    sent = SentAttempts(folder)
+    sent.begin(a_sent_attempt(1))
+    list_files(folder)[0].unlink()
+    folder.rmdir()
+    folder.touch()
+    sent.close()
+
+    assert folder.is_file()
+
+
 @given(st.binary(max_size=3_000))
 def test_whatever_stands_in_a_file_is_read_or_left_out(content: bytes) -> None:
     assert list(read_attempts(io.BytesIO(content))) == []
