@@ -92,6 +92,9 @@ refuse               | claude | *    | answer incomplete                      | 
 call                 | *      | *    | answer completed                       | answered | exact
 no-done              | openai | sse  | part, error upstream_cut_off           | broken   | estimated
 error-event          | claude | sse  | answer failed, error upstream_overloaded | broken | estimated
+no-blank-line        | claude | sse  | answer failed, error upstream_malformed | broken | estimated
+malformed            | claude | sse  | answer failed, error upstream_malformed | broken | estimated
+short                | claude | sse  | answer failed, error upstream_cut_off | broken | estimated
 """
 UPSTREAMS = {"*": ("openai", "anthropic"), "openai": ("openai",), "claude": ("anthropic",)}
 FORMS = {"*": (False, True), "json": (False,), "sse": (True,)}
