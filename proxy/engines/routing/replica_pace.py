@@ -1,12 +1,14 @@
 """The pace of one replica as the gateway's own calls show it, with or without a metrics page."""
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-#: Seconds after which an observation weighs half, so that a replica that recovered is seen to.
-_HALF_LIFE_S: Final = 30.0
-#: Predicted seconds that weigh as much as no observation.
-_PRIOR_S: Final = 0.5
+#: Calls whose median is a replica's pace, the least of them, and the seconds for which they count:
+#: a prompt that was cold against expectation says nothing, and one that recovered is seen to.
+_MAX_CALLS: Final = 8
+_MIN_CALLS: Final = 4
+_WINDOW_S: Final = 30.0
 #: Seconds that a call takes to begin where nothing has to be read.
 LEAST_TTFT_S: Final = 0.05
 #: Weight of the newest call in the mean time that a call runs.
@@ -34,34 +36,25 @@ class ReplicaPace:
 
     def __init__(self) -> None:
         self.run_s = 0.0
-        self._observed_s = 0.0
-        self._predicted_s = 0.0
-        self._faded_at = 0.0
+        self._calls: deque[tuple[float, float]] = deque(maxlen=_MAX_CALLS)
+        self._ratio = 1.0
 
     def note_first_token(self, observed_s: float, predicted_s: float, now: float) -> None:
         """Note a call's seconds to its first token beside what was predicted."""
-        self._fade(now)
-        self._observed_s += observed_s + LEAST_TTFT_S
-        self._predicted_s += predicted_s + LEAST_TTFT_S
+        self._calls.append((now, (observed_s + LEAST_TTFT_S) / (predicted_s + LEAST_TTFT_S)))
+        ratios = sorted([ratio for _, ratio in self._calls])
+        self._ratio = ratios[(len(ratios) - 1) // 2]
 
     def note_run(self, run_s: float) -> None:
         """Note the seconds that a call ran after its first token."""
         self.run_s += (_RUN_WEIGHT if self.run_s else 1.0) * (run_s - self.run_s)
 
     def ratio(self, now: float) -> float:
-        """Observed over predicted seconds of late; near 1 where little was seen."""
-        if not self._predicted_s:
-            return 1.0
-        self._fade(now)
-        return (self._observed_s + _PRIOR_S) / (self._predicted_s + _PRIOR_S)
-
-    def _fade(self, now: float) -> None:
-        """Let older observations weigh less."""
-        if now > self._faded_at:
-            share = 0.5 ** ((now - self._faded_at) / _HALF_LIFE_S)
-            self._observed_s *= share
-            self._predicted_s *= share
-            self._faded_at = now
+        """The median of observed over predicted seconds of late; 1 where too little was seen."""
+        calls = self._calls
+        while calls and calls[0][0] < now - _WINDOW_S:
+            calls.popleft()
+        return self._ratio if len(calls) >= _MIN_CALLS else 1.0
 
 
 def fleet_pace(paces: Iterable[ReplicaPace], now: float) -> FleetPace:

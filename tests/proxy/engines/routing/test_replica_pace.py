@@ -19,12 +19,19 @@ def test_a_replica_that_begins_later_than_predicted_is_slower():
     assert pace_of_calls(7.5).ratio(0.0) == pytest.approx(13, abs=1)
 
 
-def test_the_pace_of_a_replica_without_calls_fades_to_the_usual_one():
+def test_the_pace_of_a_replica_without_calls_is_forgotten():
     pace = pace_of_calls(7.5)
-    at_once = pace.ratio(0.0)
 
-    assert 2 < pace.ratio(90.0) < at_once
-    assert pace.ratio(900.0) == pytest.approx(1, abs=0.01)
+    assert pace.ratio(20.0) > 10
+    assert pace.ratio(60.0) == 1.0
+
+
+def test_a_few_late_calls_among_others_make_no_slow_replica():
+    few, some = pace_of_calls(7.5, calls=3), pace_of_calls(0.5, calls=5)
+    for _ in range(3):
+        some.note_first_token(7.5, 0.5, 0.0)
+
+    assert (few.ratio(0.0), some.ratio(0.0)) == (1.0, 1.0)
 
 
 def test_the_pace_of_the_fleet_is_that_of_most_replicas():

@@ -168,7 +168,7 @@ def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without
         call.end(now + 0.4 * slow + 0.2, 0)
         names[best.name] += number >= 30
 
-    assert names["b"] <= 6
+    assert names["b"] <= 10
     assert min(names["a"], names["c"]) >= 15
 
 
