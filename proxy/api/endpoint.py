@@ -29,6 +29,7 @@ from proxy.api.prefill import (
     until_gone_or_superseded,
     warming_call,
 )
+from proxy.api.prefill_replicas import ReplicaOccupancy, put_calls_first
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
 from proxy.api.request import (
     OTHER_SPELLINGS,
@@ -122,7 +123,8 @@ class Endpoint:
 
     def __init__(self, pages: ASGIApp, deps: Dependencies, admission: EndpointDependencies) -> None:
         self._pages = pages
-        self._deps = deps
+        self._occupancy = ReplicaOccupancy(admission.ticks)
+        self._deps = put_calls_first(deps, self._occupancy)
         self._admission = admission
         self._refused_keys = RefusedKeyLog(admission.ticks)
         self._prefills = PrefillRequests(admission.ticks)
@@ -131,7 +133,7 @@ class Endpoint:
 
     def update(self, deps: Dependencies) -> None:
         """Use these dependencies for calls that arrive from now on; calls under way keep theirs."""
-        self._deps = deps
+        self._deps = put_calls_first(deps, self._occupancy)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
@@ -244,6 +246,7 @@ class Endpoint:
         read = warming_call(self._parse(asked, head, timeline))
         deps = engine_dependencies(self._deps.for_call(read), read.model)
         with self._prefills.admit(read) as superseded:
+            deps = put_calls_first(deps, self._occupancy, superseded)
             watchdog.watch_caller(until_gone_or_superseded(relay.wait_until_gone, superseded))
             watchdog.check()  # it listens from now on, not from its next round on
             try:

@@ -3,7 +3,7 @@
 ``POST /v1/thriftgate/prefill`` takes the body of a chat, Responses or Messages call as it is so
 far. It is served as one for a single token that only the engine's own replicas may answer, so that
 budgets hold it, the ledger keeps it, and routing sends the call itself to the same replica. A newer
-one of the same conversation cancels the earlier one.
+one of the same conversation cancels the earlier one. Live calls come first, see `prefill_replicas`.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ PREFILL: Final = "thriftgate/prefill"
 #: may be warmed at once by all.
 MAX_BYTES_PER_MINUTE: Final = 4 * 1024 * 1024
 MAX_AT_ONCE: Final = 16
+#: Of these, those of one team.
+MAX_AT_ONCE_OF_TEAM: Final = 4
 _MINUTE_S: Final = 60.0
 _MAX_TEAMS: Final = 10_000
 #: Fields that are about an answer, of which there is none.
@@ -57,7 +59,7 @@ class PrefillRequests:
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks
-        self._newest: dict[tuple[str, str], asyncio.Event] = {}
+        self._newest: dict[tuple[str, str, str], asyncio.Event] = {}
         self._spent: dict[str, tuple[float, int]] = {}
 
     @contextmanager
@@ -68,12 +70,14 @@ class PrefillRequests:
             CallerError: If the team has warmed too much, or too many are warmed at once.
         """
         self._spend(call)
-        place = (call.key.id, call.conversation or call.session)
+        place = (call.key.team, call.key.id, call.conversation or call.session)
         superseded = asyncio.Event()
         if earlier := self._newest.get(place):
             earlier.set()
         elif len(self._newest) >= MAX_AT_ONCE:
             raise _refusal("Too many prompts are being warmed at once.", 1.0)
+        elif sum(team == call.key.team for team, *_ in self._newest) >= MAX_AT_ONCE_OF_TEAM:
+            raise _refusal("Your team has too many prompts warmed at once.", 1.0)
         self._newest[place] = superseded
         try:
             yield superseded
@@ -167,9 +171,9 @@ def until_gone_or_superseded(
 
 
 def superseded_error() -> CallerError:
-    """Answers a prompt that a newer one of its conversation took the place of."""
+    """Answers a prompt that a call or a newer prompt took the place of."""
     return CallerError(
-        "A newer prompt of this conversation is being warmed instead.",
+        "A call at its replica, or a newer prompt, took the place of this one.",
         code="superseded",
         status=409,
     )

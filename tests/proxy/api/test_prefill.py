@@ -10,12 +10,14 @@ import pytest
 
 from proxy.api.prefill import (
     MAX_AT_ONCE,
+    MAX_AT_ONCE_OF_TEAM,
     MAX_BYTES_PER_MINUTE,
     PrefillRequests,
     call_of_prompt,
     until_gone_or_superseded,
     warming_call,
 )
+from proxy.api.prefill_replicas import QUIET_S
 from proxy.errors import CallerError
 from proxy.records.call import Call, Key
 from proxy.tools.simulator.app import app
@@ -124,7 +126,8 @@ def test_the_prompts_that_a_team_warms_in_a_minute_are_bounded():
 
 def test_prompts_that_are_warmed_at_once_are_bounded():
     requests = PrefillRequests(lambda: 0.0)
-    open_ones = [requests.admit(a_call(conversation=str(n))) for n in range(MAX_AT_ONCE)]
+    keys = [Key(id=f"key_{n}", team=f"team_{n}", team_name="t") for n in range(MAX_AT_ONCE)]
+    open_ones = [requests.admit(a_call(key=key)) for key in keys]
     for each in open_ones:
         each.__enter__()
     with pytest.raises(CallerError, match="at once"), requests.admit(a_call(conversation="more")):
@@ -132,6 +135,20 @@ def test_prompts_that_are_warmed_at_once_are_bounded():
     for each in open_ones:
         each.__exit__(None, None, None)
     with requests.admit(a_call(conversation="more")):
+        pass
+
+
+def test_the_prompts_that_one_team_has_warmed_at_once_are_bounded():
+    requests = PrefillRequests(lambda: 0.0)
+    open_ones = [requests.admit(a_call(conversation=str(n))) for n in range(MAX_AT_ONCE_OF_TEAM)]
+    for each in open_ones:
+        each.__enter__()
+
+    with pytest.raises(CallerError, match="Your team"), requests.admit(a_call(conversation="m")):
+        pass
+    with requests.admit(a_call(conversation="0")):
+        pass
+    with requests.admit(a_call(key=Key(id="key_2", team="team_2", team_name="b"))):
         pass
 
 
@@ -260,3 +277,30 @@ def test_a_prompt_that_a_newer_one_supersedes_is_cancelled_and_says_so(tmp_path)
     assert (first.status_code, first.json()["error"]["code"]) == (409, "superseded")
     assert second.status_code == 200
     assert was_first
+
+
+def test_a_live_call_ends_the_warming_at_its_replica_and_none_begins_beside_it(tmp_path):
+    async def story():
+        async with engine_fleet(tmp_path, replicas=1, start=slow_replica) as fleet:
+            who = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+
+            async def post(path, text):
+                body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
+                return await fleet.client.post(f"{fleet.url}/{path}", json=body, headers=who)
+
+            async with asyncio.TaskGroup() as tasks:
+                typed = tasks.create_task(post("thriftgate/prefill", "Tell"))
+                await asyncio.sleep(0.5)
+                live = tasks.create_task(post("chat/completions", "Now"))
+                ended, _ = await asyncio.wait({typed, live}, return_when=asyncio.FIRST_COMPLETED)
+                beside = await post("thriftgate/prefill", "Tell me")
+            await asyncio.sleep(QUIET_S)
+            after = await post("thriftgate/prefill", "Tell me")
+            return ended == {typed}, typed.result(), beside, live.result(), after
+
+    was_first, typed, beside, live, after = asyncio.run(story())
+
+    assert was_first
+    assert (typed.status_code, typed.json()["error"]["code"]) == (409, "superseded")
+    assert (beside.status_code, beside.json()["error"]["code"]) == (429, "replica_busy")
+    assert (live.status_code, after.status_code) == (200, 200)

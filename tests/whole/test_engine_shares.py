@@ -1,0 +1,114 @@
+"""Callers that share a system prompt, before real replicas of four slots: each gets its share."""
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.fakes.engine_fleet import EngineFleet, engine_fleet
+from tests.fakes.real_replicas import RealReplicas
+from tests.fakes.tiny_engine import needs_wheel
+
+pytestmark = needs_wheel
+_CALLERS = 8
+_CALLS = 10
+_PATIENCE_S = 60.0
+_ROUNDS = 3
+_SYSTEM = "The clerk wrote down what was agreed, and read it aloud once more. " * 30
+
+
+async def call_in_a_row(fleet: EngineFleet, caller: int, calls: int) -> Counter[str]:
+    """One caller's calls, each after the answer before; how many each replica answered."""
+    replicas: Counter[str] = Counter()
+    for number in range(calls):
+        messages = [
+            {"role": "system", "content": _SYSTEM},
+            {"role": "user", "content": f"Question {caller}.{number} on the ledger of the clerk?"},
+        ]
+        body = {"model": "house-llm", "messages": messages, "max_tokens": 24, "ignore_eos": True}
+        headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+        answer = await fleet.client.post(
+            f"{fleet.url}/chat/completions", json=body, headers=headers
+        )
+        assert answer.status_code == 200, answer.text
+        replicas[answer.headers["x-thriftgate-replica"].partition(";")[0]] += 1
+    return replicas
+
+
+async def call_at_once(fleet: EngineFleet) -> Counter[str]:
+    """The calls of all callers at once; how many each replica answered."""
+    async with asyncio.TaskGroup() as tasks:
+        callers = [
+            tasks.create_task(call_in_a_row(fleet, caller, _CALLS)) for caller in range(_CALLERS)
+        ]
+    return sum((caller.result() for caller in callers), Counter())
+
+
+async def wait_until_served(fleet: EngineFleet, replica: str) -> None:
+    """Return once the gateway knows a replica."""
+    until = time.monotonic() + _PATIENCE_S
+    while replica not in (await fleet.metrics()):
+        assert time.monotonic() < until
+        await asyncio.sleep(0.1)
+
+
+def test_eight_callers_with_one_system_prompt_use_both_replicas_and_one_that_is_added(
+    tmp_path: Path,
+) -> None:
+    async def story() -> tuple[Counter[str], Counter[str]]:
+        replicas = RealReplicas()
+        async with engine_fleet(tmp_path, start=replicas.start) as fleet, replicas.start() as third:
+            two = await call_at_once(fleet)
+            fleet.write_engines([*fleet.urls, third])
+            await wait_until_served(fleet, "house:2")
+            return two, await call_at_once(fleet)
+
+    two, three = asyncio.run(story())
+
+    assert min(two["house:0"], two["house:1"]) >= 0.35 * _CALLERS * _CALLS
+    assert three["house:2"] >= 0.1 * _CALLERS * _CALLS
+
+
+async def type_until(fleet: EngineFleet, person: int, done: asyncio.Event) -> int:
+    """Have a growing prompt warmed again and again; the number that were."""
+    warmed, text = 0, _SYSTEM
+    headers = {
+        "authorization": f"Bearer {fleet.keys[fleet.url]}",
+        "x-thriftgate-conversation": f"typing {person}",
+    }
+    while not done.is_set():
+        text += f" And then {person}, who asked"
+        body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
+        answer = await fleet.client.post(
+            f"{fleet.url}/thriftgate/prefill", json=body, headers=headers
+        )
+        warmed += answer.status_code == 200
+        await asyncio.sleep(float(answer.headers.get("retry-after", 0.2)))
+    return warmed
+
+
+def test_people_who_type_take_little_from_live_calls(tmp_path: Path) -> None:
+    async def story() -> tuple[float, float, int]:
+        replicas = RealReplicas()
+        async with engine_fleet(tmp_path, start=replicas.start) as fleet:
+            await call_at_once(fleet)
+            alone, beside, warmed = [], [], 0
+            for _ in range(_ROUNDS):
+                began = time.monotonic()
+                await call_at_once(fleet)
+                alone.append(time.monotonic() - began)
+                done = asyncio.Event()
+                async with asyncio.TaskGroup() as tasks:
+                    people = [tasks.create_task(type_until(fleet, n, done)) for n in range(8)]
+                    began = time.monotonic()
+                    await call_at_once(fleet)
+                    beside.append(time.monotonic() - began)
+                    done.set()
+                warmed += sum(each.result() for each in people)
+            return min(alone), min(beside), warmed
+
+    alone_s, beside_s, warmed = asyncio.run(story())
+    print(f"{alone_s:.2f} s alone, {beside_s:.2f} s beside 8 people; {warmed} warmed")  # noqa: T201
+
+    # Callers, people and gateway share this process, so a part is their own work.
+    assert alone_s / beside_s > 0.5
