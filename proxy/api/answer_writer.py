@@ -163,6 +163,12 @@ class AnswerWriter:
         cycle.on_response()
 
 
+def flush_head(cycle: RequestResponseCycle) -> None:
+    """Write an answer's head that nothing has followed, before anything else is written."""
+    if isinstance(cycle.transport, _HeldHead):
+        cycle.transport.flush()
+
+
 class _HeadForm(NamedTuple):
     """The lines of a head, for values in order, and the place of its length, if it has one."""
 
@@ -198,12 +204,12 @@ class _HeldHead:
         if not self._is_begun:
             self._is_begun = True
             self._head = data
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
             return
         if self._head and len(data) <= _MAX_JOINED_BYTES:
             data, self._head = self._head + data, b""
         elif self._head:
-            self._flush()
+            self.flush()
         self._transport.write(data)
 
     def is_closing(self) -> bool:
@@ -212,10 +218,10 @@ class _HeldHead:
 
     def close(self) -> None:
         """Close the connection once all is written."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Write a head that nothing followed."""
         if self._head:
             data, self._head = self._head, b""

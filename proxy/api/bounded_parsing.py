@@ -30,6 +30,8 @@ _MAX_SLICE_BYTES: Final = 4 * 1024
 _MAX_PIECES_PER_TURN: Final = 256
 #: The most bytes in a row that bring a request no further: its head, trailers, chunk extensions.
 _MAX_USELESS_BYTES: Final = 64 * 1024
+#: Bytes of an unfinished head or trailers, beyond which all connections share a limit.
+_MAX_FREE_BYTES: Final = 8 * 1024
 #: Headers of a request; clients and the proxies before us send a few dozen.
 _MAX_HEADERS: Final = 200
 #: Each request ends with it, or with a body of known length.
@@ -61,6 +63,7 @@ class BoundedParsing(GuardedConnection):
 
     cycle: RequestResponseCycle | None  # type: ignore[assignment]
     _body_left = 0
+    _is_large = False
     _pieces = 0
     _useless = 0
     _waiting_bytes = 0
@@ -77,12 +80,16 @@ class BoundedParsing(GuardedConnection):
             self._keep(self._take_unparsed() + data)
             return
         self._parse(data)
+        if self._useless > _MAX_FREE_BYTES and not self._is_large and self._refusal is None:
+            self._count_large()
         if self.deadlines.phase in _ARRIVING:
             self.deadlines.arm()
 
     def on_message_begin(self) -> None:
         """Called by httptools."""
         self._body_left = 0
+        if self._is_large:
+            self._forget_large()
         self.deadlines.expect_headers()
         super().on_message_begin()
 
@@ -102,6 +109,8 @@ class BoundedParsing(GuardedConnection):
             _ParsingStoppedError: If there are too many.
         """
         self._useless = 0
+        if self._is_large:
+            self._forget_large()
         if len(self.headers) > _MAX_HEADERS:
             self._fault = _TOO_MANY_HEADERS
             raise _ParsingStoppedError
@@ -195,6 +204,18 @@ class BoundedParsing(GuardedConnection):
         if self._useless <= _MAX_USELESS_BYTES:
             return None
         return _HEAD_TOO_LARGE if self.deadlines.phase is ArrivalPhase.HEADERS else _NO_PROGRESS
+
+    def _count_large(self) -> None:
+        """Count a large head that is not finished, or large trailers; refuse one too many."""
+        if self._guard.limit.acquire_unparsed(_MAX_USELESS_BYTES):
+            self._is_large = True
+        else:
+            self._refuse(_TOO_MUCH_WAITS)
+
+    def _forget_large(self) -> None:
+        if self._is_large:
+            self._is_large = False
+            self._guard.limit.release_unparsed(_MAX_USELESS_BYTES)
 
     def _keep(self, rest: bytes) -> None:
         """Keep what is not parsed yet, and read no more."""

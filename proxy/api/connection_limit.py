@@ -12,7 +12,7 @@ _log = logging.getLogger("thriftgate.connections")
 
 #: Descriptors for the ledger, the journal, Redis and the like.
 _OWN_DESCRIPTORS: Final = 256
-#: Bytes that all connections may keep unparsed because their callers do not wait for answers.
+#: Bytes of all connections' large unfinished heads, and of requests sent before their turn.
 _MAX_UNPARSED_BYTES: Final = 8 * 1024 * 1024
 #: Seconds between two log lines about connections that were refused or cut off.
 _LOG_INTERVAL_S: Final = 10.0

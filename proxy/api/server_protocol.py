@@ -9,7 +9,7 @@ WebSockets are left out; a request to upgrade is passed over. What an app sends 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from proxy.api.answer_writer import AnswerWriter
+from proxy.api.answer_writer import AnswerWriter, flush_head
 from proxy.api.arrival_deadlines import ArrivalPhase
 from proxy.api.bounded_parsing import MALFORMED, BoundedParsing
 from proxy.errors import ProxyError
@@ -25,6 +25,7 @@ class ServerProtocol(BoundedParsing):
         super().connection_lost(exc)
         self._end_answer()
         self._take_unparsed()
+        self._forget_large()
         self.pipeline.clear()
         self.cycle = self._answering = None  # each has us
 
@@ -84,6 +85,8 @@ class ServerProtocol(BoundedParsing):
                 self._send_refusal(error)
 
     def _send_refusal(self, error: ProxyError) -> None:
+        if self._answering is not None:
+            flush_head(self._answering)
         if error is MALFORMED:
             self.send_400_response(str(error))
         else:

@@ -100,7 +100,7 @@ class _Attack:
                 stranger.settimeout(5)
                 stranger.recv(65_536)
 
-    def send_at_once(self, data: bytes, connections: int, times: int) -> None:
+    def send_at_once(self, data: bytes, connections: int, times: int = 1) -> None:
         """Send these bytes on so many connections that all stay open, and read nothing."""
         with ExitStack() as opened:
             for _ in range(connections):
@@ -148,6 +148,12 @@ def _pipelines(attack: _Attack) -> None:
 @_attack("11,000 tiny headers, 2,000 times")
 def _tiny_headers(attack: _Attack) -> None:
     attack.send_each(_TINY_HEADERS, 2_000)
+
+
+@_attack("heads of 60 KB without end on 400 connections")
+def _half_heads(attack: _Attack) -> None:
+    head = b"GET / HTTP/1.1\r\n" + b"x: %b\r\n" % (b"y" * 1000) * 60
+    attack.send_at_once(head, 400)
 
 
 @_attack("heads without end, 500 times")

@@ -189,6 +189,26 @@ async def test_connections_together_keep_a_bounded_number_of_bytes_unparsed() ->
     assert calls.flow.is_held
 
 
+async def test_connections_together_have_a_bounded_number_of_large_unfinished_heads() -> None:
+    guard = ConnectionGuard(limit=ConnectionLimit(total=1000, per_address=1000))
+    head = b"GET /plain HTTP/1.1\r\nx: " + b"y" * 9_000
+    opened = [connection_without_peer(guard=guard) for _ in range(200)]
+    for calls, _ in opened:
+        calls.data_received(head)
+    refused = sum(b"HTTP/1.1 503 " in b"".join(wire.written) for _, wire in opened)
+    assert 0 < refused < 100
+
+    for calls, wire in opened:
+        if not wire.is_closing():
+            calls.data_received(b"\r\n\r\n")
+    await turns()
+    assert sum(answers(wire) for _, wire in opened) == 200 - refused
+    calls, wire = connection_without_peer(guard=guard)
+    calls.data_received(head)
+    calls.connection_lost(None)
+    assert guard.limit._unparsed_bytes == 0
+
+
 async def test_a_request_of_two_hundred_headers_is_answered() -> None:
     async with listening(echo_app) as place:
         assert (await place.said(headers(200) + LAST)).endswith(b"ok")

@@ -235,6 +235,8 @@ def test_long_pipelines_are_answered_as_uvicorn_answers_them(asked, turns_of_app
 @example(b"GET /plain HTTP/1.1\r\n\r\nGET /pieces HTTP/1.1\r\n\r\nno words\r\n\r\n", [], 0)
 @example(b"POST /chunks HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\0\r\n\r\n", [52, 53], 1)
 @example(b"GET /chunks HTTP/1.1\r\n\r\nno words\r\n\r\n", [24, 26], 2)
+@example(b"HEAD /heard HTTP/1.1\r\n\r\n\0", [], 0)
+@example(b"GET /gone HTTP/1.1\r\n\r\n\0", [], 0)
 def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, slow):
     told, asked = asyncio.run(said(ServerProtocol, split_at(raw, cuts), slow=slow))
     found = answers(told, asked)
