@@ -80,6 +80,7 @@ class ServerProtocol(BoundedParsing):
         elif cycle.more_body:
             self._end_answer()
             if cycle.response_started:
+                flush_head(cycle)
                 self.transport.close()
             else:
                 self._send_refusal(error)
