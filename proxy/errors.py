@@ -158,8 +158,9 @@ class UpstreamError(ProxyError):
             upstream: The upstream's name in the catalog.
         """
         if self.status >= 500 and "upstream" not in self.details:
-            self.message = f"{self.message} (upstream: {upstream})"
-            self.args = (self.message,)
+            if f" {upstream}" not in self.message:
+                self.message = f"{self.message} (upstream: {upstream})"
+                self.args = (self.message,)
             self.details = {**self.details, "upstream": upstream}
 
     @property

@@ -150,14 +150,17 @@ def _check_database_url(url: str) -> None:
 
 def _check_services(settings: Settings) -> None:
     """End the command where the settings' PostgreSQL or Redis does not answer."""
-    from proxy.services.budgets.counters import redis_problem
-    from proxy.store.sql.database import connection_problem
-
     problems = []
-    if why := connection_problem(settings.ledger_url):
-        problems.append(f"THRIFTGATE_DATABASE_URL: the database cannot be reached: {why}")
-    if why := asyncio.run(redis_problem(settings)):
-        problems.append(f"{_REDIS_AWAY}: {why}")
+    if settings.database_url:
+        from proxy.store.sql.database import connection_problem
+
+        if why := connection_problem(settings.database_url):
+            problems.append(f"THRIFTGATE_DATABASE_URL: the database cannot be reached: {why}")
+    if settings.redis_url:
+        from proxy.services.budgets.counters import redis_problem
+
+        if why := asyncio.run(redis_problem(settings)):
+            problems.append(f"{_REDIS_AWAY}: {why}")
     if problems:
         lines = "\n".join(problems)
         session.fail(f"{lines}\n`thriftgate check --offline` validates everything else.")

@@ -279,7 +279,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _demo,
     ),
     "check": (
-        "Validate settings and catalog, and try the folder; name file, line and fix of problems.",
+        "Validate settings and catalog, try the folder, PostgreSQL and Redis; name each fix.",
         _check,
     ),
     "agents": (
@@ -303,7 +303,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _compact,
     ),
     "savings": (
-        "Show what planning saved by feature, against conversations sent unmodified.",
+        "Show what was saved against sending directly, and what planning saved by feature.",
         _savings,
     ),
     "misses": (

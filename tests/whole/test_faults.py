@@ -27,6 +27,7 @@ call                 | *      | *    | answer tool_calls                      | 
 args                 | *      | *    | answer stop                            | answered | exact
 refuse               | openai | *    | answer stop                            | answered | exact
 refuse               | claude | *    | answer content_filter                  | answered | exact
+offered-call         | *      | *    | answer stop                            | answered | exact
 double-usage         | *      | *    | answer stop                            | answered | exact
 early-usage          | *      | *    | answer stop                            | answered | exact
 no-usage             | *      | *    | answer stop                            | answered | estimated
