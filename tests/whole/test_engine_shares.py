@@ -70,14 +70,15 @@ def test_eight_callers_with_one_system_prompt_use_both_replicas_and_one_that_is_
 
 
 async def type_until(fleet: EngineFleet, person: int, done: asyncio.Event) -> int:
-    """Have a growing prompt warmed again and again; the number that were."""
-    warmed, text = 0, _SYSTEM
+    """Have prompts warmed, each new from its first word; the number that were."""
+    warmed = number = 0
     headers = {
         "authorization": f"Bearer {fleet.keys[fleet.url]}",
         "x-thriftgate-conversation": f"typing {person}",
     }
     while not done.is_set():
-        text += f" And then {person}, who asked"
+        number += 1
+        text = f"{person}, {number}: {_SYSTEM * 3}"
         body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
         answer = await fleet.client.post(
             f"{fleet.url}/thriftgate/prefill", json=body, headers=headers
