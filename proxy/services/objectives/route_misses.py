@@ -15,6 +15,8 @@ _WINDOW_S: Final = 300.0
 _MAX_ROUTES: Final = 10_000
 #: A route whose share of bad calls is below so much of the worst one's did not break it.
 _SHARE_OF_WORST: Final = 0.5
+#: Calls that make a share. Fewer decide only where the routes with as many show nothing.
+_MIN_CALLS: Final = 5
 
 
 class RouteMisses:
@@ -39,9 +41,10 @@ class RouteMisses:
         Where nothing is known, the first one is left out: it answered. Of replicas of an engine any
         may have answered, so none is.
         """
-        shares = [self._bad_share(objective.name, each.route.name, now) for each in asked]
-        limit = max(1 - objective.target, _SHARE_OF_WORST * max(shares))
-        is_broken = [share > limit for share in shares]
+        calls = [self._recent_calls(objective.name, each.route.name, now) for each in asked]
+        is_broken = _broken_routes(objective, calls, _MIN_CALLS)
+        if not any(is_broken):
+            is_broken = _broken_routes(objective, calls, 1)
         if not any(is_broken) and not asked[0].route.upstream.engine:
             is_broken[0] = True
         pairs = list(zip(asked, is_broken, strict=True))
@@ -69,7 +72,13 @@ class RouteMisses:
             *(msgspec.structs.replace(each, is_suspect=True) for each in broken),
         )
 
-    def _bad_share(self, objective: str, route: str, now: float) -> float:
+    def _recent_calls(self, objective: str, route: str, now: float) -> list[bool]:
         calls = self._calls.get((objective, route), ())
-        recent = [is_bad for noted_at, is_bad in calls if noted_at > now - _WINDOW_S]
-        return sum(recent) / len(recent) if recent else 0.0
+        return [is_bad for noted_at, is_bad in calls if noted_at > now - _WINDOW_S]
+
+
+def _broken_routes(objective: Objective, calls: list[list[bool]], min_calls: int) -> list[bool]:
+    """Of each route whether it broke the objective, by whether its calls were bad."""
+    shares = [sum(bad) / len(bad) if len(bad) >= min_calls else 0.0 for bad in calls]
+    limit = max(1 - objective.target, _SHARE_OF_WORST * max(shares))
+    return [share > limit for share in shares]

@@ -43,6 +43,19 @@ def test_the_route_whose_calls_broke_the_objective_is_left_out_wherever_it_stand
     assert split(misses, choices("abc", engine)) == ["a", "c", "|", "b"]
 
 
+@pytest.mark.parametrize("engine", ["", "house"])
+def test_one_bad_call_leaves_no_route_out_beside_one_that_broke_the_objective(engine):
+    misses = noted_calls({"a": "x", "b": "x" * 9 + "." * 11})
+
+    assert split(misses, choices("ab", engine)) == ["a", "|", "b"]
+
+
+def test_few_bad_calls_leave_a_route_out_where_the_others_keep_the_objective():
+    misses = noted_calls({"a": "." * 20, "b": "xx"})
+
+    assert split(misses, choices("ab")) == ["a", "|", "b"]
+
+
 def test_without_any_knowledge_the_first_is_left_out_but_no_replica_of_an_engine():
     assert split(RouteMisses(), choices("ab")) == ["b", "|", "a"]
     assert split(RouteMisses(), choices("ab", "house")) == ["a", "b", "|"]
