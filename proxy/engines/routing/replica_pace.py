@@ -42,8 +42,8 @@ class ReplicaPace:
     def note_first_token(self, observed_s: float, predicted_s: float, now: float) -> None:
         """Note a call's seconds to its first token beside what was predicted."""
         self._calls.append((now, (observed_s + LEAST_TTFT_S) / (predicted_s + LEAST_TTFT_S)))
-        ratios = sorted([ratio for _, ratio in self._calls])
-        self._ratio = ratios[(len(ratios) - 1) // 2]
+        self._forget_old(now)
+        self._ratio = self._median()
 
     def note_run(self, run_s: float) -> None:
         """Note the seconds that a call ran after its first token."""
@@ -51,10 +51,20 @@ class ReplicaPace:
 
     def ratio(self, now: float) -> float:
         """The median of observed over predicted seconds of late; 1 where too little was seen."""
-        calls = self._calls
+        if self._forget_old(now):
+            self._ratio = self._median()
+        return self._ratio if len(self._calls) >= _MIN_CALLS else 1.0
+
+    def _forget_old(self, now: float) -> bool:
+        """Forget the calls that no longer count; True if there were any."""
+        calls, count = self._calls, len(self._calls)
         while calls and calls[0][0] < now - _WINDOW_S:
             calls.popleft()
-        return self._ratio if len(calls) >= _MIN_CALLS else 1.0
+        return len(calls) < count
+
+    def _median(self) -> float:
+        ratios = sorted([ratio for _, ratio in self._calls])
+        return ratios[(len(ratios) - 1) // 2] if ratios else 1.0
 
 
 def fleet_pace(paces: Iterable[ReplicaPace], now: float) -> FleetPace:

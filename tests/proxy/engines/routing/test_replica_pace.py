@@ -26,6 +26,15 @@ def test_the_pace_of_a_replica_without_calls_is_forgotten():
     assert pace.ratio(60.0) == 1.0
 
 
+def test_calls_that_are_long_past_do_not_count_in_the_pace():
+    pace = pace_of_calls(0.5, calls=4)
+    for _ in range(4):
+        pace.note_first_token(7.5, 0.5, 25.0)
+
+    assert pace.ratio(25.0) == 1.0
+    assert pace.ratio(31.0) > 10
+
+
 def test_a_few_late_calls_among_others_make_no_slow_replica():
     few, some = pace_of_calls(7.5, calls=3), pace_of_calls(0.5, calls=5)
     for _ in range(3):
