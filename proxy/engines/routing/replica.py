@@ -1,6 +1,7 @@
 """A replica as routing sees it: where it is, and how busy it is."""
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +54,27 @@ class CallsInFlight:
         self.calls = 0
         self.prefill_tokens = 0
         self._due: dict[object, float] = {}
+        self._first_due = inf
 
     def begin(self, call: object, tokens: int, due: float) -> None:
         """A call that has to read so many tokens goes there; it should begin to answer then."""
         self.calls += 1
         self.prefill_tokens += tokens
         self._due[call] = due
+        self._first_due = min(self._first_due, due)
 
     def note_read(self, call: object, tokens: int) -> None:
         """A call's prompt is read, or the call is over."""
-        if self._due.pop(call, None) is not None:
-            self.prefill_tokens -= tokens
+        due = self._due.pop(call, None)
+        if due is None:
+            return
+        self.prefill_tokens -= tokens
+        if due <= self._first_due:  # kept here, as decisions look at each replica
+            self._first_due = min(self._due.values(), default=inf)
 
     def overdue_s(self, now: float) -> float:
-        """Seconds by which the longest-waiting call is late: the next would wait as long."""
-        return max(0.0, now - next(iter(self._due.values()))) if self._due else 0.0
+        """Seconds by which the most overdue call is late: the next would wait as long."""
+        return max(0.0, now - self._first_due)
 
     def other_calls(self, load: LoadReport | None) -> tuple[int, int]:
         """Calls of other gateways that run and that wait there, by its report."""

@@ -17,6 +17,22 @@ def test_a_report_older_than_ones_own_calls_never_counts_below_nought():
     assert flight.other_calls(None) == (0, 0)
 
 
+def test_calls_are_overdue_by_the_one_that_is_latest_whichever_was_sent_first():
+    flight = CallsInFlight()
+    assert flight.overdue_s(50.0) == 0.0
+    flight.begin("long", 30_000, due=20.0)
+    flight.begin("short", 100, due=2.0)
+    flight.begin("middle", 1_000, due=5.0)
+
+    assert flight.overdue_s(1.0) == 0.0
+    assert flight.overdue_s(10.0) == 8.0
+    flight.note_read("short", 100)
+    assert flight.overdue_s(10.0) == 5.0
+    flight.note_read("long", 30_000)
+    flight.note_read("middle", 1_000)
+    assert (flight.overdue_s(50.0), flight.prefill_tokens) == (0.0, 0)
+
+
 def test_a_replica_is_healthy_and_of_no_region_unless_said_otherwise():
     replica = ReplicaCandidate(name="a")
 
