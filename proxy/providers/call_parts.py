@@ -5,7 +5,9 @@ leave the index out, repeat ids or names, or give none. So, in this order::
 
     a part with                            belongs to
     the index or id of a call              that call
-    an id that no call has                 a new call, also at an index that was used before
+    an id that no call has, and a name     a new call, also at an index that was used before
+    an id that no call has, and no name    that of its index, else the one begun last, while the
+                                           arguments there go on; else a new call
     an index that no call has, and a name  a new call
     no id and no such index                the call begun last
     a name, and no id                      a new call where that call has another name, or has all
@@ -119,11 +121,23 @@ class CallIdentity:
         """Its arguments or free text up to now."""
         return "".join(self._texts)
 
-    def takes(self, part: CallPart) -> bool:
-        """True if the part continues this call; False if it begins another one."""
-        if part.id and self._given_id:
-            return part.id == self._given_id
+    @property
+    def is_open(self) -> bool:
+        """True if it has a name, and its arguments are no whole object yet."""
+        last = next((text for text in reversed(self._texts) if text.strip()), "")
+        is_whole = last.rstrip().endswith(_BRACE) and is_json_object(self.text)
+        return bool(self.name) and not is_whole
+
+    def takes(self, part: CallPart, *, is_known_id: bool) -> bool:
+        """True if the part continues this call; False if it begins or continues another one.
+
+        Some upstreams write a new id with every part: a call begins with one that has a name.
+        """
         name = part.name
+        if part.id and self._given_id and part.id != self._given_id:
+            return not is_known_id and not name and self.is_open
+        if part.id and self._given_id:
+            return True
         if not name or not self.name:
             return True
         return name == self.name and not (part.text.strip() and is_json_object(self.text))
@@ -161,12 +175,15 @@ class CallAssignment:
             place: Its position in its chunk.
         """
         call = self._likely_call(part, place)
-        if call is not None and not call.takes(part):
-            call = self._by_id.get(part.id or "")
+        owner = self._by_id.get(part.id) if part.id else None
+        if call is not None and not call.takes(part, is_known_id=owner is not None):
+            call = owner
         if call is None:
             call = self._begin(part)
         own_id = "" if call.id or not part.id else self._own_id(part.id, call)
         call.add(part, own_id)
+        if part.id:
+            self._by_id.setdefault(part.id, call)
         return call
 
     def _likely_call(self, part: CallPart, place: int) -> CallIdentity | None:

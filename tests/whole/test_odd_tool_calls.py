@@ -62,6 +62,11 @@ _FORMS: dict[str, list[Json]] = {
         *_split({"index": 0}, 0, repeats_id=True),
         *_split({"index": 0}, 1, repeats_id=True),
     ],
+    "fresh ids": [
+        part | {"id": f"call_{number}" if place == 0 else f"fresh_{number}_{place}"}
+        for number in range(2)
+        for place, part in enumerate(_split({"index": 0}, number))
+    ],
     "Google": [_whole(0, id="", type="function"), _whole(1, id="", type="function")],
     "Ollama": [_whole(0, id="call_0", index=0), _whole(1, id="call_1", index=0)],
     "objects": [

@@ -48,6 +48,7 @@ def one_by_one(
     repeats_id: bool = False,
     repeats_name: bool = False,
     late_name: bool = False,
+    has_fresh_ids: bool = False,
 ) -> Deltas:
     """Calls one after the other; ``index`` says what their parts have of one.
 
@@ -57,6 +58,7 @@ def one_by_one(
         repeats_id: True if every part has the id.
         repeats_name: True if every part has the name.
         late_name: True if the first part has none.
+        has_fresh_ids: True if every part has an id that no other has.
     """
     count = 0
     for number, (call_id, name, arguments) in enumerate(calls):
@@ -66,7 +68,8 @@ def one_by_one(
             count += 1
             is_named = repeats_name or (late_name and place == 0)
             part = index(number, count) | {"function": function(piece, name if is_named else None)}
-            yield [part | ({"id": call_id} if repeats_id else {})]
+            part |= {"id": call_id} if repeats_id else {}
+            yield [part | ({"id": f"{call_id}_{count}"} if has_fresh_ids else {})]
         count += 1
 
 
@@ -122,6 +125,11 @@ FORMS: dict[str, Callable[[Sequence[Call]], Deltas]] = {
     ),
     "name after id": lambda c: one_by_one(c, index=lambda *_: {"index": 0}, late_name=True),
     "name after id, without index": lambda c: one_by_one(c, index=no_index, late_name=True),
+    "index 0, fresh ids": lambda c: one_by_one(
+        c, index=lambda *_: {"index": 0}, has_fresh_ids=True
+    ),
+    "fresh ids": lambda c: one_by_one(c, index=lambda n, _: {"index": n}, has_fresh_ids=True),
+    "fresh ids without index": lambda c: one_by_one(c, index=no_index, has_fresh_ids=True),
     "in turns by index": lambda c: in_turns(c, with_index=True),
     "in turns by id": lambda c: in_turns(c, with_index=False),
     "whole without index": whole_calls,
@@ -261,6 +269,20 @@ def test_part_with_the_id_of_an_earlier_call_goes_to_that_call():
     )
 
     assert [assignment.find(part).number for part in parts] == [0, 1, 0, 1]
+
+
+def test_part_with_a_new_id_and_no_name_continues_the_open_call_of_its_index():
+    assignment = CallAssignment()
+    parts = convert_parts(
+        {"index": 0, "id": "a", "function": function("{", "f")},
+        {"index": 1, "id": "b", "function": function("{", "g")},
+        {"index": 0, "id": "c", "function": function("}")},
+        {"index": 0, "id": "c", "function": function(" ")},
+        {"index": 1, "id": "d", "function": function('"x":1', "h")},
+        {"index": 0, "id": "e"},
+    )
+
+    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 0, 2, 3]
 
 
 def test_id_that_comes_late_is_that_of_its_call():
