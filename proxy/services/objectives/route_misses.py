@@ -39,7 +39,8 @@ class RouteMisses:
         """The routes that may answer elsewhere, and those that broke the objective.
 
         Where nothing is known, the first one is left out: it answered. Of replicas of an engine any
-        may have answered, so none is.
+        may have answered, so none is. Where all broke it, the worst alone is left out: calls on the
+        level `elsewhere` then miss it, too, and the ladder goes on to its next level.
         """
         calls = [self._recent_calls(objective.name, each.route.name, now) for each in asked]
         is_broken = _broken_routes(objective, calls, _MIN_CALLS)
@@ -47,6 +48,9 @@ class RouteMisses:
             is_broken = _broken_routes(objective, calls, 1)
         if not any(is_broken) and not asked[0].route.upstream.engine:
             is_broken[0] = True
+        if all(is_broken):
+            worst = shares.index(max(shares))
+            is_broken = [place == worst for place in range(len(asked))]
         pairs = list(zip(asked, is_broken, strict=True))
         others = tuple(choice for choice, broken in pairs if not broken)
         return others, tuple(choice for choice, broken in pairs if broken)

@@ -61,8 +61,10 @@ def test_without_any_knowledge_the_first_is_left_out_but_no_replica_of_an_engine
     assert split(RouteMisses(), choices("ab", "house")) == ["a", "b", "|"]
 
 
-def test_routes_that_all_broke_the_objective_leave_nowhere_to_go():
-    assert split(noted_calls({"a": "xxx", "b": "xxx"}), choices("ab")) == ["|", "a", "b"]
+def test_of_routes_that_all_broke_the_objective_the_worst_alone_is_left_out():
+    assert split(noted_calls({"a": "xxx", "b": "xxx"}), choices("ab")) == ["b", "|", "a"]
+    assert split(noted_calls({"a": "xx.", "b": "xxx"}), choices("ab")) == ["a", "|", "b"]
+    assert split(noted_calls({"a": "xxx"}), choices("a")) == ["|", "a"]
 
 
 def test_calls_that_are_long_past_do_not_count():
