@@ -6,6 +6,7 @@ whose time is the only one there is (see ``virtual_clock``); threads and disks t
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -142,7 +143,9 @@ class VirtualGateway:
         return [
             (at, line)
             for at, name, line in self.said.lines
-            if name == "thriftgate.objectives" and " is " in line
+            if name == "thriftgate.objectives"
+            and " is " in line
+            and not re.search(r" is (missed:|no longer missed)", line)
         ]
 
     def breaker(self, model: str) -> str:

@@ -95,7 +95,8 @@ def test_a_refusal_of_the_gateways_own_key_is_not_the_callers(
 
     assert caught.value.status_code == 502
     assert caught.value.code == "upstream_unauthorized"
-    assert "lab" not in str(caught.value).lower()
+    assert "(upstream: lab" in str(caught.value)
+    assert "simulated" not in str(caught.value).lower()  # the upstream's own words
     assert len(gateway.lab.exchanges) == before + 1
 
 
