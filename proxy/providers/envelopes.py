@@ -17,9 +17,15 @@ _EMPTY_BODIES: Final = frozenset({b"", b"null", b"[]", b'""'})
 #: Beginnings of a web page, and the bytes in which one is looked for.
 _PAGE_STARTS: Final = (b"<!doctype", b"<html", b"<head", b"<title", b"<center", b"<h1")
 _MAX_PAGE_START_BYTES: Final = 64 * 1024
-#: Tags, and what of a page no reader sees.
+#: Bytes of a refusal in plain text or HTML that are read, and characters of its words.
+_MAX_TEXT_BYTES: Final = 16 * 1024
+_MAX_WORDS_CHARS: Final = 4 * 1024
+#: Tags, and what of a page no reader sees. All that may lack its end runs to the page's, for a
+#: search that fails would begin anew at each start.
 _MARKUP: Final = re.compile(
-    r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^<>]*>", re.DOTALL | re.IGNORECASE
+    r"<(script|style)\b.*?(?:</\1\s*>|\Z)|<head\b.*?(?:</head\s*>|(?=<body\b)|\Z)"
+    r"|<!--.*?(?:-->|\Z)|<[^<>]*>",
+    re.DOTALL | re.IGNORECASE,
 )
 #: Complaints of a list that are told, at most.
 _MAX_COMPLAINTS: Final = 8
@@ -55,10 +61,11 @@ def refusal_of(body: bytes) -> Mapping[str, Any]:
     """
     if said := envelope_of(body):
         return said
-    text = body[:_MAX_PAGE_START_BYTES].decode("utf-8", "replace").strip()
+    text = body[:_MAX_TEXT_BYTES].decode("utf-8", "replace").strip()
     if not text or text[0] in "{[":
         return {}
-    words = " ".join(unescape(_MARKUP.sub(" ", text)).split())
+    words = " ".join(_MARKUP.sub(" ", text).split())[:_MAX_WORDS_CHARS]
+    words = " ".join(unescape(words).split())  # more digits than that are no number to Python
     return {"message": words} if words else {}
 
 

@@ -1,11 +1,20 @@
 """The errors in what an upstream sent, in whatever envelope."""
 
+import time
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.envelopes import envelope_of, error_in, is_answer, is_object, text
+from proxy.providers.envelopes import (
+    envelope_of,
+    error_in,
+    is_answer,
+    is_object,
+    refusal_of,
+    text,
+)
 
 ERROR = {"message": "no such tool", "code": "bad_tool"}
 FIELD = {"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Field required"}
@@ -146,3 +155,35 @@ def test_anything_has_an_error_object_or_none(body):
 )
 def test_an_object_is_told_from_one_that_was_broken_off(body, is_whole):
     assert is_object(body) is is_whole
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<!--", "<script ", "<style>", "<head>", "<body ", "</head ", "<head></head ", "<", "<a",
+        "<a>", "</script", "<script></script ", "<script>\n", "&#1", "&amp", "1", "a ", "&#111111",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("start", ["", "<!--", "<script>", "<head>", "&#"])
+def test_refusal_of_any_text_costs_little_processor_time(start: str, piece: str) -> None:
+    body = (start + piece * (256 * 1024 // len(piece)))[: 256 * 1024].encode()
+    begun = time.thread_time()
+    refusal_of(body)
+
+    assert time.thread_time() - begun < 0.25
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"no <!-- hidden", "no"),
+        (b"no<script>hidden", "no"),
+        (b"<html><head><title>hidden<body class=x><p>no", "no"),
+        (b"<style>hidden</STYLE >no", "no"),
+        (b"prompt < 4096 tokens", "prompt < 4096 tokens"),
+        (b"<header>no</header>", "no"),
+        (b"no &#" + b"1" * 5000 + b"; more", "no \N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_refusal_in_a_page_without_its_ends_keeps_its_words(body: bytes, words: str) -> None:
+    assert refusal_of(body) == {"message": words}
