@@ -49,6 +49,7 @@ class RouteMisses:
         if not any(is_broken) and not asked[0].route.upstream.engine:
             is_broken[0] = True
         if all(is_broken):
+            shares = [sum(bad) / max(len(bad), 1) for bad in calls]
             worst = shares.index(max(shares))
             is_broken = [place == worst for place in range(len(asked))]
         pairs = list(zip(asked, is_broken, strict=True))
