@@ -65,7 +65,8 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         "estimated",
         (
             "Calls that another model answered than was asked for: their tokens at the published"
-            " standard price of the model asked for, less their list cost."
+            " standard price of the model asked for, less their list cost. The list cost of"
+            " attempts that another one outran or replaced is taken off, whatever their model."
         ),
     ),
     "discounts": (
@@ -77,7 +78,7 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
 _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "planning": "planning",
     "compaction": "compaction",
-    "routing": "replies of other models",
+    "routing": "replies of other models less lost attempts",
     "discounts": "discounts",
 }
 
@@ -94,7 +95,8 @@ class SavingsSums(msgspec.Struct, frozen=True):
         planned_cost_nanos: Effective cost of the calls that planning treated.
         compaction_nanos: Estimated savings of compaction, its resets taken off.
         notes_nanos: Cost of notes that compaction asked a model for.
-        routing_nanos: Savings by replies of cheaper models; below 0 where they were dearer.
+        routing_nanos: Savings by replies of cheaper models, less the cost of attempts that another
+            one outran or replaced; below 0 where these, or dearer models, cost more.
         calls: Calls.
         unpriced: Attempts at no known price, which all sums leave out.
         unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.

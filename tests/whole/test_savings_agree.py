@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from dashboards.formatting import exact_usd
 from dashboards.reports import ReportPeriod, latest_days
 from proxy.configuration import read_catalog
 from proxy.records.feature_mode import LayoutScope
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import Outcome, Receipt
 from proxy.services.reports.report_content import report_content
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import read
@@ -28,11 +28,16 @@ from tests.fakes.demo_gateway import DemoGateway, demo_gateway
 from tests.fakes.receipts import a_receipt
 from tests.fakes.scheduled_reports import a_scheduled_report
 
+#: Of 1,000 tokens in and 100 out, in nano-dollars: $2 and $12 a million on terra, a tenth on luna.
+TERRA_NANOS = 1000 * 2_000 + 100 * 12_000
+LUNA_NANOS = TERRA_NANOS // 10
+#: One reply of luna in place of terra, less what the two lost attempts' prompts cost.
+HEDGED_NANOS = TERRA_NANOS - LUNA_NANOS - 1000 * 2_000 - 1000 * 200
 _COMMAND = [sys.executable, "-c", "from proxy.cli.main import main; main()"]
 
 
 def odd_receipts(team: str, now: float) -> list[Receipt]:
-    """A measured feature, a suspended one, a discount and compaction."""
+    """A measured feature, a suspended one, a discount, compaction and lost second attempts."""
 
     def a_call(n: int, **changes: Any) -> Receipt:
         started = now - 5 - n / 1000
@@ -41,8 +46,10 @@ def odd_receipts(team: str, now: float) -> list[Receipt]:
             call_id=f"{id_floor(started)[:-4]}{n:04x}",
             started=started,
             team=team,
-            usage=Usage(input=1000),
-            **({"list_nanos": 10**6 + n, "cost_nanos": 10**6 + n} | changes),
+            **(
+                {"usage": Usage(input=1000), "list_nanos": 10**6 + n, "cost_nanos": 10**6 + n}
+                | changes
+            ),
         )
 
     measured = [
@@ -58,6 +65,28 @@ def odd_receipts(team: str, now: float) -> list[Receipt]:
         a_call(900, feature="suspended", conversation="ab" * 16, planning_nanos=5 * 10**8),
         a_call(901, list_nanos=3 * 10**6 + 1, cost_nanos=2 * 10**6),
         a_call(902, compaction="facts", compaction_nanos=123_457),
+        *hedged_receipts(a_call),
+    ]
+
+
+def hedged_receipts(a_call: Callable[..., Receipt]) -> list[Receipt]:
+    """Terra outruns luna, luna outruns terra, and luna fails as the last route."""
+
+    def an_attempt(n: int, attempt: int, model: str, nanos: int, **changes: Any) -> Receipt:
+        return a_call(
+            n, attempt=attempt, feature="hedged", model="gpt-5.6-terra",
+            route=f"openai/gpt-5.6-{model}", upstream="openai",
+            list_nanos=nanos, cost_nanos=nanos, **changes,
+        )  # fmt: skip
+
+    answered = {"usage": Usage(input=1000, output=100)}
+    failed = {"outcome": Outcome.FAILED, "error": "ttft_deadline", "estimated": True, "ttft": None}
+    return [
+        an_attempt(910, 0, "terra", TERRA_NANOS, **answered),
+        an_attempt(910, 1, "luna", 1000 * 200, final=False, **failed),
+        an_attempt(911, 0, "terra", 1000 * 2_000, final=False, **failed),
+        an_attempt(911, 1, "luna", LUNA_NANOS, **answered),
+        an_attempt(912, 0, "luna", 1000 * 200, **failed),
     ]
 
 
@@ -128,6 +157,20 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     text, html = mail(gateway, period, now)
     assert first_line in text
     assert f"exactly {shown}" in html
+
+
+def test_a_lost_attempt_costs_extra_and_is_no_reply_of_another_model(
+    gateway: DemoGateway, browser: httpx.Client
+) -> None:
+    view = browser.get("/api/v1/savings", params={"feature": "hedged"}).json()
+    every = orjson.loads(command(gateway, ["savings", "--json"]))["headline"]
+    paid = TERRA_NANOS + 1000 * 200 + 1000 * 2_000 + LUNA_NANOS + 1000 * 200
+    routing = {each["name"]: each["change_usd"] for each in every["steps"]}["routing"]
+
+    assert HEDGED_NANOS == 680_000
+    assert (view["saved_nanos"], view["paid_nanos"]) == (HEDGED_NANOS, paid)
+    assert view["direct_nanos"] == TERRA_NANOS + TERRA_NANOS + 1000 * 200
+    assert routing == "-0.000680000"
 
 
 def figures(gateway: DemoGateway, now: float) -> SavingsFigures:

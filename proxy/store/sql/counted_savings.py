@@ -112,8 +112,8 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     for rerouted in sums.rerouted:
         nanos = _routing_nanos(rerouted, catalog, end)
         unknown += rerouted.calls if nanos is None else 0
-        before = places[rerouted.place]
-        places[rerouted.place] = msgspec.structs.replace(before, routing_nanos=nanos or 0)
+        gain = msgspec.structs.replace(_NOTHING, routing_nanos=nanos or 0)
+        places[rerouted.place] = places[rerouted.place].plus(gain)
     total = _NOTHING
     for one in places.values():
         total = total.plus(one)

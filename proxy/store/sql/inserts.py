@@ -25,6 +25,7 @@ from proxy.store.sql.rollup_statements import (
     pending_latencies_statement,
     pending_sums_statement,
     quarters_statement,
+    unanswered_statement,
 )
 from proxy.store.sql.rows import COLUMNS, row_from_receipt
 
@@ -67,7 +68,12 @@ def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 _NAMES = ", ".join(COLUMNS)
 
-_OF_NEW = (pending_sums_statement(), misses_statement(), pending_latencies_statement())
+_OF_NEW = (
+    pending_sums_statement(),
+    misses_statement(),
+    unanswered_statement(),
+    pending_latencies_statement(),
+)
 _SQLITE_OF_NEW = [
     f"WITH new AS NOT MATERIALIZED (SELECT * FROM calls WHERE rowid > ?) {each}"  # noqa: S608 - as below
     for each in _OF_NEW

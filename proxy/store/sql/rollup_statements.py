@@ -31,12 +31,20 @@ from proxy.store.sql.rollup_tables import (
     rollup_days,
     rollup_misses,
     rollup_pending,
+    rollup_unanswered,
     rollup_weeks,
 )
 from slo.latency_buckets import BOUNDS_MICROS
 
 _IS_COMPACTED: Final = "compaction IS NOT NULL AND outcome <> 'failed'"
 _IS_NOTE: Final = f"compaction IS NULL AND compaction_why = '{NOTES}'"
+
+#: True of priced attempts whose caller got nothing of an answer, or a broken one. Notes of
+#: compaction are its own cost.
+_IS_UNANSWERED: Final = (
+    "list_nanos IS NOT NULL AND outcome <> 'answered' AND (outcome <> 'hung_up' OR ttft IS NULL)"
+    f" AND coalesce(compaction_why, '') <> '{NOTES}'"
+)
 
 SUMS: Final[Mapping[str, str]] = {
     "calls": "sum(final)",
@@ -85,6 +93,12 @@ _MISS_SUMS: Final = {
     "nanos": "sum(miss_nanos)",
     "example": "max(call_id)",
 }
+_UNANSWERED_SUMS: Final = {
+    "calls": "sum(final)",
+    **{bucket: f"coalesce(sum({bucket}), 0)" for bucket in schema.BUCKETS},
+    "list_nanos": "sum(list_nanos)",
+    "extra_nanos": "sum((1 - final) * list_nanos)",
+}
 #: Latencies of calls that went to an upstream, in microseconds; of refused ones nobody waited.
 #: The time between tokens is a mean: it is that after the first content byte, for each of the rest.
 LATENCIES: Final[Mapping[str, str]] = {
@@ -124,14 +138,24 @@ def quarters_statement(source: str) -> str:
 
 def misses_statement() -> str:
     """Adds misses of ``new`` to ``rollup_misses``."""
-    key = [column.name for column in rollup_misses.primary_key.columns]
+    return _sparse_statement(rollup_misses, _MISS_SUMS, "miss IS NOT NULL")
+
+
+def unanswered_statement() -> str:
+    """Adds attempts without an answer of ``new`` to ``rollup_unanswered``."""
+    return _sparse_statement(rollup_unanswered, _UNANSWERED_SUMS, _IS_UNANSWERED)
+
+
+def _sparse_statement(table: Table, sums: Mapping[str, str], condition: str) -> str:
+    """Adds sums of the rows of ``new`` that a condition holds for to a table."""
+    key = [column.name for column in table.primary_key.columns]
     names = ", ".join(key)
     grouped = ", ".join(_TIMES.get(name, name) for name in key)
     return f"""
-        INSERT INTO {rollup_misses.name} ({names}, {", ".join(_MISS_SUMS)})
-        SELECT {grouped}, {", ".join(_MISS_SUMS.values())}
-        FROM new WHERE miss IS NOT NULL
-        GROUP BY {names} ORDER BY {names} {_on_conflict(rollup_misses)}
+        INSERT INTO {table.name} ({names}, {", ".join(sums)})
+        SELECT {grouped}, {", ".join(sums.values())}
+        FROM new WHERE {condition}
+        GROUP BY {names} ORDER BY {names} {_on_conflict(table)}
     """  # noqa: S608 - as above
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Column, Table
 
-from proxy.store.sql.schema import BIG, TEXT, metadata, rollups
+from proxy.store.sql.schema import BIG, BUCKETS, TEXT, metadata, rollups
 from slo.latency_buckets import BOUNDS_MICROS
 
 DAY_KEY: Final = ("team", "day", "feature", "model", "route", "upstream", "key_id")
@@ -126,6 +126,23 @@ rollup_misses = Table(
     sqlite_with_rowid=False,
 )
 """Cache misses by day of UTC and reason; ``example`` is the newest such call's id."""
+
+rollup_unanswered = Table(
+    "rollup_unanswered",
+    metadata,
+    Column("team", TEXT, primary_key=True),
+    Column("quarter", BIG, primary_key=True, autoincrement=False),
+    *(Column(name, TEXT, primary_key=True) for name in DAY_KEY[2:]),
+    *(Column(name, BIG, nullable=False) for name in ("calls", *BUCKETS)),
+    Column("list_nanos", BIG, nullable=False),
+    Column("extra_nanos", BIG, nullable=False),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+"""The part of ``rollups`` that attempts without an answer had, at a known price.
+
+Nobody who sends directly pays for ``extra_nanos``: another attempt followed these, or outran them.
+"""
 
 latency_day_histograms = Table(
     "latency_day_histograms",

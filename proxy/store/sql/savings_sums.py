@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, Engine, Select, case, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    case,
+    cast,
+    func,
+    select,
+)
 
 from dashboards.reports import SpendFilter
 from dashboards.savings_headline import SavingsSums
@@ -13,7 +23,7 @@ from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.rollup_tables import rollup_misses
+from proxy.store.sql.rollup_tables import rollup_misses, rollup_unanswered
 from proxy.store.sql.spend_filters import Columns, filter_conditions
 from slo.usage import Usage
 
@@ -31,10 +41,12 @@ _SUMMED: Final = (
     "unpriced",
 )
 _SAVINGS: Final = (*_SUMMED, "unknown_cached_tokens")
+_PLACE: Final = ("team", "feature", "model", "route")
+_NONE_UNANSWERED: Final = dict.fromkeys(("calls", *schema.BUCKETS, "list_nanos", "extra_nanos"), 0)
 
 
 class ReroutedUsage(msgspec.Struct, frozen=True):
-    """Usage of calls of a place that another model answered than was asked for."""
+    """Usage of attempts of a place that answered with another model than was asked for."""
 
     place: "SavingsPlace"
     calls: int
@@ -73,7 +85,7 @@ class SavingsByPlace:
     """Savings of a period, all read at once.
 
     Attributes:
-        places: Sums by place.
+        places: Sums by place; ``routing_nanos`` has but what attempts without an answer cost more.
         rerouted: Usage that another model answered than was asked for, at a known price.
     """
 
@@ -102,13 +114,16 @@ class SavingsReader:
         )
         with read_transaction(self._engine, is_snapshot=True) as connection:
             found = bucket_sums(connection, (start, end), query)
+            unanswered = _read_unanswered(connection, start, end, only)
         places: dict[SavingsPlace, SavingsSums] = {}
         rerouted: list[ReroutedUsage] = []
         for (_, team, feature, requested, route), sums in found.items():
             place = team, feature, requested, route
-            places[place] = SavingsSums(**{name: sums[name] for name in _SAVINGS})
+            lost = unanswered.get(place, _NONE_UNANSWERED)
+            extra = {"routing_nanos": -lost["extra_nanos"]}
+            places[place] = SavingsSums(**{name: sums[name] for name in _SAVINGS}, **extra)
             if answering_model(route, requested) != requested:
-                rerouted += _rerouted_usage(place, sums)
+                rerouted += _rerouted_usage(place, sums, lost)
         return SavingsByPlace(places=places, rerouted=rerouted)
 
     def misses(
@@ -161,6 +176,21 @@ def _misses(
     )
 
 
+def _read_unanswered(
+    connection: Connection, start: int, end: int, only: SpendFilter
+) -> dict[SavingsPlace, dict[str, int]]:
+    """Sums of attempts without an answer, by place."""
+    rows = rollup_unanswered.c
+    places = [rows[name] for name in _PLACE]
+    sums = (cast(func.sum(rows[name]), BigInteger) for name in _NONE_UNANSWERED)
+    conditions = (rows.quarter.between(start, end - 1), *filter_conditions(rows, only))
+    query = select(*places, *sums).where(*conditions).group_by(*places)
+    return {
+        (team, feature, requested, route): dict(zip(_NONE_UNANSWERED, numbers, strict=True))
+        for team, feature, requested, route, *numbers in connection.execute(query)
+    }
+
+
 def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
     is_unknown = rows.read_saved_nanos.is_(None) & rows.list_nanos.is_not(None)
     is_priced = rows.list_nanos.is_not(None)
@@ -172,12 +202,14 @@ def _savings(rows: Columns) -> Mapping[str, ColumnElement[Any]]:
     }
 
 
-def _rerouted_usage(place: SavingsPlace, sums: Mapping[str, int]) -> list[ReroutedUsage]:
-    """The usage at a known price; [] without any."""
+def _rerouted_usage(
+    place: SavingsPlace, sums: Mapping[str, int], unanswered: Mapping[str, int]
+) -> list[ReroutedUsage]:
+    """The usage at a known price of attempts that answered; [] without any."""
     found = ReroutedUsage(
         place=place,
-        calls=sums["priced_calls"],
-        usage=Usage(**{name: sums[f"priced_{name}"] for name in schema.BUCKETS}),
-        list_nanos=sums["list_nanos"],
+        calls=sums["priced_calls"] - unanswered["calls"],
+        usage=Usage(**{name: sums[f"priced_{name}"] - unanswered[name] for name in schema.BUCKETS}),
+        list_nanos=sums["list_nanos"] - unanswered["list_nanos"],
     )
     return [found] if found.calls or found.list_nanos or found.usage != Usage() else []

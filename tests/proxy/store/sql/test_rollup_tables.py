@@ -16,6 +16,7 @@ from proxy.store.sql.rollup_tables import (
     rollup_day_hours,
     rollup_days,
     rollup_misses,
+    rollup_unanswered,
     rollup_weeks,
 )
 from proxy.store.sql.schema import rollups
@@ -28,6 +29,7 @@ TABLES = (
     rollup_day_hours,
     rollup_weeks,
     rollup_misses,
+    rollup_unanswered,
     latency_day_histograms,
     latency_hour_histograms,
 )

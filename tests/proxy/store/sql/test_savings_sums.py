@@ -1,7 +1,10 @@
+from typing import Any
+
 import pytest
 from sqlalchemy import Engine
 
 from dashboards.reports import ALL_CALLS, SpendFilter
+from proxy.records.receipt import Outcome
 from proxy.store.sql.savings_sums import SavingsReader
 from proxy.store.sql.spend_series import SpendSeries, SpendSplit
 from slo.usage import Usage
@@ -51,6 +54,40 @@ def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: Savin
     assert found.place == ("a", "x", "big", "lab/small")
     assert (found.calls, found.list_nanos) == (1, 2)
     assert found.usage == Usage(input=4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "usage", "routing_nanos"),
+    [
+        ({"outcome": Outcome.FAILED, "final": False}, Usage(), -7),
+        ({"outcome": Outcome.FAILED}, Usage(), 0),
+        ({"outcome": Outcome.HUNG_UP, "ttft": None}, Usage(), 0),
+        ({"outcome": Outcome.HUNG_UP, "ttft": 0.1}, Usage(input=9), 0),
+        ({"outcome": Outcome.BROKEN}, Usage(), 0),
+        ({"outcome": Outcome.FAILED, "final": False, "compaction_why": "notes"}, Usage(input=9), 0),
+    ],
+)
+def test_only_attempts_that_answered_count_as_replies_of_another_model(
+    engine: Engine, changes: dict[str, Any], usage: Usage, routing_nanos: int
+) -> None:
+    rerouted: dict[str, Any] = {"team": "a", "feature": "x", "model": "big", "route": "lab/small"}
+    book(engine, [a_receipt(1, **rerouted, usage=Usage(input=9), list_nanos=7, **changes)], 0.5)
+    sums = SavingsReader(engine).sums_by_place(FIRST, FIRST + DAY, ONE_TEAM)
+
+    assert [each.usage for each in sums.rerouted] == [usage] * (usage != Usage())
+    assert [each.routing_nanos for each in sums.places.values()] == [routing_nanos]
+
+
+def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> None:
+    lost = {"outcome": Outcome.FAILED, "final": False, "attempt": 0, "list_nanos": 7}
+    answered = {"attempt": 1, "list_nanos": 9}
+    same = {"team": "a", "feature": "x", "model": "small", "route": "lab/small"}
+    book(engine, [a_receipt(1, **(same | each)) for each in (lost, answered)], 0.5)
+    (sums,) = SavingsReader(engine).sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places.values()
+    later = SavingsReader(engine).sums_by_place(FIRST + DAY, FIRST + 2 * DAY, ONE_TEAM)
+
+    assert (sums.routing_nanos, sums.list_nanos) == (-7, 16)
+    assert later.places == {}
 
 
 def test_calls_are_counted_by_the_model_asked_for_and_the_route(reader: SavingsReader) -> None:
