@@ -2,9 +2,12 @@
 
 ::
 
-    a prompt ── order ─ does its replica answer calls? ─► refused
-                      └ is another prompt read there? ──► the earlier one ends
-    a call ──── send ─ is a prompt read there? ─────────► that ends at once
+    a prompt ── order, send ─ is its replica busy with calls? ─► refused
+                       send ─ is another prompt read there? ──► the earlier one ends
+    a call ──── send ─ is a prompt read there? ───────────────► that ends at once
+
+It is busy where a quarter of its slots answer calls. Where its slots are unknown, one call is
+enough, also one that ended a moment ago.
 """
 
 import asyncio
@@ -22,9 +25,11 @@ from proxy.errors import CallerError
 from proxy.records.call import Call
 from slo.usage import Usage
 
-#: Seconds after a call's end in which no prompt is warmed at its replica: callers who go on at once
-#: would find it busy. After as many a refused prompt may be sent again.
+#: Seconds after a call's end in which no prompt is warmed at its replica, if its slots are unknown:
+#: callers who go on at once would find it busy. Then a refused prompt may be sent again.
 QUIET_S: Final = 1.0
+#: Share of a replica's slots from which on its calls leave no room for a prompt.
+_BUSY_SHARE: Final = 0.25
 
 
 class ReplicaOccupancy:
@@ -44,11 +49,14 @@ class ReplicaOccupancy:
         self._ticks = ticks
         self._ended_at: dict[str, float] = {}
 
-    def is_busy(self, name: str) -> bool:
-        """True if a replica answers calls, or did a moment ago."""
+    def is_busy(self, ticket: ReplicaTicket) -> bool:
+        """True if a ticket's replica has calls to answer, and no room for a prompt beside them."""
+        name, slots = ticket.name, ticket.slots
+        if slots:
+            return self.live[name] >= _BUSY_SHARE * slots
         ended_at = self._ended_at.get(name)
         is_quiet = ended_at is None or self._ticks() - ended_at >= QUIET_S
-        return bool(self.live.get(name)) or not is_quiet
+        return bool(self.live[name]) or not is_quiet
 
     def end_call(self, name: str) -> None:
         """Count a live call as over."""
@@ -82,8 +90,19 @@ class _CountedTicket:
         """Reason for the order of the replicas."""
         return self.ticket.why
 
+    @property
+    def slots(self) -> int:
+        """Calls that the replica takes at once beside those of others; 0 where unknown."""
+        return self.ticket.slots
+
     def send(self) -> None:
-        """Note that the call goes there, and end the prompt that is warmed there."""
+        """Note that the call goes there, and end the prompt that is warmed there.
+
+        Raises:
+            CallerError: If a prompt's replica has become busy since it was ordered.
+        """
+        if self.prompt is not None and self.occupancy.is_busy(self.ticket):
+            raise _busy_error()
         self.is_there = True
         self.occupancy.end_prompt(self.name)
         if self.prompt is None:
@@ -134,20 +153,14 @@ class CallsFirst:
         """The order of a model's replicas.
 
         Raises:
-            CallerError: If a prompt is to be warmed at a replica that answers calls.
+            CallerError: If a prompt is to be warmed at a replica that is busy with calls.
         """
         order = await self.port.order(call, choices)
         ready = tuple(map(self._count, order.ready))
         if self._prompt is not None:
             best = ready[0].replica if ready else None
-            if best is not None and self._occupancy.is_busy(best.name):
-                raise CallerError(
-                    "The replica answers calls now, so no prompt is warmed there."
-                    " Send the call itself, or try again later.",
-                    code="replica_busy",
-                    status=429,
-                    retry_after=QUIET_S,
-                )
+            if best is not None and self._occupancy.is_busy(best):
+                raise _busy_error()
             ready = ready[:1]
         return msgspec.structs.replace(order, ready=ready)
 
@@ -156,6 +169,16 @@ class CallsFirst:
             return choice
         ticket = _CountedTicket(choice.replica, self._occupancy, self._prompt)
         return msgspec.structs.replace(choice, replica=ticket)
+
+
+def _busy_error() -> CallerError:
+    return CallerError(
+        "The replica answers calls now, so no prompt is warmed there."
+        " Send the call itself, or try again later.",
+        code="replica_busy",
+        status=429,
+        retry_after=QUIET_S,
+    )
 
 
 def put_calls_first(

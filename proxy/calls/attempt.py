@@ -193,15 +193,16 @@ class Attempt:
 
         Raises:
             UpstreamError: If there is none, or it is an error.
+            CallerError: If the call must not go to its replica any more; nothing was sent.
         """
         context, route = self.context, self.choice.route
         health, now = context.deps.route_health.health_of(route), context.timeline.now()
         if not health.try_acquire(now):
             await health.acquire(now)
         self.was_sent = True
+        self._sent_at = context.timeline.now()
         if self.choice.replica is not None:
             self.choice.replica.send()
-        self._sent_at = context.timeline.now()
         is_paid = context.call.method == "POST"
         costs = context.deps.replica_costs
         use = costs.begin(route.upstream, self._sent_at) if is_paid else None

@@ -58,8 +58,16 @@ class ReplicaTicket(Protocol):
     def why(self) -> str:
         """Reason for the order of the replicas, in a few words."""
 
+    @property
+    def slots(self) -> int:
+        """Calls that it takes at once beside those of other gateways; 0 for none or unknown."""
+
     def send(self) -> None:
-        """Note that the call goes to the replica."""
+        """Note that the call goes to the replica.
+
+        Raises:
+            CallerError: If the call must not go there any more.
+        """
 
     def begin_answer(self) -> None:
         """Note that the answer begins: the prompt is read."""

@@ -98,6 +98,15 @@ class _Ticket:
         """The replica's name."""
         return self.status.name
 
+    @property
+    def slots(self) -> int:
+        """Calls that the replica takes at once beside those of other gateways; 0 for unknown."""
+        status, metrics = self.status, self.status.metrics
+        values = {} if metrics is None else metrics.values
+        load = int(values.get("running", 0.0) + values.get("waiting", 0.0))
+        others = max(0, load - self.routing.own_calls.get(status.base_url, 0))
+        return max(0, status.slots - others)
+
     def send(self) -> None:
         """Count the call as on its way there."""
         if self.call.feature.startswith(WARMING_PREFIX):

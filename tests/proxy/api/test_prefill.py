@@ -3,29 +3,33 @@
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx2
 import msgspec
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from proxy.api.prefill import (
     MAX_AT_ONCE,
     MAX_AT_ONCE_OF_TEAM,
     MAX_BYTES_PER_MINUTE,
+    PREFILL,
     PrefillRequests,
     call_of_prompt,
     until_gone_or_superseded,
     warming_call,
 )
-from proxy.api.prefill_replicas import QUIET_S
 from proxy.errors import CallerError
 from proxy.records.call import Call, Key
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
-from tests.fakes.engine_fleet import LONG, engine_fleet
+from tests.fakes.engine_fleet import LONG, EngineFleet, engine_fleet
 
+_PATIENCE_S = 60.0
 KEY = Key(id="key_1", team="team_1", team_name="acme")
 BODY = {
     "model": "house-llm",
@@ -238,69 +242,125 @@ def test_prompts_of_other_apis_are_warmed_at_the_replica_that_gets_the_call(tmp_
     assert '"warming:desk"' in json.dumps(receipts)
 
 
-@asynccontextmanager
-async def slow_replica():
-    """A replica whose first token takes two seconds."""
-    model = SimulatedModel(regime="block-chain", ttft=2.0, per_1k=0.0, itl=0.0)
-    simulator = Simulator(
-        SimulatorSettings(models={"house-llm": model}, time_scale=1.0),
-        clock=time.monotonic,
-        sleep=asyncio.sleep,
+class HeldReplica:
+    """A replica that answers nothing until it is released.
+
+    Attributes:
+        is_released: Set once it may answer.
+    """
+
+    def __init__(self) -> None:
+        self._calls = asyncio.Queue[None]()
+        self.is_released = asyncio.Event()
+
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[str]:
+        model = SimulatedModel(regime="block-chain", ttft=1.0, per_1k=0.0, itl=0.0)
+        simulator = Simulator(
+            SimulatorSettings(models={"house-llm": model}, time_scale=1.0),
+            clock=time.monotonic,
+            sleep=self._wait,
+        )
+        answer = app(simulator)
+
+        async def count_and_answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope.get("path", "").endswith("/chat/completions"):
+                self._calls.put_nowait(None)
+            await answer(scope, receive, send)
+
+        async with serving(count_and_answer) as url:
+            yield url
+
+    async def _wait(self, _: float) -> None:
+        await self.is_released.wait()
+
+    async def wait_for_call(self) -> None:
+        """Return once the next call has come."""
+        await asyncio.wait_for(self._calls.get(), _PATIENCE_S)
+
+
+async def post_text(
+    fleet: EngineFleet, path: str, text: str, conversation: str = ""
+) -> httpx2.Response:
+    """The answer to a prompt of one message."""
+    return await fleet.client.post(
+        f"{fleet.url}/{path}",
+        json={"model": "house-llm", "messages": [{"role": "user", "content": text}]},
+        headers={
+            "authorization": f"Bearer {fleet.keys[fleet.url]}",
+            "x-thriftgate-conversation": conversation,
+        },
     )
-    async with serving(app(simulator)) as url:
-        yield url
+
+
+async def post_until_warmed(fleet: EngineFleet, text: str) -> httpx2.Response:
+    """The answer to a prompt that waits for a replica to be free."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            answer = await post_text(fleet, PREFILL, text)
+            if answer.status_code != 429:
+                return answer
+            await asyncio.sleep(float(answer.headers["retry-after"]))
 
 
 def test_a_prompt_that_a_newer_one_supersedes_is_cancelled_and_says_so(tmp_path):
     async def story():
-        async with engine_fleet(tmp_path, start=slow_replica) as fleet:
-            who = {
-                "authorization": f"Bearer {fleet.keys[fleet.url]}",
-                "x-thriftgate-conversation": "typing",
-            }
+        replica = HeldReplica()
+        async with (
+            engine_fleet(tmp_path, replicas=1, start=replica.start) as fleet,
+            asyncio.TaskGroup() as tasks,
+        ):
+            first = tasks.create_task(post_text(fleet, PREFILL, "Tell", "typing"))
+            await replica.wait_for_call()
+            second = tasks.create_task(post_text(fleet, PREFILL, "Tell me", "typing"))
+            superseded = await first
+            replica.is_released.set()
+            return superseded, await second
 
-            async def warm(text):
-                body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
-                url = f"{fleet.url}/thriftgate/prefill"
-                return await fleet.client.post(url, json=body, headers=who)
-
-            async with asyncio.TaskGroup() as tasks:
-                first = tasks.create_task(warm("Tell"))
-                await asyncio.sleep(0.5)
-                second = tasks.create_task(warm("Tell me"))
-                await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
-                was_first = first.done() and not second.done()
-            return first.result(), second.result(), was_first
-
-    first, second, was_first = asyncio.run(story())
+    first, second = asyncio.run(story())
 
     assert (first.status_code, first.json()["error"]["code"]) == (409, "superseded")
     assert second.status_code == 200
-    assert was_first
 
 
 def test_a_live_call_ends_the_warming_at_its_replica_and_none_begins_beside_it(tmp_path):
     async def story():
-        async with engine_fleet(tmp_path, replicas=1, start=slow_replica) as fleet:
-            who = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
+        replica = HeldReplica()
+        async with (
+            engine_fleet(tmp_path, replicas=1, start=replica.start) as fleet,
+            asyncio.TaskGroup() as tasks,
+        ):
+            typed = tasks.create_task(post_text(fleet, PREFILL, "Tell"))
+            await replica.wait_for_call()
+            live = tasks.create_task(post_text(fleet, "chat/completions", "Now"))
+            superseded = await typed
+            await replica.wait_for_call()
+            beside = await post_text(fleet, PREFILL, "Tell me")
+            replica.is_released.set()
+            answered = await live
+            return superseded, beside, answered, await post_until_warmed(fleet, "Tell me")
 
-            async def post(path, text):
-                body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
-                return await fleet.client.post(f"{fleet.url}/{path}", json=body, headers=who)
+    typed, beside, live, after = asyncio.run(story())
 
-            async with asyncio.TaskGroup() as tasks:
-                typed = tasks.create_task(post("thriftgate/prefill", "Tell"))
-                await asyncio.sleep(0.5)
-                live = tasks.create_task(post("chat/completions", "Now"))
-                ended, _ = await asyncio.wait({typed, live}, return_when=asyncio.FIRST_COMPLETED)
-                beside = await post("thriftgate/prefill", "Tell me")
-            await asyncio.sleep(QUIET_S)
-            after = await post("thriftgate/prefill", "Tell me")
-            return ended == {typed}, typed.result(), beside, live.result(), after
-
-    was_first, typed, beside, live, after = asyncio.run(story())
-
-    assert was_first
     assert (typed.status_code, typed.json()["error"]["code"]) == (409, "superseded")
     assert (beside.status_code, beside.json()["error"]["code"]) == (429, "replica_busy")
     assert (live.status_code, after.status_code) == (200, 200)
+
+
+def test_a_prompt_is_warmed_beside_a_live_call_at_a_replica_of_many_slots(tmp_path):
+    async def story():
+        replica, slots = HeldReplica(), "max_sequences = 8"
+        async with (
+            engine_fleet(tmp_path, replicas=1, start=replica.start, table=slots) as fleet,
+            asyncio.TaskGroup() as tasks,
+        ):
+            live = tasks.create_task(post_text(fleet, "chat/completions", "Now"))
+            await replica.wait_for_call()
+            typed = tasks.create_task(post_text(fleet, PREFILL, "Tell"))
+            await replica.wait_for_call()
+            replica.is_released.set()
+            return await live, await typed
+
+    live, typed = asyncio.run(story())
+
+    assert (live.status_code, typed.status_code) == (200, 200), typed.text

@@ -1,19 +1,24 @@
 """Replicas at which live calls go before prompts to warm."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from proxy.api.prefill_replicas import QUIET_S, CallsFirst, ReplicaOccupancy
+from proxy.api.prefill_replicas import QUIET_S, CallsFirst, ReplicaOccupancy, put_calls_first
 from proxy.calls.ports import ReplicaOrder
 from proxy.calls.route_choice import RouteChoice
 from proxy.errors import CallerError
-from tests.fakes.call_dependencies import call, route
+from proxy.records.receipt import Outcome
+from proxy.records.timeline import Timeline
+from tests.fakes.call_dependencies import NoPlanning, call, fake_dependencies, route, serve_call
+from tests.fakes.caller import FakeCaller
+from tests.fakes.upstream import FakeTransport
 
 
 class NotedTicket:
-    def __init__(self, name: str) -> None:
-        self.name, self.why = name, "warm"
+    def __init__(self, name: str, slots: int = 0) -> None:
+        self.name, self.why, self.slots = name, "warm", slots
         self.notes: list[str] = []
 
     def send(self) -> None:
@@ -29,12 +34,12 @@ class NotedTicket:
 class FixedOrder:
     """Replicas in one order, each time with new tickets."""
 
-    def __init__(self, names: str = "ab") -> None:
-        self.names = names
+    def __init__(self, names: str = "ab", slots: int = 0) -> None:
+        self.names, self.slots = names, slots
         self.tickets: list[NotedTicket] = []
 
     async def order(self, call, choices):
-        self.tickets = [NotedTicket(name) for name in self.names]
+        self.tickets = [NotedTicket(name, self.slots) for name in self.names]
         return ReplicaOrder(
             ready=tuple(RouteChoice(route(t.name), "m", replica=t) for t in self.tickets)
         )
@@ -83,10 +88,72 @@ def test_a_prompt_waits_until_its_replica_is_quiet():
     choice.replica.send()
     end(choice)
 
-    assert occupancy.is_busy("a")
-    assert not occupancy.is_busy("b")
+    assert occupancy.is_busy(NotedTicket("a"))
+    assert not occupancy.is_busy(NotedTicket("b"))
     now[0] += QUIET_S
-    assert not occupancy.is_busy("a")
+    assert not occupancy.is_busy(NotedTicket("a"))
+
+
+def test_a_prompt_gives_way_to_a_call_that_was_sent_since_it_was_ordered():
+    port, occupancy, prompt = FixedOrder("a"), ReplicaOccupancy(lambda: 0.0), asyncio.Event()
+    warming = ordered_choices(port, occupancy, prompt)[0]
+    noted = port.tickets[0]
+    ordered_choices(port, occupancy)[0].replica.send()
+
+    with pytest.raises(CallerError) as refused:
+        warming.replica.send()
+    end(warming)
+
+    assert (refused.value.code, refused.value.status) == ("replica_busy", 429)
+    assert (noted.notes, dict(occupancy.live), occupancy.prompts) == (["end"], {"a": 1}, {})
+
+
+class PlanningBesideACall(NoPlanning):
+    """Planning during which another call is sent to its replica."""
+
+    def __init__(self, live: RouteChoice) -> None:
+        super().__init__()
+        self._live = live
+
+    async def plan(self, call, route):
+        assert self._live.replica is not None
+        self._live.replica.send()
+        return await super().plan(call, route)
+
+
+def test_a_prompt_beside_whose_planning_a_call_is_sent_is_refused_and_never_sent():
+    occupancy, prompt, transport = ReplicaOccupancy(lambda: 0.0), asyncio.Event(), FakeTransport([])
+    port = FixedOrder("a")
+    live = ordered_choices(port, occupancy)[0]
+    served = route("a")
+    served = replace(served, upstream=replace(served.upstream, engine="house"))
+    deps, ledger = fake_dependencies(transport, served)
+    deps = replace(deps, replicas=port, planning=PlanningBesideACall(live))
+    deps = put_calls_first(deps, occupancy, prompt)
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "Tell"}]}'
+
+    with pytest.raises(CallerError) as refused:
+        asyncio.run(serve_call(call(body), FakeCaller(), deps, Timeline(lambda: 0.0)))
+
+    assert (refused.value.code, prompt.is_set(), transport.sent) == ("replica_busy", False, [])
+    assert [(each.outcome, each.final) for each in ledger.receipts] == [(Outcome.REFUSED, True)]
+    assert dict(occupancy.live) == {"a": 1}
+
+
+def test_a_prompt_is_warmed_beside_calls_while_less_than_a_quarter_of_the_slots_answer_any():
+    occupancy, prompt, port = ReplicaOccupancy(lambda: 0.0), asyncio.Event(), FixedOrder("a", 8)
+    calls = [ordered_choices(port, occupancy)[0] for _ in range(2)]
+    calls[0].replica.send()
+
+    ordered_choices(port, occupancy, prompt)[0].replica.send()
+    assert occupancy.prompts == {"a": prompt}
+    calls[1].replica.send()
+
+    assert prompt.is_set()
+    with pytest.raises(CallerError):
+        ordered_choices(port, occupancy, asyncio.Event())
+    end(calls[1])
+    assert ordered_choices(port, occupancy, asyncio.Event())
 
 
 def test_a_call_ends_the_prompt_that_is_warmed_at_its_replica_and_no_other():

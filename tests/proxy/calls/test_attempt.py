@@ -236,6 +236,7 @@ class PlayedTicket:
 
     name = "house:1"
     why = "warm: 3 of 4 tokens"
+    slots = 0
 
     def __init__(self) -> None:
         self.told: list[object] = []

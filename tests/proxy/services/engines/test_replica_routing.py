@@ -344,3 +344,27 @@ def test_a_replica_is_idle_once_nobodys_calls_are_there(page, own, idle):
         return during, gateway.routing.is_idle(status)
 
     assert play(story) == (idle and not own, idle)
+
+
+@pytest.mark.parametrize(
+    ("table", "page", "slots"),
+    [
+        ("", b"vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n", 0),
+        ("max_sequences = 8", b"vllm:num_requests_running 1\nvllm:num_requests_waiting 0\n", 8),
+        ("max_sequences = 8", b"vllm:num_requests_running 4\nvllm:num_requests_waiting 1\n", 4),
+        ("max_sequences = 2", b"vllm:num_requests_running 2\nvllm:num_requests_waiting 5\n", 0),
+    ],
+)
+def test_a_ticket_counts_the_slots_that_other_gateways_leave(table, page, slots):
+    async def story(pages: PlayedPages) -> int:
+        pages.answers["http://a:1/metrics"] = page
+        gateway = RoutingGateway(pages, f'{table}\nreplicas = ["http://a:1/v1"]\nserved_name = "m"')
+        own = (await gateway.order(chat(1))).ready[0].replica
+        assert own is not None
+        own.send()  # at work while the page is read
+        await gateway.monitor.read_all()
+        ticket = (await gateway.order(chat(2))).ready[0].replica
+        assert ticket is not None
+        return ticket.slots
+
+    assert play(story) == slots
