@@ -8,6 +8,7 @@ from proxy.calls.eligibility import PLANNABLE_ENDPOINTS, speaks_endpoint
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
+from proxy.providers.chat_schemas import fits_schemas
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
@@ -25,6 +26,8 @@ _MIN_THREADED_BODY_BYTES: Final = 256 * 1024
 _MIN_THREADED_TRANSLATION_BYTES: Final = 64 * 1024
 #: Objects that take a millisecond to say in another API, however short they are.
 _MIN_THREADED_OBJECTS: Final = 384
+#: A schema of a few of these may become hundreds of KiB where definitions go in their place.
+_REFERENCE: Final = b'"$ref"'
 
 
 def needs_thread(call: Call, route: Route) -> bool:
@@ -32,12 +35,13 @@ def needs_thread(call: Call, route: Route) -> bool:
     size = len(call.body)
     if size < _MIN_THREADED_OBJECTS:
         return False
-    stays = call.endpoint == MESSAGES or route.upstream.kind == "openai"
+    fits = fits_schemas(route)
+    stays = not fits and (call.endpoint == MESSAGES or route.upstream.kind == "openai")
     if stays and speaks_endpoint(route, call.endpoint):
         return size >= _MIN_THREADED_BODY_BYTES
     if size >= _MIN_THREADED_TRANSLATION_BYTES:
         return True
-    return call.body.count(b"{") >= _MIN_THREADED_OBJECTS
+    return call.body.count(b"{") >= _MIN_THREADED_OBJECTS or (fits and _REFERENCE in call.body)
 
 
 def prepare(

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.providers.provider_fields import Fields
-from proxy.providers.schema_fitting import FittedSchema, fit_schema
+from proxy.providers.schema_fitting import FittedSchema, InliningBudget, fit_schema
 from proxy.providers.schema_rules import GOOGLE_CHAT, SchemaRules
 from proxy.records.request_fields import raw_field
 
@@ -27,6 +27,11 @@ _members: Final = msgspec.json.Decoder(Fields).decode
 _items: Final = msgspec.json.Decoder(list[Raw]).decode
 
 
+def fits_schemas(route: Route) -> bool:
+    """True if schemas of calls that are translated for a route are rewritten."""
+    return route.upstream.provider in _RULES
+
+
 def fit_chat_schemas(fields: Fields, route: Route) -> list[str]:
     """Rewrite the schemas of a chat body in place; the notes on what was changed.
 
@@ -37,30 +42,32 @@ def fit_chat_schemas(fields: Fields, route: Route) -> list[str]:
     if rules is None:
         return []
     notes: list[str] = []
+    given_bytes = sum(len(bytes(fields.get(name, Raw()))) for name in (_TOOLS, _FORM))
+    budget = InliningBudget(given_bytes)
     if (tools := fields.get(_TOOLS)) is not None and bytes(tools).startswith(b"["):
-        fitted = [_fit_within(tool, _TOOL_PATH, rules) for tool in _items(tools)]
-        if any(schema is not None for _, schema in fitted):
+        fitted = [_fit_within(tool, _TOOL_PATH, rules, budget) for tool in _items(tools)]
+        if any(schema is not None and not schema.is_too_deep for _, schema in fitted):
             fields[_TOOLS] = Raw(msgspec.json.encode([tool for tool, _ in fitted]))
         for _, schema in fitted:
             notes += [] if schema is None else schema.notes(_TOOLS)
     if (form := fields.get(_FORM)) is not None:
-        fields[_FORM], schema = _fit_within(form, _FORM_PATH, rules)
+        fields[_FORM], schema = _fit_within(form, _FORM_PATH, rules, budget)
         notes += [] if schema is None else schema.notes(_FORM)
     return list(dict.fromkeys(notes))
 
 
 def fit_body_schemas(body: bytes, route: Route) -> tuple[dict[str, bytes], list[str]]:
     """The fields of a chat body that hold schemas to be rewritten, and the notes on that."""
-    if route.upstream.provider not in _RULES:
+    if not fits_schemas(route):
         return {}, []
     given = {name: raw_field(body, name) for name in (_TOOLS, _FORM)}
     fields = {name: Raw(raw) for name, raw in given.items() if raw is not None}
     notes = fit_chat_schemas(fields, route)
-    return {name: bytes(raw) for name, raw in fields.items()} if notes else {}, notes
+    return {name: bytes(raw) for name, raw in fields.items() if bytes(raw) != given[name]}, notes
 
 
 def _fit_within(
-    value: Raw, path: tuple[str, str], rules: SchemaRules
+    value: Raw, path: tuple[str, str], rules: SchemaRules, budget: InliningBudget
 ) -> tuple[Raw, FittedSchema | None]:
     """A value with the schema in it fitted, and that schema; None where it stays as it was."""
     outer_name, inner_name = path
@@ -69,9 +76,9 @@ def _fit_within(
     schema = inner.get(inner_name, Raw())
     if not bytes(schema).startswith(b"{"):
         return value, None
-    fitted = fit_schema(schema, rules)
+    fitted = fit_schema(schema, rules, budget)
     if fitted.schema is schema:
-        return value, None
+        return value, fitted if fitted.is_too_deep else None
     inner[inner_name] = fitted.schema
     outer[outer_name] = Raw(msgspec.json.encode(inner))
     return Raw(msgspec.json.encode(outer)), fitted

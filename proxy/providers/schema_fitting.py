@@ -11,6 +11,7 @@ Source: anthropic 2.11, ``transform_schema``; Google, Gemini API, Schema (2026-1
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Raw
@@ -26,9 +27,15 @@ _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _SILENT: Final = (
     frozenset({"$schema", "$id", "$anchor", "$comment", "discriminator"}) | _DEFINITIONS
 )
-#: Schemas that one may grow to by its references; further ones are any object.
-_MAX_INLINED_SCHEMAS: Final = 1_000
+#: May stand beside a reference with other words than the definition's.
+_ANNOTATIONS: Final = frozenset({"title", "description", "default", "nullable"})
 _MAX_INLINED_DEPTH: Final = 64
+#: Bytes that definitions in place of references may add for each byte given, and in any case.
+_INLINED_RATIO: Final = 3
+_INLINED_BYTES: Final = 256 * 1024
+#: Work on an object, however short, as bytes of text that take as long.
+_OBJECT_BYTES: Final = 100
+_MAX_INDEX_DIGITS: Final = 9
 _REF: Final = "$ref"
 _ROOT: Final = "#"
 
@@ -41,16 +48,20 @@ class FittedSchema(msgspec.Struct, frozen=True):
         moved: Keywords that are now in descriptions.
         is_closed: True if objects were closed that may hold more in the caller's.
         is_recursive: True if a definition refers to itself.
+        is_too_deep: True if the schema is unmodified, for it is too deep to rewrite.
     """
 
     schema: Raw
     moved: tuple[str, ...] = ()
     is_closed: bool = False
     is_recursive: bool = False
+    is_too_deep: bool = False
 
     def notes(self, field: str) -> list[str]:
         """A sentence for each change to the schema of a field."""
         changes = []
+        if self.is_too_deep:
+            changes.append(f"left a schema of {field} unmodified: it is too deep to rewrite")
         if self.is_closed:
             changes.append(f"closed the objects of {field}: the model supports no others")
         if self.moved:
@@ -61,17 +72,44 @@ class FittedSchema(msgspec.Struct, frozen=True):
         return changes
 
 
-def fit_schema(schema: Raw, rules: SchemaRules) -> FittedSchema:
-    """The schema as far as a provider takes it; unmodified where it cannot be read."""
+class InliningBudget:
+    """Bytes that the schemas of a call may grow by: definitions in place of references.
+
+    Definitions that refer to each other twice double at each step: 228 KB became 100 MB.
+    """
+
+    def __init__(self, given_bytes: int) -> None:
+        self._left = _INLINED_RATIO * given_bytes + _INLINED_BYTES
+
+    def take(self, count: int) -> bool:
+        """True if so many bytes may be added, which are taken; references go without others."""
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+
+def fit_schema(
+    schema: Raw, rules: SchemaRules, budget: InliningBudget | None = None
+) -> FittedSchema:
+    """The schema as far as a provider takes it; unmodified where it cannot be read.
+
+    Args:
+        schema: The schema.
+        rules: The part of JSON Schema that the provider takes.
+        budget: That of all schemas of the call; one for this schema alone by default.
+    """
     try:
         given = msgspec.json.decode(schema)
-        fitting = _Fitting(rules, given)
+        fitting = _Fitting(rules, given, budget or InliningBudget(len(bytes(schema))))
         fitted = fitting.fit(given)
         if fitted == given:
             return FittedSchema(schema, is_recursive=fitting.is_recursive)
         written = Raw(msgspec.json.encode(fitted))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return FittedSchema(schema)
+    except RecursionError:
+        return FittedSchema(schema, is_too_deep=True)
     moved = tuple(dict.fromkeys(fitting.moved))
     return FittedSchema(written, moved, fitting.is_closed, fitting.is_recursive)
 
@@ -79,14 +117,15 @@ def fit_schema(schema: Raw, rules: SchemaRules) -> FittedSchema:
 class _Fitting:
     """The rewriting of one schema."""
 
-    def __init__(self, rules: SchemaRules, root: object) -> None:
+    def __init__(self, rules: SchemaRules, root: object, budget: InliningBudget) -> None:
         self.moved: list[str] = []
         self.is_closed = False
         self._rules = rules
         self._root = root if isinstance(root, dict) else {}
         self._within = [_ROOT]
         self._references: dict[str, set[str]] = {}
-        self._count = 0
+        self._budget = budget
+        self._sizes: dict[int, int] = {}
 
     @property
     def is_recursive(self) -> bool:
@@ -101,10 +140,9 @@ class _Fitting:
         """The schema as the provider takes it."""
         if not isinstance(schema, dict):
             return schema
-        self._count += 1
         schema = self._respell(schema)
         if self._rules.has_nullable:
-            schema = _say_nullable(schema)
+            schema = _say_choices(_say_nullable(schema))
         if _REF in schema:
             return self._fit_reference(schema)
         fitted: Json = {}
@@ -125,7 +163,8 @@ class _Fitting:
         if name in _BY_NAME and isinstance(value, dict):
             prefix = f"#/{name}/" if name in _DEFINITIONS else ""
             return {
-                key: self._fit_named(prefix and prefix + key, one) for key, one in value.items()
+                key: self._fit_named(prefix and prefix + _pointer_step(key), one)
+                for key, one in value.items()
             }
         if name in _IN_LIST and isinstance(value, list):
             return [self.fit(one) for one in value]
@@ -142,30 +181,55 @@ class _Fitting:
 
     def _fit_reference(self, schema: Json) -> Json:
         """A reference, which has nothing beside it, or the definition in its place."""
-        path = str(schema[_REF])
+        path = unquote(str(schema[_REF]))
         self._references.setdefault(self._within[-1], set()).add(path)
-        beside = {name: one for name, one in schema.items() if not name.startswith("$")}
+        beside = {name: one for name, one in schema.items() if name != _REF and name not in _SILENT}
         if not self._rules.has_references:
             return self._inline(path, beside)
-        plain = {
-            name: self._fit_value(name, one)
-            for name, one in schema.items()
-            if name == _REF or name in _DEFINITIONS
-        }
-        return self.fit({"anyOf": [plain]} | beside) if beside else plain
+        reference = {_REF: schema[_REF]}
+        definitions = {name: one for name, one in schema.items() if name in _DEFINITIONS}
+        if not beside:
+            return reference | {
+                name: self._fit_value(name, one) for name, one in definitions.items()
+            }
+        clashing = {"anyOf": beside["anyOf"]} if "anyOf" in beside else {}
+        fitted = self.fit(beside | {"anyOf": [reference]} | definitions)
+        return self._describe(fitted, clashing)
 
     def _inline(self, path: str, beside: Json) -> Json:
-        """The definition with what stands beside its reference; any object where it recurs."""
+        """The definition with what stands beside its reference.
+
+        Any object where it recurs, and where the schema would grow too large.
+        """
         definition = self._definition(path)
-        is_large = self._count > _MAX_INLINED_SCHEMAS or len(self._within) > _MAX_INLINED_DEPTH
-        if path in self._within or is_large or not isinstance(definition, dict):
-            return self._describe({"type": "object"} | beside, {_REF: path.rpartition("/")[2]})
-        return self._fit_named(path, definition | beside)  # type: ignore[no-any-return]
+        is_open = path in self._within or len(self._within) > _MAX_INLINED_DEPTH
+        if is_open or not isinstance(definition, dict) or not self._may_grow(definition):
+            fitted = self.fit({"type": "object"} | beside)
+            return self._describe(fitted, {_REF: path.rpartition("/")[2]})
+        clashing = {
+            name: one
+            for name, one in beside.items()
+            if name not in _ANNOTATIONS and definition.get(name, one) != one
+        }
+        rest = {name: one for name, one in beside.items() if name not in clashing}
+        return self._describe(self._fit_named(path, definition | rest), clashing)
+
+    def _may_grow(self, definition: Json) -> bool:
+        """True if the budget has room for a definition of the root, which is taken from it."""
+        key = id(definition)  # many pointers may lead to one
+        if key not in self._sizes:
+            text = msgspec.json.encode(definition)
+            self._sizes[key] = len(text) + _OBJECT_BYTES * text.count(b"{")
+        return self._budget.take(self._sizes[key])
 
     def _definition(self, path: str) -> object:
         found: Any = self._root
         for step in path.removeprefix("#/").split("/"):
-            found = found.get(step) if isinstance(found, dict) else None
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and name.isdecimal() and len(name) <= _MAX_INDEX_DIGITS:
+                found = next(iter(found[int(name) : int(name) + 1]), None)
+            else:
+                found = found.get(name) if isinstance(found, dict) else None
         return found
 
     def _respell(self, schema: Json) -> Json:
@@ -180,7 +244,9 @@ class _Fitting:
         single = schema.get("allOf")
         if "allOf" not in keywords and isinstance(single, list) and len(single) == 1:
             rest = {key: value for key, value in schema.items() if key != "allOf"}
-            schema = (single[0] if isinstance(single[0], dict) else {}) | rest
+            only = single[0] if isinstance(single[0], dict) else {}
+            if not only.keys() & rest.keys() - _ANNOTATIONS:
+                schema = only | rest
         return _with_inclusive_bounds(schema, keywords)
 
     def _describe(self, fitted: Json, moved: Json) -> Json:
@@ -232,6 +298,24 @@ def _say_nullable(schema: Json) -> Json:
     if len(named) == 1 and isinstance(named[0], dict):
         return named[0] | rest
     return rest | ({"anyOf": named} if named else {})
+
+
+def _say_choices(schema: Json) -> Json:
+    """A schema whose choices are texts with the type that they need, and ``nullable`` for null."""
+    choices = schema.get("enum")
+    if not isinstance(choices, list) or "anyOf" in schema:
+        return schema
+    texts = [one for one in choices if one is not None]
+    if not texts or not all(isinstance(one, str) for one in texts):
+        return schema
+    if len(texts) < len(choices):
+        schema = schema | {"enum": texts, "nullable": True}
+    return {"type": "string"} | schema
+
+
+def _pointer_step(key: str) -> str:
+    """A key as JSON pointers write it."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _text(value: object) -> str:

@@ -1,12 +1,7 @@
-"""Keywords of JSON Schema that providers take, and schemas rewritten to them.
+"""Tables of the keywords of JSON Schema that providers take, and checks of their values.
 
-A provider that constrains its decoding by a schema refuses keywords that it does not know. They
-move into the description, as Anthropic's own SDK does it, so that the model may follow them::
-
-    {"type": "integer", "minimum": 1}  →  {"type": "integer", "description": "{minimum: 1}"}
-
-Source: Anthropic, structured outputs, JSON Schema limitations, and anthropic 2.11,
-``transform_schema``; Google, Gemini API, Schema, structured outputs (2026-11).
+Source: Anthropic, structured outputs, JSON Schema limitations; Google, Gemini API, Schema,
+structured outputs; google-gemini/gemini-cli, issue 3178, on formats (2026-11).
 """
 
 import re
@@ -39,6 +34,13 @@ _GOOGLE_CHAT_KEYWORDS: Final = (
     "minLength", "maxLength", "minimum", "maximum", "minProperties", "maxProperties", "pattern",
     "properties", "required", "anyOf", "propertyOrdering", "example", "default",
 )  # fmt: skip
+_GOOGLE_CHAT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "string": ("enum", "date-time"),
+        "number": ("float", "double"),
+        "integer": ("int32", "int64"),
+    }
+)
 #: Missing from Anthropic's regular expressions: look-around, back-references, word boundaries,
 #: classes of Unicode.
 _HARD_PATTERN: Final = re.compile(r"\(\?|\\[bBpPkK1-9]")
@@ -63,8 +65,14 @@ def _are_primitive(value: object, schema: Json) -> bool:
     return isinstance(value, list) and all(_is_primitive(one, schema) for one in value)
 
 
-def _are_texts(value: object, _schema: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+def _are_texts(value: object, schema: Json) -> bool:
+    is_text = schema.get("type") == "string"
+    return is_text and isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_google_chat_format(value: object, schema: Json) -> bool:
+    formats = (_GOOGLE_CHAT_FORMATS.get(kind, ()) for kind in types_of(schema))
+    return any(value in known for known in formats)
 
 
 def _is_anthropic_format(value: object, schema: Json) -> bool:
@@ -119,7 +127,10 @@ GEMINI: Final = SchemaRules(
 )
 #: Tools and answers by Google's OpenAI endpoint, which fills the older ``Schema`` with them.
 GOOGLE_CHAT: Final = SchemaRules(
-    keywords=MappingProxyType(dict.fromkeys(_GOOGLE_CHAT_KEYWORDS, _is_any) | {"enum": _are_texts}),
+    keywords=MappingProxyType(
+        dict.fromkeys(_GOOGLE_CHAT_KEYWORDS, _is_any)
+        | {"enum": _are_texts, "format": _is_google_chat_format}
+    ),
     has_references=False,
     has_nullable=True,
     has_const=False,

@@ -88,6 +88,15 @@ def test_many_short_messages_are_said_in_another_api_on_a_thread(kind, threaded)
     assert [needs_thread(each, route("up", kind=kind)) for each in asked] == [False, threaded]
 
 
+@pytest.mark.parametrize(("provider", "threaded"), [("google", True), ("openai", False)])
+@pytest.mark.parametrize("filler", [b'{"$ref":"#"}' + b" " * 400, b'"' + b"a" * 65_536 + b'"'])
+def test_schemas_with_references_are_rewritten_for_google_on_a_thread(filler, provider, threaded):
+    served = route("up", kind="openai")
+    there = replace(served, upstream=replace(served.upstream, provider=provider))
+
+    assert needs_thread(call(b'{"tools":[' + filler + b"]}", fields=None), there) is threaded
+
+
 def test_a_call_that_the_wire_cannot_express_is_refused():
     with refusing(400):
         prepare(call(ASKED, endpoint="embeddings"), route("up", kind="anthropic"))

@@ -54,6 +54,26 @@ def test_tools_of_a_responses_call_to_google_are_fitted():
     assert NOTES[0] in prepared.notes
 
 
+def test_schemas_that_change_without_a_note_are_sent_fitted():
+    definition = {"type": "object", "properties": {}}
+    schema = {"$ref": "#/$defs/A", "$defs": {"A": definition}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    fields, notes = fit_body_schemas(orjson.dumps({"tools": [tool]}), google())
+
+    assert orjson.loads(fields["tools"])[0]["function"]["parameters"] == definition
+    assert notes == []
+
+
+def test_tool_with_a_schema_too_deep_to_rewrite_is_sent_unmodified_with_a_note():
+    deep = b'{"items":' * 500 + b"{}" + b"}" * 500
+    body = b'{"tools":[{"function":{"parameters":' + deep + b"}}]}"
+
+    assert fit_body_schemas(body, google()) == (
+        {},
+        ["left a schema of tools unmodified: it is too deep to rewrite"],
+    )
+
+
 def test_schemas_for_other_providers_and_odd_tools_stay_unmodified():
     body = orjson.dumps(ASKED)
     odd = orjson.dumps({"tools": [5, {"function": 5}, {"function": {"name": "f"}}]})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from pydantic import BaseModel, Field, TypeAdapter, conlist, constr
 
-from proxy.providers.schema_fitting import FittedSchema, fit_schema
+from proxy.providers.schema_fitting import FittedSchema, InliningBudget, fit_schema
 from proxy.providers.schema_rules import ANTHROPIC, GEMINI, GOOGLE_CHAT, SchemaRules
 
 _OPEN: dict[str, Any] = {"type": "object"}
@@ -167,6 +167,46 @@ def test_googles_older_schema_gets_definitions_in_place_of_references():
             {"type": "string"},
         ),
         ({"$ref": "#/nowhere"}, {"type": "object", "description": "{$ref: nowhere}"}),
+        (
+            {"type": "string", "format": "uri", "description": "A page"},
+            {"type": "string", "description": "A page\n\n{format: uri}"},
+        ),
+        ({"type": "string", "format": "date-time"}, {"type": "string", "format": "date-time"}),
+        ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
+        (
+            {"type": ["string", "null"], "enum": ["a", None]},
+            {"type": "string", "enum": ["a"], "nullable": True},
+        ),
+        ({"type": "integer", "enum": ["1"]}, {"type": "integer", "description": '{enum: ["1"]}'}),
+        (
+            {"$ref": "#/definitions/A~1B", "definitions": {"A/B": {"type": "string"}}},
+            {"type": "string"},
+        ),
+        (
+            {"$ref": "#/definitions/A~0%3CB%3E", "definitions": {"A~<B>": {"type": "string"}}},
+            {"type": "string"},
+        ),
+        (
+            {
+                "anyOf": [{"type": "string"}],
+                "properties": {"a": {"$ref": "#/anyOf/0"}, "b": {"$ref": "#/anyOf/" + "9" * 5_000}},
+            },
+            {
+                "anyOf": [{"type": "string"}],
+                "properties": {
+                    "a": {"type": "string"},
+                    "b": {"type": "object", "description": "{$ref: " + "9" * 5_000 + "}"},
+                },
+            },
+        ),
+        (
+            {"$ref": "#/$defs/A", "anyOf": [{"type": "integer"}], "$defs": {"A": {"anyOf": []}}},
+            {"anyOf": [], "description": '{anyOf: [{"type":"integer"}]}'},
+        ),
+        (
+            {"type": "object", "allOf": [{"type": "string"}]},
+            {"type": "object", "description": '{allOf: [{"type":"string"}]}'},
+        ),
     ],
 )
 def test_googles_older_schema_says_it_in_its_own_words(given_schema, expected):
@@ -188,17 +228,86 @@ def test_schema_that_refers_to_itself_is_recursive(rules):
     assert not fitted_schema(Order.model_json_schema(), rules)[1].is_recursive
 
 
-def test_references_cannot_blow_a_schema_up():
-    definitions = {"D0": {"type": "string"}} | {
-        f"D{n}": {
-            "type": "object",
-            "properties": {c: {"$ref": f"#/$defs/D{n - 1}"} for c in "abcd"},
-        }
-        for n in range(1, 20)
+@pytest.mark.parametrize("rules", [ANTHROPIC, GEMINI])
+def test_reference_with_definitions_beside_it_is_fitted_once(rules):
+    properties = {f"p{number}": {"type": "integer", "maximum": 9} for number in range(300)}
+    definitions = {
+        "X": {"type": "object", "properties": {"y": {"$ref": "#/definitions/Y"}}},
+        "Y": {"type": "object", "properties": properties},
     }
-    _, fitted = fitted_schema({"$defs": definitions, "$ref": "#/$defs/D19"}, GOOGLE_CHAT)
+    given_schema = {"$ref": "#/definitions/X", "description": "All", "definitions": definitions}
+    schema, fitted = fitted_schema(given_schema, rules)
 
-    assert len(bytes(fitted.schema)) < 1_000_000
+    assert schema["anyOf"] == [{"$ref": "#/definitions/X"}]
+    assert fitted_schema({"$ref": "#/$defs/X", "$defs": definitions}, rules)[0].keys() == {
+        "$ref",
+        "$defs",
+    }
+    assert fitted.is_closed is (rules is ANTHROPIC)
+    assert (len(fitted.moved) > 0) is (rules is ANTHROPIC)
+    assert not fitted.is_recursive
+    assert not fitted.is_too_deep
+
+
+def test_alternatives_beside_a_reference_go_into_its_description():
+    given_schema = {
+        "anyOf": [{"type": "string"}],
+        "$ref": "#/definitions/A",
+        "definitions": {"A": {"type": "string"}},
+    }
+    for rules in (ANTHROPIC, GEMINI):
+        schema, _ = fitted_schema(given_schema, rules)
+        assert schema["anyOf"] == [{"$ref": "#/definitions/A"}]
+        assert schema["description"] == '{anyOf: [{"type":"string"}]}'
+
+
+@pytest.mark.parametrize("rules", _RULES)
+def test_definition_with_an_escaped_name_that_refers_to_itself_is_recursive(rules):
+    properties = {"next": {"$ref": "#/$defs/A~1B%3CC%3E"}}
+    given_schema = {
+        "$defs": {"A/B<C>": {"type": "object", "properties": properties}},
+        "$ref": "#/$defs/A~1B%3CC%3E",
+    }
+    assert fitted_schema(given_schema, rules)[1].is_recursive
+
+
+def bomb(word_bytes: int) -> dict[str, Any]:
+    """A schema whose definitions hold four references each to the next, with long words."""
+    definitions = {
+        f"D{number}": {
+            "type": "object",
+            "description": "x" * word_bytes,
+            "properties": {letter: {"$ref": f"#/$defs/D{number - 1}"} for letter in "abcd"},
+        }
+        for number in range(1, 20)
+    }
+    return {"$defs": definitions | {"D0": {"type": "string"}}, "$ref": "#/$defs/D19"}
+
+
+@pytest.mark.parametrize("word_bytes", [0, 500, 12_000])
+def test_references_cannot_blow_a_schema_up(word_bytes):
+    raw = orjson.dumps(bomb(word_bytes))
+    fitted = fit_schema(Raw(raw), GOOGLE_CHAT)
+
+    assert len(bytes(fitted.schema)) < 4 * len(raw) + 256 * 1024
+    assert b"$ref: D" in bytes(fitted.schema)
+    assert fitted.moved == ("$ref",)
+
+
+def test_schemas_of_a_call_share_what_references_may_add():
+    raw = Raw(orjson.dumps(bomb(1_000)))
+    budget = InliningBudget(0)
+    sizes = [len(bytes(fit_schema(raw, GOOGLE_CHAT, budget).schema)) for _ in range(9)]
+
+    assert sum(sizes) < 300 * 1024
+    assert sizes[0] > 10 * sizes[8]
+
+
+@pytest.mark.parametrize("rules", _RULES)
+def test_schema_that_is_too_deep_is_left_with_a_note(rules):
+    fitted = fit_schema(Raw(b'{"items":' * 5_000 + b"{}" + b"}" * 5_000), rules)
+
+    assert fitted.notes("tools") == ["left a schema of tools unmodified: it is too deep to rewrite"]
 
 
 @pytest.mark.parametrize(
@@ -252,14 +361,16 @@ _NAMES = st.sampled_from(
     [
         "type", "properties", "items", "anyOf", "oneOf", "allOf", "$ref", "$defs", "enum", "const",
         "minimum", "exclusiveMinimum", "minItems", "format", "nullable", "additionalProperties",
-        "prefixItems", "not", "description",
+        "prefixItems", "not", "description", "definitions",
     ]
 )  # fmt: skip
 _VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(0, 3)
-    | st.sampled_from(["string", "object", "integer", "null", "#", "#/$defs/a", "#/$defs/type"]),
+    | st.sampled_from(
+        ["string", "object", "integer", "null", "#", "#/$defs/a", "#/$defs/type", "a"]
+    ),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(_NAMES, inner, max_size=4)

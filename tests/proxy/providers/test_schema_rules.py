@@ -36,8 +36,27 @@ def test_anthropic_takes_formats_of_texts_alone():
 
 
 def test_googles_older_schema_takes_choices_of_texts_alone():
-    assert GOOGLE_CHAT.keywords["enum"](["a", "b"], {})
-    assert not GOOGLE_CHAT.keywords["enum"]([1, 2], {})
+    assert GOOGLE_CHAT.keywords["enum"](["a", "b"], {"type": "string"})
+    assert not GOOGLE_CHAT.keywords["enum"](["a", "b"], {"type": "integer"})
+    assert not GOOGLE_CHAT.keywords["enum"](["a", "b"], {})
+    assert not GOOGLE_CHAT.keywords["enum"]([1, 2], {"type": "string"})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "is_taken"),
+    [
+        ("date-time", "string", True),
+        ("enum", "string", True),
+        ("uri", "string", False),
+        ("int32", "string", False),
+        ("int64", "integer", True),
+        ("double", "number", True),
+        ("date-time", None, False),
+        (["date-time"], "string", False),
+    ],
+)
+def test_googles_older_schema_takes_few_formats_of_each_type(value, kind, is_taken):
+    assert GOOGLE_CHAT.keywords["format"](value, {"type": kind}) is is_taken
 
 
 def test_types_are_named_by_one_word_or_a_list():
