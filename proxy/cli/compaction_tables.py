@@ -32,6 +32,14 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
         """True if too much was found lost in live calls, and nobody resumed it."""
         return self.setting.stepped is not None
 
+    @property
+    def has_effect(self) -> bool:
+        """True if a call was compacted, or notes or the money of compaction are known."""
+        sums = self.sums
+        return sums is not None and bool(
+            sums.compacted + sums.trimmed or sums.nanos or sums.notes_nanos
+        )
+
 
 class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of all features.
@@ -80,15 +88,20 @@ def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
 
 
 def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[str, str]) -> None:
-    """Print the features, and their totals below."""
+    """Print the features where compaction did something or was stepped back, and their totals."""
+    shown = [each for each in found if each.has_effect or each.is_stepped_back]
+    if not shown:
+        return
+    terminal.say("")
     table = empty_table("team", "feature", *_FIGURES, "state", right=_FIGURES)
-    saved = column(None if each.sums is None else each.sums.net_nanos for each in found)
-    notes = column(0 if each.sums is None else each.sums.notes_nanos for each in found)
-    for each, *money_cells in zip(found, saved, notes, strict=True):
+    saved = column(None if each.sums is None else each.sums.net_nanos for each in shown)
+    notes = column(0 if each.sums is None else each.sums.notes_nanos for each in shown)
+    for each, *money_cells in zip(shown, saved, notes, strict=True):
         place = (names.get(each.team, each.team), feature_name(each.feature))
         table.add_row(*map(Text, (*place, *_counts(each), *money_cells, _state(each))))
     terminal.show(table)
-    terminal.say(_total_line(compaction_total(found)))
+    if any(each.has_effect for each in found):
+        terminal.say(_total_line(compaction_total(found)))
 
 
 def _counts(found: FeatureCompaction) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class _Commands:
             self._terminal.say(*_proposal_lines(proposal))
         waiting = [each.version for each in proposals if each.state is ProposalState.PROPOSED]
         if waiting:
-            approve = _command("approve", team, place, str(waiting[-1]))
+            approve = layout_command("approve", team, place, str(waiting[-1]))
             self._terminal.say(f"To apply what is proposed: {approve}.")
 
     def mode(
@@ -181,7 +181,7 @@ class _Commands:
         left = f"layout {standing.version}" if standing.version else "no layout"
         self._terminal.say(
             f"Rolled back: feature {feature_name(feature)} has {left} from now on,"
-            f" {_families_text(place)}, where the mode {standing.mode} remains."
+            f" {_families_text(place)}; its mode is {standing.mode}."
         )
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
@@ -223,14 +223,14 @@ def _replaced_modes(
         each = LayoutScope(place.team, place.feature, family)
         had = before.places[each].mode
         if had is not None and had is not mode:
-            again = _command("mode", team, each, had.value)
+            again = layout_command("mode", team, each, had.value)
             yield f"On {family} it had the mode {had}; to give it back: {again}."
 
 
-def _command(verb: str, team: str, place: LayoutScope, value: str) -> str:
+def layout_command(verb: str, team: str, place: LayoutScope, *values: str) -> str:
     """A command about the place, to be copied."""
     family = ("--family", place.family) if place.family else ()
-    words = ("thriftgate", "layout", verb, team, place.feature, value, *family)
+    words = ("thriftgate", "layout", verb, team, place.feature, *values, *family)
     return f"`{shlex.join(words)}`"
 
 

@@ -80,9 +80,7 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         for place, version, nanos in waiting:
             terminal.say(_proposal_line(names.get(place.team, place.team), place, version, nanos))
-        if places:
-            terminal.say("")
-            compaction_tables.show(terminal, places, names)
+        compaction_tables.show(terminal, places, names)
 
     return savings_command
 
@@ -231,11 +229,13 @@ def _undecided_proposals(
 
 
 def _proposal_line(team: str, place: LayoutScope, version: int, nanos: int) -> str:
+    from proxy.cli.layouts import layout_command
+
     return (
-        f"Moving text in feature {feature_name(place.feature)} of team {team} should save"
-        f" {cell(nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate): see"
-        " `thriftgate layout show`,"
-        f" version {version}."
+        f"Moving text in feature {feature_name(place.feature)} of team {team} on"
+        f" {place.family or 'all families'} should save {cell(nanos, _SENTENCE_DECIMALS)} per 1,000"
+        f" calls more (by estimate). Version {version} shows it:"
+        f" {layout_command('show', team, place)}."
     )
 
 

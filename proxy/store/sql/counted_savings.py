@@ -163,7 +163,7 @@ class _Judge:
             why = f"the control arm refuted it: {verdict.why}"
         if why:
             # What it cost more counts; what it is said to have saved does not.
-            self._uncounted[team, feature, "planning", why] += max(sums.planning_nanos, 0)
+            self._leave_out((team, feature, "planning", why), sums.planning_nanos)
             counted = msgspec.structs.replace(sums, planning_nanos=min(sums.planning_nanos, 0))
         else:
             counted = count_planning(sums, _measured_share(verdict))
@@ -171,8 +171,12 @@ class _Judge:
         if setting.stepped is None:
             return counted
         why = f"compaction was stepped back: {setting.why}"
-        self._uncounted[team, feature, "compaction", why] += max(sums.compaction_nanos, 0)
+        self._leave_out((team, feature, "compaction", why), sums.compaction_nanos)
         return msgspec.structs.replace(counted, compaction_nanos=min(sums.compaction_nanos, 0))
+
+    def _leave_out(self, part: tuple[str, str, SavingsPart, str], nanos: int) -> None:
+        if nanos > 0:
+            self._uncounted[part] += nanos
 
     def uncounted_savings(self, names: Mapping[str, str]) -> list[UncountedSaving]:
         """The savings that do not count.

@@ -229,12 +229,16 @@ def test_a_mode_for_one_family_leaves_the_others(runner: CommandRunner, place: L
     assert "Mode apply" in runner.said(layouts, "show", "acme", "support", "--family", "claude")
 
 
-def test_a_rollback_says_which_mode_remains(runner: CommandRunner, place: LayoutScope) -> None:
+def test_a_rollback_says_which_mode_holds_afterwards(
+    runner: CommandRunner, place: LayoutScope
+) -> None:
+    runner.said(layouts, "approve", "acme", "support", "1")
+    undone = runner.said(layouts, "rollback", "acme", "support")
+    runner.said(layouts, "mode", "acme", "support", "apply")
     runner.said(layouts, "approve", "acme", "support", "1")
 
-    assert "on claude, where the mode apply remains." in runner.said(
-        layouts, "rollback", "acme", "support"
-    )
+    assert "has no layout from now on, on claude; its mode is observe." in undone
+    assert "on claude; its mode is apply." in runner.said(layouts, "rollback", "acme", "support")
 
 
 def test_a_feature_nobody_called_is_not_shown(runner: CommandRunner, place: LayoutScope) -> None:

@@ -87,7 +87,10 @@ def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
     propose(store, "chat", 2_500_000_000)
     store.close(5)
 
-    assert "Moving text in feature chat of team team_0 should save $2.50" in runner.said(SAVINGS)
+    assert (
+        "Moving text in feature chat of team team_0 on gpt should save $2.50 per 1,000 calls more"
+        " (by estimate). Version 1 shows it: `thriftgate layout show team_0 chat --family gpt`."
+    ) in runner.said(SAVINGS)
     (waiting,) = orjson.loads(runner.said(SAVINGS, "--json"))["proposed"]
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
 
@@ -287,6 +290,21 @@ def test_compaction_savings_as_json(runner: CommandRunner) -> None:
         "stepped_back": 1,
         "stepped_back_share": 0.5,
     }
+
+
+def test_the_total_of_compaction_is_left_out_where_nothing_was_compacted(
+    runner: CommandRunner,
+) -> None:
+    runner.keep(compacted_receipt(1, compacted=False, compaction_nanos=None))
+    idle = runner.said(SAVINGS)
+    store = runner.open()
+    store.compactions.step_back(("team_0", "support"), CompactionMode.OFF, "9 lost", START)
+    store.close(5)
+    stepped = runner.said(SAVINGS)
+
+    assert "ompaction" not in idle
+    assert "stepped back to off" in stepped
+    assert "Compaction saved" not in stepped
 
 
 def test_who_compacts_nothing_is_told_nothing_of_it(runner: CommandRunner) -> None:
