@@ -6,8 +6,8 @@
                        send ─ is another prompt read there? ──► the earlier one ends
     a call ──── send ─ is a prompt read there? ───────────────► that ends at once
 
-It is busy where a quarter of its slots answer calls. Where its slots are unknown, one call is
-enough, also one that ended a moment ago.
+It is busy where a quarter of its slots answer calls. With four of them or less, or where they are
+unknown, one call is enough, also one that ended a moment ago.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from proxy.errors import CallerError
 from proxy.records.call import Call
 from slo.usage import Usage
 
-#: Seconds after a call's end in which no prompt is warmed at its replica, if its slots are unknown:
-#: callers who go on at once would find it busy. Then a refused prompt may be sent again.
+#: Seconds for which a call that has ended counts as one: callers who go on at once would find its
+#: replica busy. After as many a refused prompt may be sent again.
 QUIET_S: Final = 1.0
 #: Share of a replica's slots from which on its calls leave no room for a prompt.
 _BUSY_SHARE: Final = 0.25
@@ -51,12 +51,10 @@ class ReplicaOccupancy:
 
     def is_busy(self, ticket: ReplicaTicket) -> bool:
         """True if a ticket's replica has calls to answer, and no room for a prompt beside them."""
-        name, slots = ticket.name, ticket.slots
-        if slots:
-            return self.live[name] >= _BUSY_SHARE * slots
-        ended_at = self._ended_at.get(name)
+        ended_at = self._ended_at.get(ticket.name)
         is_quiet = ended_at is None or self._ticks() - ended_at >= QUIET_S
-        return bool(self.live[name]) or not is_quiet
+        calls = max(self.live[ticket.name], 0 if is_quiet else 1)
+        return calls >= max(1, _BUSY_SHARE * ticket.slots)
 
     def end_call(self, name: str) -> None:
         """Count a live call as over."""

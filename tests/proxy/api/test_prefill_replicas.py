@@ -81,17 +81,18 @@ def test_a_prompt_is_refused_where_its_replica_answers_a_call():
     assert len(ordered_choices(FixedOrder("ba"), occupancy, asyncio.Event())) == 1
 
 
-def test_a_prompt_waits_until_its_replica_is_quiet():
+@pytest.mark.parametrize(("slots", "is_busy"), [(0, True), (1, True), (4, True), (5, False)])
+def test_a_prompt_waits_until_a_replica_of_few_slots_is_quiet(slots, is_busy):
     now = [5.0]
     occupancy = ReplicaOccupancy(lambda: now[0])
     choice = ordered_choices(FixedOrder(), occupancy)[0]
     choice.replica.send()
     end(choice)
 
-    assert occupancy.is_busy(NotedTicket("a"))
-    assert not occupancy.is_busy(NotedTicket("b"))
+    assert occupancy.is_busy(NotedTicket("a", slots)) == is_busy
+    assert not occupancy.is_busy(NotedTicket("b", slots))
     now[0] += QUIET_S
-    assert not occupancy.is_busy(NotedTicket("a"))
+    assert not occupancy.is_busy(NotedTicket("a", slots))
 
 
 def test_a_prompt_gives_way_to_a_call_that_was_sent_since_it_was_ordered():
