@@ -69,47 +69,40 @@ def test_eight_callers_with_one_system_prompt_use_both_replicas_and_one_that_is_
     assert three["house:2"] >= 0.1 * _CALLERS * _CALLS
 
 
-async def type_until(fleet: EngineFleet, person: int, done: asyncio.Event) -> int:
-    """Have prompts warmed, each new from its first word; the number that were."""
-    warmed = number = 0
+async def type_until(fleet: EngineFleet, person: int, done: asyncio.Event) -> Counter[int]:
+    """Have prompts warmed, each new from its first word; the answers by status."""
+    statuses: Counter[int] = Counter()
     headers = {
         "authorization": f"Bearer {fleet.keys[fleet.url]}",
         "x-thriftgate-conversation": f"typing {person}",
     }
     while not done.is_set():
-        number += 1
-        text = f"{person}, {number}: {_SYSTEM * 3}"
+        text = f"{person}, {statuses.total()}: {_SYSTEM * 3}"
         body = {"model": "house-llm", "messages": [{"role": "user", "content": text}]}
         answer = await fleet.client.post(
             f"{fleet.url}/thriftgate/prefill", json=body, headers=headers
         )
-        warmed += answer.status_code == 200
+        statuses[answer.status_code] += 1
         await asyncio.sleep(float(answer.headers.get("retry-after", 0.2)))
-    return warmed
+    return statuses
 
 
-def test_people_who_type_take_little_from_live_calls(tmp_path: Path) -> None:
-    async def story() -> tuple[float, float, int]:
+def test_people_who_type_have_hardly_a_prompt_read_beside_live_calls(tmp_path: Path) -> None:
+    async def story() -> Counter[int]:
         replicas = RealReplicas()
         async with engine_fleet(tmp_path, start=replicas.start) as fleet:
             await call_at_once(fleet)
-            alone, beside, warmed = [], [], 0
-            for _ in range(_ROUNDS):
-                began = time.monotonic()
-                await call_at_once(fleet)
-                alone.append(time.monotonic() - began)
-                done = asyncio.Event()
-                async with asyncio.TaskGroup() as tasks:
-                    people = [tasks.create_task(type_until(fleet, n, done)) for n in range(8)]
-                    began = time.monotonic()
+            done = asyncio.Event()
+            async with asyncio.TaskGroup() as tasks:
+                people = [tasks.create_task(type_until(fleet, n, done)) for n in range(8)]
+                for _ in range(_ROUNDS):
                     await call_at_once(fleet)
-                    beside.append(time.monotonic() - began)
-                    done.set()
-                warmed += sum(each.result() for each in people)
-            return min(alone), min(beside), warmed
+                done.set()
+            return sum((each.result() for each in people), Counter())
 
-    alone_s, beside_s, warmed = asyncio.run(story())
-    print(f"{alone_s:.2f} s alone, {beside_s:.2f} s beside 8 people; {warmed} warmed")  # noqa: T201
+    statuses = asyncio.run(story())
+    print(dict(statuses))  # noqa: T201
 
-    # Callers, people and gateway share this process, so a part is their own work.
-    assert alone_s / beside_s > 0.5
+    # A replica that had no call for a second may read one, and a call that comes ends it.
+    assert set(statuses) <= {200, 409, 429}
+    assert statuses[200] + statuses[409] <= 0.2 * statuses.total()
