@@ -63,6 +63,7 @@ class BoundedParsing(GuardedConnection):
 
     cycle: RequestResponseCycle | None  # type: ignore[assignment]
     _body_left = 0
+    _content_length = 0
     _is_large = False
     _pieces = 0
     _useless = 0
@@ -87,33 +88,34 @@ class BoundedParsing(GuardedConnection):
 
     def on_message_begin(self) -> None:
         """Called by httptools."""
-        self._body_left = 0
+        self._body_left = self._content_length = 0
         if self._is_large:
             self._forget_large()
         self.deadlines.expect_headers()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by httptools."""
+        """Called by httptools, also for trailers.
+
+        Raises:
+            _ParsingStoppedError: If there are too many.
+        """
+        if len(self.headers) >= _MAX_HEADERS:
+            self._fault = _TOO_MANY_HEADERS
+            raise _ParsingStoppedError
         name = name.lower()
         if name == b"content-length" and value.isdigit():
-            self._body_left = int(value)
+            self._content_length = int(value)  # of a body that begins once the head is complete
         elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Called by httptools.
-
-        Raises:
-            _ParsingStoppedError: If there are too many.
-        """
+        """Called by httptools."""
         self._useless = 0
+        self._body_left = self._content_length
         if self._is_large:
             self._forget_large()
-        if len(self.headers) > _MAX_HEADERS:
-            self._fault = _TOO_MANY_HEADERS
-            raise _ParsingStoppedError
         if self.parser.should_upgrade():
             self._upgrade_head = self._ignore_upgrade()
             if self._upgrade_head:
@@ -194,16 +196,9 @@ class BoundedParsing(GuardedConnection):
         except httptools.HttpParserError:
             self._refuse(self._fault or MALFORMED)
             return
-        if self._useless >= _MAX_SLICE_BYTES and (fault := self._unfinished_fault()) is not None:
-            self._refuse(fault)
-
-    def _unfinished_fault(self) -> ProxyError | None:
-        """The fault of a head, or of what trails a body or stands in its chunks, so far."""
-        if self.headers and len(self.headers) > _MAX_HEADERS:
-            return _TOO_MANY_HEADERS
-        if self._useless <= _MAX_USELESS_BYTES:
-            return None
-        return _HEAD_TOO_LARGE if self.deadlines.phase is ArrivalPhase.HEADERS else _NO_PROGRESS
+        if self._useless > _MAX_USELESS_BYTES:
+            is_head = self.deadlines.phase is ArrivalPhase.HEADERS
+            self._refuse(_HEAD_TOO_LARGE if is_head else _NO_PROGRESS)
 
     def _count_large(self) -> None:
         """Count a large head that is not finished, or large trailers; refuse one too many."""

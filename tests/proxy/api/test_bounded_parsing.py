@@ -226,6 +226,19 @@ async def test_a_request_of_more_headers_gets_431_after_those_before_it(count: i
     assert b'"code":"too_many_headers"' in last
 
 
+@pytest.mark.parametrize("opening", ["", "connection: upgrade\r\nupgrade: h2c\r\n"])
+async def test_head_with_a_body_length_is_not_read_beyond_its_last_allowed_header(
+    opening: str,
+) -> None:
+    calls, wire = connection_without_peer()
+    head = f"POST /b HTTP/1.1\r\n{opening}content-length: 99999999\r\n".encode()
+    long_header = b"x: " + b"y" * 4_050 + b"\r\n"
+    calls.data_received((head + long_header + b"a:b\r\n" * 60_000)[:_READ_BYTES])
+
+    assert b"".join(wire.written).startswith(b"HTTP/1.1 431 ")
+    assert len(calls.headers) <= 200
+
+
 async def test_many_trailers_are_refused() -> None:
     async with listening(echo_app) as place:
         said = await place.said(_CHUNKED + b"0\r\n" + b"a:b\r\n" * 5000 + b"\r\n")
