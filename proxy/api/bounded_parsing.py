@@ -50,7 +50,9 @@ _HEAD_TOO_LARGE: Final = CallerError(
 )
 _NO_PROGRESS: Final = CallerError("The request goes on and says nothing.", code="malformed_request")
 _TOO_MUCH_WAITS: Final = Unready(
-    "Callers sent too many requests without waiting for answers.", code="too_many_bytes"
+    "Callers sent more than the gateway keeps of requests that are unfinished or wait for their"
+    " turn; this connection has kept its part longest. Send the request again.",
+    code="too_many_bytes",
 )
 
 
@@ -137,6 +139,16 @@ class BoundedParsing(GuardedConnection):
         if self.cycle is not None:
             super().on_body(body)
 
+    def give_up_unparsed(self) -> None:
+        """Called by the pool of unparsed bytes, for another connection that needs them."""
+        self._is_large = False
+        self._unparsed = b""
+        self.parser = httptools.HttpRequestParser(self)  # it has the beginning of the head
+        self.url = b""
+        if self.headers:
+            self.headers.clear()
+        self._refuse(_TOO_MUCH_WAITS)
+
     def _refuse(self, error: ProxyError) -> None:
         """Refuse all that the caller sends from here on."""
         raise NotImplementedError
@@ -201,8 +213,8 @@ class BoundedParsing(GuardedConnection):
             self._refuse(_HEAD_TOO_LARGE if is_head else _NO_PROGRESS)
 
     def _count_large(self) -> None:
-        """Count a large head that is not finished, or large trailers; refuse one too many."""
-        if self._guard.limit.acquire_unparsed(_MAX_USELESS_BYTES):
+        """Count a large head that is not finished, or large trailers."""
+        if self._guard.unparsed.acquire(self, self._counted_address, _MAX_USELESS_BYTES):
             self._is_large = True
         else:
             self._refuse(_TOO_MUCH_WAITS)
@@ -210,11 +222,11 @@ class BoundedParsing(GuardedConnection):
     def _forget_large(self) -> None:
         if self._is_large:
             self._is_large = False
-            self._guard.limit.release_unparsed(_MAX_USELESS_BYTES)
+            self._guard.unparsed.release(self, self._counted_address, _MAX_USELESS_BYTES)
 
     def _keep(self, rest: bytes) -> None:
         """Keep what is not parsed yet, and read no more."""
-        if not self._guard.limit.acquire_unparsed(len(rest)):
+        if not self._guard.unparsed.acquire(self, self._counted_address, len(rest)):
             self._refuse(_TOO_MUCH_WAITS)
             return
         self._unparsed = rest
@@ -222,7 +234,7 @@ class BoundedParsing(GuardedConnection):
 
     def _take_unparsed(self) -> bytes:
         rest, self._unparsed = self._unparsed, b""
-        self._guard.limit.release_unparsed(len(rest))
+        self._guard.unparsed.release(self, self._counted_address, len(rest))
         return rest
 
     def _stay(self, rest: memoryview) -> None:

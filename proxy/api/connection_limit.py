@@ -12,8 +12,6 @@ _log = logging.getLogger("thriftgate.connections")
 
 #: Descriptors for the ledger, the journal, Redis and the like.
 _OWN_DESCRIPTORS: Final = 256
-#: Bytes of all connections' large unfinished heads, and of requests sent before their turn.
-_MAX_UNPARSED_BYTES: Final = 8 * 1024 * 1024
 #: Seconds between two log lines about connections that were refused or cut off.
 _LOG_INTERVAL_S: Final = 10.0
 #: Bytes of an IPv6 address that one customer is given.
@@ -73,7 +71,6 @@ class ConnectionLimit:
         self._per_address = connections_of_address(per_address, total)
         self._is_setting_reachable = self._per_address == per_address
         self._by_address: Counter[str] = Counter()
-        self._unparsed_bytes = 0
         self.open = 0
 
     def refusal(self, address: str) -> str:
@@ -107,17 +104,6 @@ class ConnectionLimit:
             self._by_address[block] -= 1
             if not self._by_address[block]:
                 del self._by_address[block]
-
-    def acquire_unparsed(self, size: int) -> bool:
-        """Count bytes that wait to be parsed; False if all connections keep too many."""
-        if size and self._unparsed_bytes + size > _MAX_UNPARSED_BYTES:
-            return False
-        self._unparsed_bytes += size
-        return True
-
-    def release_unparsed(self, size: int) -> None:
-        """Forget bytes that were counted."""
-        self._unparsed_bytes -= size
 
 
 class ThrottledLog:

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 from proxy.api.arrival_deadlines import ArrivalDeadlines, ArrivalPhase, ArrivalTimeouts
 from proxy.api.connection_limit import ConnectionLimit, ThrottledLog
 from proxy.api.trusted_proxies import TrustedProxies
+from proxy.api.unparsed_pool import UnparsedPool
 from proxy.errors import CallerError, ProxyError, Unready, envelope
 
 _NO_LIMIT: Final = 1 << 62
@@ -44,6 +45,7 @@ class ConnectionGuard:
     timeouts: ArrivalTimeouts = field(default_factory=ArrivalTimeouts)
     log: ThrottledLog = field(default_factory=ThrottledLog)
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    unparsed: UnparsedPool = field(default_factory=UnparsedPool)
 
 
 class HeldFlow(FlowControl):

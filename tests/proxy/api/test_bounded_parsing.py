@@ -179,7 +179,7 @@ async def test_connections_together_keep_a_bounded_number_of_bytes_unparsed() ->
     for calls, _ in opened:
         calls.data_received(_MANY)
     await turns()
-    refused = [wire for calls, wire in opened if not calls.flow.is_held or calls._refusal]
+    refused = [calls for calls, _ in opened if calls._refusal]
 
     assert 0 < len(refused) < 20
     for calls, _ in opened:
@@ -206,7 +206,60 @@ async def test_connections_together_have_a_bounded_number_of_large_unfinished_he
     calls, wire = connection_without_peer(guard=guard)
     calls.data_received(head)
     calls.connection_lost(None)
-    assert guard.limit._unparsed_bytes == 0
+    assert guard.unparsed.bytes == 0
+
+
+async def test_caller_with_a_large_head_in_two_packets_passes_while_one_address_attacks() -> None:
+    guard = ConnectionGuard(limit=ConnectionLimit(total=1000, per_address=1000))
+    half_head = b"GET /plain HTTP/1.1\r\nx: " + b"y" * 9_000
+    before, after = (
+        [connection_without_peer(guard=guard, address="192.0.2.1") for _ in range(200)]
+        for _ in range(2)
+    )
+    for calls, _ in before:
+        calls.data_received(half_head)
+    good, wire = connection_without_peer(guard=guard, address="198.51.100.7")
+    good.data_received(half_head)
+    for calls, _ in after:
+        calls.data_received(half_head)
+    good.data_received(b"\r\n\r\n")
+    await turns()
+
+    assert answers(wire) == 1
+    assert guard.unparsed.bytes <= 8 * 1024 * 1024
+    ended = [b"".join(wire.written) for _, wire in [*before, *after] if wire.is_closing()]
+    assert len(ended) in {272, 273}
+    assert all(said.startswith(b"HTTP/1.1 503 ") for said in ended)
+    assert all(b"unfinished or wait for their turn" in said for said in ended)
+    for calls, _ in [*before, *after, (good, wire)]:
+        calls.connection_lost(None)
+    assert guard.unparsed.bytes == 0
+
+
+async def test_head_that_is_given_up_behind_an_unfinished_answer_keeps_no_bytes() -> None:
+    guard = ConnectionGuard()
+    go = asyncio.Event()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await go.wait()
+        await send(start(200, length(2)))
+        await send(part(b"ok"))
+
+    calls, wire = connection_without_peer(guard=guard, app=app)
+    calls.data_received(ONE)
+    calls.data_received(b"GET /" + b"u" * 9_000 + b" HTTP/1.1\r\na:b\r\nx: " + b"y" * 9_000)
+    opened = [connection_without_peer(guard=guard) for _ in range(128)]
+    for other, _ in opened:
+        other.data_received(b"GET /" + b"u" * 9_000)
+    await turns()
+    assert (calls.url, calls.headers) == (b"", [])
+    assert not wire.written
+
+    go.set()
+    await until(wire.is_closing)
+    said = b"".join(wire.written)
+    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"HTTP/1.1 503 " in said
 
 
 async def test_a_request_of_two_hundred_headers_is_answered() -> None:

@@ -96,15 +96,3 @@ def test_warnings_are_logged_once_in_ten_seconds_and_counted_meanwhile(caplog):
         "Connection from 192.0.2.1: refused.",
         "Connection from 192.0.2.1: refused. (2 more since the last such line)",
     ]
-
-
-def test_bytes_that_wait_to_be_parsed_are_bounded_over_all_connections():
-    limit = ConnectionLimit(total=10, per_address=10)
-    taken = 0
-    while limit.acquire_unparsed(256_000):
-        taken += 256_000
-
-    assert 8_000_000 < taken <= 8 * 1024 * 1024
-    assert limit.acquire_unparsed(0)
-    limit.release_unparsed(256_000)
-    assert limit.acquire_unparsed(256_000)
