@@ -27,15 +27,21 @@ class LedgerMetrics(Collector):
         self._opened = opened
 
     def collect(self) -> Iterator[Metric]:
-        """If the database answers, and how often files of the journal were removed."""
+        """If the database answers, and what was removed of the journal."""
         journal = self._opened.journal.trouble
         is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
         said = "1 while receipts reach the database and changes are noticed there"
         yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
+        removed = self._opened.journal.removed
         yield CounterMetricFamily(
             "thriftgate_journal_files_removed",
-            "Files of the journal that somebody removed while it used them",
-            value=self._opened.journal.removed.count,
+            "Files of the journal that somebody removed or truncated while it used them",
+            value=removed.count,
+        )
+        yield CounterMetricFamily(
+            "thriftgate_journal_receipts_lost",
+            "Receipts that were lost with files of the journal that somebody truncated",
+            value=removed.lost,
         )
 
 

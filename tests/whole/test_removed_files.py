@@ -77,7 +77,14 @@ def move_folder_away(folder: Path) -> None:
     folder.mkdir()
 
 
-@pytest.mark.parametrize("remove", [remove_segments, shutil.rmtree, move_folder_away])
+def truncate_segments(folder: Path) -> None:
+    for each in folder.iterdir():
+        each.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "remove", [remove_segments, shutil.rmtree, move_folder_away, truncate_segments]
+)
 def test_no_receipt_is_lost_after_the_journal_was_removed_and_readyz_notes_it(
     gateway: ServeProcess, remove: Callable[[Path], object]
 ) -> None:

@@ -29,8 +29,9 @@ _log = logging.getLogger("thriftgate.alerts")
 #: Seconds between two checks of whether files of the journal were removed.
 _CHECK_INTERVAL_S: Final = 5.0
 _KEEP_FILES: Final = (
-    "Exclude the folder from cleaners of old files, and mount nothing over it while the gateway"
-    " runs. A kill -9 in the moment of a removal loses the receipts of that moment."
+    "Exclude the folder from cleaners of old files and rotations of logs, and mount nothing over it"
+    " while the gateway runs. A kill -9 in the moment of a removal loses the receipts of that"
+    " moment."
 )
 
 
@@ -118,9 +119,9 @@ async def alert_on_removals(
                 kind="store",
                 subject="journal",
                 severity=Severity.PAGE,
-                title="Files of the journal of receipts are removed while the gateway uses them",
+                title="Files of the journal are removed or truncated while the gateway uses them",
                 facts=(("removed", notice),),
-                action="What they held was read back and written into a new file.",
+                action="What could be read of them was written into a new file.",
                 fix=_KEEP_FILES,
                 began=now(),
             )

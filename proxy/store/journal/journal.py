@@ -11,8 +11,9 @@ On a full disk lines go, in this order,
 - to the log, but for prompts, if memory is full or the process stops; ``receipts import`` reads
   them there.
 
-Twenty times a second it looks if the open segment is still at its path. Of one that was removed,
-or hidden by a mount, all lines are read back and written anew.
+Twenty times a second it looks if the open segment is still at its path, as long as it was
+written. Of one that was removed, or hidden by a mount, all lines are read back and written anew; of
+one that was truncated, those that memory has. How many it has not is counted as lost.
 """
 
 import logging
@@ -22,7 +23,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
@@ -31,8 +31,8 @@ from typing import Final
 from proxy.store.journal import segments
 from proxy.store.journal.lines import frame, strip_frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
-from proxy.store.journal.removed_segments import RemovedSegments
-from proxy.store.journal.segments import Disk
+from proxy.store.journal.removed_segments import RemovedSegments, UnshippedLines
+from proxy.store.journal.segments import Disk, JournalLimits
 
 _log = logging.getLogger(__name__)
 
@@ -40,30 +40,12 @@ _log = logging.getLogger(__name__)
 _RESTOCK_PAUSE_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalLimits:
-    """Bounds on the journal's size, and on how long it goes unsynced.
-
-    Attributes:
-        segment: Bytes after which a new segment is begun; reached a little late.
-        backlog: Bytes kept in memory while the disk refuses them. From half of it on the journal
-            is full; the other half is for the calls already on their way.
-        reserve: Bytes allocated in advance for when the disk is full.
-        unsynced: Seconds a line may wait to be synced to disk.
-    """
-
-    segment: int = 8 << 20
-    backlog: int = 32 << 20
-    reserve: int = 256 << 10
-    unsynced: float = 0.05
-
-
 class Journal:
     """An append-only record of receipts in a folder that several processes may share.
 
     Attributes:
         folder: Its folder; it is made again if it is removed.
-        removed: Files of the journal that were removed while it used them.
+        removed: Files of the journal that were removed or truncated while it used them.
     """
 
     def __init__(
@@ -77,6 +59,7 @@ class Journal:
         self._backlog: deque[bytes] = deque()
         self._waiting = 0
         self._size = 0
+        self._unshipped = UnshippedLines(self._bounds.unshipped)
         self._dirty = False
         self._refusal: str | None = None
         self._unsynced: str | None = None
@@ -87,7 +70,7 @@ class Journal:
         self._reserve: tuple[int, Path] | None = None  # allocated, and not in use yet
         self._room: int | None = None  # the reserve's bytes while it is appended to
         self._restock_at = 0.0
-        self._retired: list[tuple[int, Path]] = []  # files to sync and close
+        self._retired: list[tuple[int, Path, int, UnshippedLines]] = []  # to sync and close
         self._lost = 0
         self.removed = RemovedSegments(folder)
         self._is_closed = False
@@ -143,6 +126,11 @@ class Journal:
         return self._lost
 
     @property
+    def _written_bytes(self) -> int:
+        """Bytes that the open segment has, unless somebody truncated it."""
+        return self._size if self._room is None else self._room
+
+    @property
     def spare_bytes(self) -> int:
         """Bytes that are allocated behind the open segment's lines."""
         return 0 if self._room is None else self._room - self._size
@@ -168,6 +156,12 @@ class Journal:
         with self._lock:
             while self._backlog and self._backlog[0] in kept:
                 self._waiting -= len(self._backlog.popleft())
+
+    def note_shipped(self, path: Path, lines: int) -> None:
+        """Note that the next lines of a segment are in the ledger."""
+        with self._lock:  # of one that was truncated, nobody can tell which lines those were
+            if path == self._segment and segments.is_at(self._file, path, self._written_bytes):
+                self._unshipped.forget(lines)
 
     def sync(self) -> None:
         """Write what waits, sync it to disk, and begin a new segment if this one is long enough."""
@@ -196,7 +190,8 @@ class Journal:
             file, self._file, self._is_closed = self._file, -1, True
             reserve, self._reserve = self._reserve, None
         if file >= 0:
-            self._release(file, self._segment, None if self._room is None else self._size)
+            end = None if self._room is None else self._size
+            self._release(file, self._segment, self._written_bytes, self._unshipped, end)
         self._write_removed_anew(self._bounds.backlog)
         if reserve is not None:
             with suppress(OSError):
@@ -234,6 +229,7 @@ class Journal:
         if written < len(framed):  # what was written is a torn line; the whole is tried again
             self._refuse("the disk took only a part of a line")
             return False
+        self._unshipped.add(framed)
         return True
 
     def _write_to_reserve(self, framed: bytes) -> bool:
@@ -246,7 +242,9 @@ class Journal:
         if self._reserve is None or len(framed) > self._bounds.reserve:
             return False
         if self._file >= 0:
-            self._retired.append((self._file, self._segment))
+            retired = self._file, self._segment, self._size, self._unshipped
+            self._retired.append(retired)
+        self._unshipped = UnshippedLines(self._bounds.unshipped)
         self._file, path = self._reserve
         self._reserve, self._room, self._size = None, self._bounds.reserve, 0
         self._segment = segments.take_into_use(path)
@@ -300,24 +298,23 @@ class Journal:
     def _release_retired(self) -> None:
         with self._lock:
             retired, self._retired = self._retired, []
-        for file, path in retired:
-            self._release(file, path)
+        for segment in retired:
+            self._release(*segment)
 
     def _replace_removed(self) -> None:
-        """Leave files that are no longer at their paths; begin a segment where there is none."""
+        """Leave files that were removed or truncated; begin a segment where there is none."""
         reserve = self._reserve
-        if reserve is not None and not segments.is_at(*reserve):
+        if reserve is not None and not segments.is_at(*reserve, self._bounds.reserve):
             with self._lock:
                 is_unused = self._reserve is reserve
                 if is_unused:
                     self._reserve = None
             if is_unused:
-                self.removed.note(reserve[1])
                 self._restock_at = 0.0
-                os.close(reserve[0])
+                self.removed.take_over(*reserve, 0, UnshippedLines(0))
         with self._lock:
-            file, path = self._file, self._segment
-        if self._is_closed or (file >= 0 and segments.is_at(file, path)):
+            file, path, size = self._file, self._segment, self._written_bytes
+        if self._is_closed or (file >= 0 and segments.is_at(file, path, size)):
             return
         if not self._rotate() and file >= 0:
             self._append_to(-1, path)
@@ -358,21 +355,26 @@ class Journal:
         with self._lock:
             old, old_path, self._file, self._segment = self._file, self._segment, file, path
             end = self._size if self._room is not None else None
+            size, unshipped = self._written_bytes, self._unshipped
             self._size, self._room, self._dirty = 0, None, True
+            self._unshipped = UnshippedLines(self._bounds.unshipped)
         if old >= 0:
-            self._release(old, old_path, end)
+            self._release(old, old_path, size, unshipped, end)
 
-    def _release(self, file: int, path: Path, end: int | None = None) -> None:
+    def _release(
+        self, file: int, path: Path, size: int, unshipped: UnshippedLines, end: int | None = None
+    ) -> None:
         """Let go of a segment that nothing is appended to any more.
 
         Args:
             file: Its descriptor.
             path: Its path; where it is not there any more, its lines are to be written anew.
+            size: Its bytes; where it is shorter, so are the lines that the ledger lacks.
+            unshipped: Those lines.
             end: End of its lines, where blocks behind them are allocated.
         """
-        if not segments.is_at(file, path):
-            self.removed.note(path)
-            self.removed.add(file)
+        if not segments.is_at(file, path, size):
+            self.removed.take_over(file, path, size, unshipped)
             return
         try:
             if end is not None:

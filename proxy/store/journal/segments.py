@@ -36,6 +36,26 @@ class Disk:
     allocate: Callable[[int, int, int], None] = os.posix_fallocate
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalLimits:
+    """Bounds on the journal's size, and on how long it goes unsynced.
+
+    Attributes:
+        segment: Bytes after which a new segment is begun; reached a little late.
+        backlog: Bytes kept in memory while the disk refuses them. From half of it on the journal
+            is full; the other half is for the calls already on their way.
+        reserve: Bytes allocated in advance for when the disk is full.
+        unshipped: Bytes kept in memory of what the disk took and the ledger lacks.
+        unsynced: Seconds a line may wait to be synced to disk.
+    """
+
+    segment: int = 8 << 20
+    backlog: int = 32 << 20
+    reserve: int = 256 << 10
+    unshipped: int = 4 << 20
+    unsynced: float = 0.05
+
+
 class SegmentLines(NamedTuple):
     """Lines read from a segment.
 
@@ -95,10 +115,11 @@ def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> 
     return file, path
 
 
-def is_at(file: int, path: Path) -> bool:
-    """True if an open file is still the one at its path."""
+def is_at(file: int, path: Path, size: int = 0) -> bool:
+    """True if an open file is still the one at its path, and not shorter than so many bytes."""
     try:
-        return os.path.samestat(os.fstat(file), path.stat())
+        stat = path.stat()
+        return stat.st_size >= size and os.path.samestat(os.fstat(file), stat)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:  # nobody can tell; writing will

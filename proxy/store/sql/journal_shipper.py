@@ -85,7 +85,7 @@ class JournalShipper:
         lag = self._journal.waiting_bytes - self._journal.spare_bytes
         for path in paths:
             try:
-                lag += path.stat().st_size - self._ends.get(path, 0)
+                lag += max(0, path.stat().st_size - self._ends.get(path, 0))
             except FileNotFoundError:
                 continue
         return max(0, lag)
@@ -213,6 +213,7 @@ class JournalShipper:
             if pieces.end == end:
                 break  # the last line is still on its way
             self._ends[path] = pieces.end
+            self._journal.note_shipped(path, len(pieces.lines))
             self._pause_after_batch(len(pieces.lines))
         return True
 

@@ -33,7 +33,7 @@ APPEND_UNTIL_KILLED = """
 import itertools, os, sys
 from pathlib import Path
 from proxy.store.sql.ids import call_ids
-from proxy.store.journal.journal import JournalLimits
+from proxy.store.journal.segments import JournalLimits
 from proxy.store.store import Store
 from tests.fakes.offline import offline_store
 from tests.fakes.receipts import START, a_receipt

@@ -1,10 +1,12 @@
 import asyncio
 import logging
+import os
 
 import msgspec
 from sqlalchemy import text
 
 from proxy.services.alerts.setup import running_alerts
+from proxy.store.journal.removed_segments import UnshippedLines
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo import window
@@ -39,7 +41,9 @@ def test_alerts_are_in_the_outbox_after_shutdown(store):
 
 def test_files_of_the_journal_that_were_removed_are_alerted_once(store):
     for name in ("1-a.segment", "2-a.segment"):
-        store.journal.removed.note(store.journal.folder / name)
+        path = store.journal.folder / name
+        file = os.open(path, os.O_RDWR | os.O_CREAT)
+        store.journal.removed.take_over(file, path, 0, UnshippedLines(0))
     stood(store)
 
     (alert,) = store.outbox.open_alerts(9)

@@ -1,65 +1,18 @@
-import errno
 import logging
-import os
-import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from proxy.store.journal.journal import Journal, JournalLimits
+from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import frame
-from proxy.store.journal.segments import Disk, list_segments, read
-
-
-class SickDisk:
-    """A disk that can be told to fail.
-
-    It refuses all writes, or as a full one all but those to allocated blocks, takes parts of them,
-    or cannot sync.
-    """
-
-    def __init__(self) -> None:
-        self.refuses = False
-        self.is_full = False
-        self._allocated: set[int] = set()
-        self.takes: int | None = None
-        self.cannot_sync = False
-        self.syncs = 0
-        self.disk = Disk(write=self._write, sync=self._sync, allocate=self._allocate)
-
-    def _write(self, file: int, line: bytes) -> int:
-        if self.refuses or (self.is_full and os.fstat(file).st_ino not in self._allocated):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return os.write(file, line[: self.takes])
-
-    def _allocate(self, file: int, start: int, length: int) -> None:
-        if self.refuses or self.is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        os.posix_fallocate(file, start, length)
-        self._allocated.add(os.fstat(file).st_ino)
-
-    def _sync(self, file: int) -> None:
-        if self.cannot_sync:
-            raise OSError(errno.EIO, "Input/output error")
-        self.syncs += 1
+from proxy.store.journal.segments import JournalLimits, list_segments
+from tests.fakes.sick_disk import SickDisk, read_lines
 
 
 @pytest.fixture
 def sick() -> SickDisk:
     return SickDisk()
-
-
-def read_lines(folder: Path) -> tuple[list[bytes], int]:
-    """All lines in the folder, and how many are torn."""
-    lines, torn = [], 0
-    for path in list_segments(folder):
-        with path.open("rb") as file:
-            pieces = read(file, 0, 10_000, sealed=True)
-        lines += pieces.lines
-        torn += len(pieces.torn)
-    return lines, torn
 
 
 def test_a_line_is_in_the_file_as_soon_as_it_is_appended(tmp_path: Path) -> None:
@@ -255,103 +208,6 @@ def test_without_a_new_segment_the_old_one_serves_on(tmp_path: Path) -> None:
 
     assert trouble == "the journal cannot begin a segment: File exists"
     assert read_lines(journal.folder) == ([b"one", b"two"], 0)
-    journal.close()
-
-
-def remove_file(journal: Journal) -> None:
-    assert journal.segment is not None
-    journal.segment.unlink()
-
-
-def remove_folder(journal: Journal) -> None:
-    shutil.rmtree(journal.folder)
-
-
-def replace_folder(journal: Journal) -> None:
-    journal.folder.rename(journal.folder.with_name("elsewhere"))
-    journal.folder.mkdir()
-
-
-@pytest.mark.parametrize("remove", [remove_file, remove_folder, replace_folder])
-def test_lines_of_a_removed_segment_are_written_anew_and_the_removal_is_noted(
-    tmp_path: Path, remove: Callable[[Journal], object]
-) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.append(b"one")
-    remove(journal)
-    journal.append(b"two")
-    before = journal.removed.notice
-    journal.sync()
-    journal.append(b"three")
-
-    assert sorted(read_lines(journal.folder)[0]) == [b"one", b"three", b"two"]
-    assert len(list(journal.folder.glob("*.reserve"))) == 1
-    assert journal.trouble is None
-    assert before is None
-    assert journal.removed.notice is not None
-    assert str(journal.folder) in journal.removed.notice
-    journal.close()
-    assert sorted(read_lines(journal.folder)[0]) == [b"one", b"three", b"two"]
-
-
-@pytest.mark.parametrize("remove", [remove_file, remove_folder, replace_folder])
-def test_lines_of_a_segment_that_is_removed_before_the_close_are_written_anew(
-    tmp_path: Path, remove: Callable[[Journal], object]
-) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.append(b"one")
-    remove(journal)
-    journal.close()
-
-    assert read_lines(journal.folder) == ([b"one"], 0)
-
-
-def test_while_a_removed_folder_cannot_be_made_again_lines_wait_in_memory(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.append(b"one")
-    shutil.rmtree(journal.folder)
-    journal.folder.touch()
-    journal.sync()
-    journal.append(b"two")
-    trouble, waiting, segment = journal.trouble, journal.oldest_waiting(9), journal.segment
-    journal.folder.unlink()
-    journal.sync()
-
-    assert trouble == "the journal cannot write: its folder is gone"
-    assert (waiting, segment) == ([b"one", b"two"], None)
-    assert read_lines(journal.folder) == ([b"one", b"two"], 0)
-    assert journal.waiting_bytes == 0
-    journal.sync()
-    assert journal.trouble is None
-    journal.close()
-
-
-def test_a_removed_segment_of_a_full_disk_is_written_anew_with_the_reserve_after_it(
-    tmp_path: Path, sick: SickDisk
-) -> None:
-    journal = Journal(tmp_path / "journal", disk=sick.disk, bounds=JournalLimits(reserve=4096))
-    journal.append(b"one")
-    remove_file(journal)
-    sick.is_full = True
-    journal.append(b"two")
-    sick.is_full = False
-    late = time.monotonic() + 5
-    while journal.trouble and time.monotonic() < late:
-        journal.sync()
-
-    assert sorted(read_lines(journal.folder)[0]) == [b"one", b"two"]
-    journal.close()
-
-
-def test_a_removed_reserve_is_made_again(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    (reserve,) = tmp_path.glob("*.reserve")
-    reserve.unlink()
-    journal.sync()
-
-    (another,) = tmp_path.glob("*.reserve")
-    assert another != reserve
-    assert journal.removed.count == 1
     journal.close()
 
 

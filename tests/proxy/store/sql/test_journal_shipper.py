@@ -12,9 +12,9 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import OperationalError
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.journal import Journal, JournalLimits
+from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.segments import Disk, list_segments
+from proxy.store.journal.segments import Disk, JournalLimits, list_segments
 from proxy.store.sql.database import migrate, open_database, write_transaction
 from proxy.store.sql.inserts import Insert, inserter
 from proxy.store.sql.journal_shipper import JournalShipper

@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from sqlalchemy import Engine
 
 from proxy.records.receipt import Receipt
-from proxy.store.journal.journal import Journal, JournalLimits
+from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode, frame
-from proxy.store.journal.segments import list_segments
+from proxy.store.journal.segments import JournalLimits, list_segments
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.journal_shipper import JournalShipper
