@@ -43,6 +43,9 @@ T = TypeVar("T")
 
 #: Seconds after which files that are still being read have failed.
 _READ_TIMEOUT_S: Final = 45.0
+#: Seconds after which operators are told of a reload under way.
+_LONG_S: Final = 5.0
+_RUNNING: Final = "A reload has been running for %.0f s; what is in force stays meanwhile"
 _STUCK: Final = f"reading the files takes longer than {_READ_TIMEOUT_S:.0f} s; is their disk away?"
 _RESTART: Final = "restart if that is meant"
 
@@ -99,6 +102,7 @@ class Reloader(Collector):
         self._requested = asyncio.Event()
         self._turn = asyncio.Lock()
         self._trouble = ""
+        self._began: float | None = None  # the reload under way
         self._succeeded = now()
         self._counts = {"success": 0, "failure": 0}
 
@@ -111,8 +115,11 @@ class Reloader(Collector):
         self._requested.set()
 
     def notes(self) -> Sequence[str]:
-        """Notes for an operator: that the last reload failed, and why."""
-        return [self._trouble] if self._trouble else []
+        """Notes for an operator: that a reload takes long, that the last one failed, and why."""
+        trouble = [self._trouble] if self._trouble else []
+        if self._began is None or (took := self._now() - self._began) <= _LONG_S:
+            return trouble
+        return [_RUNNING % took, *(f"Of the reload before it: {why}" for why in trouble)]
 
     async def run(self) -> None:
         """Reload when asked, and when a file has changed, for ever."""
@@ -142,7 +149,13 @@ class Reloader(Collector):
     async def reload(self) -> bool:
         """Read both files and adopt them, or log why the present snapshot stays."""
         async with self._turn:
-            return await self._reload()
+            self._began = self._now()
+            late = asyncio.get_running_loop().call_later(_LONG_S, _log.warning, _RUNNING, _LONG_S)
+            try:
+                return await self._reload()
+            finally:
+                self._began = None
+                late.cancel()
 
     async def _reload(self) -> bool:
         try:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from slo.toml.line_numbers import Path, line_numbers
 from slo.toml.problems import InvalidFile, Problem
@@ -12,6 +12,17 @@ from slo.toml.problems import InvalidFile, Problem
 #: Field that names an element of an array in problems.
 _LABEL_KEYS = ("id", "name")
 _LABEL = re.compile(r"[A-Za-z0-9][!-~]{0,255}")
+#: Dots in a key; the time that the standard library's parser takes grows with their square.
+_MAX_DOTS: Final = 64
+#: Strings and comments, whose dots are in no key; one that is not closed goes on to its end.
+_OPAQUE: Final = re.compile(
+    r"""
+    \"{3} (?: [^\\] | \\. )*? (?: \"{3} | \Z ) | '{3} .*? (?: '{3} | \Z )
+    | " (?: [^"\\\n] | \\. )* "? | ' [^'\n]* '? | \#[^\n]*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_KEY: Final = re.compile(r"[^,=\[\]{}\n]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +74,9 @@ def parse_toml(text: str, file: str) -> Node:
     """The text as a tree.
 
     Raises:
-        InvalidFile: If it is no TOML.
+        InvalidFile: If it is no TOML, or has a key of more than 64 dots.
     """
+    _refuse_long_keys(text, file)
     try:
         return _parse(text, file)
     except tomllib.TOMLDecodeError as error:
@@ -74,6 +86,22 @@ def parse_toml(text: str, file: str) -> Node:
     except (ValueError, ArithmeticError):  # Python reads integers of up to 4,300 digits
         what, fix = "has a number beyond all bounds", "write a number of a few digits"
     raise InvalidFile([Problem(file=file, line=1, where="", what=what, fix=fix)])
+
+
+def _refuse_long_keys(text: str, file: str) -> None:
+    """Refuse a key that the parser would take minutes for.
+
+    Raises:
+        InvalidFile: There is one.
+    """
+    bare = _OPAQUE.sub(lambda match: "\n" * match.group().count("\n"), text)
+    keys = (key for key in _KEY.finditer(bare) if key.group().count(".") > _MAX_DOTS)
+    key = next(keys, None)
+    if key is not None:
+        line = bare.count("\n", 0, key.start()) + 1
+        what = f"is nested too deeply: a key has more than {_MAX_DOTS} dots"
+        problem = Problem(file=file, line=line, where="", what=what, fix="write fewer levels")
+        raise InvalidFile([problem])
 
 
 def _parse(text: str, file: str) -> Node:

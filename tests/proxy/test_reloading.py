@@ -270,6 +270,46 @@ def test_a_look_that_hangs_holds_up_neither_a_signal_nor_the_end(settings):
     assert took < 30
 
 
+def test_a_reload_that_takes_long_is_noted_before_the_failure_of_an_earlier_one(settings, tmp_path):
+    release, hangs = threading.Event(), threading.Event()
+
+    class SlowOverlay:
+        def revision(self) -> int:
+            return 1
+
+        def add_to(self, snapshot: Snapshot) -> Snapshot:
+            hangs.set()
+            release.wait(60)
+            return snapshot
+
+    async def run() -> list[list[str]]:
+        seconds = [7.0]
+        release.set()
+        made = Reloader(settings, read_snapshot(settings), lambda: seconds[0], SlowOverlay())
+        (tmp_path / "catalog.toml").write_text("[[models]")
+        assert not await made.reload()
+        (tmp_path / "catalog.toml").write_text(MODEL.format("2"))
+        release.clear()
+        hangs.clear()
+        running = asyncio.ensure_future(made.reload())
+        await until(hangs.is_set)
+        notes = [list(made.notes())]
+        seconds[0] += 12
+        notes.append(list(made.notes()))
+        release.set()
+        assert await running
+        return [*notes, list(made.notes())]
+
+    try:
+        at_first, later, at_last = asyncio.run(run())
+    finally:
+        release.set()
+    assert "is not TOML" in at_first[0]
+    assert later[0] == "A reload has been running for 12 s; what is in force stays meanwhile"
+    assert later[1].startswith("Of the reload before it: ")
+    assert at_last == []
+
+
 def test_where_one_room_refuses_no_room_changes(settings):
     willing, unwilling = SnapshotFollower(), SnapshotFollower("Another gateway counts.")
 

@@ -1,3 +1,4 @@
+import time
 from decimal import Decimal
 
 import pytest
@@ -69,3 +70,36 @@ def test_bytes_that_are_no_text_name_their_line() -> None:
 def test_lines_end_the_same_wherever_they_were_written() -> None:
     text = decode_toml("[a]\r\nb = 'ü'\r\nc = 1\r\n".encode(), "c.toml")
     assert text == "[a]\nb = 'ü'\nc = 1\n"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ".".join("a" * 200_000) + " = 1",
+        "[" + ".".join("a" * 200_000) + "]",
+        " . ".join("a" * 70) + "y" * 4_000_000 + " = 1",
+    ],
+)
+def test_a_key_of_many_dots_is_refused_with_its_line_and_at_once(key: str) -> None:
+    began = time.process_time()
+    with pytest.raises(InvalidFile) as caught:
+        parse_toml(f'a = """\n.\n"""\n{key}\n', "c.toml")
+
+    assert str(caught.value).startswith("c.toml:4: is nested too deeply: a key has more than 64")
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 65) + " = 1",
+        "a = [" + "1.5, " * 200 + "]",
+        "a = {" + ", ".join(f"b.c{n} = 1.5" for n in range(200)) + "}",
+        'a = "' + "." * 200 + '" # ' + "." * 200,
+        "a = '" + "." * 200 + "' # \" " + "." * 200,
+        'a = """' + "\n" + "." * 200 + '\\"' + "." * 200 + '"""',
+        "a = '''\n" + "." * 200 + "\n'''",
+    ],
+)
+def test_many_dots_that_are_in_no_key_are_parsed(text: str) -> None:
+    assert "a" in parse_toml(text, "c.toml").value
