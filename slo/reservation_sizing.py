@@ -42,7 +42,7 @@ from slo.usage import Usage
 MIN_LENGTH_SAMPLES = 20
 _LIKELY_QUANTILE = 0.95
 #: Length taken of an answer of which nothing is learned: what 99 of 100 stay below in those traces.
-UNLEARNED_OUTPUT_TOKENS = 4_096
+UNLEARNED_P99_OUTPUT_TOKENS = 4_096
 #: The most that room is kept for: this part of a limit, or so many times the likely use.
 _MAX_WORST_DIVISOR = 4
 _MAX_SURPRISE_FACTOR = 8
@@ -130,7 +130,7 @@ def output_bounds(lengths: QuantileSketch | None, limit: int) -> OutputBounds:
         limit: The most that may be generated.
     """
     if lengths is None or lengths.total_count < MIN_LENGTH_SAMPLES:
-        assumed = UNLEARNED_OUTPUT_TOKENS if limit > UNLEARNED_OUTPUT_TOKENS else 0
+        assumed = UNLEARNED_P99_OUTPUT_TOKENS if limit > UNLEARNED_P99_OUTPUT_TOKENS else 0
         return OutputBounds(typical=limit, likely=limit, worst=limit, assumed=assumed)
     return OutputBounds(
         typical=min(ceil(lengths.mean()), limit),

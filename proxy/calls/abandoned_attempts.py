@@ -13,16 +13,18 @@ import msgspec
 from proxy.calls.metering import Meter
 from proxy.calls.output_limits import MAX_CHOICES, lowered_limit, output_allowance
 from proxy.calls.ports import CallContext
+from proxy.calls.requirements import request_traits
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.settlement import AttemptInfo, likely_prompt_tokens
 from proxy.errors import ProxyError
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Receipt
+from proxy.tokens.text_size import BYTES_PER_TOKEN
 from slo.usage import Usage
 
 #: Output tokens of each answer of an abandoned attempt where nothing is learned. Answers have 211
 #: on average in Azure's trace of 2023, 343 in Mooncake's, 445 in recorded Claude Code sessions.
-UNLEARNED_OUTPUT_TOKENS: Final = 512
+UNLEARNED_AVERAGE_OUTPUT_TOKENS: Final = 512
 _NOTE_PREFIX: Final = "abandoned: "
 
 
@@ -92,15 +94,13 @@ def _asked_choices(attempt: AttemptInfo) -> int | None:
 def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
     """Note an attempt that is sent now, so that a kill leaves a receipt of it.
 
-    What it may cost is told by the size of its prompt and the usual length of such answers:
-    nothing of the body is read for it.
+    What it may cost is told by the size of its prompt's texts and the usual length of such
+    answers. Of the body hardly more is read for it than other parts of the call read anyway.
     """
     deps, call, route = context.deps, attempt.call, attempt.route
     if deps.sent is None or route is None or call.method != "POST":
         return
-    output = None
-    if call.endpoint in BILLED_ENDPOINTS:
-        output = deps.estimator.average_output(call, route) or UNLEARNED_OUTPUT_TOKENS
+    output = _likely_output(context, attempt) if call.endpoint in BILLED_ENDPOINTS else 0
     user = call.end_user
     deps.sent.begin(
         PendingAttempt(
@@ -113,13 +113,24 @@ def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
             route=route.name,
             upstream=route.upstream.name,
             streamed=call.is_streaming,
-            prompt_bytes=len(call.body),
-            output=output or 0,
+            prompt_bytes=likely_prompt_tokens(attempt.sent_call) * BYTES_PER_TOKEN,
+            output=output,
             model=call.model,
             feature=call.feature,
             user=deps.pseudonymizer.pseudonym(call.key.team, user.encode()) if user else "",
         )
     )
+
+
+def _likely_output(context: CallContext, attempt: AttemptInfo) -> int:
+    """As ``expected_output``; the body is read anew only where a call may ask for many answers."""
+    call, route = attempt.sent_call, attempt.route
+    traits = request_traits(call)
+    if route is None or call.endpoint == "completions" or "choices" in traits.needs:
+        return expected_output(context, attempt)
+    average = context.deps.estimator.average_output(call, route) or UNLEARNED_AVERAGE_OUTPUT_TOKENS
+    limits = (lowered_limit("\n".join(attempt.notes)), traits.output, route.max_output)
+    return min([average, *(limit for limit in limits if limit is not None and limit > 0)])
 
 
 def is_abandoned(receipt: Receipt) -> bool:
@@ -139,7 +150,7 @@ def expected_output(context: CallContext, attempt: AttemptInfo) -> int:
     allowed = output_allowance(call.body, call.endpoint, route)
     average = context.deps.estimator.average_output(call, route)
     if average is None:
-        average = UNLEARNED_OUTPUT_TOKENS * min(allowed.choices, MAX_CHOICES)
+        average = UNLEARNED_AVERAGE_OUTPUT_TOKENS * min(allowed.choices, MAX_CHOICES)
     lowered = lowered_limit("\n".join(attempt.notes))
     each = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
     return min(average, each * allowed.choices)

@@ -325,7 +325,7 @@ class Attempt:
         if health.limit is None:
             return
         usage = self.answer.meter.usage if self.answer is not None else None
-        usage = usage or estimate_from_length(self.info.sent_call, "")
+        usage = usage or estimate_from_length(self.info.sent_call, "", route)
         health.release(
             self.ttft, usage.prompt_tokens - usage.cache_read, now, ok=route_succeeded(failure)
         )

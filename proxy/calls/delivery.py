@@ -227,7 +227,9 @@ class Delivery:
     def _record_at_once(self, reason: ProxyError) -> None:
         if self._answer.generates:
             usage = estimate_from_length(
-                self._attempt.sent_call, self._answer.meter.delivered_text()
+                self._attempt.sent_call,
+                self._answer.meter.delivered_text(),
+                self._attempt.route,
             )
             self._record_estimated(reason, usage)
         else:

@@ -58,7 +58,9 @@ async def record_superseded(attempt: Attempt, failure: ProxyError) -> None:
 
 def record_cancelled(attempt: Attempt, reason: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that we ended ourselves, without waiting for a count."""
-    usage = estimate_from_length(attempt.info.sent_call, "") if attempt.was_accepted else None
+    usage, info = None, attempt.info
+    if attempt.was_accepted:
+        usage = estimate_from_length(info.sent_call, "", info.route)
     _record(attempt, reason, usage, final=final)
 
 

@@ -28,7 +28,13 @@ from proxy.calls.lost_attempts import LostAttempt, stalled_after_s
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.route_sequence import RouteSequence
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome, attempt_cost, estimate_from_length
+from proxy.calls.settlement import (
+    AttemptInfo,
+    AttemptOutcome,
+    attempt_cost,
+    estimate_from_length,
+    likely_prompt_tokens,
+)
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
@@ -39,7 +45,6 @@ _log = logging.getLogger("thriftgate.upstreams")
 _AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
 #: Brings an attempt to its commit point.
 Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
-_BYTES_PER_TOKEN: Final = 4
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
 _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
@@ -197,7 +202,7 @@ class HedgedAttempts:
 
     def _fits_budget(self, choice: RouteChoice, budget: HedgeBudget) -> bool:
         """True if the call is short, and its second attempt within the budget; it is counted."""
-        tokens = len(self._context.call.body) // _BYTES_PER_TOKEN
+        tokens = likely_prompt_tokens(self._context.call)
         if not is_worth_hedging(tokens, is_warm_there=False):
             return False
         self._predicted = self._abandoned_cost_nanos(choice)
@@ -224,7 +229,9 @@ class HedgedAttempts:
     def _abandoned_cost_nanos(self, choice: RouteChoice) -> int | None:
         """The cost of an attempt that is given up before its first content; None if unknown."""
         call = self._context.call
-        end = AttemptOutcome(outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, ""))
+        end = AttemptOutcome(
+            outcome=Outcome.FAILED, status=0, usage=estimate_from_length(call, "", choice.route)
+        )
         paid = attempt_cost(AttemptInfo(call=call, route=choice.route), end)
         return None if paid is None else paid.effective_nanos
 

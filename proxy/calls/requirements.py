@@ -17,12 +17,10 @@ from proxy.catalog.entries import Model, Route
 from proxy.providers.chat_forms import accepted_forms, required_form
 from proxy.providers.substitution import accepted_traits
 from proxy.records.call import MESSAGES, Call
+from proxy.tokens.text_size import text_tokens
 from slo.ladder import CallRequirements, Capabilities
 from slo.ladder import missing_capability as lacking
 
-#: Bytes of a body for each token of its prompt, about: what turns out to be longer is refused by
-#: its upstream, and goes on from there.
-_BYTES_PER_TOKEN: Final = 4
 #: Bodies from this size on are read once for each call; calls of which that is remembered.
 _MIN_REMEMBERED_BYTES: Final = 64 * 1024
 _MAX_REMEMBERED_CALLS: Final = 4096
@@ -196,7 +194,7 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         tools=found.tools,
         schema=found.schema,
         vision=found.vision,
-        tokens=len(call.body) // _BYTES_PER_TOKEN,
+        tokens=text_tokens(call.body, has_parts=found.vision),
         output=found.output,
         region=region,
         regions=call.regions,

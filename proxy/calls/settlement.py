@@ -8,6 +8,7 @@ import msgspec
 from proxy.calls.messages_on_chat import TranslatedCall
 from proxy.calls.phases import phase_fields
 from proxy.calls.replica_costs import ReplicaUse
+from proxy.calls.requirements import request_traits
 from proxy.calls.responses_on_chat import ResponsesOnChat
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm
@@ -26,6 +27,7 @@ from proxy.records.compaction_result import (
 )
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
+from proxy.tokens.text_size import BYTES_PER_TOKEN, text_tokens
 from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
 from slo.replica_cost import CostShare
 from slo.reservations import MAX_AMOUNT
@@ -323,6 +325,20 @@ def _kept_prompt(call: Call) -> str | None:
     return call.body[:_MAX_KEPT_PROMPT_BYTES].decode(errors="replace")
 
 
-def estimate_from_length(call: Call, delivered: str) -> Usage:
-    """Estimate usage from lengths alone, without waiting: four letters are about a token."""
-    return Usage(input=len(call.body) // 4, output=len(delivered) // 4)
+def likely_prompt_tokens(call: Call) -> int:
+    """Tokens of the call's prompt by its length alone, without images and files."""
+    return text_tokens(call.body, has_parts=request_traits(call).vision)
+
+
+def estimate_from_length(call: Call, delivered: str, route: Route | None = None) -> Usage:
+    """Estimate usage from lengths alone, without waiting: four letters are about a token.
+
+    Args:
+        call: As it was sent.
+        delivered: Text that came.
+        route: Route of the call: no prompt is longer than its window.
+    """
+    tokens = likely_prompt_tokens(call)
+    if route is not None and route.window is not None:
+        tokens = min(tokens, route.window)
+    return Usage(input=tokens, output=len(delivered) // BYTES_PER_TOKEN)

@@ -66,7 +66,7 @@ class UsageEstimates:
         """
         said = meter.usage if meter is not None else None
         if self._waiting >= _MAX_WAITING:
-            return _merge_usage(said, _usage_by_length(call, meter))
+            return _merge_usage(said, _usage_by_length(call, route, meter))
         loop = asyncio.get_running_loop()
         self._waiting += 1
         try:
@@ -75,7 +75,7 @@ class UsageEstimates:
                     self._worker, self._count_tokens, call, route, meter
                 )
         except TimeoutError:
-            counted = _usage_by_length(call, meter)
+            counted = _usage_by_length(call, route, meter)
         finally:
             self._waiting -= 1
         return _merge_usage(said, counted)
@@ -151,8 +151,8 @@ def _is_exact(call: Call, model: str) -> bool:
     return is_published(model) and is_plain(call.body)
 
 
-def _usage_by_length(call: Call, meter: Meter | None) -> Usage:
-    return estimate_from_length(call, meter.delivered_text() if meter is not None else "")
+def _usage_by_length(call: Call, route: Route, meter: Meter | None) -> Usage:
+    return estimate_from_length(call, meter.delivered_text() if meter is not None else "", route)
 
 
 def _merge_usage(said: Usage | None, counted: Usage) -> Usage:

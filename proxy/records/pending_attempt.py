@@ -16,7 +16,7 @@ class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
         route: The route it was sent to.
         upstream: The upstream it was sent to.
         streamed: True if the caller asked for a stream.
-        prompt_bytes: Size of the body.
+        prompt_bytes: Size of the body without its encoded images and files.
         output: Tokens that it is likely to generate.
         model: The public name the caller asked for.
         feature: Part of the caller's product that asked.

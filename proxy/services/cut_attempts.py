@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
 from proxy.records.amounts import quantity
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome, Receipt
@@ -23,6 +24,7 @@ from proxy.reloading import Reloader
 from proxy.store.journal.segments import lock_segment
 from proxy.store.journal.sent_attempts import list_files, read_attempts
 from proxy.store.store import Store
+from proxy.tokens.text_size import BYTES_PER_TOKEN
 from slo.price import STANDARD_TERMS, call_cost
 from slo.usage import Usage
 
@@ -36,7 +38,6 @@ _FLUSH_TIMEOUT_S: Final = 10.0
 #: Seconds that no call takes: a note of an older one is not of a call that the kill cut off.
 _DAY_S: Final = 86_400.0
 _STATUS: Final = 500
-_BYTES_PER_TOKEN: Final = 4
 _NOTE: Final = "the gateway was killed while it was under way: its usage is an estimate"
 
 
@@ -54,7 +55,8 @@ async def keep_cut_attempts_booked(
         opened.sent.leave_removed()
         try:
             oldest = now() - (reloader.settings.retention_days - 1) * _DAY_S
-            await opened.ask(book_cut_attempts, opened, reloader.snapshot.catalog, oldest)
+            known = reloader.snapshot.catalog
+            await opened.ask_patiently(book_cut_attempts, opened, known, oldest)
         except (SQLAlchemyError, OSError) as error:
             _log.warning("Calls that a kill cut off are not booked yet: %s", error)
         await asyncio.sleep(_LOOK_INTERVAL_S)
@@ -123,11 +125,11 @@ def _estimate_receipt(sent: PendingAttempt, known: Catalog, last: float) -> Rece
     """The receipt of an attempt that was cut off, at the price of its route."""
     usage, cost = None, None
     if sent.endpoint in BILLED_ENDPOINTS or sent.endpoint == "embeddings":
-        usage = Usage(input=sent.prompt_bytes // _BYTES_PER_TOKEN, output=sent.output)
         routes = (route for model in known.models.values() for route in model.routes)
-        tariff = next((route.tariff for route in routes if route.name == sent.route), None)
-        if tariff is not None:
-            cost = call_cost(usage, tariff, sent.started, STANDARD_TERMS)
+        route = next((route for route in routes if route.name == sent.route), None)
+        usage = _likely_usage(sent, route)
+        if route is not None and route.tariff is not None:
+            cost = call_cost(usage, route.tariff, sent.started, STANDARD_TERMS)
     return Receipt(
         call_id=sent.call_id,
         attempt=sent.attempt,
@@ -151,3 +153,11 @@ def _estimate_receipt(sent: PendingAttempt, known: Catalog, last: float) -> Rece
         duration=max(last - sent.started, 0.0),
         notes=(_NOTE,),
     )
+
+
+def _likely_usage(sent: PendingAttempt, route: Route | None) -> Usage:
+    """The usage that an attempt is likely to have had; no prompt is longer than a window."""
+    tokens = sent.prompt_bytes // BYTES_PER_TOKEN
+    if route is not None and route.window is not None:
+        tokens = min(tokens, route.window)
+    return Usage(input=tokens, output=sent.output)

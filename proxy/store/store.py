@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
@@ -102,6 +102,7 @@ class Store:
         self._engine, self._reader, self._mode = engine, reader or engine, mode
         self._online = asyncio.Event()
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="store")
+        self._waiting_thread = ThreadPoolExecutor(1, thread_name_prefix="store-waits")
         self.secret = secret or _secret(engine)
         self.keyring = ApiKeyCache(engine, self._threads)
         self.ledger = ReceiptLedger(engine, folder)
@@ -123,8 +124,7 @@ class Store:
         self.compactions = Compactions(engine)
         self.compaction_settings = compaction_settings(self.compactions)
         self.compaction_receipts = CompactionReceipts(engine)
-        self.notes = Notes(engine)
-        self.savings = Savings(engine)
+        self.notes, self.savings = Notes(engine), Savings(engine)
         self.fallbacks = RecentFallbacks(engine)
         self.journal, self.sent = Journal(folder), SentAttempts(folder)
         self._insert = inserter(engine)
@@ -244,6 +244,15 @@ class Store:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: question(*args, **kwargs))
 
+    async def ask_patiently(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As ``ask``, for what may wait long: on a thread apart, so that no other question waits.
+
+        One runs at a time.
+        """
+        loop = asyncio.get_running_loop()
+        work = partial(question, *args, **kwargs)
+        return await loop.run_in_executor(self._waiting_thread, work)
+
     def singleton_lock(self) -> AbstractContextManager[bool]:
         """A block that yields True if no other process on this database is in one."""
         return singleton_lock(self._engine)
@@ -272,7 +281,8 @@ class Store:
         self.compaction_settings.close()
         if self._reader_process is not None:
             self._reader_process.close()
-        self._threads.shutdown(wait=drained, cancel_futures=True)
+        for threads in (self._waiting_thread, self._threads):
+            threads.shutdown(wait=drained, cancel_futures=True)
         for engine in (self._reader, self._engine):
             engine.dispose()
         return drained

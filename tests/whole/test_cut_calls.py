@@ -17,6 +17,14 @@ from tests.fakes.plain_http import PLAIN
 from tests.fakes.serve_process import ServeProcess, serve_process
 
 CALLS = 20
+#: A prompt of some 300,000 bytes, nearly all of them a picture, whose answer never begins.
+PICTURE: list[dict[str, object]] = [
+    {"type": "text", "text": "[[fault:hang]] What is this?"},
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 300_000}"}},
+]
+MAX_OUTPUT_TOKENS = 100
+#: A token of input and of output, in the fixture's catalog.
+INPUT_NANOS, OUTPUT_NANOS = 1_000, 4_000
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
@@ -26,12 +34,16 @@ def wait_until(is_so: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def call(gateway: ServeProcess, text: str) -> int:
+def call(gateway: ServeProcess, content: str | list[dict[str, object]]) -> int:
     """The status of the answer to a call; 0 where the connection breaks."""
     with suppress(httpx.HTTPError):
         return httpx.post(
             f"{gateway.url}/v1/chat/completions",
-            json={"model": "gpt-lab", "messages": [{"role": "user", "content": text}]},
+            json={
+                "model": "gpt-lab",
+                "max_completion_tokens": MAX_OUTPUT_TOKENS,
+                "messages": [{"role": "user", "content": content}],
+            },
             headers={"authorization": f"Bearer {gateway.key}"},
             timeout=60,
             trust_env=False,
@@ -58,7 +70,7 @@ def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start
     ):
         gateway.start()
         assert [call(gateway, "hi") for _ in range(5)] == [200] * 5
-        hanging = [pool.submit(call, gateway, "[[fault:hang]] Well?") for _ in range(CALLS)]
+        hanging = [pool.submit(call, gateway, PICTURE) for _ in range(CALLS)]
         (notes,) = (gateway.folder / "journal").glob("*.sent")
         wait_until(lambda: notes.stat().st_size > (CALLS - 1) * 1_024)
         gateway.kill()
@@ -77,5 +89,10 @@ def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start
     assert len(cut) == len({each.call_id for each in cut}) == CALLS
     assert all(each.final and each.estimated for each in cut)
     assert {each.outcome for each in cut} == {Outcome.BROKEN}
-    assert all(each.cost_nanos for each in cut)
+    for each in cut:
+        assert each.usage is not None
+        assert 0 < each.usage.prompt_tokens < 100, "the picture's bytes are no tokens"
+        assert each.usage.generated_tokens == MAX_OUTPUT_TOKENS
+        input_nanos = each.usage.prompt_tokens * INPUT_NANOS
+        assert each.cost_nanos == input_nanos + MAX_OUTPUT_TOKENS * OUTPUT_NANOS
     assert left == []

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from proxy.providers.messages.body import MessagesBody
 from proxy.providers.messages.target import ChatTarget
+from proxy.tokens.text_size import text_tokens
 
-#: Field of an image's or file's bytes; within a text its quotes would be escaped.
-_DATA: Final = b'"data"'
-_BYTES_PER_TOKEN: Final = 4
 #: Fate of an answer's reasoning: shown as thinking, kept in its signature alone, or left out.
 ThinkingDisplay = Literal["shown", "sealed", "hidden"]
 
@@ -53,21 +51,8 @@ def answer_settings(
         thinking=_display(asked, target),
         stops=frozenset(asked.stop_sequences or ()),
         digest=sha256(body).hexdigest()[:24],
-        prompt_tokens=_estimated_tokens(body),
+        prompt_tokens=text_tokens(body),
     )
-
-
-def _estimated_tokens(body: bytes) -> int:
-    """About as many tokens as a body has: four bytes each, without its encoded images and files."""
-    size, start = len(body), body.find(_DATA)
-    while start >= 0:
-        opening = body.find(b'"', start + len(_DATA))
-        end = body.find(b'"', opening + 1)
-        if min(opening, end) < 0:
-            break
-        size -= end - opening
-        start = body.find(_DATA, end)
-    return size // _BYTES_PER_TOKEN
 
 
 def _display(asked: MessagesBody, target: ChatTarget) -> ThinkingDisplay:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.requirements import request_traits
+from proxy.calls.settlement import likely_prompt_tokens
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
 from slo.ladder import is_switch_worthwhile
@@ -16,7 +17,6 @@ from slo.price import STANDARD_TERMS, Tariff, call_cost
 from slo.usage import Usage
 
 #: Bytes of a prompt that are about a token.
-_BYTES_PER_TOKEN: Final = 4
 #: Tokens of an answer of unknown length: the median of what was measured.
 _TYPICAL_OUTPUT_TOKENS: Final = 250
 
@@ -117,7 +117,7 @@ def is_worth_switching(
         there: The other one.
         tariff: Returns a route's prices.
     """
-    tokens = len(call.body) // _BYTES_PER_TOKEN
+    tokens = likely_prompt_tokens(call)
     warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     cold = Usage(input=tokens, output=_TYPICAL_OUTPUT_TOKENS)
     return is_switch_worthwhile(

@@ -1,6 +1,7 @@
 """Attempts that are left while their upstream may go on, and what they are settled at."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -8,9 +9,10 @@ import orjson
 import pytest
 
 from proxy.calls.abandoned_attempts import (
-    UNLEARNED_OUTPUT_TOKENS,
+    UNLEARNED_AVERAGE_OUTPUT_TOKENS,
     is_abandoned,
     may_be_billed,
+    note_sent,
     settle_abandoned,
 )
 from proxy.calls.deadlines import (
@@ -26,6 +28,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.usage import openai_usage
+from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.clamps import clamp_note
@@ -58,7 +61,7 @@ COUNTED = Usage(input=11, output=7)
 
 
 def body(**fields: Any) -> bytes:
-    return orjson.dumps({"model": "m", "messages": [], **fields})
+    return orjson.dumps({"model": "m", "messages": []} | fields)
 
 
 def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> AttemptInfo:
@@ -80,6 +83,58 @@ def settle(
         return settle_abandoned(line, made, reason, usage, None)
 
     return asyncio.run(work())
+
+
+class SentNotes:
+    """Remembers the attempts that are noted against a kill."""
+
+    def __init__(self) -> None:
+        self.noted: list[PendingAttempt] = []
+
+    def begin(self, sent: PendingAttempt) -> None:
+        self.noted.append(sent)
+
+    def end(self, call_id: str, attempt: int) -> None:
+        raise AssertionError
+
+
+def note_of(made: AttemptInfo, average: int | None = None) -> PendingAttempt:
+    """The note of the attempt, where such answers are so long on average."""
+
+    async def work() -> PendingAttempt:
+        notes = SentNotes()
+        table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(average=average))
+        table = dataclasses.replace(table, sent=notes)
+        note_sent(CallContext(made.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks)), made)
+        return notes.noted[0]
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("average", "fields", "notes", "tokens"),
+    [
+        (None, {}, (), UNLEARNED_AVERAGE_OUTPUT_TOKENS),
+        (None, {"max_tokens": 100}, (), 100),
+        (None, {"max_tokens": -7}, (), UNLEARNED_AVERAGE_OUTPUT_TOKENS),
+        (None, {"max_tokens": 100, "n": 3}, (), 300),
+        (None, {"max_tokens": 100}, (clamp_note("max_tokens", 30, "c"),), 30),
+        (200, {"max_tokens": 1000}, (), 200),
+        (5000, {"max_tokens": 1000}, (), 1000),
+        (5000, {}, (), 4096),
+    ],
+)
+def test_note_against_a_kill_has_no_more_output_than_the_call_asks_for(
+    average, fields, notes, tokens
+):
+    assert note_of(attempt(notes=notes, **fields), average).output == tokens
+
+
+def test_note_against_a_kill_leaves_encoded_pictures_out_of_the_prompt():
+    url = {"url": f"data:image/png;base64,{'A' * 20_000_000}"}
+    turn = {"role": "user", "content": [{"type": "image_url", "image_url": url}]}
+
+    assert note_of(attempt(messages=[turn])).prompt_bytes < 400
 
 
 @pytest.mark.parametrize("reason", LEFT, ids=lambda each: type(each).__name__)
@@ -125,10 +180,10 @@ def test_an_abandoned_attempt_that_generates_nothing_does_not_go_on():
 @pytest.mark.parametrize(
     ("average", "fields", "notes", "tokens"),
     [
-        (None, {}, (), UNLEARNED_OUTPUT_TOKENS),
-        (None, {"n": 3}, (), 3 * UNLEARNED_OUTPUT_TOKENS),
-        (None, {"n": 10**9}, (), 128 * UNLEARNED_OUTPUT_TOKENS),
-        (None, {"max_completion_tokens": 128_000}, (), UNLEARNED_OUTPUT_TOKENS),
+        (None, {}, (), UNLEARNED_AVERAGE_OUTPUT_TOKENS),
+        (None, {"n": 3}, (), 3 * UNLEARNED_AVERAGE_OUTPUT_TOKENS),
+        (None, {"n": 10**9}, (), 128 * UNLEARNED_AVERAGE_OUTPUT_TOKENS),
+        (None, {"max_completion_tokens": 128_000}, (), UNLEARNED_AVERAGE_OUTPUT_TOKENS),
         (None, {"max_completion_tokens": 100}, (), 100),
         (None, {"max_completion_tokens": 100, "n": 3}, (), 300),
         (None, {"max_completion_tokens": 100}, (clamp_note("max_tokens", 30, "c"),), 30),
@@ -215,10 +270,10 @@ def test_a_call_that_is_abandoned_is_settled_at_a_likely_length(
 
     assert outcome in (None, done.last.outcome)
     assert (done.last.usage, done.last.estimated) == (
-        Usage(input=ESTIMATE.input, output=UNLEARNED_OUTPUT_TOKENS),
+        Usage(input=ESTIMATE.input, output=UNLEARNED_AVERAGE_OUTPUT_TOKENS),
         True,
     )
-    assert done.last.cost_nanos == ESTIMATE.input * 1_000 + UNLEARNED_OUTPUT_TOKENS * 4_000
+    assert done.last.cost_nanos == ESTIMATE.input * 1_000 + UNLEARNED_AVERAGE_OUTPUT_TOKENS * 4_000
 
 
 def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
@@ -228,7 +283,7 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
     done = serve_one_call(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
-    assert done.last.usage.generated_tokens == 2 * UNLEARNED_OUTPUT_TOKENS
+    assert done.last.usage.generated_tokens == 2 * UNLEARNED_AVERAGE_OUTPUT_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -245,7 +300,7 @@ def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoin
     done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
-    assert done.last.usage.generated_tokens == UNLEARNED_OUTPUT_TOKENS
+    assert done.last.usage.generated_tokens == UNLEARNED_AVERAGE_OUTPUT_TOKENS
 
 
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
@@ -273,7 +328,9 @@ def test_a_call_that_left_while_it_was_counted_is_settled_at_a_likely_length_too
 
     done = serve_one_call(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
 
-    assert done.last.usage == Usage(input=len(asked.body) // 4, output=UNLEARNED_OUTPUT_TOKENS)
+    assert done.last.usage == Usage(
+        input=len(asked.body) // 4, output=UNLEARNED_AVERAGE_OUTPUT_TOKENS
+    )
 
 
 FIGURES = [b"128000", b"1e11", b"1e308", b"1e999", b"9" * 4_299, b"9" * 9_000, b"-7", b'"1e30"']
@@ -288,6 +345,6 @@ def test_no_figure_of_a_caller_that_leaves_becomes_an_amount(limit: bytes, choic
     done = serve_one_call(SILENCE, asked=call(written), routes=(unlimited,), leaves_after=3.0)
 
     assert done.last.usage is not None
-    assert 1 <= done.last.usage.generated_tokens <= 128 * UNLEARNED_OUTPUT_TOKENS
+    assert 1 <= done.last.usage.generated_tokens <= 128 * UNLEARNED_AVERAGE_OUTPUT_TOKENS
     assert done.last.cost_nanos is not None
     assert done.last.cost_nanos <= 1_000_000_000

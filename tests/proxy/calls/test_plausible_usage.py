@@ -17,6 +17,8 @@ from tests.proxy.api.served_calls import serve_one_call
 
 MODEL = route(window=100_000, max_output=4_000)
 UNKNOWN = route()
+MANY_PASSES = Usage(input=3_000_000, output=100_000)
+FUNCTION = {"type": "function", "name": "f"}
 
 
 def a_call(endpoint: str = "chat/completions", **fields: Any) -> Any:
@@ -33,8 +35,19 @@ def a_call(endpoint: str = "chat/completions", **fields: Any) -> Any:
         (Usage(cache_read=10**12), "chat/completions", {}, False),
         (Usage(input=100, output=100_000), "chat/completions", {"n": 8}, True),
         (Usage(input=100, output=10**9), "chat/completions", {"n": 10**9}, False),
-        (Usage(input=3_000_000, output=100_000), "responses", {"tools": [{}]}, True),
-        (Usage(input=3_000_000, output=100_000), "messages", {"tools": [{}]}, True),
+        (MANY_PASSES, "responses", {"tools": [{"type": "web_search"}]}, True),
+        (MANY_PASSES, "responses", {"tools": [FUNCTION, {"type": "mcp"}]}, True),
+        (MANY_PASSES, "responses", {"tools": [FUNCTION, {"type": "local_shell"}]}, False),
+        (MANY_PASSES, "responses", {"prompt": {"id": "pmpt_1"}}, True),
+        (MANY_PASSES, "chat/completions", {"tools": [FUNCTION]}, False),
+        (MANY_PASSES, "chat/completions", {"web_search_options": {}}, True),
+        (MANY_PASSES, "chat/completions", {"metadata": {"tools": "web_search"}}, False),
+        (MANY_PASSES, "chat/completions", {"tools": "web_search"}, False),
+        (MANY_PASSES, "completions", {"prompt": "a", "tools": [{"type": "mcp"}]}, False),
+        (MANY_PASSES, "messages", {"tools": [{"type": "code_execution_20250825"}]}, True),
+        (MANY_PASSES, "messages", {"mcp_servers": [{"type": "url"}]}, True),
+        (MANY_PASSES, "messages", {"tools": [{"name": "f"}, {"type": "bash_20250124"}]}, False),
+        (MANY_PASSES, "messages", {"tools": [{"name": "f", "type": None}, {"type": []}]}, False),
         (Usage(input=3_000_000), "responses", {}, False),
         (Usage(input=900_000), "embeddings", {"input": ["x" * 1_000_000]}, True),
     ],

@@ -218,6 +218,17 @@ def test_four_letters_are_about_a_token():
     assert estimate_from_length(call(b'{"model":"m"}'), "x" * 9) == Usage(input=3, output=2)
 
 
+def test_encoded_pictures_and_what_is_beyond_the_window_are_no_estimated_tokens():
+    url = {"url": f"data:image/png;base64,{'A' * 400_000}"}
+    parts = [{"type": "image_url", "image_url": url}, {"type": "text", "text": "a" * 8_000}]
+    pictured = call(
+        msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": parts}]})
+    )
+
+    assert 2_000 <= estimate_from_length(pictured, "").input < 2_100
+    assert estimate_from_length(pictured, "", route(window=1_000)).input == 1_000
+
+
 def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
     report = EngineTimings(queue=0.5, prefill=0.25, decode=1.0, draft_tokens=8, accepted_tokens=6)
     ticks = ManualClock(5.0)

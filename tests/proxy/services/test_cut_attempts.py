@@ -1,6 +1,7 @@
 import asyncio
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,16 +15,18 @@ from proxy.services.cut_attempts import KILLED, book_cut_attempts, keep_cut_atte
 from proxy.settings import Settings
 from proxy.store.journal.sent_attempts import SentAttempts, list_files
 from proxy.store.store import Store
+from slo.price import STANDARD_TERMS, call_cost
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.receipts import a_receipt
 
 NOW = 1_790_000_000.0
+STORE_THREADS = 4
 SNAPSHOT = read_snapshot(Settings())
 ROUTE = next(
     route
     for model in SNAPSHOT.catalog.models.values()
     for route in model.routes
-    if route.tariff is not None
+    if route.tariff is not None and route.window is not None
 )
 
 
@@ -74,10 +77,24 @@ def test_an_attempt_without_a_receipt_gets_an_estimated_one_at_its_routes_price(
     assert receipt.estimated
     assert receipt.usage is not None
     assert (receipt.usage.input, receipt.usage.output) == (100, 10)
-    assert receipt.cost_nanos
+    assert ROUTE.tariff is not None
+    cost = call_cost(receipt.usage, ROUTE.tariff, NOW, STANDARD_TERMS)
+    assert cost is not None
+    assert receipt.cost_nanos == cost.effective_nanos > 0
     assert receipt.duration == 5.0
     assert list_files(store.journal.folder) == []
     assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 0
+
+
+def test_cut_attempts_prompt_is_no_longer_than_its_routes_window(store):
+    assert ROUTE.window is not None
+    long = msgspec.structs.replace(sent_attempt(1), prompt_bytes=100 * ROUTE.window)
+    leave(store.journal.folder, long)
+
+    assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 1
+    (receipt,) = booked_receipts(store, 1)
+    assert receipt.usage is not None
+    assert receipt.usage.input == ROUTE.window
 
 
 def test_an_attempt_whose_receipt_is_kept_or_that_is_older_than_any_call_gets_none(store):
@@ -134,3 +151,37 @@ def test_a_running_gateway_books_what_a_process_leaves_that_dies_beside_it(store
 
     asyncio.run(run())
     assert len(booked_receipts(store, 1)) == 1
+
+
+def thread_name_at(barrier: threading.Barrier) -> Callable[[], str]:
+    """A question that is answered once as many are asked at the same time as the barrier takes."""
+
+    def ask() -> str:
+        barrier.wait(20)
+        return threading.current_thread().name
+
+    return ask
+
+
+def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(store):
+    reloader = Reloader(Settings(), SNAPSHOT, lambda: NOW)
+    flushing, drained = threading.Event(), threading.Event()
+
+    def wait_to_flush(_: float) -> bool:
+        flushing.set()
+        return drained.wait(60)
+
+    store.drain.flush = wait_to_flush  # the database takes nothing
+
+    async def run() -> list[str]:
+        leave(store.journal.folder, sent_attempt(1))
+        booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
+        assert await asyncio.to_thread(flushing.wait, 30)
+        barrier = threading.Barrier(STORE_THREADS)
+        names = (thread_name_at(barrier) for _ in range(STORE_THREADS))
+        found = await asyncio.gather(*(store.ask(name) for name in names))
+        drained.set()
+        booking.cancel()
+        return found
+
+    assert len(set(asyncio.run(run()))) == STORE_THREADS
