@@ -2,7 +2,7 @@
 
 That it is spent afterwards takes the minute that holds last; ``python -m
 tests.bench.gateway_deaths`` waits for it. Here the same is told of the counters alone, whose time
-is a test's own (``tests/proxy/store/redis/test_budget_store.py``).
+is a test's own (``tests/proxy/store/redis/test_budget_store_ended_holds.py``).
 """
 
 import pytest

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -16,7 +15,6 @@ from proxy.store.redis.local_budget_store import (
     StoreUnavailable,
 )
 from proxy.store.redis.requests import answer_within
-from slo.leases import LeaseReport
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, run_in_instant_time
 from tests.fakes.redis_keys import SERVER
@@ -299,78 +297,3 @@ def test_redis_says_what_time_it_is(redis_prefix):
         assert 1_700_000_000 < first <= second + DEADLINE_S
 
     with_budget_store(redis_prefix, story)
-
-
-def play_counting(prefix: str, story: Callable[[RedisBudgetStore], Awaitable[None]]) -> None:
-    """Play a story of counters on which a hold that ends unsettled counts as spent."""
-
-    async def play() -> None:
-        store = RedisBudgetStore(SERVER, "acme", prefix=prefix, trusts_callers=True)
-        store.counts_ended = True
-        try:
-            await story(store)
-        finally:
-            await store.aclose()
-
-    asyncio.run(play())
-
-
-def test_a_hold_that_ends_unsettled_counts_as_spent_until_its_settlement_replaces_it(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        await store.reserve("a", [CLAIM], NOW, NOW + 60)
-        assert await store.levels([COUNTER], NOW + 59) == [CounterLevel(0, CENTS_10)]
-        assert await store.levels([COUNTER], NOW + 60) == [CounterLevel(CENTS_10, 0)]
-
-        # A process that was only frozen goes on: nothing is held or counted twice.
-        assert await store.extend("a", [COUNTER], NOW + 70, NOW + 130)
-        again = await store.reserve("a", [CLAIM], NOW + 70, NOW + 130)
-        assert again == ReservationGranted((CounterLevel(CENTS_10, 0),), (0,))
-        assert await store.settle("a", {COUNTER: 7}, NOW + 71)
-        assert not await store.settle("a", {COUNTER: 7}, NOW + 72)
-        assert await store.levels([COUNTER], NOW + 200) == [CounterLevel(7, 0)]
-
-    play_counting(redis_prefix, story)
-
-
-def test_a_hold_that_is_given_back_before_or_after_its_end_counts_as_nothing(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        for name in ("before", "after"):
-            await store.reserve(name, [CLAIM], NOW, NOW + 60)
-        await store.settle("before", {COUNTER: 0}, NOW + 1)
-        assert await store.levels([COUNTER], NOW + 60) == [CounterLevel(CENTS_10, 0)]
-        await store.settle("after", {COUNTER: 0}, NOW + 61)
-        assert await store.levels([COUNTER], NOW + 62) == [CounterLevel(0, 0)]
-
-    play_counting(redis_prefix, story)
-
-
-def test_of_the_lease_of_a_dead_process_what_calls_held_counts_and_the_rest_is_freed(redis_prefix):
-    def report(serial: int, floor: int) -> LeaseReport:
-        return LeaseReport(
-            counter=COUNTER,
-            serial=serial,
-            number=serial,
-            spent={},
-            floor=floor,
-            keep=10 * CENTS_10,
-            want=10 * CENTS_10,
-            least=CENTS_10,
-            is_new=True,
-            running=3,
-            limit=200 * CENTS_10,
-            ends=NOW + 86_400,
-        )
-
-    async def story(store: RedisBudgetStore) -> None:
-        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
-        await store.report("lease/1", [report(1, 3 * CENTS_10)], NOW, 60.0)
-        assert await store.levels([COUNTER], NOW + 59) == [CounterLevel(0, 10 * CENTS_10)]
-        assert await store.levels([COUNTER], NOW + 60) == [CounterLevel(3 * CENTS_10, 0)]
-
-        # It was only frozen: its next report says anew what it holds.
-        await store.report("lease/1", [report(2, 2 * CENTS_10)], NOW + 61, 60.0)
-        (level,) = await store.levels([COUNTER], NOW + 61)
-        assert level.spent == 0
-        assert level.held >= 2 * CENTS_10
-
-    play_counting(redis_prefix, story)
