@@ -88,13 +88,15 @@ _FIXES: Final = {
     "upstream_error": "Try again a little later, or ask for another model.",
 }
 
-#: Forms of credentials: provider keys, tokens, anything after a word that announces one; and what
-#: names the gateway's own account upstream: its organization, projects and requests.
+#: Forms of credentials: provider keys, tokens, what logs in within a URL, anything after a word
+#: that announces one; and what names the gateway's own account upstream: its organization, projects
+#: and requests.
 _SECRETS: Final = re.compile(
     r"(?<!\\)(?:(?i:\b(?:bearer|basic)\s+)[^\s\"',;\\]+"
     r"|(?i:\b(?:x-)?api[-_ ]?key(?:\s+provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\\]+"
     r"|\b(?:sk|pk|rk|tg|gsk|xai|sess|fw|hf|pplx|key)[-_][\w.*-]{6,}"
     r"|\bAIza[\w-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[\w-]+\.[\w-]+\.?[\w-]*"
+    r"|(?:(?<=://)|(?<=:\\/\\/))[^\s/?#\"'<>\\]{1,256}@"
     r"|\b[0-9a-fA-F]{32,}\b"
     r"|\b(?:org-|proj_|req_)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}|[A-Za-z0-9]{20,}))"
 )

@@ -259,8 +259,31 @@ def test_text_that_looks_like_a_secret_is_left_out(secret: str) -> None:
     assert secret.rsplit(maxsplit=1)[-1].strip(chr(34)) not in told
 
 
+@pytest.mark.parametrize("slashes", ["://", r":\/\/"])
+@pytest.mark.parametrize("login", ["user:hunter2", ":hunter2", "user:hunt@er2", "hunter2token"])
+def test_the_login_of_a_url_is_left_out(login: str, slashes: str) -> None:
+    told = redact(f"No route to postgres{slashes}{login}@db.internal/x, sorry.")
+
+    assert told == f"No route to postgres{slashes}[redacted]db.internal/x, sorry."
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "application/json"])
+def test_no_refusal_tells_the_login_of_a_url(content_type: str) -> None:
+    words = "cannot reach postgres://user:hunter2@db.internal/x"
+    body = {
+        "text/html": f"<html><body><p>{words}</p></body></html>".encode(),
+        "text/plain": words.encode(),
+        "application/json": _body(message=words),
+    }[content_type]
+    error = openai_failure(400, {"content-type": content_type}, body)
+
+    assert "db.internal" in error.message
+    assert "hunter2" not in f"{error.message}{error.detail}"
+
+
 def test_ordinary_words_stay() -> None:
     for words in (
+        "https://example.com/a/@b and https://example.com:80/?mail=a@b.com, user@host",
         "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90",
         "req_parameters of an org-chart, proj_name: call_0123456789",
     ):
