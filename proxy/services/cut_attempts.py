@@ -22,7 +22,7 @@ from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome, Receipt
 from proxy.reloading import Reloader
 from proxy.store.journal.segments import lock_segment
-from proxy.store.journal.sent_attempts import list_files, read_attempts
+from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts
 from proxy.store.store import Store
 from proxy.tokens.text_size import BYTES_PER_TOKEN
 from slo.price import STANDARD_TERMS, call_cost
@@ -33,6 +33,7 @@ _log = logging.getLogger("thriftgate")
 #: Code of the error on the receipt of an attempt that was cut off.
 KILLED: Final = "gateway_killed"
 _LOOK_INTERVAL_S: Final = 2.0
+_FILE_LOOK_INTERVAL_S: Final = 0.05
 #: Seconds that the ledger gets to take up what dead processes journalled.
 _FLUSH_TIMEOUT_S: Final = 10.0
 #: Seconds that no call takes: a note of an older one is not of a call that the kill cut off.
@@ -52,7 +53,6 @@ async def keep_cut_attempts_booked(
         now: Seconds since the epoch.
     """
     while True:
-        opened.sent.leave_removed()
         try:
             oldest = now() - (reloader.settings.retention_days - 1) * _DAY_S
             known = reloader.snapshot.catalog
@@ -60,6 +60,13 @@ async def keep_cut_attempts_booked(
         except (SQLAlchemyError, OSError) as error:
             _log.warning("Calls that a kill cut off are not booked yet: %s", error)
         await asyncio.sleep(_LOOK_INTERVAL_S)
+
+
+async def keep_sent_attempts_in_place(sent: SentAttempts) -> None:
+    """Look twenty times a second if the file of attempts under way is in place, for ever."""
+    while True:
+        sent.replace_removed()
+        await asyncio.sleep(_FILE_LOOK_INTERVAL_S)
 
 
 def book_cut_attempts(opened: Store, known: Catalog, oldest: float) -> int:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.reloading import Reloader
-from proxy.services.cut_attempts import keep_cut_attempts_booked
+from proxy.services.cut_attempts import keep_cut_attempts_booked, keep_sent_attempts_in_place
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
@@ -47,6 +47,7 @@ def begin_upkeep(
         partial(merge_pending_sums, opened),
         partial(keep_known_keys, opened, settings, now),
         partial(keep_cut_attempts_booked, opened, reloader, now),
+        partial(keep_sent_attempts_in_place, opened.sent),
     )
     return [tasks.keep(work) for work in works]
 

@@ -1,6 +1,8 @@
 """Attempts under way, in a file that outlives a kill -9: sent, and without a receipt yet.
 
 An attempt is one write of a slot when it is sent, and nothing when it ends: its receipt says that.
+A file that somebody removes or truncates is made anew with what is under way.
+
 The file is locked by its process, like a segment; whoever can lock it finds there what a process
 that died had sent, and books what the ledger lacks of it.
 """
@@ -42,10 +44,10 @@ class SentAttempts:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / f"{os.getpid()}-{token_hex(4)}{_SUFFIX}"
+        self._folder = self._path = folder
         self._file = -1
         self._is_closed = self._has_failed = False
-        self._slots: dict[tuple[str, int], int] = {}
+        self._slots: dict[tuple[str, int], tuple[int, PendingAttempt]] = {}
         self._free: list[int] = []
         self._count = 0
 
@@ -59,24 +61,40 @@ class SentAttempts:
                     return
                 self._free.append(self._count)
                 self._count += 1
-            slot = self._slots[sent.call_id, sent.attempt] = self._free.pop()
+            slot = self._free.pop()
+            self._slots[sent.call_id, sent.attempt] = slot, sent
             os.pwrite(self._file, _slot_content(sent), slot * _SLOT_BYTES)
         except OSError as error:
-            if not self._has_failed:
-                _log.warning("calls under way are not noted against a kill: %s", error)
-            self._has_failed = True
+            self._note_failure(error)
 
     def end(self, call_id: str, attempt: int) -> None:
         """Reuse the slot of an attempt whose receipt is kept."""
-        slot = self._slots.pop((call_id, attempt), None)
-        if slot is not None:
-            self._free.append(slot)
+        noted = self._slots.pop((call_id, attempt), None)
+        if noted is not None:
+            self._free.append(noted[0])
 
-    def leave_removed(self) -> None:
-        """Leave a file that somebody removed; the next attempt makes another."""
-        if self._file >= 0 and not segments.is_at(self._file, self._path):
-            os.close(self._file)
-            self._file = -1
+    def replace_removed(self) -> None:
+        """Make a file that somebody removed or truncated anew, with what is under way."""
+        file, path = self._file, self._path
+        size = (self._count - 1) * _SLOT_BYTES + 1  # its last slot is longer than that
+        if file < 0 or segments.is_at(file, path, size):
+            return
+        _log.error("%s was removed or truncated; calls under way are noted anew", path)
+        self._file = -1
+        try:
+            self._open()
+        except OSError as error:
+            self._note_failure(error)
+        with suppress(OSError):  # wherever it is now, nobody is to book what still goes on
+            os.ftruncate(file, 0)
+            if segments.is_at(file, path):
+                path.unlink()
+        os.close(file)
+
+    def _note_failure(self, error: OSError) -> None:
+        if not self._has_failed:
+            _log.warning("calls under way are not noted against a kill: %s", error)
+        self._has_failed = True
 
     def close(self) -> None:
         """Remove the file: what was sent has its receipt."""
@@ -88,20 +106,29 @@ class SentAttempts:
             self._file = -1
 
     def _open(self) -> None:
-        """Make the file.
+        """Make the file, with what is under way.
 
         Raises:
             OSError: It cannot be made, or was removed in the moment before it was locked.
         """
+        path = self._folder / f"{os.getpid()}-{token_hex(4)}{_SUFFIX}"
         if self._is_closed:
-            raise FileNotFoundError(self._path)
+            raise FileNotFoundError(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        file = os.open(self._path, flags, 0o600)
+        file = os.open(path, flags, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
-        if not segments.is_at(file, self._path):
+        try:
+            if not segments.is_at(file, path):
+                raise FileNotFoundError(path)
+            under_way = [(key, sent) for key, (_, sent) in self._slots.items()]
+            for slot, (_, sent) in enumerate(under_way):
+                os.pwrite(file, _slot_content(sent), slot * _SLOT_BYTES)
+        except OSError:
             os.close(file)
-            raise FileNotFoundError(self._path)
-        self._file = file
+            raise
+        self._slots = {key: (slot, sent) for slot, (key, sent) in enumerate(under_way)}
+        self._free, self._count = [], len(under_way)
+        self._file, self._path = file, path
 
 
 def list_files(folder: Path) -> list[Path]:

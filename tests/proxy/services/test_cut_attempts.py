@@ -11,7 +11,12 @@ from proxy.configuration import read_snapshot
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome, Receipt
 from proxy.reloading import Reloader
-from proxy.services.cut_attempts import KILLED, book_cut_attempts, keep_cut_attempts_booked
+from proxy.services.cut_attempts import (
+    KILLED,
+    book_cut_attempts,
+    keep_cut_attempts_booked,
+    keep_sent_attempts_in_place,
+)
 from proxy.settings import Settings
 from proxy.store.journal.sent_attempts import SentAttempts, list_files
 from proxy.store.store import Store
@@ -185,3 +190,19 @@ def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(stor
         return found
 
     assert len(set(asyncio.run(run()))) == STORE_THREADS
+
+
+def test_a_running_gateway_makes_the_file_of_attempts_under_way_anew_once_it_is_removed(store):
+    async def run() -> None:
+        looking = asyncio.ensure_future(keep_sent_attempts_in_place(store.sent))
+        store.sent.begin(sent_attempt(1))
+        (path,) = list_files(store.journal.folder)
+        path.unlink()
+        async with asyncio.timeout(30):
+            while not list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
+                await asyncio.sleep(0.01)
+        looking.cancel()
+
+    asyncio.run(run())
+    (path,) = list_files(store.journal.folder)
+    assert path.stat().st_size

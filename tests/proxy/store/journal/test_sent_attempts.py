@@ -1,6 +1,8 @@
 import io
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,12 +79,47 @@ def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_pat
     (path,) = list_files(folder)
     path.unlink()
     folder.rmdir()
-    sent.leave_removed()
+    sent.replace_removed()
     sent.begin(a_sent_attempt(2))
     folder.mkdir()
     sent.begin(a_sent_attempt(3))
 
-    assert [each.call_id for path in list_files(folder) for each in attempts_in(path)] == ["call_3"]
+    (path,) = list_files(folder)
+    assert [each.call_id for each in attempts_in(path)] == ["call_1", "call_3"]
+    sent.close()
+
+
+def move_away(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    path.parent.mkdir()
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("remove", [Path.unlink, truncate, move_away])
+def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
+    tmp_path: Path, remove: Callable[[Path], object]
+) -> None:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    sent = SentAttempts(folder)
+    for number in range(3):
+        sent.begin(a_sent_attempt(number))
+    sent.end("call_1", 0)
+    remove(list_files(folder)[0])
+    sent.replace_removed()
+    (path,) = list_files(folder)
+    anew = [each.call_id for each in attempts_in(path)]
+    sent.replace_removed()
+    sent.end("call_0", 0)
+    sent.begin(a_sent_attempt(4))
+
+    assert anew == ["call_0", "call_2"]
+    assert list_files(folder) == [path]
+    assert [each.call_id for each in attempts_in(path)] == ["call_4", "call_2"]
+    assert [each.stat().st_size for each in list_files(tmp_path / "elsewhere")] in ([], [0])
     sent.close()
 
 
