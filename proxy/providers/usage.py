@@ -14,6 +14,9 @@ from slo.usage import Usage
 #: More than any answer holds; larger counts are taken for it, and nobody believes it.
 _MAX_TOKENS: Final = 10**12
 
+#: Beyond what one call uses: of no window, not even where tools make many passes.
+_UNBELIEVABLE_TOKENS: Final = 10**10
+
 _HIT: Final = "prompt_cache_hit_tokens"
 _MISS: Final = "prompt_cache_miss_tokens"
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
@@ -41,6 +44,20 @@ def openai_usage(found: Mapping[str, Any], *, reasoning_apart: bool = False) -> 
         total = token_count(found, "total_tokens") or 0
         over = max(total - (prompt or 0) - (generated or 0), 0)
     return _split(found, prompt or 0, generated or 0, over)
+
+
+def believable_usage(reported: Mapping[str, Any]) -> Usage | None:
+    """Usage to tell a caller of another API; None for no counts, or impossible ones."""
+    usage = openai_usage(reported)
+    if usage is None or max(usage.prompt_tokens, usage.generated_tokens) >= _UNBELIEVABLE_TOKENS:
+        return None
+    return usage
+
+
+def reported_total(reported: Mapping[str, Any]) -> int | None:
+    """The total that an upstream reports; None for none, or an impossible one."""
+    total = token_count(reported, "total_tokens")
+    return None if total is None or total >= _UNBELIEVABLE_TOKENS else total
 
 
 def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int | None:

@@ -12,7 +12,7 @@ import msgspec
 from proxy.providers.lenient import to_strict_json
 from proxy.providers.messages.body import Json
 from proxy.providers.responses.chunk import ChatChoice
-from proxy.providers.usage import openai_usage
+from proxy.providers.usage import believable_usage
 
 #: Stop reasons by chat's ``finish_reason``; any other ends the turn.
 _STOP_REASONS: Final = {
@@ -37,7 +37,7 @@ class ChatAnswer(msgspec.Struct, frozen=True):
     id: str | None = None
     service_tier: str | None = None
     choices: list[ChoiceWithStop] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
 
 
@@ -120,7 +120,7 @@ def messages_counts(found: Mapping[str, Any], tier: str | None = None) -> Json:
         found: Chat's usage; empty for none.
         tier: Chat's service tier.
     """
-    usage = openai_usage(found)
+    usage = believable_usage(found)
     if usage is None:
         return {
             "input_tokens": 0,

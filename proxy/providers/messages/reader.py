@@ -35,7 +35,7 @@ from proxy.providers.port import Reader
 from proxy.providers.responses.order import in_order
 from proxy.providers.sse import parse_blocks
 from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
-from proxy.providers.usage import merge_usage
+from proxy.providers.usage import believable_usage, merge_usage
 
 _DONE: Final = b"[DONE]"
 _PING: Final[Event] = {"type": "ping"}
@@ -70,7 +70,8 @@ class _Message:
     def take(self, answer: ChatAnswer) -> Iterator[Event]:
         """The events of a chunk or of a completion."""
         yield from self.begin(answer.id or "")
-        merge_usage(self._usage, answer.usage or {})
+        if isinstance(answer.usage, dict):
+            merge_usage(self._usage, answer.usage)
         self._tier = answer.service_tier or self._tier
         for choice in answer.choices or ():
             if choice.index == 0:
@@ -118,7 +119,7 @@ class _Message:
     def _counts(self) -> dict[str, object]:
         """The upstream's usage; estimated where it reports none, so that callers' meters run."""
         counts = messages_counts(self._usage, self._tier)
-        if any(self._usage.values()):
+        if any(self._usage.values()) and believable_usage(self._usage) is not None:
             return counts
         prompt, generated = self._settings.prompt_tokens, self.output.estimated_tokens
         return counts | {"input_tokens": prompt, "output_tokens": generated}

@@ -3,6 +3,7 @@
 Source: OpenAI API reference, Responses, the response object (2026-11).
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.providers.responses.fields import Json
+from proxy.providers.usage import believable_usage, reported_total
 
 #: Reasons for an incomplete answer, by chat's ``finish_reason``; all others are complete.
 INCOMPLETE: Final = MappingProxyType(
@@ -28,29 +30,6 @@ _REPEATED: Final = (
     "top_p",
     "user",
 )
-
-
-class PromptDetails(msgspec.Struct, frozen=True):
-    """Prompt tokens by the cache they came from."""
-
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class CompletionDetails(msgspec.Struct, frozen=True):
-    """Output tokens by their kind."""
-
-    reasoning_tokens: int | None = None
-
-
-class ChatUsage(msgspec.Struct, frozen=True):
-    """Chat's usage object."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: PromptDetails | None = None
-    completion_tokens_details: CompletionDetails | None = None
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,20 +81,21 @@ def id_suffix(chat_id: str, body: bytes) -> str:
     return chat_id.removeprefix("chatcmpl-") or sha256(body).hexdigest()[:32]
 
 
-def usage(found: ChatUsage) -> Json:
-    """Chat's counts under their Responses names; what was not said is 0."""
-    prompt = found.prompt_tokens_details or PromptDetails()
-    completion = found.completion_tokens_details or CompletionDetails()
-    used, made = found.prompt_tokens or 0, found.completion_tokens or 0
+def usage(reported: Mapping[str, Any]) -> Json | None:
+    """Chat's counts under their Responses names, read as the ledger reads them; None for none."""
+    found = believable_usage(reported)
+    if found is None:
+        return None
+    used, made = found.prompt_tokens, found.generated_tokens
     return {
         "input_tokens": used,
         "input_tokens_details": {
-            "cached_tokens": prompt.cached_tokens or 0,
-            "cache_write_tokens": prompt.cache_write_tokens or 0,
+            "cached_tokens": found.cache_read,
+            "cache_write_tokens": found.cache_write_tokens,
         },
         "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": completion.reasoning_tokens or 0},
-        "total_tokens": found.total_tokens or used + made,
+        "output_tokens_details": {"reasoning_tokens": found.reasoning},
+        "total_tokens": reported_total(reported) or used + made,
     }
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from proxy.providers.call_parts import CallPart
-from proxy.providers.responses.answer import ChatUsage
 from proxy.providers.responses.fields import Json
 
 
@@ -123,7 +122,7 @@ class Chunk(msgspec.Struct, frozen=True):
     model: str | None = None
     service_tier: str | None = None
     choices: list[ChatChoice] | None = None
-    usage: ChatUsage | None = None
+    usage: Any = None
     error: Any = None
 
 

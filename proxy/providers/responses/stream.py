@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from proxy.providers.google_finish import failed_chat_finish
-from proxy.providers.responses.answer import INCOMPLETE, ChatUsage, Echo, id_suffix, usage
+from proxy.providers.responses.answer import INCOMPLETE, Echo, id_suffix, usage
 from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
 from proxy.providers.responses.items import Event
@@ -47,7 +47,7 @@ class ResponseStream:
         self._echo = Echo(asked=fields(body), created=created, tail="", model="")
         self._output = ResponseOutput("")
         self._finish: str | None = None
-        self._usage: ChatUsage | None = None
+        self._usage: Json | None = None
         self._tier: str | None = None
 
     @property
@@ -64,7 +64,8 @@ class ResponseStream:
         if self.response is not None:
             return
         yield from self._begin(chunk.id or "", chunk.model or "")
-        self._usage = chunk.usage or self._usage
+        if isinstance(chunk.usage, dict) and chunk.usage:
+            self._usage = chunk.usage
         self._tier = chunk.service_tier or self._tier
         if chunk.error is not None:
             yield from self.fail(chunk.error)

@@ -244,3 +244,14 @@ def test_usage_is_estimated_until_the_upstream_reports_it() -> None:
     assert reported[-2]["usage"]["input_tokens"] == 40
     assert silent[-2]["usage"]["input_tokens"] == 50
     assert silent[-2]["usage"]["output_tokens"] >= 30
+
+
+@pytest.mark.parametrize("odd", [[], "many", True, {"prompt_tokens": 10**12}])
+def test_usage_is_estimated_where_the_reported_one_is_unreadable(odd: Any) -> None:
+    found = payloads(
+        messages_stream(
+            chat_stream(chunk(content="Hi"), chunk("stop"), usage=odd), prompt_tokens=50
+        )
+    )
+
+    assert found[-2]["usage"]["input_tokens"] == 50

@@ -157,3 +157,15 @@ def test_nothing_follows_the_end() -> None:
     assert kinds(one.take(read(choices=[says("more")]))) == []
     assert kinds(one.fail({"message": "late"})) == []
     assert kinds(one.end()) == []
+
+
+@pytest.mark.parametrize(
+    "odd", [[], "many", True, 7, {}, {"prompt_tokens": True}, {"prompt_tokens": 10**12}]
+)
+def test_unreadable_usage_counts_as_absent(odd: Any) -> None:
+    one = response_stream()
+    list(one.take(read(choices=[says("Hi", "stop")], usage=odd)))
+    list(one.end())
+
+    assert final_response(one).status == "completed"
+    assert final_response(one).usage is None
