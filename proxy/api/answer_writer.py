@@ -76,7 +76,13 @@ class AnswerWriter:
             if self._begin(message):
                 return
             cycle.transport = _HeldHead(cycle.transport, self._loop)  # type: ignore[assignment]
+        self._flush_lone_head(message)
         await cycle.send(message)
+
+    def _flush_lone_head(self, message: ASGISendEvent) -> None:
+        """Write a head behind which nothing is written that it could go with."""
+        if self._cycle.scope["method"] == "HEAD" or not message.get("body", b""):
+            flush_head(self._cycle)
 
     def _begin(self, message: HTTPResponseStartEvent) -> bool:
         """Hold the head; False if uvicorn has to read it, also where it says what is no HTTP."""

@@ -268,3 +268,14 @@ def test_a_caller_that_leaves_at_any_byte_leaves_nothing_running(raw, cuts, end)
     told, asked = asyncio.run(said(ServerProtocol, split_at(raw[: end % len(raw)], cuts)))
 
     assert len(answers(told, asked)) <= len(asked) + 1
+
+
+def test_the_answer_to_a_head_request_goes_before_the_refusal_of_what_follows():
+    pieces = [
+        b"HEAD /heard HTTP/1.1\r\nhost: us\r\n\r\n",
+        b"P",
+        b"OST /heard HTTP/1.1\r\nhost: us\r\ntransfer-encoding: chunked\r\n\r\nno chunk\r\n",
+    ]
+    told, asked = asyncio.run(said(ServerProtocol, pieces, slow=1))
+
+    assert answers(told, asked) == [200, 400]
