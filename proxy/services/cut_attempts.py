@@ -33,7 +33,7 @@ _log = logging.getLogger("thriftgate")
 #: Code of the error on the receipt of an attempt that was cut off.
 KILLED: Final = "gateway_killed"
 _LOOK_INTERVAL_S: Final = 2.0
-_FILE_LOOK_INTERVAL_S: Final = 0.05
+_FILE_LOOK_INTERVAL_S: Final = 1.0
 #: Seconds that the ledger gets to take up what dead processes journalled.
 _FLUSH_TIMEOUT_S: Final = 10.0
 #: Seconds that no call takes: a note of an older one is not of a call that the kill cut off.
@@ -63,7 +63,7 @@ async def keep_cut_attempts_booked(
 
 
 async def keep_sent_attempts_in_place(sent: SentAttempts) -> None:
-    """Look twenty times a second if the file of attempts under way is in place, for ever."""
+    """Look once a second if the file of attempts under way is in place; endless."""
     while True:
         sent.replace_removed()
         await asyncio.sleep(_FILE_LOOK_INTERVAL_S)
