@@ -9,7 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.call_parts import CallAssignment, CallPart, number_calls
+from proxy.providers.call_parts import (
+    CallAssignment,
+    CallPart,
+    FunctionPart,
+    number_calls,
+    parts_of,
+)
 from proxy.providers.sse import parse_events
 
 _DONE: Final = b"[DONE]"
@@ -19,6 +25,7 @@ _ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class _Message(msgspec.Struct):
     content: str | None = None
     tool_calls: list[CallPart] | None = None
+    function_call: FunctionPart | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -40,12 +47,15 @@ class _Assembly:
     def __init__(self) -> None:
         self._content: list[str] = []
         self._assignment = CallAssignment()
+        self._is_legacy = False
 
     def add(self, message: _Message) -> None:
         """Take over a part."""
         if message.content:
             self._content.append(message.content)
-        for place, part in enumerate(message.tool_calls or ()):
+        parts = parts_of(message.tool_calls, message.function_call)
+        self._is_legacy = self._is_legacy or (bool(parts) and not message.tool_calls)
+        for place, part in enumerate(parts):
             self._assignment.find(part, place)
 
     def message(self) -> bytes | None:
@@ -53,20 +63,21 @@ class _Assembly:
         calls = self._assignment.calls
         if not self._content and not calls:
             return None
-        if not all(call.id and call.name and not call.is_custom for call in calls):
+        if not all(call.name and not call.is_custom for call in calls):
+            return None
+        if not self._is_legacy and not all(call.id for call in calls):
             return None
         message: dict[str, Any] = {
             "role": "assistant",
             "content": "".join(self._content) if self._content else None,
         }
-        if calls:
+        functions = [{"name": call.name, "arguments": call.text} for call in calls]
+        if self._is_legacy:
+            message["function_call"] = functions[0]
+        elif calls:
             message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.text},
-                }
-                for call in calls
+                {"id": call.id, "type": "function", "function": function}
+                for call, function in zip(calls, functions, strict=True)
             ]
         return msgspec.json.encode(message)
 

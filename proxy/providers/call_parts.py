@@ -1,7 +1,8 @@
 """Parts of tool calls in chat answers, and the call that each of them belongs to.
 
 OpenAI numbers the calls of a stream by an index and names each one once. Others repeat index 0,
-leave the index out, repeat ids or names, or give none. So, in this order::
+leave the index out, repeat ids or names, or give none; some index by text or by 1.0. So, in this
+order::
 
     a part with                            belongs to
     the index or id of a call              that call
@@ -10,10 +11,12 @@ leave the index out, repeat ids or names, or give none. So, in this order::
                                            arguments there go on; else a new call
     an index that no call has, and a name  a new call
     no id and no such index                the call begun last
-    a name, and no id                      a new call where that call has another name, or has all
-                                           its arguments; else that call
+    a name, and no id                      that call before its arguments, whose name goes on if it
+                                           differs; then a new call where that call has another
+                                           name, or has all its arguments; else that call
 
-The calls of a whole answer are numbered by their position alone.
+The calls of a whole answer are numbered by their position alone. The forerunner of calls,
+``function_call``, is a part with neither index nor id.
 
 Source: OpenAI API reference, Chat Completions, streaming; Google, OpenAI compatibility; Ollama,
 OpenAI compatibility (2026-11).
@@ -27,11 +30,15 @@ import orjson
 from msgspec import Raw
 from msgspec.structs import replace
 
+from proxy.providers.stream_endings import malformed_answer
+
 #: Arguments of a call as upstreams write them: mostly text.
 Arguments = str | dict[str, Raw] | list[Raw] | None
 _CUSTOM: Final = "custom"
 _FUNCTION: Final = "function"
 _BRACE: Final = "}"
+#: Longest index written as text that is read.
+_MAX_INDEX_DIGITS: Final = 9
 
 
 class FunctionPart(msgspec.Struct, frozen=True):
@@ -68,8 +75,12 @@ class CallPart(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> int | None:
-        """The index; None where it is missing or cannot be one."""
+        """The index, also as text or a float; None where it is missing or cannot be one."""
         index = self.index
+        if isinstance(index, str) and index.isdecimal() and len(index) <= _MAX_INDEX_DIGITS:
+            return int(index)
+        if isinstance(index, float) and index.is_integer():
+            index = int(index)
         return index if type(index) is int and index >= 0 else None
 
     @property
@@ -104,15 +115,17 @@ class CallIdentity:
         id: The upstream's id, made different where an earlier call has the same; "" for none yet.
         name: The name of its tool; "" for none yet.
         is_custom: True for a call with free text.
+        has_arguments: True once its arguments or free text have begun, so that its name is whole.
     """
 
-    __slots__ = ("_given_id", "_texts", "id", "is_custom", "name", "number")
+    __slots__ = ("_given_id", "_texts", "has_arguments", "id", "is_custom", "name", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.id = ""
         self.name = ""
         self.is_custom = False
+        self.has_arguments = False
         self._given_id = ""
         self._texts: list[str] = []
 
@@ -138,18 +151,21 @@ class CallIdentity:
             return not is_known_id and not name and self.is_open
         if part.id and self._given_id:
             return True
-        if not name or not self.name:
+        if not name or not self.has_arguments:
             return True
         return name == self.name and not (part.text.strip() and is_json_object(self.text))
 
     def add(self, part: CallPart, own_id: str) -> None:
-        """Take note of a part that belongs to the call; of id and name the first counts."""
+        """Take note of a part that belongs to the call; the first id counts."""
         if part.id and not self._given_id:
             self._given_id, self.id = part.id, own_id
-        self.name = self.name or part.name
+        name = part.name
+        if not self.name or (name != self.name and not self.has_arguments):
+            self.name += name
         self.is_custom = self.is_custom or part.is_custom
         if text := part.text:
             self._texts.append(text)
+            self.has_arguments = self.has_arguments or bool(text.strip())
 
 
 class CallAssignment:
@@ -186,6 +202,22 @@ class CallAssignment:
             self._by_id.setdefault(part.id, call)
         return call
 
+    def has_whole_name(self, call: CallIdentity) -> bool:
+        """True if a call's name does not go on: its arguments, or a later call's, have begun."""
+        later = self.calls[call.number :]
+        return bool(call.name) and any(one.has_arguments for one in later)
+
+    def check_names(self) -> None:
+        """Check that each call of a finished answer has a name.
+
+        Callers would run "" and send it back, which ends the conversation: OpenAI refuses it.
+
+        Raises:
+            UpstreamError: If one has none.
+        """
+        if any((call.id or call.has_arguments) and not call.name for call in self.calls):
+            raise malformed_answer()
+
     def _likely_call(self, part: CallPart, place: int) -> CallIdentity | None:
         """The call that the part names, else the one begun last; None if it begins one anyhow."""
         index, name = part.number, part.name
@@ -215,6 +247,13 @@ class CallAssignment:
             own, number = f"{given}_{number}", number + 1
         self._ids.add(own)
         return own
+
+
+def parts_of(calls: Sequence[CallPart] | None, legacy: FunctionPart | None) -> list[CallPart]:
+    """The parts in ``tool_calls``, or that in ``function_call``, which OpenAI had before them."""
+    if not calls and legacy is not None and (legacy.name or legacy.text):
+        return [CallPart(function=legacy)]
+    return list(calls or ())
 
 
 def arguments_text(arguments: Arguments) -> str:

@@ -5,13 +5,17 @@ from typing import Any
 import msgspec
 import orjson
 
+from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import ChatRequest, chat_request
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.target import ChatTarget
 from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.sse import parse_events
 
 Json = dict[str, Any]
+#: A call as the model made it: id, name, arguments. Readers give the same.
+Call = tuple[str, str, str]
 
 #: An upstream that takes all of the gateway's own chat fields, as one that serves Claude does.
 CLAUDE = ChatTarget(thinking="blocks", takes_extras=True)
@@ -106,3 +110,21 @@ def message_of(body: bytes, **fields: Any) -> Json:
     reader = messages_reader(PassthroughReader(), settings(**fields), streamed=False)
     found: Json = orjson.loads(reader.feed(body) + reader.end())
     return found
+
+
+def payloads(events: bytes) -> list[Json]:
+    """The data of the events of a stream."""
+    return [orjson.loads(event.data) for event in parse_events(events)]
+
+
+def calls_by_messages_stream(run: bytes) -> list[Call]:
+    """The calls in the events of a Messages stream."""
+    made: dict[int, list[str]] = {}
+    for event in payloads(messages_stream(run)):
+        block = event.get("content_block", {})
+        if block.get("type") == "tool_use":
+            assert block["input"] == {}
+            made[event["index"]] = [chat_call_id(block["id"], "any"), block["name"], ""]
+        if event.get("delta", {}).get("type") == "input_json_delta":
+            made[event["index"]][2] += event["delta"]["partial_json"]
+    return [(one[0], one[1], one[2]) for one in made.values()]

@@ -54,6 +54,13 @@ def _whole(number: int, **fields: Any) -> Json:
     return {"function": {"name": "get_weather", "arguments": _TEXTS[number]}, **fields}
 
 
+def _split_name(number: int, **mark: int) -> list[Json]:
+    """One call, its name in two parts."""
+    first, *rest = _split(mark, number)
+    first["function"]["name"] = "get_"
+    return [first, mark | {"function": {"name": "weather", "arguments": ""}}, *rest]
+
+
 #: Parts of two calls, one chunk each, as several servers write them.
 _FORMS: dict[str, list[Json]] = {
     "without index": [*_split({}, 0), *_split({}, 1)],
@@ -62,6 +69,13 @@ _FORMS: dict[str, list[Json]] = {
         *_split({"index": 0}, 0, repeats_id=True),
         *_split({"index": 0}, 1, repeats_id=True),
     ],
+    "text as index, in turns": [
+        part
+        for turn in zip(_split({"index": "0"}, 0), _split({"index": "1"}, 1), strict=True)
+        for part in turn
+    ],
+    "name in pieces": [*_split_name(0, index=0), *_split_name(1, index=1)],
+    "name in pieces without index": [*_split_name(0), *_split_name(1)],
     "fresh ids": [
         part | {"id": f"call_{number}" if place == 0 else f"fresh_{number}_{place}"}
         for number in range(2)
@@ -75,6 +89,8 @@ _FORMS: dict[str, list[Json]] = {
     ],
 }
 _BROKEN = "broken"
+_LEGACY = "function_call"
+_NAMELESS = "nameless"
 
 
 class OddUpstream:
@@ -97,6 +113,11 @@ class OddUpstream:
         if form == _BROKEN:
             yield chunk(content="I look.")
             yield [1, 2]  # no chunk
+        elif form == _LEGACY:
+            yield chunk(function_call={"name": "get_weather", "arguments": ""})
+            yield chunk(function_call={"arguments": _TEXTS[0]})
+        elif form == _NAMELESS:
+            yield chunk(tool_calls=[{"index": 0, "id": "call_0", "function": {"arguments": "{}"}}])
         else:
             yield from (chunk(tool_calls=[part]) for part in _FORMS[form])
         yield chunk("tool_calls")
@@ -185,14 +206,29 @@ def test_openais_sdk_gets_both_calls_of_each_form(openai_client: Any, form: str)
     assert response.status == "completed"
 
 
-def test_sdks_raise_where_the_translation_of_a_finished_stream_fails(
-    odd: _OddGateway, anthropic_client: Any, openai_client: Any
+def test_sdks_get_the_forerunner_of_tool_calls_as_a_call(
+    anthropic_client: Any, openai_client: Any
 ) -> None:
-    with message_stream(anthropic_client, _BROKEN) as stream:
+    with message_stream(anthropic_client, _LEGACY) as stream:
+        message = stream.get_final_message()
+    with response_stream(openai_client, _LEGACY) as responses:
+        response = responses.get_final_response()
+
+    assert [(block.name, block.input) for block in message.content] == _CALLS[:1]
+    assert message.stop_reason == "tool_use"
+    calls = [(item.name, orjson.loads(item.arguments)) for item in response.output]
+    assert calls == _CALLS[:1]
+
+
+@pytest.mark.parametrize("form", [_BROKEN, _NAMELESS])
+def test_sdks_raise_where_the_translation_of_a_finished_stream_fails(
+    odd: _OddGateway, anthropic_client: Any, openai_client: Any, form: str
+) -> None:
+    with message_stream(anthropic_client, form) as stream:
         message_call = stream.response.headers["x-request-id"]
         with pytest.raises(anthropic.APIStatusError, match="could not be read"):
             stream.get_final_message()
-    with response_stream(openai_client, _BROKEN) as responses:
+    with response_stream(openai_client, form) as responses:
         response_call = responses._response.headers["x-request-id"]
         with pytest.raises(openai.APIError, match="could not be read"):
             responses.get_final_response()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.call_parts import CallAssignment, CallPart
+from proxy.providers.call_parts import CallAssignment, CallIdentity, CallPart
 from proxy.providers.messages.blocks import (
     Event,
     OpaqueOutput,
@@ -31,14 +31,11 @@ from proxy.providers.stream_endings import malformed_answer
 class _Call:
     """A call as far as chat has told it."""
 
-    __slots__ = ("block", "chat_id", "extra", "has_id", "held", "name")
+    __slots__ = ("block", "extra", "identity")
 
-    def __init__(self, chat_id: str, own_id: str) -> None:
-        self.chat_id = chat_id or own_id
-        self.has_id = bool(chat_id)
-        self.name = ""
+    def __init__(self, identity: CallIdentity) -> None:
+        self.identity = identity
         self.extra: Json = {}
-        self.held: list[str] = []
         self.block: ToolUseOutput | None = None
 
 
@@ -89,7 +86,7 @@ class MessageOutput:
         self.refused = self.refused or bool(delta.refusal)
         if words := delta.text + (delta.refusal or ""):
             yield from self._say(words)
-        for place, part in enumerate(delta.tool_calls or ()):
+        for place, part in enumerate(delta.calls):
             yield from self._call(place, part)
 
     def end(self) -> Iterator[Event]:
@@ -101,11 +98,10 @@ class MessageOutput:
         yield from self._close()
         yield from self._say_held_words()
         for call in self._waiting:
-            if call.name:
+            if call.identity.name:
                 yield from self._start_call(call)
         yield from self._close()
-        if any(call.held or call.has_id for call in self._waiting if not call.name):
-            raise malformed_answer()
+        self._assignment.check_names()
         self._waiting = []
 
     def content(self) -> list[Json]:
@@ -171,41 +167,37 @@ class MessageOutput:
         identity = self._assignment.find(part, place)
         call = self._calls.get(identity.number)
         if call is None:
-            call = _Call(identity.id, f"call_{self._tail}_{len(self._calls)}")
-            self._calls[identity.number] = call
+            call = self._calls[identity.number] = _Call(identity)
             self._waiting.append(call)
         call.extra |= part.extra_content or {}
-        if name := part.name:
-            call.name = call.name or self._settings.tool_names.get(name, name)
         arguments = part.text
-        if call.block is None:
-            call.held += [arguments] if arguments else []
-        elif call.block is self._open:
+        if call.block is self._open and call.block is not None:
             if arguments:
                 yield call.block.write(arguments)
-        elif arguments.strip():
+        elif call.block is not None and arguments.strip():
             raise malformed_answer()
         yield from self._start_waiting()
 
     def _start_waiting(self) -> Iterator[Event]:
         """Begin calls that wait, as far as those before them are complete."""
-        while self._waiting and self._waiting[0].name:
+        while self._waiting and self._assignment.has_whole_name(self._waiting[0].identity):
             if self._is_amid_call:
                 return
             yield from self._say_held_words()
             yield from self._start_call(self._waiting.pop(0))
 
     def _start_call(self, call: _Call) -> Iterator[Event]:
+        identity = call.identity
+        chat_id = identity.id or f"call_{self._tail}_{identity.number}"
         if call.extra and self._settings.thinking != "hidden":
             sealed = ThinkingOutput(len(self._blocks), shown=True)
-            sealed.signature = call_signature(call.chat_id, call.extra)
+            sealed.signature = call_signature(chat_id, call.extra)
             yield from self._begin(sealed)
-        name = caller_call_id(call.chat_id, self._tail)
-        call.block = ToolUseOutput(len(self._blocks), name, call.name)
+        tool = self._settings.tool_names.get(identity.name, identity.name)
+        call.block = ToolUseOutput(len(self._blocks), caller_call_id(chat_id, self._tail), tool)
         yield from self._begin(call.block)
-        for arguments in call.held:
+        if arguments := identity.text:
             yield call.block.write(arguments)
-        call.held = []
 
     def _begin(self, block: OpenBlock) -> Iterator[Event]:
         yield from self._close()

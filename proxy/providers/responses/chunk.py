@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.providers.call_parts import CallPart
+from proxy.providers.call_parts import CallPart, FunctionPart, parts_of
 from proxy.providers.responses.fields import Json
 
 
@@ -86,7 +86,13 @@ class Delta(msgspec.Struct, frozen=True):
     reasoning: Any = None
     thinking_blocks: list[msgspec.Raw] | None = None
     tool_calls: list[CallPart] | None = None
+    function_call: FunctionPart | None = None
     annotations: list[Annotation] | None = None
+
+    @property
+    def calls(self) -> list[CallPart]:
+        """The parts of tool calls, also in the form that OpenAI had before them."""
+        return parts_of(self.tool_calls, self.function_call)
 
     @property
     def text(self) -> str:

@@ -221,12 +221,7 @@ class OutputCall:
         self._call_id = call_id
         self._own = own
         self._holds = own.is_custom and not custom
-        self._name = own.name
         self._texts: list[str] = []
-
-    def set_name(self, name: str | None) -> None:
-        """It has a name, where it had none; some upstreams repeat it in every part."""
-        self._name = self._name or name or ""
 
     def gain(self, text: str) -> Iterator[Event]:
         """It gains some of what it is called with; arguments that hold a text are held."""
@@ -241,7 +236,7 @@ class OutputCall:
         if self._holds and text:
             yield self._delta(text)
         done = {"type": f"{self._event}.done", **self._place, self._field: text}
-        yield done | {"name": self._name}
+        yield done | {"name": self._own.name}
 
     def item(self, status: str) -> Json:
         """The item as it is now."""
@@ -250,7 +245,7 @@ class OutputCall:
             "id": self._place["item_id"],
             "type": self._kind,
             "call_id": self._call_id,
-            "name": self._name,
+            "name": self._own.name,
             **space,
             self._field: self._text(),
             "status": status,

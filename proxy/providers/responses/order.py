@@ -27,8 +27,8 @@ def in_order(message: Delta) -> Iterator[Delta]:
     Reasoning comes from the blocks themselves, where together they say what the message does. Calls
     are numbered.
     """
-    if message.tool_calls:
-        message = replace(message, tool_calls=number_calls(message.tool_calls))
+    if calls := message.calls:
+        message = replace(message, tool_calls=number_calls(calls))
     told = message.thinking_blocks or []
     content = _content(message, told) if told else None
     if (

@@ -1,7 +1,7 @@
 """The output of one response: items in order, begun and done as a chat answer goes on.
 
 Reasoning and messages are done when something else begins. Calls stay open to the end, because
-chat may take up any of them again by its index.
+chat may take up any of them again by its index. A call begins once its name is whole.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from proxy.providers.call_parts import CallAssignment, CallPart
+from proxy.providers.call_parts import CallAssignment, CallIdentity, CallPart
 from proxy.providers.compaction_blocks import is_compaction
 from proxy.providers.responses.chunk import Citation, Delta, Token
 from proxy.providers.responses.fields import Json
@@ -40,6 +40,7 @@ class ResponseOutput:
         self._done: dict[int, Json] = {}
         self._calls: dict[int, OutputCall] = {}
         self._assignment = CallAssignment()
+        self._waiting: list[CallIdentity] = []
         self._written = 0
         self._start = 0
 
@@ -55,11 +56,17 @@ class ResponseOutput:
             yield from self._say(delta, tokens)
         for annotation in delta.annotations or ():
             yield from self._cite(annotation.url_citation)
-        for place, part in enumerate(delta.tool_calls or ()):
+        for place, part in enumerate(delta.calls):
             yield from self._call(place, part)
 
     def end(self, *, cut: bool) -> Iterator[Event]:
-        """All that is open is done; if the answer was cut off, its last item is incomplete."""
+        """All that is open is done; if the answer was cut off, its last item is incomplete.
+
+        Raises:
+            UpstreamError: If a call has no name.
+        """
+        yield from self._begin_calls(is_end=True)
+        self._assignment.check_names()
         places = range(len(self._items))
         for place in places:
             if place not in self._done:
@@ -102,17 +109,27 @@ class ResponseOutput:
 
     def _call(self, place: int, part: CallPart) -> Iterator[Event]:
         identity = self._assignment.find(part, place)
-        name = part.name
         call = self._calls.get(identity.number)
-        if call is None:
+        if call is not None:
+            yield from call.gain(part.text)
+        elif identity not in self._waiting:
+            self._waiting.append(identity)
+        yield from self._begin_calls()
+
+    def _begin_calls(self, *, is_end: bool = False) -> Iterator[Event]:
+        """Begin the calls that wait and whose names are whole, as all are at the end."""
+        waiting, self._waiting = self._waiting, []
+        for identity in waiting:
+            if not identity.name or not (is_end or self._assignment.has_whole_name(identity)):
+                self._waiting.append(identity)
+                continue
             suffix, output_index = self._next_place()
+            own = self._names.get(identity.name) or OwnName(identity.name, "", is_custom=False)
             call_id = identity.id or f"call_{suffix}"
-            own = self._names.get(name) or OwnName(name, "", is_custom=False)
-            call = OutputCall(suffix, output_index, call_id, own, custom=part.is_custom)
+            call = OutputCall(suffix, output_index, call_id, own, custom=identity.is_custom)
             self._calls[identity.number] = call
             yield from self._begin(call)
-        call.set_name(name)
-        yield from call.gain(part.text)
+            yield from call.gain(identity.text)
 
     def _open_item(self) -> OutputItem | None:
         """The item begun last, which may still gain."""

@@ -100,13 +100,14 @@ class StreamReader:
             UpstreamError: If the upstream ended in the middle of its answer, or it cannot be read.
         """
         last = self._read_on(self._inner.end)
-        is_over = self._unfolding.is_finished or self._unfolding.response is not None
-        if self._failure is None and not is_over:
+        if self._failure is None and self._unfolding.is_finished:
+            last += self._read_events(self._unfolding.end())
+        if self._failure is None and self._unfolding.response is None:
             self._fail(truncated_stream())
         if self._failure is not None:
             self._failure.stream_ending = last + self._failure.stream_ending
             raise self._failure
-        return last + self._frame_all(self._unfolding.end())
+        return last
 
     def _read_on(self, read: Callable[[], bytes]) -> bytes:
         """The events of what the inner reader gives; its failure is this one's."""
@@ -120,23 +121,24 @@ class StreamReader:
         events = list(parse_events(run))
         if run and not events:
             return _AWAKE
-        return b"".join(self._events_of_chunk(event.data) for event in events if event.data)
+        chunks = (_chunk_events(self._unfolding, event.data) for event in events if event.data)
+        return b"".join(map(self._read_events, chunks))
 
-    def _events_of_chunk(self, data: bytes) -> bytes:
+    def _read_events(self, events: Iterator[Event]) -> bytes:
+        """Those before a failure; none after it."""
+        frames: list[bytes] = []
         if self._failure is not None:
             return b""
         try:
-            return self._frame_all(_chunk_events(self._unfolding, data))
+            frames.extend(map(self._frame, events))
         except UpstreamError as error:
             self._fail(error)
-            return b""
+        return b"".join(frames)
 
     def _fail(self, error: UpstreamError) -> None:
-        error.stream_ending = self._frame_all(self._unfolding.fail(_error_fields(error)))
+        events = self._unfolding.fail(_error_fields(error))
+        error.stream_ending = b"".join(map(self._frame, events))
         self._failure = error
-
-    def _frame_all(self, events: Iterator[Event]) -> bytes:
-        return b"".join(map(self._frame, events))
 
     def _frame(self, event: Event) -> bytes:
         numbered = msgspec.json.encode(event | {"sequence_number": self._number})
@@ -158,7 +160,7 @@ def _take_chunk(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
         read = chunk(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise malformed_answer() from None
-    return unfolding.take(read)
+    yield from unfolding.take(read)
 
 
 def _end_events(unfolding: ResponseStream) -> Iterator[Event]:

@@ -9,23 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.errors import UpstreamError
 from proxy.providers.assistant_message import assistant_message
 from proxy.providers.call_parts import CallAssignment, CallPart
-from proxy.providers.messages.names import chat_call_id
+from proxy.providers.messages.reader import messages_reader
 from proxy.providers.openai.adapter import PassthroughReader
 from proxy.providers.responses.reader import responses_reader
-from proxy.providers.sse import parse_events
 from tests.fakes.messages_calls import (
+    Call,
     Json,
+    calls_by_messages_stream,
     chat_stream,
     chunk,
     completion,
     message_of,
-    messages_stream,
+    payloads,
+    settings,
 )
 
-#: A call as the model made it: id, name, arguments. Readers give the same.
-Call = tuple[str, str, str]
 Deltas = Iterator[list[Json]]
 
 _BODY = b'{"model":"m","input":"Hi","stream":true}'
@@ -73,12 +74,18 @@ def one_by_one(
         count += 1
 
 
-def in_turns(calls: Sequence[Call], *, with_index: bool) -> Deltas:
-    """All calls at once, each chunk with a part of each; index or repeated ids tell them apart."""
+def name_in_pieces(calls: Sequence[Call], mark: Callable[[int, str], Json]) -> Deltas:
+    """Calls one after the other, whose names come in two parts; ``mark`` is in every part."""
+    for number, (call_id, name, arguments) in enumerate(calls):
+        marked = mark(number, call_id)
+        yield [marked | {"id": call_id, "function": function("", name[:2])}]
+        first, *rest = pieces(arguments)
+        yield [marked | {"function": function(first, name[2:])}]
+        yield from ([marked | {"function": function(piece)}] for piece in rest)
 
-    def mark(number: int, call_id: str) -> Json:
-        return {"index": number} if with_index else {"id": call_id}
 
+def in_turns(calls: Sequence[Call], mark: Callable[[int, str], Json]) -> Deltas:
+    """All calls at once, each chunk with a part of each; ``mark`` tells the parts apart."""
     yield [
         {"id": call_id, "function": function("", name)} | mark(number, call_id)
         for number, (call_id, name, _) in enumerate(calls)
@@ -114,6 +121,7 @@ FORMS: dict[str, Callable[[Sequence[Call]], Deltas]] = {
     "without index, id repeated": lambda c: one_by_one(c, index=no_index, repeats_id=True),
     "null as index": lambda c: one_by_one(c, index=lambda *_: {"index": None}),
     "text as index": lambda c: one_by_one(c, index=lambda n, _: {"index": str(n)}),
+    "float as index": lambda c: one_by_one(c, index=lambda n, _: {"index": float(n)}),
     "negative index": lambda c: one_by_one(c, index=lambda *_: {"index": -1}),
     "index 0": lambda c: one_by_one(c, index=lambda *_: {"index": 0}),
     "index 0, id and name repeated": lambda c: one_by_one(
@@ -130,8 +138,14 @@ FORMS: dict[str, Callable[[Sequence[Call]], Deltas]] = {
     ),
     "fresh ids": lambda c: one_by_one(c, index=lambda n, _: {"index": n}, has_fresh_ids=True),
     "fresh ids without index": lambda c: one_by_one(c, index=no_index, has_fresh_ids=True),
-    "in turns by index": lambda c: in_turns(c, with_index=True),
-    "in turns by id": lambda c: in_turns(c, with_index=False),
+    "in turns by index": lambda c: in_turns(c, lambda n, _: {"index": n}),
+    "in turns by text as index": lambda c: in_turns(c, lambda n, _: {"index": str(n)}),
+    "in turns by float as index": lambda c: in_turns(c, lambda n, _: {"index": float(n)}),
+    "in turns by id": lambda c: in_turns(c, lambda _, call_id: {"id": call_id}),
+    "name in pieces": lambda c: name_in_pieces(c, lambda n, _: {"index": n}),
+    "name in pieces at index 0": lambda c: name_in_pieces(c, lambda *_: {"index": 0}),
+    "name in pieces without index": lambda c: name_in_pieces(c, lambda *_: {}),
+    "name in pieces, id repeated": lambda c: name_in_pieces(c, lambda _, call_id: {"id": call_id}),
     "whole without index": whole_calls,
     "whole at index 0": lambda c: whole_calls(c, index=0),
     "whole together": lambda c: whole_calls(c, together=True),
@@ -160,23 +174,6 @@ def stream(deltas: Deltas, words: str = "") -> bytes:
     for parts in deltas:
         chunks += [chunk(tool_calls=parts), *([chunk(content=words)] if words else [])]
     return chat_stream(*chunks, chunk("tool_calls"))
-
-
-def payloads(events: bytes) -> list[Json]:
-    return [orjson.loads(event.data) for event in parse_events(events)]
-
-
-def calls_by_messages_stream(run: bytes) -> list[Call]:
-    """The calls in the events of a Messages stream."""
-    made: dict[int, list[str]] = {}
-    for event in payloads(messages_stream(run)):
-        block = event.get("content_block", {})
-        if block.get("type") == "tool_use":
-            assert block["input"] == {}
-            made[event["index"]] = [chat_call_id(block["id"], "any"), block["name"], ""]
-        if event.get("delta", {}).get("type") == "input_json_delta":
-            made[event["index"]][2] += event["delta"]["partial_json"]
-    return [(one[0], one[1], one[2]) for one in made.values()]
 
 
 def calls_by_responses_stream(run: bytes) -> list[Call]:
@@ -231,6 +228,86 @@ def test_calls_of_a_stream_without_ids_get_their_own(form, read, call_id, calls)
 
     assert [one[1:] for one in made] == [one[1:] for one in calls]
     assert len({one[0] for one in made}) == len(calls)
+
+
+def legacy_calls(run: bytes) -> list[Call]:
+    """The call in the form that OpenAI had before ``tool_calls``, as the next turn has it."""
+    call = orjson.loads(assistant_message([run], streamed=True) or b"{}")["function_call"]
+    return [("", call["name"], call["arguments"])]
+
+
+@pytest.mark.parametrize(
+    "read", [calls_by_messages_stream, calls_by_responses_stream, legacy_calls]
+)
+@given(calls=calls_with_ids, is_split=st.booleans())
+def test_function_call_of_a_stream_is_a_call_like_others(read, calls, is_split):
+    _, name, text = calls[0]
+    parts = [function("", name), *map(function, pieces(text))] if is_split else []
+    parts = parts or [function(text, name)]
+    run = chat_stream(
+        *(chunk(function_call=part) for part in parts),
+        chunk(function_call=None),
+        chunk("function_call", function_call={}),
+    )
+
+    assert [one[1:] for one in read(run)] == [(name, text)]
+
+
+@pytest.mark.parametrize("message", [{"role": "assistant"}, {"role": "assistant", "content": "I"}])
+def test_function_call_of_a_whole_answer_is_a_call_like_others(message):
+    body = completion("function_call", **message, function_call=function('{"x":1}', "f"))
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
+    item = orjson.loads(reader.feed(body))["output"][-1]
+    answer = message_of(body)
+    block = answer["content"][-1]
+
+    assert (block["type"], block["name"], block["input"]) == ("tool_use", "f", {"x": 1})
+    assert answer["stop_reason"] == "tool_use"
+    assert (item["type"], item["name"], item["arguments"]) == ("function_call", "f", '{"x":1}')
+
+
+NAMELESS: dict[str, Json] = {
+    "id and arguments": {"index": 0, "id": "a", "function": function("{}")},
+    "id alone": {"index": 0, "id": "a"},
+    "arguments alone": {"function": function("{}", "")},
+}
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["[DONE]", "no [DONE]"])
+@pytest.mark.parametrize("part", NAMELESS.values(), ids=NAMELESS)
+def test_stream_whose_call_has_no_name_ends_with_an_error_event(part, is_done):
+    run = stream(iter([[part], [{"index": 1, "id": "b", "function": function("{}", "f")}]]))
+    run = run if is_done else run.removesuffix(b"data: [DONE]\n\n")
+    events = []
+    for reader in (
+        messages_reader(PassthroughReader(), settings(), streamed=True),
+        responses_reader(PassthroughReader(), _BODY, streamed=True, created=1.0),
+    ):
+        events += payloads(reader.feed(run))
+        with pytest.raises(UpstreamError) as raised:
+            events += payloads(reader.end())
+        assert raised.value.retryable
+        events += payloads(raised.value.stream_ending)
+
+    kinds = [event["type"] for event in events]
+    assert not {"message_stop", "response.completed"} & set(kinds)
+    assert "error" in kinds
+    assert kinds[-1] == "response.failed"
+    assert "" not in [event.get("item", {}).get("name") for event in events]
+    numbers = [event["sequence_number"] for event in events if "sequence_number" in event]
+    assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize("part", NAMELESS.values(), ids=NAMELESS)
+def test_whole_answer_whose_call_has_no_name_is_a_failure_that_may_be_retried(part):
+    body = completion("tool_calls", tool_calls=[part])
+    for read in (
+        message_of,
+        responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0).feed,
+    ):
+        with pytest.raises(UpstreamError, match="could not be read") as raised:
+            read(body)
+        assert raised.value.retryable
 
 
 @given(calls=calls_with_ids, same_id=st.booleans(), index=st.sampled_from([None, 0, "0"]))

@@ -114,9 +114,7 @@ def test_hidden_reasoning_has_no_summary() -> None:
 def test_a_call_gains_what_it_is_called_with(
     *, custom: bool, kind: str, field: str, event: str, item_id: str
 ) -> None:
-    call = OutputCall("1_0", 0, "c1", OwnName("", "", is_custom=False), custom=custom)
-    call.set_name("f")
-    call.set_name("f")
+    call = OutputCall("1_0", 0, "c1", OwnName("f", "", is_custom=False), custom=custom)
 
     assert kinds(call.gain("")) == []
     assert kinds(call.gain('{"a":')) == [f"{event}.delta"]

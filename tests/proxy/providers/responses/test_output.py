@@ -74,20 +74,26 @@ def test_calls_without_an_index_are_kept_apart_by_id_or_place() -> None:
     assert [item["call_id"] for item in nameless.items()] == ["call_2_0", "call_2_1"]
 
 
-def test_the_first_event_of_a_call_names_it() -> None:
-    events = list(
-        ResponseOutput("1").gain(msgspec.convert({"tool_calls": [part(0, "")]}, Delta), [])
-    )
-
-    assert events[0]["item"]["name"] == "f"
-
-
-def test_a_name_that_comes_late_is_in_the_end() -> None:
+def test_first_event_of_a_call_has_its_whole_name() -> None:
     output = ResponseOutput("1")
     gain(output, tool_calls=[{"index": 0, "id": "c"}])
     gain(output, tool_calls=[{"index": 0, "custom": None, "function": {"name": "g"}}])
+    last = {"tool_calls": [part(0, "{", function={"name": "_h", "arguments": "{"})]}
+    events = list(output.gain(msgspec.convert(last, Delta), []))
 
-    assert output.items()[0]["name"] == "g"
+    assert events[0]["item"]["name"] == "g_h"
+    assert kinds(events) == ["output_item.added function_call", "function_call_arguments.delta"]
+
+
+def test_call_without_arguments_begins_with_the_arguments_of_a_later_one() -> None:
+    output = ResponseOutput("1")
+
+    assert gain(output, tool_calls=[part(0, ""), part(1, "")]) == []
+    assert gain(output, tool_calls=[part(1, "{}")]) == [
+        "output_item.added function_call",
+        "output_item.added function_call",
+        "function_call_arguments.delta",
+    ]
 
 
 def test_a_call_with_free_text_is_a_custom_one() -> None:

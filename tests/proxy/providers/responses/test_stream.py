@@ -109,7 +109,11 @@ def test_only_the_first_of_several_answers_counts() -> None:
 
 def test_a_whole_completion_is_one_chunk() -> None:
     one = response_stream()
-    message = {"role": "assistant", "content": "Hi", "tool_calls": [{"id": "c", "function": {}}]}
+    message = {
+        "role": "assistant",
+        "content": "Hi",
+        "tool_calls": [{"id": "c", "function": {"name": "f"}}],
+    }
     logprobs = {"content": [{"token": "Hi", "logprob": -1}]}
     choice = {"message": message, "finish_reason": "stop", "logprobs": logprobs}
     list(one.take(read(choices=[choice])))
