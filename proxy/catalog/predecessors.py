@@ -2,7 +2,8 @@
 
 Models of one line differ in their version alone: ``gpt-6.3-sol`` follows ``gpt-6.2-sol``, and
 ``claude-sonnet-5-6`` follows ``claude-sonnet-5-5``. Other words are other tiers or sizes, of which
-nothing is guessed, and an unpriced model that is older than the newest priced one stays so.
+nothing is guessed. A version that is older than the newest priced one, or too far ahead to be its
+successor, is of no known price: ``gpt-99`` is a made-up name.
 """
 
 import re
@@ -16,6 +17,8 @@ from proxy.catalog.entries import Model, Route, Upstream
 SNAPSHOT: Final = re.compile(r"-(20\d\d-?[01]\d-?[0-3]\d|latest)\Z")
 #: A part of a version; what has more digits is a date or a size.
 _NUMBER: Final = re.compile(r"v?(\d{1,2})((?:\.\d{1,2})*)")
+#: Minor versions that a successor may be ahead, such as 5 and 5.5.
+_MAX_MINOR_STEPS: Final = 5
 #: Words that tell no model from another.
 _SILENT_WORDS: Final = frozenset({"preview"})
 
@@ -67,7 +70,7 @@ class Predecessors:
                 continue
             line, version = parts
             member = self.newest.get((_provider(upstream), line))
-            if member is not None and version > member.version:
+            if member is not None and _is_successor(version, member.version):
                 return member
         return None
 
@@ -97,6 +100,27 @@ def sells_by_tokens(upstream: Upstream) -> bool:
 
 def _provider(upstream: Upstream) -> str:
     return upstream.provider or upstream.name
+
+
+def _is_successor(version: Version, before: Version) -> bool:
+    """True for the next major version, and for the next few minor ones of the same major.
+
+    Of 35 successive versions in the shipped catalog 30 are; 22 are exactly the next.
+    """
+    length = max(len(version), len(before))
+    steps = [
+        later - earlier
+        for later, earlier in zip(
+            version + (0,) * (length - len(version)),
+            before + (0,) * (length - len(before)),
+            strict=True,
+        )
+    ]
+    place = next((place for place, step in enumerate(steps) if step), None)
+    if place is None:
+        return False
+    is_round = not any(version[place + 1 :])
+    return is_round and 0 < steps[place] <= (_MAX_MINOR_STEPS if place else 1)
 
 
 def _line_and_version(name: str) -> tuple[Line, Version] | None:

@@ -30,6 +30,17 @@ def assumed_price(name: str, *listed: str) -> str:
         ("claude-4-haiku", ["claude-3-5-haiku"], "claude-3-5-haiku"),
         ("gemini-3.2-pro", ["gemini-3.1-pro-preview"], "gemini-3.1-pro-preview"),
         ("deepseek-v4.1-pro", ["deepseek-v4-pro"], "deepseek-v4-pro"),
+        ("claude-opus-5-6", ["claude-opus-5-5"], "claude-opus-5-5"),
+        ("claude-opus-5-5", ["claude-opus-5"], "claude-opus-5"),
+        ("gpt-6.2.1-sol", ["gpt-6.2-sol"], "gpt-6.2-sol"),
+        ("gpt-5.4-mini", ["gpt-5-mini"], "gpt-5-mini"),
+        ("gpt-99.99.99", ["gpt-5.5"], ""),
+        ("gpt-99", ["gpt-5.5"], ""),
+        ("gpt-6.3-mini", ["gpt-5.4-mini"], ""),
+        ("gpt-7.1-sol", ["gpt-6.2-sol"], ""),
+        ("gpt-6.3.1-sol", ["gpt-6.2-sol"], ""),
+        ("gpt-6.8-sol", ["gpt-6.2-sol"], ""),
+        ("claude-opus-55", ["claude-opus-5-5"], ""),
         ("gpt-6.1-sol", ["gpt-6.2-sol"], ""),
         ("gpt-6.2-sol", ["gpt-6.2-sol"], ""),
         ("gpt-6.3-mini", ["gpt-6.2-sol", "gpt-6.2"], ""),
@@ -44,7 +55,7 @@ def assumed_price(name: str, *listed: str) -> str:
         ("-", ["-"], ""),
     ],
 )
-def test_only_an_older_version_of_the_same_words_is_a_predecessor(name, listed, before):
+def test_only_the_version_before_of_the_same_words_is_a_predecessor(name, listed, before):
     assert assumed_price(name, *listed) == before
 
 
