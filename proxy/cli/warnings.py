@@ -138,8 +138,8 @@ def assumptions(known: Catalog) -> Iterator[str]:
         to = [name for name in names if name in known.passing.upstreams]
         yield (
             f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
-            " at no known price, fine-tunes at their base model's, and the next versions of a line's"
-            " newest listed model at its price, marked as assumed;"
+            " at no known price, fine-tunes at their base model's, and the next versions of a"
+            " line's newest listed model at its price, marked as assumed;"
             " THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
         )
 
