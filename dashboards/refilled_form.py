@@ -1,21 +1,27 @@
 """A page with one of its forms as it was submitted, and the faults of its fields beside it.
 
-The pages are this package's own: each form is found by its action and hidden fields, and all that
-is put into it is escaped.
+The pages are this package's own and escape all texts, so a ``<`` begins a tag and a ``>`` ends it.
+Each form is found by its action and hidden fields, and all that is put into it is escaped.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
-from html.parser import HTMLParser
+from dataclasses import dataclass
+from html import escape, unescape
 from typing import Final
 
 PAGE_FIELD: Final = "form_page"
 """Hidden field that names the page a refilled form belongs to: its address is the action's."""
 
-_Attributes = Sequence[tuple[str, str | None]]
 #: Kinds of inputs whose text is not put back.
 _UNFILLED: Final = frozenset({"hidden", "password", "file", "submit"})
+_FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
+_DETAILS: Final = re.compile(r"<(/?)details\b[^>]*>")
+_INPUT: Final = re.compile(r"<input\b([^>]*)>")
+_SELECT: Final = re.compile(r"<select\b([^>]*)>.*?</select>", re.DOTALL)
+_OPTION: Final = re.compile(r"<option\b([^>]*)>(.*?)</option>", re.DOTALL)
+_ATTRIBUTE: Final = re.compile(r'([^\s="]+)="([^"]*)"')
+_VALUE: Final = re.compile(r' value="[^"]*"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,146 +43,72 @@ class SubmittedForm:
 
 def refill_form(html: str, submitted: SubmittedForm) -> str | None:
     """The page with the form filled in; None where it has no such form."""
-    search = _FormSearch(submitted)
-    search.feed(html)
-    if search.found is None:
-        return None
-    writer = _FormWriter(submitted, search.found)
-    writer.feed(html)
-    return "".join(writer.parts)
+    for form in _FORM.finditer(html):
+        if _is_form_of(submitted, *form.groups()):
+            content = _faults(submitted) + _filled(form[2], submitted.fields)
+            return _with_open_details(html[: form.start(2)]) + content + html[form.end(2) :]
+    return None
 
 
-@dataclass
-class _SeenForm:
-    """A form while it is looked at: its number, and that of the details around it; 0 for none."""
-
-    number: int
-    details: int
-    is_sent_there: bool
-    hidden: dict[str, str] = field(default_factory=dict)
-
-
-class _FormSearch(HTMLParser):
-    """Finds the form by its action and its hidden fields."""
-
-    def __init__(self, submitted: SubmittedForm) -> None:
-        super().__init__(convert_charrefs=False)
-        self._submitted = submitted
-        self._forms = self._details = 0
-        self._open_details: list[int] = []
-        self._form: _SeenForm | None = None
-        self.found: _SeenForm | None = None
-
-    def handle_starttag(self, tag: str, attrs: _Attributes) -> None:
-        names = dict(attrs)
-        if tag == "details":
-            self._details += 1
-            self._open_details.append(self._details)
-        elif tag == "form":
-            self._forms += 1
-            action = names.get("action") or self._submitted.page.partition("?")[0]
-            is_sent_there = names.get("method") == "post" and action == self._submitted.action
-            around = self._open_details[-1] if self._open_details else 0
-            self._form = _SeenForm(self._forms, around, is_sent_there)
-        elif tag == "input" and self._form is not None and names.get("type") == "hidden":
-            self._form.hidden[names.get("name") or ""] = names.get("value") or ""
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "details" and self._open_details:
-            self._open_details.pop()
-        elif tag == "form" and self._form is not None:
-            form, self._form = self._form, None
-            fields = self._submitted.fields
-            is_same = all(fields.get(name) == value for name, value in form.hidden.items())
-            if self.found is None and form.is_sent_there and is_same:
-                self.found = form
-
-
-class _FormWriter(HTMLParser):
-    """Writes the page again with the form filled in."""
-
-    def __init__(self, submitted: SubmittedForm, form: _SeenForm) -> None:
-        super().__init__(convert_charrefs=False)
-        self._submitted = submitted
-        self._form = form
-        self._forms = self._details = 0
-        self._is_inside = False
-        self._select = ""
-        self._option: list[str] | None = None
-        self._option_value: str | None = None
-        self.parts: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: _Attributes) -> None:
-        raw, names = self.get_starttag_text() or "", dict(attrs)
-        if tag == "details":
-            self._details += 1
-            raw = "<details open>" if self._details == self._form.details else raw
-        elif tag == "form":
-            self._forms += 1
-            self._is_inside = self._forms == self._form.number
-            raw += self._faults() if self._is_inside else ""
-        elif self._is_inside and tag == "input":
-            raw = self._filled_input(names, raw)
-        elif self._is_inside and tag == "select":
-            self._select = names.get("name") or ""
-        elif self._is_inside and tag == "option" and self._select in self._submitted.fields:
-            self._option, self._option_value = [], names.get("value")
-            return
-        self.parts.append(raw)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "option" and self._option is not None:
-            texts, self._option = self._option, None
-            self.parts.append(self._written_option(texts))
-            return
-        if tag == "form":
-            self._is_inside = False
-        if tag == "select":
-            self._select = ""
-        self.parts.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        (self.parts if self._option is None else self._option).append(data)
-
-    def handle_entityref(self, name: str) -> None:
-        self.handle_data(f"&{name};")
-
-    def handle_charref(self, name: str) -> None:
-        self.handle_data(f"&#{name};")
-
-    def handle_decl(self, decl: str) -> None:
-        self.parts.append(f"<!{decl}>")
-
-    def _faults(self) -> str:
-        page = escape(self._submitted.page)
-        hidden = f'<input type="hidden" name="{PAGE_FIELD}" value="{page}">'
-        lines = "".join(f"<li>{escape(each)}</li>" for each in self._submitted.faults)
-        return f'{hidden}<div class="problem" role="alert"><ul>{lines}</ul></div>'
-
-    def _filled_input(self, names: Mapping[str, str | None], raw: str) -> str:
-        """An input with what was submitted of it."""
-        name, kind, fields = names.get("name") or "", names.get("type"), self._submitted.fields
-        if kind in _UNFILLED or name == PAGE_FIELD:
-            return raw
-        if kind in {"checkbox", "radio"}:
-            is_set = fields.get(name) == (names.get("value") or "on")
-            return _tag("input", names, "checked", None if not is_set else "")
-        return _tag("input", names, "value", fields[name]) if name in fields else raw
-
-    def _written_option(self, texts: Sequence[str]) -> str:
-        text, given = "".join(texts), self._option_value
-        value = text.strip() if given is None else given
-        selected = " selected" if self._submitted.fields[self._select] == value else ""
-        attribute = "" if given is None else f' value="{escape(given)}"'
-        return f"<option{attribute}{selected}>{text}</option>"
-
-
-def _tag(tag: str, names: Mapping[str, str | None], changed: str, value: str | None) -> str:
-    """A start tag with an attribute changed; None takes it away."""
-    others = {name: text for name, text in names.items() if name != changed}
-    if value is not None:
-        others[changed] = value
-    shown = (
-        f" {name}" if not text else f' {name}="{escape(text)}"' for name, text in others.items()
+def _is_form_of(submitted: SubmittedForm, head: str, content: str) -> bool:
+    """True if the form was sent there with the same hidden fields."""
+    form, inputs = _attributes(head), map(_attributes, _INPUT.findall(content))
+    return (
+        form.get("method") == "post"
+        and (form.get("action") or submitted.page.partition("?")[0]) == submitted.action
+        and all(
+            submitted.fields.get(hidden.get("name", "")) == hidden.get("value", "")
+            for hidden in inputs
+            if hidden.get("type") == "hidden"
+        )
     )
-    return f"<{tag}{''.join(shown)}>"
+
+
+def _with_open_details(before: str) -> str:
+    """The page before a form, with the details around it open."""
+    around = list[re.Match[str]]()
+    for tag in _DETAILS.finditer(before):
+        if not tag[1]:
+            around.append(tag)
+        elif around:
+            around.pop()
+    if not around:
+        return before
+    return f"{before[: around[-1].start()]}<details open>{before[around[-1].end() :]}"
+
+
+def _faults(submitted: SubmittedForm) -> str:
+    hidden = f'<input type="hidden" name="{PAGE_FIELD}" value="{escape(submitted.page)}">'
+    lines = "".join(f"<li>{escape(fault)}</li>" for fault in submitted.faults)
+    return f'{hidden}<div class="problem" role="alert"><ul>{lines}</ul></div>'
+
+
+def _filled(content: str, fields: Mapping[str, str]) -> str:
+    """The content of a form, with the fields that were submitted."""
+
+    def filled_input(tag: re.Match[str]) -> str:
+        head, input_ = tag[1], _attributes(tag[1])
+        name, kind = input_.get("name", ""), input_.get("type")
+        if kind in {"checkbox", "radio"}:
+            is_checked = fields.get(name) == (input_.get("value") or "on")
+            return f"<input{head.removesuffix(' checked')}{' checked' * is_checked}>"
+        if kind in _UNFILLED or name not in fields:
+            return tag[0]
+        return f'<input{_VALUE.sub("", head)} value="{escape(fields[name])}">'
+
+    def filled_select(select: re.Match[str]) -> str:
+        value = fields.get(_attributes(select[1]).get("name", ""))
+
+        def filled_option(option: re.Match[str]) -> str:
+            is_selected = value == _attributes(option[1]).get("value", unescape(option[2]).strip())
+            head = option[1].removesuffix(" selected") + " selected" * is_selected
+            return f"<option{head}>{option[2]}</option>"
+
+        return select[0] if value is None else _OPTION.sub(filled_option, select[0])
+
+    return _SELECT.sub(filled_select, _INPUT.sub(filled_input, content))
+
+
+def _attributes(head: str) -> dict[str, str]:
+    """The attributes of a start tag that have a value."""
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(head)}
