@@ -57,34 +57,34 @@ def cost_document(report: CostReport, teams: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def savings_document(found: SavingsHeadline) -> dict[str, Any]:
+def savings_document(savings: SavingsHeadline) -> dict[str, Any]:
     """The headline of savings for JSON; ``steps`` are changes of the cost, below 0 where saved."""
     return {
-        "saved_usd": _usd_text(found.saved_nanos),
-        "saved_share": found.saved_share,
-        "saved_low_usd": _usd_text(found.saved_low_nanos),
-        "saved_high_usd": _usd_text(found.saved_high_nanos),
-        "direct_cost_usd": _usd_text(found.direct_nanos),
-        "paid_usd": _usd_text(found.paid_nanos),
+        "saved_usd": _usd_text(savings.saved_nanos),
+        "saved_share": savings.saved_share,
+        "saved_low_usd": _usd_text(savings.saved_low_nanos),
+        "saved_high_usd": _usd_text(savings.saved_high_nanos),
+        "direct_cost_usd": _usd_text(savings.direct_nanos),
+        "paid_usd": _usd_text(savings.paid_nanos),
         "steps": [
             {
-                "name": each.name,
-                "change_usd": _usd_text(each.nanos),
-                "sureness": each.sureness,
-                "is_own": each.is_own,
+                "name": step.name,
+                "change_usd": _usd_text(step.nanos),
+                "sureness": step.sureness,
+                "is_own": step.is_own,
             }
-            for each in found.steps
+            for step in savings.steps
         ],
         "uncounted": [
             {
-                "team": each.team_name,
-                "team_id": each.team,
-                "feature": each.feature,
-                "part": each.part,
-                "estimate_usd": _usd_text(each.nanos),
-                "why": each.why,
+                "team": saving.team_name,
+                "team_id": saving.team,
+                "feature": saving.feature,
+                "part": saving.part,
+                "estimate_usd": _usd_text(saving.nanos),
+                "why": saving.why,
             }
-            for each in found.uncounted
+            for saving in savings.uncounted
         ],
     }
 

@@ -277,9 +277,9 @@ def savings_headline(
         saved_low_nanos=saved - total.below_nanos,
         saved_high_nanos=saved + total.above_nanos,
         steps=waterfall(total),
-        uncounted=sorted(uncounted, key=lambda each: (-each.nanos, each.team, each.feature))[
-            :MAX_UNCOUNTED
-        ],
+        uncounted=sorted(
+            uncounted, key=lambda saving: (-saving.nanos, saving.team, saving.feature)
+        )[:MAX_UNCOUNTED],
         unpriced_attempts=total.unpriced,
     )
 
@@ -303,42 +303,42 @@ def waterfall(sums: SavingsSums) -> list[SavingsStep]:
     ]
 
 
-def headline_sentences(found: SavingsHeadline) -> list[str]:
+def headline_sentences(headline: SavingsHeadline) -> list[str]:
     """The headline for terminals and mails, exact to the last digit; [] where no step is its."""
-    is_empty = not any(each.nanos for each in found.steps if each.is_own)
-    if found.saved_share is None or (is_empty and not found.uncounted):
+    is_empty = not any(step.nanos for step in headline.steps if step.is_own)
+    if headline.saved_share is None or (is_empty and not headline.uncounted):
         return []
-    verb = "Saved" if found.saved_nanos >= 0 else "Lost"
-    share = f"{abs(found.saved_share):.1%}"
+    verb = "Saved" if headline.saved_nanos >= 0 else "Lost"
+    share = f"{abs(headline.saved_share):.1%}"
     saved, paid, direct = map(
-        _exact, (abs(found.saved_nanos), found.paid_nanos, found.direct_nanos)
+        _exact, (abs(headline.saved_nanos), headline.paid_nanos, headline.direct_nanos)
     )
     lines = [f"{verb} {saved} ({share}) against sending directly: {paid} in place of {direct}."]
     parts = [
-        f"{_IN_SENTENCES[each.name]} {_exact(-each.nanos)} ({each.sureness})"
-        for each in found.steps
-        if each.is_own and each.nanos
+        f"{_IN_SENTENCES[step.name]} {_exact(-step.nanos)} ({step.sureness})"
+        for step in headline.steps
+        if step.is_own and step.nanos
     ]
     if parts:
         lines.append(f"It is the sum of {', '.join(parts)}.")
-    if found.saved_low_nanos != found.saved_high_nanos:
-        low, high = _exact(found.saved_low_nanos), _exact(found.saved_high_nanos)
+    if headline.saved_low_nanos != headline.saved_high_nanos:
+        low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
         lines.append(f"By control arms, 95 % sure to lie between {low} and {high}.")
-    return [*lines, *map(uncounted_sentence, found.uncounted)]
+    return [*lines, *map(uncounted_sentence, headline.uncounted)]
 
 
-def uncounted_sentence(found: UncountedSaving) -> str:
+def uncounted_sentence(saving: UncountedSaving) -> str:
     """A feature that counts 0, and the reason, in a sentence."""
     feature, team, why = (
         single_line(text, most)
         for text, most in (
-            (found.feature or "(none)", _MAX_NAME_CHARS),
-            (found.team_name, _MAX_NAME_CHARS),
-            (found.why, _MAX_REASON_CHARS),
+            (saving.feature or "(none)", _MAX_NAME_CHARS),
+            (saving.team_name, _MAX_NAME_CHARS),
+            (saving.why, _MAX_REASON_CHARS),
         )
     )
-    nanos = _exact(found.nanos)
-    return f"Not counted: {found.part} of {feature} ({team}), {nanos} by estimate; {why}."
+    nanos = _exact(saving.nanos)
+    return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
 
 
 def _exact(nanos: int) -> str:

@@ -220,10 +220,10 @@ class Reloader(Collector):
     def _read_snapshot(self) -> tuple[Snapshot, Snapshot]:
         """The snapshot of the files, and the same with the overlay; blocks."""
         before = file_stamps(self._files)
-        found = read_snapshot(self.settings)
+        snapshot = read_snapshot(self.settings)
         if file_stamps(self._files) != before:
             raise OperatorError("a file changed while it was read; it is read again")
-        return found, found if self._overlay is None else self._overlay.add_to(found)
+        return snapshot, snapshot if self._overlay is None else self._overlay.add_to(snapshot)
 
     def _note_failure(self, why: str) -> None:
         self._counts["failure"] += 1

@@ -65,15 +65,15 @@ def _origins(said: object) -> object:
     return found
 
 
-def _networks(said: object) -> object:
+def _networks(value: object) -> object:
     """The networks in a text; an address is a network of one.
 
     Raises:
         ValueError: One is none, or is all addresses, so that anybody's word would count.
     """
-    if not isinstance(said, str):
-        return said
-    networks = tuple(ip_network(part.strip()) for part in said.split(",") if part.strip())
+    if not isinstance(value, str):
+        return value
+    networks = tuple(ip_network(part.strip()) for part in value.split(",") if part.strip())
     if any(network.prefixlen == 0 for network in networks):
         raise ValueError("all addresses")
     return networks

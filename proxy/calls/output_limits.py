@@ -124,20 +124,22 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
         return OutputAllowance(per_choice=0)
     fields = read_fields(body)
     if endpoint.endswith(_GEMINI_METHODS):
-        asked, choices = _gemini_limits(fields.generationConfig)
+        requested, choices = _gemini_limits(fields.generationConfig)
     else:
         limits = (getattr(fields, name) for name in LIMIT_FIELDS.get(endpoint, ()))
-        asked = max(map(positive_count, limits), default=0)
+        requested = max(map(positive_count, limits), default=0)
         choices = _choices(fields, endpoint)
-    if not asked and endpoint == "completions":
-        asked = _DEFAULT_COMPLETION_TOKENS
+    if not requested and endpoint == "completions":
+        requested = _DEFAULT_COMPLETION_TOKENS
     most = route.max_output or route.window or MAX_OUTPUT_TOKENS
-    asked = min(asked, most)
-    each = asked or route.max_output or min(most, _DEFAULT_MAX_OUTPUT_TOKENS)
+    requested = min(requested, most)
+    per_choice = requested or route.max_output or min(most, _DEFAULT_MAX_OUTPUT_TOKENS)
     needs = _MIN_RESPONSES_TOKENS if endpoint == "responses" else 1
     if fields.thinking is not None:
-        needs = max(needs, min(_thinking_tokens(fields.thinking) + 1, each))
-    return OutputAllowance(per_choice=each, choices=choices, requested=asked, minimum=needs)
+        needs = max(needs, min(_thinking_tokens(fields.thinking) + 1, per_choice))
+    return OutputAllowance(
+        per_choice=per_choice, choices=choices, requested=requested, minimum=needs
+    )
 
 
 def _choices(fields: OutputFields, endpoint: str) -> int:

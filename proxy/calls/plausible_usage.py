@@ -90,6 +90,6 @@ def _is_hosted(tool: _Tool) -> bool:
     return isinstance(tool.type, str) and not tool.type.startswith(_CALLER_RUN_TOOLS)
 
 
-def _read_usage(wire: Wire, call: Call, route: Route, found: Mapping[str, Any]) -> Usage | None:
-    usage = wire.usage(found, route.upstream.provider)
+def _read_usage(wire: Wire, call: Call, route: Route, reported: Mapping[str, Any]) -> Usage | None:
+    usage = wire.usage(reported, route.upstream.provider)
     return usage if usage is None or is_possible(usage, call, route) else None

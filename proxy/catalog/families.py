@@ -106,10 +106,10 @@ class UnlistedModels:
         place, _, rest = name.partition("/")
         if rest and place in self.upstreams:
             return self._model_at_upstream(self.upstreams[place], rest, models)
-        found = self._model_by_family(name)
-        if found is None and self.default is not None and self.default.name in self.upstreams:
-            found = self._at_assumed_price(_unpriced_model("*", self.default), name)
-        return found
+        model = self._model_by_family(name)
+        if model is None and self.default is not None and self.default.name in self.upstreams:
+            model = self._at_assumed_price(_unpriced_model("*", self.default), name)
+        return model
 
     def _model_by_family(self, name: str, upstream: Upstream | None = None) -> Model | None:
         for family in self.families:
@@ -136,10 +136,10 @@ class UnlistedModels:
         listed = models.get(name)
         if listed is not None and (route := _route_to(listed, upstream)) is not None:
             return replace(listed, routes=(replace(route, model=route.model or name),))
-        found = self._model_by_family(name, upstream) or self._at_assumed_price(
+        model = self._model_by_family(name, upstream) or self._at_assumed_price(
             _unpriced_model("*", upstream), name
         )
-        return replace(found, routes=tuple(replace(each, model=name) for each in found.routes))
+        return replace(model, routes=tuple(replace(each, model=name) for each in model.routes))
 
     def _at_assumed_price(self, model: Model, name: str) -> Model:
         """The entry of an unlisted name, at the price of its predecessor where it has one."""

@@ -107,14 +107,14 @@ def load(
 
 
 def _listed_models(
-    nodes: Table, known: _Known, problems: list[Problem]
+    nodes: Table, context: _Known, problems: list[Problem]
 ) -> tuple[dict[str, Model], Predecessors]:
     """The models by name, and the predecessors whose prices those without any are given."""
-    listed = {name: _model(name, node, known, problems) for name, node in nodes.items()}
+    listed = {name: _model(name, node, context, problems) for name, node in nodes.items()}
     predecessors = find_predecessors(listed.values())
-    known = known._replace(predecessors=predecessors)
+    context = context._replace(predecessors=predecessors)
     listed |= {
-        name: _model(name, nodes[name], known, [])  # their problems are known already
+        name: _model(name, nodes[name], context, [])  # their problems are known already
         for name, model in listed.items()
         if any(route.tariff is None for route in model.routes)
     }
@@ -283,9 +283,9 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
     return route if "price" in table.nodes else _at_assumed_price(route, name, known, off)
 
 
-def _at_assumed_price(route: Route, name: str, known: _Known, discount: Node | None) -> Route:
+def _at_assumed_price(route: Route, name: str, context: _Known, discount: Node | None) -> Route:
     """The route at its predecessor's price, less its own discount; unchanged where it has none."""
-    priced = known.predecessors.with_assumed_price(
+    priced = context.predecessors.with_assumed_price(
         route, dict.fromkeys((route.model or name, name))
     )
     if priced.tariff is None:

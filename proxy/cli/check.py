@@ -130,7 +130,7 @@ def _engine_notes(settings: Settings) -> Iterator[str]:
     from proxy.configuration import read_engines
     from proxy.engines.state_file import read_engine_states
 
-    running = [each.profile for each in read_engine_states(settings.folder) if each.is_running]
+    running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
     for profile in read_engines(settings).values():
         for note in launch_notes(profile, settings.port, running):
             yield f"engine {profile.name}: {note}"

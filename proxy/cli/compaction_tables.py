@@ -87,21 +87,23 @@ def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
     )
 
 
-def show(terminal: Terminal, found: Sequence[FeatureCompaction], names: Mapping[str, str]) -> None:
+def show(
+    terminal: Terminal, features: Sequence[FeatureCompaction], names: Mapping[str, str]
+) -> None:
     """Print the features where compaction did something or was stepped back, and their totals."""
-    shown = [each for each in found if each.has_effect or each.is_stepped_back]
+    shown = [feature for feature in features if feature.has_effect or feature.is_stepped_back]
     if not shown:
         return
     terminal.say("")
     table = empty_table("team", "feature", *_FIGURES, "state", right=_FIGURES)
-    saved = column(None if each.sums is None else each.sums.net_nanos for each in shown)
-    notes = column(0 if each.sums is None else each.sums.notes_nanos for each in shown)
-    for each, *money_cells in zip(shown, saved, notes, strict=True):
-        place = (names.get(each.team, each.team), feature_name(each.feature))
-        table.add_row(*map(Text, (*place, *_counts(each), *money_cells, _state(each))))
+    saved = column(None if feature.sums is None else feature.sums.net_nanos for feature in shown)
+    notes = column(0 if feature.sums is None else feature.sums.notes_nanos for feature in shown)
+    for feature, *money_cells in zip(shown, saved, notes, strict=True):
+        place = (names.get(feature.team, feature.team), feature_name(feature.feature))
+        table.add_row(*map(Text, (*place, *_counts(feature), *money_cells, _state(feature))))
     terminal.show(table)
-    if any(each.has_effect for each in found):
-        terminal.say(_total_line(compaction_total(found)))
+    if any(feature.has_effect for feature in features):
+        terminal.say(_total_line(compaction_total(features)))
 
 
 def _counts(found: FeatureCompaction) -> tuple[str, ...]:

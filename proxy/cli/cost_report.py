@@ -84,11 +84,11 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
 
         with terminal.store() as opened:
             names = terminal.names(opened)
-            found = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
+            report = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
         if form is _Format.TABLE:
-            _show(terminal, found, names)
+            _show(terminal, report, names)
         else:
-            _write(terminal, _file_text(found, names, (form, version)), out)
+            _write(terminal, _file_text(report, names, (form, version)), out)
 
 
 def _dimensions(terminal: Terminal, by: list[str], form: _Format) -> tuple[Dimension, ...]:

@@ -57,9 +57,10 @@ def print_advice(
     chosen = "" if record.choice is None else record.choice.setting
     runs = option_that_runs(profile, chosen, advice)
     with terminal.store() as store:
-        found = speculation_by_feature(store, profile, terminal.days_ago(days))
+        speculations = speculation_by_feature(store, profile, terminal.days_ago(days))
     features = [
-        (name, calls, advise_feature(calls, runs, advice)) for name, calls in sorted(found.items())
+        (name, calls, advise_feature(calls, runs, advice))
+        for name, calls in sorted(speculations.items())
     ]
     replayed = list(_replay(terminal, profile, replay)) if replay else []
     if as_json:

@@ -73,10 +73,10 @@ def speculation_by_feature(
     store: Store, profile: EngineProfile, since: float
 ) -> dict[str, FeatureSpeculation]:
     """The calls that a profile's replicas answered since a moment, by feature."""
-    upstreams = [replica_upstream(profile.name, each) for each in range(profile.replica_count)]
-    found: dict[str, FeatureSpeculation] = {}
+    upstreams = [replica_upstream(profile.name, number) for number in range(profile.replica_count)]
+    features: dict[str, FeatureSpeculation] = {}
     for row in store.reports.feature_speeds(upstreams, since):
-        feature = found.setdefault(row.feature, FeatureSpeculation())
+        feature = features.setdefault(row.feature, FeatureSpeculation())
         speeds = SpeedSums(
             samples=row.samples,
             tokens=row.tokens,
@@ -89,4 +89,4 @@ def speculation_by_feature(
             feature.accepted_tokens = row.accepted_tokens
         else:
             feature.plain = speeds
-    return found
+    return features

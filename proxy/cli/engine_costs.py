@@ -86,7 +86,7 @@ def engine_bills(
 
     bills = []
     for profile in profiles:
-        names = [replica_upstream(profile.name, each) for each in range(profile.replica_count)]
+        names = [replica_upstream(profile.name, number) for number in range(profile.replica_count)]
         usages = opened.reports.upstream_usage(names, since)
         run_s = sum(opened.replica_time.run_seconds_until_now(name, since, now) for name in names)
         bills.append(engine_bill(profile, usages, run_s))

@@ -78,11 +78,13 @@ def silent_replicas(
         profiles: The profiles.
         states: The reports of supervisors here.
     """
-    running = {each.profile: each.replicas for each in states if each.is_running}
+    running = {state.profile: state.replicas for state in states if state.is_running}
     places = []
     for profile in profiles:
-        known = () if profile.is_attached else running.get(profile.name, ())
-        reports = reports_by_replica(profile, known) if known else [None] * profile.replica_count
+        replicas = () if profile.is_attached else running.get(profile.name, ())
+        reports = (
+            reports_by_replica(profile, replicas) if replicas else [None] * profile.replica_count
+        )
         for number, report in enumerate(reports):
             url = ADAPTERS[profile.engine].urls(profile, number).base_url
             places.append((profile, number, url if report is None else report.base_url))

@@ -118,7 +118,7 @@ async def _serve(plan: EnginePlan, terminal: Terminal, folder: Path, marker: str
             if plan.replan is not None:
                 changes = RollingChanges(plan.replan, plan.watched, supervisor, state, terminal)
             _handle_signals(supervisor, terminal, changes)
-            beside = [tasks.create_task(each) for each in _rolling_tasks(plan, changes)]
+            beside = [tasks.create_task(task) for task in _rolling_tasks(plan, changes)]
             beside.append(tasks.create_task(_report_often(state, supervisor)))
             if plan.adapter is not None and plan.recorder is not None:
                 sampling = keep_evidence(plan.recorder, plan.adapter, supervisor, folder, terminal)

@@ -38,7 +38,7 @@ def print_engine_status(
     if profile and not found and not is_seen:
         terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
     if as_json:
-        documents = [_document(each, terminal.now()) for each in found]
+        documents = [_document(state, terminal.now()) for state in found]
         terminal.print_json({"engines": documents, "gateways": traffic})
         return
     if not found:
@@ -59,13 +59,13 @@ def _headline(state: EngineState, now: float) -> str:
             f"Profile {state.profile}: not running. Process {state.pid}, which supervised it since"
             f" {since}, is gone; below is its last report, of {written}."
         )
-    said = f"Profile {state.profile}: supervised by process {state.pid} since {since}."
+    headline = f"Profile {state.profile}: supervised by process {state.pid} since {since}."
     if state.is_stale(now):
-        said += (
+        headline += (
             f" Its last report is old, of {written}: the process hangs, or cannot write to its"
             " folder."
         )
-    return said
+    return headline
 
 
 def _change_line(change: ChangeReport, *, is_running: bool) -> str:

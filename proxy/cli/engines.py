@@ -103,7 +103,7 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
             terminal.out.print(line, soft_wrap=True)  # not wrapped: the command is to be copied
         if why:
             terminal.say(f"Speculation is auto, and the next start takes: {why}.")
-        terminal.say(*(f"Note: {each}" for each in notes))
+        terminal.say(*(f"Note: {note}" for note in notes))
 
 
 def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
@@ -111,7 +111,7 @@ def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
     from proxy.cli.engine_launch_notes import launch_notes
     from proxy.engines.state_file import read_engine_states
 
-    running = [each.profile for each in read_engine_states(settings.folder) if each.is_running]
+    running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
     return list(launch_notes(profile, settings.port, running))
 
 
@@ -135,7 +135,7 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
         if why := program_problem(profile):
             terminal.fail(why)
-        terminal.say(*(f"Note: {each}" for each in _launch_notes(settings(), profile)))
+        terminal.say(*(f"Note: {note}" for note in _launch_notes(settings(), profile)))
         try:
             status = serve_engine(_serving_plan(terminal, settings(), path, profile), terminal)
         except OperatorError as error:
@@ -173,7 +173,9 @@ def _serving_plan(
         profile=profile.name,
         commands=replan().commands(),
         folder=settings.folder,
-        environment=engine_environment(each.key_env for each in upstreams if each.key_env),
+        environment=engine_environment(
+            upstream.key_env for upstream in upstreams if upstream.key_env
+        ),
         replan=replan,
         watched=(path,),
         adapter=ADAPTERS[profile.engine],

@@ -261,7 +261,7 @@ async def _print_savings(settings: Settings, opened: Store, figures: SavingsFigu
     with suppress(TimeoutError, SQLAlchemyError):
         async with asyncio.timeout(_SAVINGS_TIMEOUT_S):
             estimates = await opened.ask(opened.savings.estimates, since)
-            is_quick = sum(each.calls for each in estimates.values()) <= _MAX_COMPARED_CALLS
+            is_quick = sum(estimate.calls for estimate in estimates.values()) <= _MAX_COMPARED_CALLS
             if estimates and is_quick:
                 headline = await opened.ask(figures.headline, period)
                 _print_known(" ".join(headline_sentences(headline)[:1]))
@@ -272,10 +272,10 @@ async def _print_savings(settings: Settings, opened: Store, figures: SavingsFigu
                 _print_known(savings.conversations_summary(compared, names))
 
 
-def _print_known(said: str) -> None:
+def _print_known(sentence: str) -> None:
     """Print a sentence for who starts the gateway; nothing for an empty one."""
-    if said:
-        session.err.print(said, soft_wrap=True)
+    if sentence:
+        session.err.print(sentence, soft_wrap=True)
 
 
 def _make_first_key(opened: Store) -> None:
@@ -293,16 +293,16 @@ def _make_first_key(opened: Store) -> None:
 
 
 def _print_introduction(
-    settings: Settings, known: Catalog, port: int, silent: Mapping[str, str]
+    settings: Settings, catalog: Catalog, port: int, silent: Mapping[str, str]
 ) -> None:
     """Print what a person who starts it has to know; engines that are silent, with the reason."""
-    having, lacking = upstreams_by_key(known)
-    having = [each for each in having if each not in silent]
+    having, lacking = upstreams_by_key(catalog)
+    having = [name for name in having if name not in silent]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     file = f" and {settings.catalog}" if settings.catalog else ""
     for line in (
         f"Ledger: {address(settings.ledger_url)}",
-        f"Catalog: {quantity(len(known.models), 'model')}, as shipped{file}",
+        f"Catalog: {quantity(len(catalog.models), 'model')}, as shipped{file}",
         _policies(settings),
         f"Upstreams ready: {', '.join(having) or 'none, so no call can be answered yet'}",
         *([f"Upstreams without a key, and what to set: {', '.join(lacking)}"] if lacking else []),

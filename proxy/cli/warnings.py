@@ -30,23 +30,23 @@ class Accounts(NamedTuple):
 
 
 def policy_warnings(
-    policies: Policies, known: Catalog, accounts: Accounts | None, *, now: float = 0.0
+    policies: Policies, catalog: Catalog, accounts: Accounts | None, *, now: float = 0.0
 ) -> list[str]:
     """Policies that cannot have an effect as things are, in sentences; [] for none.
 
     Args:
         policies: The policies.
-        known: The catalog.
+        catalog: The catalog.
         accounts: All teams and keys; None where they cannot be read.
         now: Seconds since the epoch, at which prices are compared.
     """
     return [
-        *_upstreams_without_models(known),
-        *_models_without_price(known),
-        *_ladders_without_routes(policies, known),
-        *_dearer_levels(policies, known, now),
-        *_undescribed_models(policies, known),
-        *(() if accounts is None else _unknown_teams(policies, known, accounts.teams)),
+        *_upstreams_without_models(catalog),
+        *_models_without_price(catalog),
+        *_ladders_without_routes(policies, catalog),
+        *_dearer_levels(policies, catalog, now),
+        *_undescribed_models(policies, catalog),
+        *(() if accounts is None else _unknown_teams(policies, catalog, accounts.teams)),
         *(() if accounts is None else _unknown_keys(policies, accounts.keys)),
     ]
 
@@ -212,21 +212,27 @@ def _missing_fields(model: Model) -> Iterator[str]:
         yield f"the `max_output` of {name}, so it takes none that limit their output"
 
 
-def _dearer_levels(policies: Policies, known: Catalog, now: float) -> Iterator[str]:
+def _dearer_levels(policies: Policies, catalog: Catalog, now: float) -> Iterator[str]:
     """Levels of ladders that cost more than the level before, or than most models."""
-    prices = {name: price for name in known.models if (price := _output_price(known, name, now))}
-    for each in policies.objectives:
+    prices = {
+        name: price for name in catalog.models if (price := _output_price(catalog, name, now))
+    }
+    for objective in policies.objectives:
         models = [
-            name for name in ladder_levels.model_levels(each) if _output_price(known, name, now)
+            name
+            for name in ladder_levels.model_levels(objective)
+            if _output_price(catalog, name, now)
         ]
         for place, name in enumerate(models):
-            price = _output_price(known, name, now)
-            before = _output_price(known, models[place - 1], now) if place else 0
+            price = _output_price(catalog, name, now)
+            before = _output_price(catalog, models[place - 1], now) if place else 0
             cheaper = sum(price > other for other in prices.values())
             if place and price > before:
-                yield _dearer(each.name, name, models[place - 1])
+                yield _dearer(objective.name, name, models[place - 1])
             elif not place and 2 * cheaper > len(prices) - 1:
-                yield _dearer(each.name, name, f"{cheaper} of the other {len(prices) - 1} models")
+                yield _dearer(
+                    objective.name, name, f"{cheaper} of the other {len(prices) - 1} models"
+                )
 
 
 def _dearer(objective: str, model: str, than: str) -> str:
@@ -237,9 +243,9 @@ def _dearer(objective: str, model: str, than: str) -> str:
     )
 
 
-def _output_price(known: Catalog, name: str, now: float) -> int:
+def _output_price(catalog: Catalog, name: str, now: float) -> int:
     """Nano-dollars per million output tokens of a model on its first route; 0 where unknown."""
-    model = known.find(name)
+    model = catalog.find(name)
     tariff = model.routes[0].tariff if model is not None else None
     period = tariff.period(now) if tariff is not None else None
     sheet = period.sheets.get("") if period is not None else None
@@ -248,21 +254,21 @@ def _output_price(known: Catalog, name: str, now: float) -> int:
 
 def _unknown_keys(policies: Policies, keys: Collection[str]) -> Iterator[str]:
     """Budgets of keys that do not exist."""
-    for each in policies.budgets:
-        if each.scope == "key" and each.of not in {*keys, EVERY}:
+    for budget in policies.budgets:
+        if budget.scope == "key" and budget.of not in {*keys, EVERY}:
             yield (
-                f"budgets.{each.name}.of: there is no key {each.of};"
+                f"budgets.{budget.name}.of: there is no key {budget.of};"
                 " `thriftgate key list` shows them"
             )
 
 
-def _unknown_teams(policies: Policies, known: Catalog, teams: Collection[str]) -> Iterator[str]:
+def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str]) -> Iterator[str]:
     """Policies and model aliases for teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
         *_team_references(("ceilings", each.name, each.team) for each in policies.ceilings),
         *_team_references(("objectives", each.name, each.team) for each in policies.objectives),
-        *((f"teams.{team}.model_aliases", team) for team in known.team_aliases),
+        *((f"teams.{team}.model_aliases", team) for team in catalog.team_aliases),
         *_team_references(("reports", each.name, each.team) for each in policies.reports),
         *_team_references(("residency", each.name, each.team) for each in policies.residency),
     ]

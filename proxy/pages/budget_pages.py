@@ -99,14 +99,14 @@ def _checked_request(name: str, fields: Mapping[str, str]) -> BudgetRequest:
         CallerError: It has faults, all of which are named.
     """
     form = FormCheck()
-    asked = form.read(lambda: _budget_request(fields))
+    budget = form.read(lambda: _budget_request(fields))
     # What is no percent is named already; the other fields are checked without it.
-    checked = asked or form.read(lambda: _budget_request({**fields, "alerts": ""}))
+    checked = budget or form.read(lambda: _budget_request({**fields, "alerts": ""}))
     if checked is not None:
         form.read(lambda: requested_budget(name, checked))
     form.finish()
-    assert asked is not None  # noqa: S101 - a form without faults
-    return asked
+    assert budget is not None  # noqa: S101 - a form without faults
+    return budget
 
 
 def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:

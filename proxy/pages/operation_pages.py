@@ -121,14 +121,14 @@ def _add_objectives(
         viewer, fields = await site.check_form(request)
         form, level, why = FormCheck(), fields.get("level", ""), fields.get("why", "")
         lasts = form.read(lambda: _pin_seconds(fields.get("for", "")))
-        asked = form.read(
+        pin = form.read(
             lambda: validated_request(
                 PinRequest, level=level, seconds=_ANY_SECONDS if lasts is None else lasts, why=why
             )
         )
         form.finish()
-        assert asked is not None  # noqa: S101 - a form without faults
-        await objectives.pin(viewer, fields.get("name", ""), asked)
+        assert pin is not None  # noqa: S101 - a form without faults
+        await objectives.pin(viewer, fields.get("name", ""), pin)
         return redirect("/objectives")
 
     @routes.post(f"{HOME}/objectives/release")

@@ -119,8 +119,8 @@ def _add_teams(
     async def create_key(request: Request) -> Response:
         """Makes a key, and shows its secret once."""
         viewer, fields = await site.check_form(request)
-        asked = _new_key(fields, teams, now())
-        return await show(viewer, created=await teams.create_key(viewer, asked))
+        key = _new_key(fields, teams, now())
+        return await show(viewer, created=await teams.create_key(viewer, key))
 
 
 def _add_team_forms(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
@@ -234,7 +234,7 @@ def _new_key(fields: Mapping[str, str], teams: TeamsResource, now: float) -> New
     budget = form.read(lambda: _key_budget(fields))
     if budget is not None:
         form.read(lambda: teams.budgets.check(budget))
-    models = [each.strip() for each in fields.get("models", "").split(",") if each.strip()]
+    models = [name.strip() for name in fields.get("models", "").split(",") if name.strip()]
     named = {name: fields.get(name, "") for name in ("team", "name", "feature")}
     key = form.read(
         lambda: validated_request(

@@ -118,15 +118,15 @@ async def _problem_page(request: Request, error: CallerError | Unready) -> Respo
 
 async def _own_page(request: Request, path: str) -> str:
     """One of our own pages, as whoever sent a request sees it; "" where it cannot be shown."""
-    found = urlsplit(path)
-    kept = {b"cookie", b"host", b"authorization", b"x-forwarded-proto"}
+    url = urlsplit(path)
+    headers = {b"cookie", b"host", b"authorization", b"x-forwarded-proto"}
     scope = {
         **request.scope,
         "method": "GET",
-        "path": found.path,
-        "raw_path": found.path.encode(),
-        "query_string": found.query.encode(),
-        "headers": [each for each in request.scope["headers"] if each[0] in kept],
+        "path": url.path,
+        "raw_path": url.path.encode(),
+        "query_string": url.query.encode(),
+        "headers": [header for header in request.scope["headers"] if header[0] in headers],
         "path_params": {},
         "state": {},
     }
@@ -250,7 +250,7 @@ def validated_request(kind: type[R], **fields: object) -> R:
         return kind.model_validate(fields)
     except ValidationError as error:
         raise _FormFaults(
-            [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in error.errors()]
+            [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}." for detail in error.errors()]
         ) from None
 
 

@@ -162,7 +162,7 @@ class AnswerFields(_Part):
         ):
             return False
         try:
-            reasons = [_text(each.finish_reason) for each in _candidates(self.candidates)]
+            reasons = [_text(candidate.finish_reason) for candidate in _candidates(self.candidates)]
         except _ERRORS:
             return False
         return bool(reasons) and all(reason in FAILED_REASONS for reason in reasons)

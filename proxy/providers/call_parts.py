@@ -223,12 +223,12 @@ class CallAssignment:
         index, name = part.number, part.name
         if index is not None and (call := self._by_index.get(index)) is not None:
             return call
-        known = self._by_id.get(part.id) if part.id else None
-        if index is not None and (name or (part.id and known is None)):
+        call_of_id = self._by_id.get(part.id) if part.id else None
+        if index is not None and (name or (part.id and call_of_id is None)):
             return None
-        if known is None and index is None and place and name:
+        if call_of_id is None and index is None and place and name:
             return None
-        return known or (self.calls[-1] if self.calls else None)
+        return call_of_id or (self.calls[-1] if self.calls else None)
 
     def _begin(self, part: CallPart) -> CallIdentity:
         call = CallIdentity(len(self.calls))
@@ -239,12 +239,12 @@ class CallAssignment:
             self._by_index[index] = call
         return call
 
-    def _own_id(self, given: str, call: CallIdentity) -> str:
+    def _own_id(self, id_: str, call: CallIdentity) -> str:
         """The id that a call goes by; of calls with one id, the later ones get a number."""
-        self._by_id[given] = call
-        own, number = given, call.number
+        self._by_id[id_] = call
+        own, number = id_, call.number
         while own in self._ids:
-            own, number = f"{given}_{number}", number + 1
+            own, number = f"{id_}_{number}", number + 1
         self._ids.add(own)
         return own
 

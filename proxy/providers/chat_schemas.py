@@ -60,10 +60,10 @@ def fit_body_schemas(body: bytes, route: Route) -> tuple[dict[str, bytes], list[
     """The fields of a chat body that hold schemas to be rewritten, and the notes on that."""
     if not fits_schemas(route):
         return {}, []
-    given = {name: raw_field(body, name) for name in (_TOOLS, _FORM)}
-    fields = {name: Raw(raw) for name, raw in given.items() if raw is not None}
+    values = {name: raw_field(body, name) for name in (_TOOLS, _FORM)}
+    fields = {name: Raw(raw) for name, raw in values.items() if raw is not None}
     notes = fit_chat_schemas(fields, route)
-    return {name: bytes(raw) for name, raw in fields.items() if bytes(raw) != given[name]}, notes
+    return {name: bytes(raw) for name, raw in fields.items() if bytes(raw) != values[name]}, notes
 
 
 def _fit_within(

@@ -59,8 +59,8 @@ def refusal_of(body: bytes) -> Mapping[str, Any]:
 
     Proxies and engines before a model refuse in HTML or plain text, which alone says why.
     """
-    if said := envelope_of(body):
-        return said
+    if envelope := envelope_of(body):
+        return envelope
     text = body[:_MAX_TEXT_BYTES].decode("utf-8", "replace").strip()
     if not text or text[0] in "{[":
         return {}

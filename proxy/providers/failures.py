@@ -218,20 +218,20 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
 
     Source: OpenAI API reference, error codes (2026-11).
     """
-    said = refusal_of(body) if status in _ABOUT_THE_CALL else envelope_of(body)
-    is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, said)
+    error_fields = refusal_of(body) if status in _ABOUT_THE_CALL else envelope_of(body)
+    is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, error_fields)
     error = (_refused_call if is_about_the_call else failure)(
         status,
         headers,
-        message=text(said.get("message")),
-        code=text(said.get("code")),
-        param=text(said.get("param")),
-        kind=text(said.get("type")),
+        message=text(error_fields.get("message")),
+        code=text(error_fields.get("code")),
+        param=text(error_fields.get("param")),
+        kind=text(error_fields.get("type")),
     )
     if is_about_the_call:
-        error.details = _further_fields(said) | _numeric_fields(said)
+        error.details = _further_fields(error_fields) | _numeric_fields(error_fields)
     elif status not in _OPERATOR_STATUSES:
-        error.details = _further_fields(said)
+        error.details = _further_fields(error_fields)
     return error
 
 

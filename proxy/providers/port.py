@@ -86,11 +86,11 @@ class Wire(Protocol):
         """
         ...
 
-    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
+    def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object of an answer in disjoint buckets; None if it holds no counts.
 
         Args:
-            found: The usage object.
+            reported: The usage object.
             provider: Whose upstream reported it, for rules of its own; "" where nobody said.
         """
         ...

@@ -100,10 +100,10 @@ def fit_schema(
         budget: That of all schemas of the call; one for this schema alone by default.
     """
     try:
-        given = msgspec.json.decode(schema)
-        fitting = _Fitting(rules, given, budget or InliningBudget(len(bytes(schema))))
-        fitted = fitting.fit(given)
-        if fitted == given:
+        document = msgspec.json.decode(schema)
+        fitting = _Fitting(rules, document, budget or InliningBudget(len(bytes(schema))))
+        fitted = fitting.fit(document)
+        if fitted == document:
             return FittedSchema(schema, is_recursive=fitting.is_recursive)
         written = Raw(msgspec.json.encode(fitted))
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -223,14 +223,14 @@ class _Fitting:
         return self._budget.take(self._sizes[key])
 
     def _definition(self, path: str) -> object:
-        found: Any = self._root
+        node: Any = self._root
         for step in path.removeprefix("#/").split("/"):
             name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and name.isdecimal() and len(name) <= _MAX_INDEX_DIGITS:
-                found = next(iter(found[int(name) : int(name) + 1]), None)
+            if isinstance(node, list) and name.isdecimal() and len(name) <= _MAX_INDEX_DIGITS:
+                node = next(iter(node[int(name) : int(name) + 1]), None)
             else:
-                found = found.get(name) if isinstance(found, dict) else None
-        return found
+                node = node.get(name) if isinstance(node, dict) else None
+        return node
 
     def _respell(self, schema: Json) -> Json:
         """The same schema in keywords that the provider is more likely to take."""
@@ -254,9 +254,9 @@ class _Fitting:
         if not moved:
             return fitted
         self.moved += moved
-        said = "{" + ", ".join(f"{name}: {_text(value)}" for name, value in moved.items()) + "}"
+        keywords = "{" + ", ".join(f"{name}: {_text(value)}" for name, value in moved.items()) + "}"
         before = fitted.get("description")
-        description = f"{before}\n\n{said}" if isinstance(before, str) and before else said
+        description = f"{before}\n\n{keywords}" if isinstance(before, str) and before else keywords
         return fitted | {"description": description}
 
 

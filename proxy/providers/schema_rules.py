@@ -72,7 +72,7 @@ def _are_texts(value: object, schema: Json) -> bool:
 
 def _is_google_chat_format(value: object, schema: Json) -> bool:
     formats = (_GOOGLE_CHAT_FORMATS.get(kind, ()) for kind in types_of(schema))
-    return any(value in known for known in formats)
+    return any(value in names for names in formats)
 
 
 def _is_anthropic_format(value: object, schema: Json) -> bool:

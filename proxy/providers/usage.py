@@ -22,28 +22,28 @@ _MISS: Final = "prompt_cache_miss_tokens"
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-def openai_usage(found: Mapping[str, Any], *, reasoning_apart: bool = False) -> Usage | None:
+def openai_usage(reported: Mapping[str, Any], *, reasoning_apart: bool = False) -> Usage | None:
     """The buckets of a chat, completions, Responses or embeddings usage; None if it has no counts.
 
     Counts that contradict each other are clamped, so that no bucket is negative and the buckets
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
 
     Args:
-        found: The usage object.
+        reported: The usage object.
         reasoning_apart: True if the provider leaves reasoning out of the generated tokens; then it
             is what the total has over. Elsewhere a total tells nothing that the counts do not.
     """
-    prompt = token_count(found, "prompt_tokens", "input_tokens")
-    generated = token_count(found, "completion_tokens", "output_tokens")
+    prompt = token_count(reported, "prompt_tokens", "input_tokens")
+    generated = token_count(reported, "completion_tokens", "output_tokens")
     if prompt is None:
-        prompt = _prompt_from_other_counts(found, generated or 0)
+        prompt = _prompt_from_other_counts(reported, generated or 0)
     if prompt is None and generated is None:
         return None
     over = 0
     if reasoning_apart:
-        total = token_count(found, "total_tokens") or 0
+        total = token_count(reported, "total_tokens") or 0
         over = max(total - (prompt or 0) - (generated or 0), 0)
-    return _split(found, prompt or 0, generated or 0, over)
+    return _split(reported, prompt or 0, generated or 0, over)
 
 
 def believable_usage(reported: Mapping[str, Any]) -> Usage | None:
@@ -60,12 +60,12 @@ def reported_total(reported: Mapping[str, Any]) -> int | None:
     return None if total is None or total >= _UNBELIEVABLE_TOKENS else total
 
 
-def _prompt_from_other_counts(found: Mapping[str, Any], generated: int) -> int | None:
+def _prompt_from_other_counts(reported: Mapping[str, Any], generated: int) -> int | None:
     """The prompt tokens that other counts add up to; None if none do."""
-    hit, miss = token_count(found, _HIT), token_count(found, _MISS)
+    hit, miss = token_count(reported, _HIT), token_count(reported, _MISS)
     if hit is not None or miss is not None:
         return (hit or 0) + (miss or 0)
-    total = token_count(found, "total_tokens")
+    total = token_count(reported, "total_tokens")
     return None if total is None else max(total - generated, 0)
 
 
@@ -85,18 +85,18 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
             into[key] = value
 
 
-def _split(found: Mapping[str, Any], prompt: int, generated: int, over: int) -> Usage:
-    details = _object(found, "prompt_tokens_details", "input_tokens_details")
+def _split(reported: Mapping[str, Any], prompt: int, generated: int, over: int) -> Usage:
+    details = _object(reported, "prompt_tokens_details", "input_tokens_details")
     cached = token_count(details, "cached_tokens")
     if cached is None:
-        cached = token_count(found, _HIT, "cached_tokens") or 0
+        cached = token_count(reported, _HIT, "cached_tokens") or 0
     read = min(cached, prompt)
     write = min(token_count(details, "cache_write_tokens") or 0, prompt - read)
     write_12h = 0
     if write:
         ttls = _object(details, "cache_write_tokens_details")
         write_12h = min(token_count(ttls, "ttl_12h_tokens") or 0, write)
-    told = _object(found, "completion_tokens_details", "output_tokens_details")
+    told = _object(reported, "completion_tokens_details", "output_tokens_details")
     reasoning = token_count(told, "reasoning_tokens") or 0
     if over and reasoning in {0, over}:
         output, reasoning = generated, over

@@ -55,8 +55,8 @@ async def keep_cut_attempts_booked(
     while True:
         try:
             oldest = now() - (reloader.settings.retention_days - 1) * _DAY_S
-            known = reloader.snapshot.catalog
-            await opened.ask_patiently(book_cut_attempts, opened, known, oldest)
+            catalog = reloader.snapshot.catalog
+            await opened.ask_patiently(book_cut_attempts, opened, catalog, oldest)
         except (SQLAlchemyError, OSError) as error:
             _log.warning("Calls that a kill cut off are not booked yet: %s", error)
         await asyncio.sleep(_LOOK_INTERVAL_S)
@@ -69,12 +69,12 @@ async def keep_sent_attempts_in_place(sent: SentAttempts) -> None:
         await asyncio.sleep(_FILE_LOOK_INTERVAL_S)
 
 
-def book_cut_attempts(opened: Store, known: Catalog, oldest: float) -> int:
+def book_cut_attempts(opened: Store, catalog: Catalog, oldest: float) -> int:
     """Book what dead processes left; how many receipts that were; blocks.
 
     Args:
         opened: The store.
-        known: It has the prices.
+        catalog: It has the prices.
         oldest: Arrival of the oldest calls whose receipts the ledger surely still has.
 
     Raises:
@@ -82,22 +82,22 @@ def book_cut_attempts(opened: Store, known: Catalog, oldest: float) -> int:
         OSError: A file cannot be read.
     """
     files = list_files(opened.journal.folder)
-    return sum(_book_file(opened, known, path, oldest) for path in files)
+    return sum(_book_file(opened, catalog, path, oldest) for path in files)
 
 
-def _book_file(opened: Store, known: Catalog, path: Path, oldest: float) -> int:
+def _book_file(opened: Store, catalog: Catalog, path: Path, oldest: float) -> int:
     """Book what a dead process left in its file, and remove that; 0 for a living one's."""
     with lock_segment(path) as file:
         if file is None:
             return 0
         last = path.stat().st_mtime
         since = max(last - _DAY_S, oldest)
-        cut = [each for each in read_attempts(file) if each.started > since]
+        cut = [attempt for attempt in read_attempts(file) if attempt.started > since]
         if cut and not opened.drain.flush(_FLUSH_TIMEOUT_S):
             return 0  # what it journalled has not come to the ledger yet
-        receipts = _missing_receipts(opened, known, cut, last)
-        for each in receipts:
-            opened.keep(each)
+        receipts = _missing_receipts(opened, catalog, cut, last)
+        for receipt in receipts:
+            opened.keep(receipt)
         path.unlink()
     if receipts:
         calls = quantity(len(receipts), "call")
@@ -106,15 +106,17 @@ def _book_file(opened: Store, known: Catalog, path: Path, oldest: float) -> int:
 
 
 def _missing_receipts(
-    opened: Store, known: Catalog, cut: Iterable[PendingAttempt], last: float
+    opened: Store, catalog: Catalog, cut: Iterable[PendingAttempt], last: float
 ) -> Sequence[Receipt]:
     """The receipts of those attempts that have none; the last of a call is final."""
-    receipts = [_estimate_receipt(each, known, last) for each in cut]
+    receipts = [_estimate_receipt(attempt, catalog, last) for attempt in cut]
     recorded = opened.ledger.recorded_attempts(receipts)
-    missing = [each for each in receipts if (each.call_id, each.attempt) not in recorded]
+    missing = [
+        receipt for receipt in receipts if (receipt.call_id, receipt.attempt) not in recorded
+    ]
     newest: dict[str, int] = {}
-    for each in missing:
-        newest[each.call_id] = max(each.attempt, newest.get(each.call_id, 0))
+    for receipt in missing:
+        newest[receipt.call_id] = max(receipt.attempt, newest.get(receipt.call_id, 0))
     ended = {
         call_id
         for call_id in newest
@@ -122,17 +124,18 @@ def _missing_receipts(
     }
     return [
         msgspec.structs.replace(
-            each, final=each.attempt == newest[each.call_id] and each.call_id not in ended
+            receipt,
+            final=receipt.attempt == newest[receipt.call_id] and receipt.call_id not in ended,
         )
-        for each in missing
+        for receipt in missing
     ]
 
 
-def _estimate_receipt(sent: PendingAttempt, known: Catalog, last: float) -> Receipt:
+def _estimate_receipt(sent: PendingAttempt, catalog: Catalog, last: float) -> Receipt:
     """The receipt of an attempt that was cut off, at the price of its route."""
     usage, cost = None, None
     if sent.endpoint in BILLED_ENDPOINTS or sent.endpoint == "embeddings":
-        routes = (route for model in known.models.values() for route in model.routes)
+        routes = (route for model in catalog.models.values() for route in model.routes)
         route = next((route for route in routes if route.name == sent.route), None)
         usage = _likely_usage(sent, route)
         if route is not None and route.tariff is not None:

@@ -190,8 +190,8 @@ def profile_saturation(profile: EngineProfile) -> int:
 
 def _concurrency(evidence: SpeculationEvidence, made: Mapping[int, float]) -> float:
     """Sequences at once, on average, in the band where most tokens were made of late."""
-    end = max(made, key=lambda each: made[each], default=1)
-    bands = (each.bands.get(end) for each in evidence.settings.values())
+    end = max(made, key=lambda end: made[end], default=1)
+    bands = (setting.bands.get(end) for setting in evidence.settings.values())
     return max((band.concurrency for band in bands if band), default=1.0)
 
 
@@ -229,9 +229,9 @@ def _option_that_ran(
 def measured_speed_up(bands: Iterable[BandSpeed]) -> EstimateInterval | None:
     """The speed-up at the load of late; None where most of that was not measured both ways."""
     parts = [
-        (each.share, each.tokens_per_s, each.without)
-        for each in bands
-        if each.share and each.tokens_per_s is not None and each.without is not None
+        (band.share, band.tokens_per_s, band.without)
+        for band in bands
+        if band.share and band.tokens_per_s is not None and band.without is not None
     ]
     covered = sum(share for share, _, _ in parts)
     return combined_speed_up(parts) if covered >= MIN_COVERED_SHARE else None
@@ -281,13 +281,13 @@ def unmeasured_reason(profile: EngineProfile) -> str:
 
 def recommend(ranked: Iterable[SpeculationOption]) -> tuple[str, str]:
     """The setting to take, "" where none was measured to pay, and the reason in a sentence."""
-    methods = [each for each in ranked if each.method is not None]
-    measured = [(each.measured.low, each) for each in methods if each.measured is not None]
+    methods = [option for option in ranked if option.method is not None]
+    measured = [(option.measured.low, option) for option in methods if option.measured is not None]
     if not measured:
-        if all(each.acceptance is None for each in methods):
+        if all(option.acceptance is None for option in methods):
             return "", f"not enough data: a method needs {MIN_DRAFTS} drafts"
         return "", _NOT_MEASURED.format(setting=methods[0].setting)
-    _, best = max(measured, key=lambda each: each[0])
+    _, best = max(measured, key=lambda pair: pair[0])
     gain = best.measured
     assert gain is not None  # noqa: S101 - those without were left out
     text = f"{best.setting} was measured at {gain_text(gain)}"

@@ -149,14 +149,14 @@ def choose_setting(
 
 def _surest(*measured: EstimateInterval | None) -> EstimateInterval | None:
     """The first of these speed-ups that is surely above or below 1, else the first known one."""
-    known = [each for each in measured if each is not None]
-    sure = (each for each in known if each.low > 1.0 or each.high <= 1.0)
-    return next(sure, known[0] if known else None)
+    intervals = [interval for interval in measured if interval is not None]
+    sure = (interval for interval in intervals if interval.low > 1.0 or interval.high <= 1.0)
+    return next(sure, intervals[0] if intervals else None)
 
 
 def _lacks_baseline(profile: EngineProfile, option: SpeculationOption) -> bool:
     """True if a setting's speed is known where most tokens are made, and none without it."""
-    lacking = (each.share for each in option.bands if each.tokens_per_s and not each.without)
+    lacking = (band.share for band in option.bands if band.tokens_per_s and not band.without)
     return not profile.control_replicas and sum(lacking) >= MIN_COVERED_SHARE
 
 
@@ -236,9 +236,9 @@ def _after_none(
     if best is not None and best.measured is not None and best.measured.low > 1.0:
         return _choice_of(best, "measured to pay", now)
     plain = record.evidence.settings.get(NO_SPECULATION)
-    is_measured = plain is not None and any(each.tokens_per_s() for each in plain.bands.values())
+    is_measured = plain is not None and any(band.tokens_per_s() for band in plain.bands.values())
     tried = {option.method for option in advice.options}
-    untried = [each for each in permitted if each not in tried]
+    untried = [method for method in permitted if method not in tried]
     if untried and is_measured:
         setting = _first_setting(untried[0])
         why = f"{present.reason}; {setting} was not tried yet"
@@ -260,11 +260,11 @@ def _best(
 ) -> SpeculationOption | None:
     """The permitted option with the highest low end, as measured; None where none was."""
     measured = [
-        (each.measured.low, each)
-        for each in advice.options
-        if each.method in permitted and each.measured is not None
+        (option.measured.low, option)
+        for option in advice.options
+        if option.method in permitted and option.measured is not None
     ]
-    return max(measured, key=lambda each: each[0])[1] if measured else None
+    return max(measured, key=lambda pair: pair[0])[1] if measured else None
 
 
 def _choice_of(option: SpeculationOption, why: str, now: float) -> SpeculationChoice:

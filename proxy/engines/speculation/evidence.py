@@ -136,7 +136,7 @@ class SpeculationEvidence(msgspec.Struct, kw_only=True):
 
     def recent_tokens(self) -> dict[int, float]:
         """Tokens made of late in each band: what is an hour older weighs a sixteenth."""
-        newest = max((each.last_at for each in self.settings.values()), default=0.0)
+        newest = max((setting.last_at for setting in self.settings.values()), default=0.0)
         made: dict[int, float] = {}
         for setting in self.settings.values():
             for end, band in setting.bands.items():

@@ -102,8 +102,8 @@ def advise_feature(
 def features_speed_up(features: Iterable[FeatureSpeculation]) -> EstimateInterval | None:
     """The speed-up over all features that were measured both ways; None without any."""
     parts = []
-    for each in features:
-        speed, base = each.drafted.tokens_per_s(MIN_CALLS), each.plain.tokens_per_s(MIN_CALLS)
+    for feature in features:
+        speed, base = feature.drafted.tokens_per_s(MIN_CALLS), feature.plain.tokens_per_s(MIN_CALLS)
         if speed is not None and base is not None:
-            parts.append((each.drafted.tokens, speed, base))
+            parts.append((feature.drafted.tokens, speed, base))
     return combined_speed_up(parts)

@@ -67,7 +67,7 @@ class Passwords:
         """Stop; hashes under way are abandoned."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, most: int, work: Callable[..., T], *given: str) -> T:
+    async def _run(self, most: int, work: Callable[..., T], *texts: str) -> T:
         if self._pending >= most:
             raise Unready(
                 "Too many people are signing in just now; try again in a moment.",
@@ -77,7 +77,7 @@ class Passwords:
         self._pending += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._thread, work, *given)
+            return await loop.run_in_executor(self._thread, work, *texts)
         finally:
             self._pending -= 1
 

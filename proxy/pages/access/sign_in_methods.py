@@ -105,14 +105,14 @@ class SignInMethods:
         if "token" in fields:
             return self._by_token(fields["token"])
         if "code" in fields:
-            found = await self._by_link(fields["code"])
+            identity = await self._by_link(fields["code"])
         else:
             name = fields.get("name", "")
             browser = self.browsers.browser(source.cookie, name)
-            found = await self._by_password(
+            identity = await self._by_password(
                 name, fields.get("password", ""), source.address, browser
             )
-        if found is None:
+        if identity is None:
             raise CallerError(
                 "This link was used already, or its time is over. `thriftgate admin link` makes"
                 " another."
@@ -121,9 +121,9 @@ class SignInMethods:
                 code="sign_in_failed",
                 status=401,
             )
-        name = "" if found.person is None else found.person.name
-        _log.info("%s signed in by %s", name, found.method)
-        return found
+        name = "" if identity.person is None else identity.person.name
+        _log.info("%s signed in by %s", name, identity.method)
+        return identity
 
     async def confirm_password(self, name: str, password: str) -> bool:
         """True if this is the person's password; it may be tried as often as at a sign-in.

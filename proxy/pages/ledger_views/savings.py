@@ -74,71 +74,72 @@ class OverviewView:
     savings: SavingsView | None = None
 
 
-def overview_view(readers: Readers, asked: OverviewQuestion) -> OverviewView:
+def overview_view(readers: Readers, question: OverviewQuestion) -> OverviewView:
     """Figures of the first page; blocks."""
     return OverviewView(
-        costs=costs_view(readers, asked.costs), savings=savings_view(readers, asked.savings)
+        costs=costs_view(readers, question.costs), savings=savings_view(readers, question.savings)
     )
 
 
-def savings_view(readers: Readers, asked: SavingsQuestion) -> SavingsView:
+def savings_view(readers: Readers, question: SavingsQuestion) -> SavingsView:
     """Savings of a period; blocks."""
-    period, measurement = asked.scope.period, asked.scope.measurement
-    counted = counted_savings(readers, asked.scope)
+    period, measurement = question.scope.period, question.scope.measurement
+    counted = counted_savings(readers, question.scope)
     names = readers.team_names()
-    at, compared = (None, ()) if measurement is None else measurement.value
+    measured_at, compared = (None, ()) if measurement is None else measurement.value
     headline = counted.headline
     return SavingsView(
-        **{each.name: getattr(headline, each.name) for each in fields(SavingsHeadline)},
+        **{field.name: getattr(headline, field.name) for field in fields(SavingsHeadline)},
         first=period.first,
         last=period.end - timedelta(days=1),
         tz=period.zone,
         features=_feature_rows(counted, names),
-        measured=None if at is None else _measured_savings(asked, compared, names),
-        measured_at=at,
-        next=_next_savings(readers, asked, counted, names)[: asked.next],
+        measured=None if measured_at is None else _measured_savings(question, compared, names),
+        measured_at=measured_at,
+        next=_next_savings(readers, question, counted, names)[: question.next],
         unknown_cached_tokens=counted.unknown_cached_tokens,
         unknown_routing_calls=counted.unknown_routing_calls,
     )
 
 
 def _measured_savings(
-    asked: SavingsQuestion, compared: Sequence[Comparison], names: Mapping[str, str]
+    question: SavingsQuestion, compared: Sequence[Comparison], names: Mapping[str, str]
 ) -> list[MeasuredSaving]:
     """Those of the comparisons that are asked for."""
-    only = asked.scope.only
+    only = question.scope.only
     teams, features = only.counted_teams, only.values.get("feature")
     return [
-        measured_saving(each, names.get(each.team, each.team))
-        for each in compared
-        if (teams is None or each.team in teams) and (features is None or each.feature in features)
+        measured_saving(comparison, names.get(comparison.team, comparison.team))
+        for comparison in compared
+        if (teams is None or comparison.team in teams)
+        and (features is None or comparison.feature in features)
     ]
 
 
 def _next_savings(
-    readers: Readers, asked: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
+    readers: Readers, question: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
 ) -> list[NextSaving]:
     """Layouts that wait for a decision and would take effect once it is made, by their money.
 
     Args:
         readers: Readers of the database.
-        asked: The question.
+        question: The question.
         counted: Savings of the period.
         names: Names of teams.
     """
-    start, end = asked.scope.period.bounds
-    scale = MONTH_DAYS / max((min(end, asked.now) - start) / _DAY_S, 1.0)
-    calls = _calls_by_scope(counted, asked.scope.catalog.value)
+    start, end = question.scope.period.bounds
+    scale = MONTH_DAYS / max((min(end, question.now) - start) / _DAY_S, 1.0)
+    calls = _calls_by_scope(counted, question.scope.catalog.value)
     states = readers.layouts.standings()
     rows: list[NextSaving] = []
     for place, proposals in readers.layouts.newest_proposals(_MAX_PROPOSALS).items():
-        newest = max(proposals, key=lambda each: each.version)
+        newest = max(proposals, key=lambda proposal: proposal.version)
         state = states.of(place)
         is_waiting = newest.state is ProposalState.PROPOSED and not state.is_off
         if place in calls and is_waiting:
-            rows.append(_next_saving(place, newest, calls[place] * scale, state, names, asked))
-    found = [each for each in rows if each.month_nanos > 0]
-    return sorted(found, key=lambda each: (-each.month_nanos, each.team, each.feature, each.family))
+            rows.append(_next_saving(place, newest, calls[place] * scale, state, names, question))
+    savings = [row for row in rows if row.month_nanos > 0]
+    return sorted(savings, key=lambda row: (-row.month_nanos, row.team, row.feature, row.family))
 
 
 def _next_saving(
@@ -147,7 +148,7 @@ def _next_saving(
     month_calls: float,
     state: FeatureState,
     names: Mapping[str, str],
-    asked: SavingsQuestion,
+    question: SavingsQuestion,
 ) -> NextSaving:
     """A layout that waits for a decision."""
     moves = _moves(proposal)
@@ -162,7 +163,7 @@ def _next_saving(
         moves=len(moves),
         month_nanos=round(per_call * month_calls),
         link=f"{HOME}/layouts/{quote(place.team, safe='')}/{feature}",
-        may_apply=asked.viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team),
+        may_apply=question.viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team),
         is_observed=state.mode is PlanningMode.OBSERVE,
     )
 

@@ -51,8 +51,8 @@ def requested_budget(name: str, asked: BudgetRequest) -> Budget:
     try:
         (found,) = read(parse_toml(f"[[budgets]]\n{lines}\n", _SOURCE)).budgets
     except InvalidFile as bad:
-        named = [(each.where.rpartition(".")[2], each) for each in bad.problems]
-        faults = [f"{field} {each.what}; {each.fix}." for field, each in named]
+        named = [(problem.where.rpartition(".")[2], problem) for problem in bad.problems]
+        faults = [f"{field} {problem.what}; {problem.fix}." for field, problem in named]
         raise CallerError(" ".join(faults), code="invalid_budget", param=named[0][0]) from None
     return found
 

@@ -88,9 +88,9 @@ class Costs:
         Raises:
             Unready: The database did not answer in time.
         """
-        asked = self.question(viewer, query)
+        question = self.question(viewer, query)
         try:
-            return await self._views.read("costs", costs_view, asked, finish)
+            return await self._views.read("costs", costs_view, question, finish)
         except Unready as error:
             if not query.reads_receipts:
                 raise

@@ -199,9 +199,9 @@ def _timelines(
 ) -> list[StateTimeline]:
     """The last day of each objective that is not only observed."""
     began = now - _TIMELINE_S
-    for known in (reroutes, misses):
-        if len(known) >= _MAX_REROUTES:
-            began = min(max(began, known[-1].began), now)
+    for rows in (reroutes, misses):
+        if len(rows) >= _MAX_REROUTES:
+            began = min(max(began, rows[-1].began), now)
     return [
         StateTimeline(
             objective=one.name,
@@ -210,9 +210,9 @@ def _timelines(
             spans=[
                 *_missed_spans(one, misses, began, now),
                 *(
-                    _span(each, each.state, each.level, began, now)
-                    for each in reversed(reroutes)
-                    if each.objective == one.name and _is_within(each, began, now)
+                    _span(reroute, reroute.state, reroute.level, began, now)
+                    for reroute in reversed(reroutes)
+                    if reroute.objective == one.name and _is_within(reroute, began, now)
                 ),
             ],
         )
@@ -225,14 +225,14 @@ def _missed_spans(
     objective: ObjectiveStatus, misses: Sequence[MissedTime], began: float, now: float
 ) -> list[StateSpan]:
     """The times in which an objective was missed; several alerts at once are one span."""
-    times = [each for each in misses if each.objective == objective.name]
+    times = [miss for miss in misses if miss.objective == objective.name]
     if objective.state == MISSED and objective.since is not None:
         times.append(MissedTime(objective=objective.name, began=objective.since, ended=None))
     spans: list[StateSpan] = []
-    for each in sorted(times, key=lambda time: time.began):
-        if not _is_within(each, began, now):
+    for miss in sorted(times, key=lambda time: time.began):
+        if not _is_within(miss, began, now):
             continue
-        span = _span(each, MISSED, "", began, now)
+        span = _span(miss, MISSED, "", began, now)
         if spans and span.began <= spans[-1].ended:
             last = spans.pop()
             span = replace(last, ended=max(last.ended, span.ended))

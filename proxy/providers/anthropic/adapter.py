@@ -66,9 +66,9 @@ class AnthropicWire:
             notes=said.notes,
         )
 
-    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
+    def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets; its input excludes cached tokens."""
-        return messages_usage(found)
+        return messages_usage(reported)
 
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str

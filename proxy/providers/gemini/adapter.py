@@ -62,9 +62,9 @@ class GeminiWire:
             notes=said.notes,
         )
 
-    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
+    def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets."""
-        return gemini_usage(found)
+        return gemini_usage(reported)
 
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str

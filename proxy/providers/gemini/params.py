@@ -100,8 +100,8 @@ def _stops(asked: GeminiChatBody) -> Json:
     return {"stopSequences": stops} if stops else {}
 
 
-def _form(asked: GeminiChatBody, notes: list[str]) -> Json:
-    form = asked.response_format
+def _form(request: GeminiChatBody, notes: list[str]) -> Json:
+    form = request.response_format
     if form is None or form.type == "text":
         return {}
     if form.type == "json_object":

@@ -212,10 +212,10 @@ class MessageStream:
                 self._unread = malformed_answer()
             except UpstreamError as error:
                 self._unread = error
-        given = b"".join(written)
-        if self._unread is not None and not given:
+        events = b"".join(written)
+        if self._unread is not None and not events:
             raise self._unread
-        return given
+        return events
 
     def _ping(self) -> bytes:
         return self._frame(_PING) if self._message.name else _AWAKE
@@ -233,9 +233,9 @@ class MessageStream:
         """The end that the upstream calls a good one; it is none if it has not answered."""
         if not self._message.answered:
             raise malformed_answer()
-        given = self._frame_all(self._message.end())
+        events = self._frame_all(self._message.end())
         self._has_ended = self._unread is None
-        return given
+        return events
 
     def _frame_all(self, events: Iterator[Event]) -> bytes:
         """The events as bytes, those before a failure too."""

@@ -84,9 +84,9 @@ class OpenAIWire:
             notes=found.notes,
         )
 
-    def usage(self, found: Mapping[str, Any], provider: str = "") -> Usage | None:
+    def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
         """The usage object in disjoint buckets; its prompt tokens include cached ones."""
-        return openai_usage(found, reasoning_apart=provider in _REASONING_APART)
+        return openai_usage(reported, reasoning_apart=provider in _REASONING_APART)
 
     def terms(
         self, asked: str, answered: str, usage: Mapping[str, Any], region: str

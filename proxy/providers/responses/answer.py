@@ -83,18 +83,18 @@ def id_suffix(chat_id: str, body: bytes) -> str:
 
 def usage(reported: Mapping[str, Any]) -> Json | None:
     """Chat's counts under their Responses names, read as the ledger reads them; None for none."""
-    found = believable_usage(reported)
-    if found is None:
+    counts = believable_usage(reported)
+    if counts is None:
         return None
-    used, made = found.prompt_tokens, found.generated_tokens
+    used, made = counts.prompt_tokens, counts.generated_tokens
     return {
         "input_tokens": used,
         "input_tokens_details": {
-            "cached_tokens": found.cache_read,
-            "cache_write_tokens": found.cache_write_tokens,
+            "cached_tokens": counts.cache_read,
+            "cache_write_tokens": counts.cache_write_tokens,
         },
         "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": found.reasoning},
+        "output_tokens_details": {"reasoning_tokens": counts.reasoning},
         "total_tokens": reported_total(reported) or used + made,
     }
 

@@ -88,10 +88,10 @@ class StreamReader:
         Raises:
             UpstreamError: If a chunk cannot be read, once all before it was given.
         """
-        given = self._read_on(lambda: self._inner.feed(piece))
-        if self._failure is not None and not given:
+        events = self._read_on(lambda: self._inner.feed(piece))
+        if self._failure is not None and not events:
             raise self._failure
-        return given
+        return events
 
     def end(self) -> bytes:
         """The events that were still missing at the end.

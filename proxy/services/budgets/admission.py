@@ -234,23 +234,23 @@ class Admission:
         self, attempt: AttemptInfo, route: Route, prepared: PreparedRequest, found: BudgetMatch
     ) -> _Open:
         call, units = attempt.call, found.units
-        wanted, tokens = dict.fromkeys(units, UNKNOWN), 0
+        amounts, tokens = dict.fromkeys(units, UNKNOWN), 0
         if call.endpoint in BILLED_ENDPOINTS and units != _REQUESTS:
             said = await self._predictor.predict(attempt, prepared, route)
             prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
             output = said.output
-            wanted = needs(units, call, prompt, output, said.quote)
-            if (worst := first_worst_case_budget(found.counted, wanted)) is not None:
+            amounts = needs(units, call, prompt, output, said.quote)
+            if (worst := first_worst_case_budget(found.counted, amounts)) is not None:
                 bound = await prompt_bound(prepared.body, call.body, call.endpoint, route)
                 if bound is None:
                     raise unbounded_refusal(worst, route)
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
-                wanted = with_upper_bounds(wanted, call, prompt, output.worst, said.quote)
-        if (each := first_uncountable(found.counted, wanted, call, route)) is not None:
+                amounts = with_upper_bounds(amounts, call, prompt, output.worst, said.quote)
+        if (each := first_uncountable(found.counted, amounts, call, route)) is not None:
             raise uncountable_refusal(each, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
-        return _Open(name, attempt, route, found.counted, wanted, tokens)
+        return _Open(name, attempt, route, found.counted, amounts, tokens)
 
     def _cheapest(
         self, opened: _Open, each: CountedBudget, seen: CounterView

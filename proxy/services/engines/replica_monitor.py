@@ -208,10 +208,12 @@ class ReplicaMonitor:
                 body = await self._fetch(origin + replica.adapter.metrics_path, key_env)
                 took = self._ticks() - began
                 metrics = await _parse(body, replica.adapter)
-                known = EngineProperties(metrics.cache_tokens or before.cache_tokens, before.slots)
-                if known.cache_tokens is None and replica.adapter.properties_path:
+                properties = EngineProperties(
+                    metrics.cache_tokens or before.cache_tokens, before.slots
+                )
+                if properties.cache_tokens is None and replica.adapter.properties_path:
                     url = origin + replica.adapter.properties_path
-                    known = await self._read_properties(url, key_env) or known
+                    properties = await self._read_properties(url, key_env) or properties
         except ConnectionRefusedError:
             self._note_refused(replica)
         except TimeoutError:
@@ -220,8 +222,8 @@ class ReplicaMonitor:
             self._note_unread(replica, f"its metrics cannot be read: {error}")
         else:
             replica.round_trips.append(took)
-            replica.status = replace(replica.status, slots=known.slots)
-            self._note_metrics(replica, replace(metrics, cache_tokens=known.cache_tokens))
+            replica.status = replace(replica.status, slots=properties.slots)
+            self._note_metrics(replica, replace(metrics, cache_tokens=properties.cache_tokens))
 
     async def _read_properties(self, url: str, key_env: str) -> EngineProperties | None:
         try:

@@ -101,9 +101,9 @@ def levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]
 
 def first_content_deadline(tracks: Iterable[TrackedObjective]) -> float | None:
     """Seconds to the first content of a stream, by the strictest objective that acts."""
-    found = [
+    limits = [
         track.objective.under
         for track in tracks
         if track.acts and track.objective.metric is Metric.TTFT and track.objective.under
     ]
-    return min(found, default=None)
+    return min(limits, default=None)

@@ -79,7 +79,9 @@ def _reason(track: TrackedObjective, judge: Judge, now: float) -> str:
         return f"{(1 - hour.share) * _PERCENT:.1f} % of an hour's eligible tokens were read"
     if _is_missed_lately(track, judge, now):
         return _burn_text(track, judge, RECENT_WINDOW_S, now)
-    burning = (each for each in burn.burn_alerts(objective) if is_burning(track, each, judge, now))
+    burning = (
+        alert for alert in burn.burn_alerts(objective) if is_burning(track, alert, judge, now)
+    )
     alert = next(burning, None)
     return "" if alert is None else _burn_text(track, judge, alert.over, now)
 

@@ -18,7 +18,7 @@ from slo.objective import Enforce, Metric, Objective
 ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
 #: State of an objective that is missed while all new conversations go to level 0.
 MISSED: Final = "missed"
-STATE_NAMES: Final = (*(each.value for each in ControllerState), MISSED)
+STATE_NAMES: Final = (*(state.value for state in ControllerState), MISSED)
 """All states that an objective is shown in."""
 #: Modes that act on calls; the others only alert.
 _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})

@@ -251,20 +251,22 @@ class ReplicaSync:
         if now - self._burns_at >= _ALERTS_INTERVAL_S:
             self._burns_at = now
             tracks = self._tracks.values()
-            self._router.burns = {each.name: self._judge.burn_windows(each, now) for each in tracks}
+            self._router.burns = {
+                track.name: self._judge.burn_windows(track, now) for track in tracks
+            }
             before, judge = self._router.missed, self._judge
             misses = {
-                each.name: current_miss(
-                    each, judge, self._alerts.open_finding(each), before.get(each.name), now
+                track.name: current_miss(
+                    track, judge, self._alerts.open_finding(track), before.get(track.name), now
                 )
-                for each in tracks
+                for track in tracks
             }
             self._adopt_misses(misses)
 
     def _adopt_misses(self, misses: Mapping[str, Miss | None]) -> None:
         """Take over what is missed now; logs what begins and ends."""
         before = self._router.missed
-        self._router.missed = {name: each for name, each in misses.items() if each is not None}
+        self._router.missed = {name: miss for name, miss in misses.items() if miss is not None}
         for name, miss in self._router.missed.items():
             if name not in before:
                 _log.warning("%s is missed: %s", name, miss.reason)
@@ -285,7 +287,7 @@ class ReplicaSync:
         ]
         states = {name: each.standing for name, each in found}
         self._router.burns = {name: each.burns for name, each in found}
-        self._adopt_misses({name: each.miss for name, each in found})
+        self._adopt_misses({name: state.miss for name, state in found})
         for name, standing in states.items():
             before = self._router.standings.get(name) or ControllerSnapshot(since=now)
             if state_change(before, standing) is not None:

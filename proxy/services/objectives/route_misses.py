@@ -34,7 +34,7 @@ class RouteMisses:
             self._calls.popitem(last=False)
 
     def split(
-        self, objective: Objective, asked: tuple[RouteChoice, ...], now: float
+        self, objective: Objective, choices: tuple[RouteChoice, ...], now: float
     ) -> tuple[tuple[RouteChoice, ...], tuple[RouteChoice, ...]]:
         """The routes that may answer elsewhere, and those that broke the objective.
 
@@ -42,22 +42,22 @@ class RouteMisses:
         may have answered, so none is. Where all broke it, the worst alone is left out: calls on the
         level `elsewhere` then miss it, too, and the ladder goes on to its next level.
         """
-        calls = [self._recent_calls(objective.name, each.route.name, now) for each in asked]
+        calls = [self._recent_calls(objective.name, choice.route.name, now) for choice in choices]
         is_broken = _broken_routes(objective, calls, _MIN_CALLS)
         if not any(is_broken):
             is_broken = _broken_routes(objective, calls, 1)
-        if not any(is_broken) and not asked[0].route.upstream.engine:
+        if not any(is_broken) and not choices[0].route.upstream.engine:
             is_broken[0] = True
         if all(is_broken):
             shares = [sum(bad) / max(len(bad), 1) for bad in calls]
             worst = shares.index(max(shares))
-            is_broken = [place == worst for place in range(len(asked))]
-        pairs = list(zip(asked, is_broken, strict=True))
+            is_broken = [place == worst for place in range(len(choices))]
+        pairs = list(zip(choices, is_broken, strict=True))
         others = tuple(choice for choice, broken in pairs if not broken)
         return others, tuple(choice for choice, broken in pairs if broken)
 
     def elsewhere(
-        self, objective: Objective, asked: tuple[RouteChoice, ...], why: str, now: float
+        self, objective: Objective, choices: tuple[RouteChoice, ...], why: str, now: float
     ) -> tuple[RouteChoice, ...] | None:
         """The routes of the level `elsewhere`; None where there is nowhere else to go.
 
@@ -65,16 +65,16 @@ class RouteMisses:
 
         Args:
             objective: The objective.
-            asked: The routes of the model that was asked for.
+            choices: The routes of the model that was asked for.
             why: Reason that the call is rerouted.
             now: The time.
         """
-        others, broken = self.split(objective, asked, now)
+        others, broken = self.split(objective, choices, now)
         if not others or not broken:
             return None
         return (
-            *(msgspec.structs.replace(each, reroute_reason=why) for each in others),
-            *(msgspec.structs.replace(each, is_suspect=True) for each in broken),
+            *(msgspec.structs.replace(choice, reroute_reason=why) for choice in others),
+            *(msgspec.structs.replace(choice, is_suspect=True) for choice in broken),
         )
 
     def _recent_calls(self, objective: str, route: str, now: float) -> list[bool]:

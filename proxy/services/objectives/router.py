@@ -187,10 +187,10 @@ class ObjectiveRouter:
             counts = classify_call(track.objective, ended) if track is not None else None
             if track is not None and counts is not None:
                 level = self._accountable_level(track, opened, receipt, counts)
-                at = receipt.started + receipt.duration
-                self.tally.add(track.arm(level), *counts, at)
+                ended_at = receipt.started + receipt.duration
+                self.tally.add(track.arm(level), *counts, ended_at)
                 route = opened.route if counts[1] else receipt.route
-                self._route_misses.note(track.name, route, at, is_bad=bool(counts[1]))
+                self._route_misses.note(track.name, route, ended_at, is_bad=bool(counts[1]))
                 self._count_totals(track, counts, ended)
 
     def _count_totals(

@@ -143,8 +143,8 @@ class ObjectiveMetrics(Collector):
         for name in router.tracks:
             shown = shown_state(router.standings.get(name), router.missed.get(name))
             level.add_metric([name], shown.level)
-            for each in STATE_NAMES:
-                state.add_metric([name, each], float(each == shown.name))
+            for state_name in STATE_NAMES:
+                state.add_metric([name, state_name], float(state_name == shown.name))
         fallback = CounterMetricFamily(
             "thriftgate_fallback_calls", "Calls that fell back to a level", labels=[*by, "level"]
         )

@@ -44,8 +44,8 @@ class StoreReads:
     async def plans(self, names: Sequence[str]) -> Mapping[str, Plan]:
         """The plans under these names; none where the store does not answer in time."""
         question, now = self._store.plans.find_all, self._now()
-        found = await self._ask("The plan of a conversation", question, names, now)
-        return {} if found is None else found
+        plans = await self._ask("The plan of a conversation", question, names, now)
+        return {} if plans is None else plans
 
     async def proposals(self, where: LayoutScope) -> Sequence[Proposal] | None:
         """The layouts proposed for a feature; None where the store does not answer in time."""

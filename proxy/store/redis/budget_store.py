@@ -190,7 +190,7 @@ class RedisBudgetStore:
         words = [word for each in reports for word in _script_arguments(each)]
         counters = [each.counter for each in reports]
         words = [name, _ms(ttl_s), int(self.counts_ended), *words]
-        found = await self._run(self._lease, counters, now, *words, marked=True)
+        rows = await self._run(self._lease, counters, now, *words, marked=True)
         return [
             LeaseRenewal(
                 is_valid=bool(is_valid),
@@ -198,7 +198,7 @@ class RedisBudgetStore:
                 level=CounterLevel(int(spent), int(held)),
                 running=running,
             )
-            for is_valid, amount, spent, held, running in found
+            for is_valid, amount, spent, held, running in rows
         ]
 
     async def begin_checkpoint(self, now: float, within: float) -> int:

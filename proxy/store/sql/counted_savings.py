@@ -131,7 +131,9 @@ def layout_scope(place: SavingsPlace, catalog: Catalog) -> LayoutScope:
     name = answering_model(route, requested)
     model = catalog.find(name)
     routes = () if model is None else model.routes
-    upstream_name = next((each.model for each in routes if each.name == route), "") or name
+    upstream_name = (
+        next((candidate.model for candidate in routes if candidate.name == route), "") or name
+    )
     return LayoutScope(team, feature, model_family(upstream_name))
 
 
@@ -199,7 +201,7 @@ class _Judge:
 
 def _verdicts(measurement: Measurement | None) -> dict[tuple[str, str], ArmComparison]:
     comparisons: Sequence[Comparison] = () if measurement is None else measurement.value[1]
-    return {(each.team, each.feature): each.verdict for each in comparisons}
+    return {(comparison.team, comparison.feature): comparison.verdict for comparison in comparisons}
 
 
 def _measured_share(verdict: ArmComparison | None) -> MeasuredShare | None:

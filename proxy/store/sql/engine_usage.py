@@ -32,7 +32,7 @@ _QUARTER_S: Final = 900
 _SEEN_LATELY_S: Final = 15
 #: Seconds that a call's last attempt may begin after the call.
 _MAX_CALL_S: Final = 3600
-_PROMPT: Final = tuple(each for each in schema.BUCKETS if each not in {"output", "reasoning"})
+_PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
 _SUMS: Final = (
     "calls", *schema.BUCKETS, "gpu_seconds", "cost_nanos", "draft_tokens", "accepted_tokens",
 )  # fmt: skip
@@ -91,16 +91,16 @@ def upstream_usage(engine: Engine, upstreams: Sequence[str], since: float) -> li
         since: Seconds since the epoch; whole quarters of an hour after it are read from rollups.
     """
     quarter = math.ceil(since / _QUARTER_S) * _QUARTER_S
-    found: dict[str, dict[str, int | None]] = {}
+    usages: dict[str, dict[str, int | None]] = {}
     with read_transaction(engine) as connection:
         for query in (_rollup_sums(upstreams, quarter), _receipt_sums(upstreams, since, quarter)):
             for row in connection.execute(query):
-                sums = found.setdefault(row.upstream, dict.fromkeys(_SUMS))
+                sums = usages.setdefault(row.upstream, dict.fromkeys(_SUMS))
                 for name in _SUMS:
                     value = row._mapping[name]  # noqa: SLF001 - by name
                     if value is not None:
                         sums[name] = (sums[name] or 0) + int(value)
-    return [_usage(name, found[name]) for name in sorted(found)]
+    return [_usage(name, usages[name]) for name in sorted(usages)]
 
 
 def _rollup_sums(upstreams: Sequence[str], quarter: int) -> Select[Any]:

@@ -64,7 +64,7 @@ class RecentFallbacks:
 
     def _newest_alerts(self, patterns: tuple[str, ...], limit: int) -> list[Alert]:
         alerts = schema.alerts.c
-        is_of_kind: list[ColumnElement[bool]] = [alerts.text.like(each) for each in patterns]
+        is_of_kind: list[ColumnElement[bool]] = [alerts.text.like(pattern) for pattern in patterns]
         query = select(alerts.text).where(or_(*is_of_kind))
         newest = query.order_by(alerts.began.desc(), alerts.id).limit(limit)
         with read_transaction(self._engine) as connection:

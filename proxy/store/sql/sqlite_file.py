@@ -124,10 +124,10 @@ def _as_null(_none: None) -> None:
 
 def _close_to_others(file: Path) -> None:
     """Let nobody else read what the ledger holds; its log and index are made with its own mode."""
-    for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
         with suppress(OSError):  # it is not there, or not ours to change
-            if each.stat().st_mode & 0o077:
-                each.chmod(0o600)
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
 
 
 def _write_ahead(connection: SqliteConnection) -> None:

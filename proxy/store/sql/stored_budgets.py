@@ -158,7 +158,9 @@ def _count_of_team(connection: Connection, team: str) -> int:
     teams, keys = schema.teams.c, schema.keys.c
     names = set(connection.execute(select(teams.name).where(teams.id == team)).scalars())
     texts = connection.execute(select(schema.stored_budgets.c.text)).scalars()
-    owners = [(each.get("scope"), each.get("of")) for each in map(msgspec.json.decode, texts)]
+    owners = [
+        (document.get("scope"), document.get("of")) for document in map(msgspec.json.decode, texts)
+    ]
     listed = [of for scope, of in owners if scope == "key"]
     own_keys = select(keys.id).where(keys.team == team, keys.id.in_(listed))
     own = {"team": names, "key": set(connection.execute(own_keys).scalars())}

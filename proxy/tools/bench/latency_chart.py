@@ -120,12 +120,12 @@ def _panel(
     """One figure over the number of callers: lines by prefix, dashes by percentile."""
     is_latency = any(field == name for _, name in _LATENCIES)
     measured = {str(cell.shape.prefix) for cell in cells}
-    prefixes = [each for each in _COLORS if each in measured]
+    prefixes = [prefix for prefix in _COLORS if prefix in measured]
     color = {
         "field": "prefix",
         "type": "nominal",
         "title": "prefix",
-        "scale": {"domain": prefixes, "range": [_COLORS[each] for each in prefixes]},
+        "scale": {"domain": prefixes, "range": [_COLORS[prefix] for prefix in prefixes]},
     }
     y: dict[str, Any] = {"field": "value", "type": "quantitative", "title": axis}
     y["scale"] = {"type": "log" if is_latency else "linear", "nice": False, "domain": domain}

@@ -118,11 +118,11 @@ def _get(
             _authenticate(lab, wire, request)
             exchange.cues = _header_directives(request)
             calls.refuse_as_cued(exchange.cues)
-            said = answer(request)
-            if isinstance(said, bytes):
-                act = calls.raw(lab, said, _JSON_LINES, exchange.cues)
+            content = answer(request)
+            if isinstance(content, bytes):
+                act = calls.raw(lab, content, _JSON_LINES, exchange.cues)
             else:
-                act = calls.plain(lab, said, exchange.cues)
+                act = calls.plain(lab, content, exchange.cues)
         except UpstreamError as refusal:
             return _refuse(lab, wire, exchange, refusal)
         return _play(lab, wire, exchange, act)
@@ -351,8 +351,8 @@ def _models(lab: Simulator, request: Request) -> Json:
 def _model(lab: Simulator, request: Request) -> Json:
     name = request.path_params["id"]
     wire = "anthropic" if "anthropic-version" in request.headers else "openai"
-    found = lab.settings.models.get(served_name(lab.settings.models, name))
-    if found is None or found.wire != wire:
+    model = lab.settings.models.get(served_name(lab.settings.models, name))
+    if model is None or model.wire != wire:
         raise provider_refusal(
             404, f"model: {name} does not exist in this simulator.", code="model_not_found"
         )

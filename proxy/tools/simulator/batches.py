@@ -26,11 +26,11 @@ class BatchShelf:
     """The batches and files of one simulator, the oldest of which are dropped.
 
     Args:
-        kept: The most of each.
+        capacity: The most of each.
     """
 
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
+    def __init__(self, capacity: int) -> None:
+        self._kept = capacity
         self._batches: OrderedDict[str, Json] = OrderedDict()
         self._files: OrderedDict[str, bytes] = OrderedDict()
 

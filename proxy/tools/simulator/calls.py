@@ -121,34 +121,34 @@ def generate_answer(
     return PlayedAnswer(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
 
 
-def batched_answer(lab: Simulator, speech: EndpointDialect, key: str, given: Body) -> Json:
+def batched_answer(lab: Simulator, speech: EndpointDialect, key: str, body: Body) -> Json:
     """The answer to one call of a batch.
 
     Raises:
         Refusal: If the provider would refuse.
     """
-    model = _model(lab, given, speech.wire)
-    asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
-    _check_length(speech, model, asked.prompt.tokens)
-    served = lab.cache(_name(lab, given)).serve(asked.prompt, lab.clock())
+    model = _model(lab, body, speech.wire)
+    request = _read_reply_request(speech, body, ReadingContext(lab.vocabulary, model, key))
+    _check_length(speech, model, request.prompt.tokens)
+    served = lab.cache(_name(lab, body)).serve(request.prompt, lab.clock())
     with refuse_misshapen():
-        return speech.answer(_scripted_reply(lab, model, asked, served, FaultDirectives()))
+        return speech.answer(_scripted_reply(lab, model, request, served, FaultDirectives()))
 
 
 def count_tokens(
-    lab: Simulator, speech: EndpointDialect, given: Body, key: str, cues: FaultDirectives
+    lab: Simulator, speech: EndpointDialect, body: Body, key: str, cues: FaultDirectives
 ) -> PlayedAnswer:
     """Number of tokens a prompt is, as Anthropic's count_tokens says."""
-    model = _model(lab, given, speech.wire)
-    bounded = {"max_tokens": 1, **given}
-    asked = _read_reply_request(speech, bounded, ReadingContext(lab.vocabulary, model, key))
-    return plain(lab, {"input_tokens": asked.prompt.tokens}, cues)
+    model = _model(lab, body, speech.wire)
+    bounded = {"max_tokens": 1, **body}
+    request = _read_reply_request(speech, bounded, ReadingContext(lab.vocabulary, model, key))
+    return plain(lab, {"input_tokens": request.prompt.tokens}, cues)
 
 
-def embedding_answer(lab: Simulator, given: Body, cues: FaultDirectives) -> PlayedAnswer:
+def embedding_answer(lab: Simulator, body: Body, cues: FaultDirectives) -> PlayedAnswer:
     """The answer of a model that gives vectors."""
-    model = _model(lab, given, "openai")
-    answer, usage = embed_inputs(given, model, lab.vocabulary)
+    model = _model(lab, body, "openai")
+    answer, usage = embed_inputs(body, model, lab.vocabulary)
     _charge(lab, "openai", usage)
     wait = (model.ttft + model.per_1k * usage.prompt_tokens / 1000) * _scale(lab, cues)
     return _whole(lab, answer, cues, usage, _Timing(wait, _nothing, _nothing))
@@ -180,14 +180,14 @@ def refuse_as_cued(cues: FaultDirectives) -> None:
         raise page()
 
 
-def _name(lab: Simulator, given: Body) -> str:
+def _name(lab: Simulator, body: Body) -> str:
     """The model's name without its date and the cues behind it."""
-    name = str(required_field(given, "model", str)).partition("+")[0]
+    name = str(required_field(body, "model", str)).partition("+")[0]
     return served_name(lab.settings.models, name)
 
 
-def _model(lab: Simulator, given: Body, wire: WireName) -> SimulatedModel:
-    name = _name(lab, given)
+def _model(lab: Simulator, body: Body, wire: WireName) -> SimulatedModel:
+    name = _name(lab, body)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
         reason = f"model: {name} does not exist in this simulator."
