@@ -100,10 +100,10 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import (
         assumptions,
-        policy_warnings,
         read_accounts,
         unserved_mode_warning,
     )
+    from proxy.pages.policy_warnings import policy_warnings
 
     if policies.sinks:
         yield from _sink_notes(policies.sinks)

@@ -35,7 +35,7 @@ from proxy.pages.access.setup import open_access
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.board_data import LiveBoard
 from proxy.pages.browser_requests import invalid_query_error
-from proxy.pages.health import LedgerMetrics, health_router, readiness
+from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.receipts import ReceiptFeed
@@ -98,7 +98,8 @@ async def pages_app(
     async def authenticate(request: Request) -> Key:
         return await _authenticated_key(opened, request, context.now())
 
-    troubles, notes = readiness(context, reloader)
+    policies = PolicyNotes(opened, reloader, context.now)
+    states = readiness(context, reloader, policies)
     telemetry.register(LedgerMetrics(opened))
 
     def request_id() -> str:
@@ -111,17 +112,18 @@ async def pages_app(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     can_answer = partial(_can_answer, reloader, context.route_health, ticks)
-    pages.include_router(health_router(troubles, notes, telemetry.prometheus_text))
+    pages.include_router(health_router(*states, telemetry.prometheus_text))
     pages.include_router(
         models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
         dependencies=[Depends(name_request)],
     )
     pages.include_router(receipts.router(receipts_reader, authenticate))
     add_error_handlers(pages, request_id)
-    listen, states = receipts_reader.listen, (troubles, notes)
-    async with _admin(context, limits, reloader, states, listen, ticks) as add_admin:
-        add_admin(pages, partial(add_error_handlers, request_id=request_id))
+    async with _admin(context, limits, reloader, states, receipts_reader.listen, ticks) as add:
+        add(pages, partial(add_error_handlers, request_id=request_id))
+        looking = context.tasks.keep(policies.run)
         yield pages
+        context.tasks.end(looking)
 
 
 def _can_answer(

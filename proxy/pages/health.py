@@ -1,5 +1,7 @@
 """Health for probes and Prometheus: the process lives, takes calls, and keeps its ledger."""
 
+import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -8,12 +10,19 @@ from fastapi.responses import JSONResponse
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.api.starting import OFFLINE
 from proxy.app_context import AppContext
+from proxy.configuration import Snapshot
+from proxy.pages.policy_warnings import Accounts, accounts_of, policy_warnings
 from proxy.reloading import Reloader
 from proxy.store.store import Store
 
+_log = logging.getLogger("thriftgate")
+
+#: Seconds between two looks at the policies and teams there are.
+_POLICIES_INTERVAL_S: Final = 15.0
 _NO_UPSTREAM: Final = (
     "No upstream has the key it needs, so no call can be answered yet: `thriftgate check` names"
     " the variables to set"
@@ -45,8 +54,48 @@ class LedgerMetrics(Collector):
         )
 
 
+class PolicyNotes:
+    """Notes for the operator of a running gateway, each logged once."""
+
+    def __init__(self, opened: Store, reloader: Reloader, now: Callable[[], float]) -> None:
+        self._opened = opened
+        self._reloader = reloader
+        self._now = now
+        self._notes: Sequence[str] = ()
+
+    def notes(self) -> Sequence[str]:
+        """The faults alone: what may fix one names other teams, and ``/readyz`` is for anybody."""
+        return [note.partition(";")[0] for note in self._notes]
+
+    async def run(self) -> None:
+        """Look again and again, for ever."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(_POLICIES_INTERVAL_S)
+
+    async def refresh(self) -> None:
+        """Look at the policies in force and the teams there are, and log what is new."""
+        snapshot = self._reloader.snapshot
+        accounts = await self._accounts(snapshot)
+        notes = policy_warnings(snapshot.policies, snapshot.catalog, accounts, now=self._now())
+        for note in notes:
+            if note not in self._notes:
+                _log.warning("%s", note)
+        self._notes = notes
+
+    async def _accounts(self, snapshot: Snapshot) -> Accounts | None:
+        """All teams and keys; None where no policy names one, or the database is away."""
+        has_teams = self._reloader.settings.policies is not None or snapshot.catalog.team_aliases
+        if not has_teams or self._opened.is_offline:
+            return None
+        try:
+            return await self._opened.ask(accounts_of, self._opened.teams)
+        except SQLAlchemyError:
+            return None
+
+
 def readiness(
-    context: AppContext, reloader: Reloader
+    context: AppContext, reloader: Reloader, policies: PolicyNotes
 ) -> tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]:
     """Functions that say why no calls can be taken, and notes for operators.
 
@@ -60,7 +109,7 @@ def readiness(
         return [journal] if journal else []
 
     def notes() -> Sequence[str]:
-        said = list(reloader.notes())
+        said = [*reloader.notes(), *policies.notes()]
         if not reloader.snapshot.upstreams_with_keys:
             said.append(_NO_UPSTREAM)
         if (removed := opened.journal.removed.notice) is not None:

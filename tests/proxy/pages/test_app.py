@@ -18,11 +18,13 @@ from dashboards import pages
 from dashboards.access import Role, Viewer
 from proxy.api.starting import OFFLINE
 from proxy.app import Gateway, gateway
-from proxy.configuration import read_policies
+from proxy.configuration import read_policies, read_snapshot
 from proxy.errors import ProxyError, Unready
 from proxy.pages.app import add_error_handlers
+from proxy.pages.health import PolicyNotes
+from proxy.reloading import Reloader
 from proxy.settings import Settings
-from proxy.store.store import Store
+from proxy.store.store import Store, open_store
 from tests.fakes.asgi import AsgiConnection, answer_of_app, refusal, scope
 from tests.fakes.board import Overview
 from tests.fakes.clock import run_in_instant_time
@@ -344,3 +346,55 @@ def test_a_bug_behind_a_page_is_a_bare_500_and_is_raised_to_be_logged(caplog):
     assert (connection.status, refusal(connection)["code"]) == (500, "internal_error")
     assert b"secret" not in connection.body
     assert "call_0" in caplog.text
+
+
+NO_TEAM = "objectives.chat.team: there is no team nobody"
+
+
+@pytest.fixture
+def aimless(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with an objective for a team that does not exist."""
+    policies = tmp_path / "policies.toml"
+    policies.write_text(
+        '[[objectives]]\nname = "chat"\nteam = "nobody"\nmetric = "ttft"\np = 95\nunder = "1s"\n'
+    )
+    return settings.model_copy(update={"policies": policies})
+
+
+def test_policy_that_applies_to_no_call_is_logged_at_start_and_noted(
+    aimless: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> list[str]:
+        async with gateway(aimless) as running:
+            notes: list[str] = []
+            for _ in range(1000):
+                await asyncio.sleep(0.01)
+                notes = (await readiness(running))[1].get("notes", [])
+                if notes:
+                    break
+            return notes
+
+    assert asyncio.run(run()) == [NO_TEAM]
+    assert [line for line in caplog.messages if line.startswith("objectives")] == [
+        f"{NO_TEAM}; `thriftgate team list` shows them"
+    ]
+
+
+def test_note_on_a_policy_is_logged_once_and_goes_when_its_team_comes(
+    aimless: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = open_store(aimless)
+    reloader = Reloader(aimless, read_snapshot(aimless), lambda: NOW)
+    policies = PolicyNotes(opened, reloader, lambda: NOW)
+
+    async def run() -> list[list[str]]:
+        await policies.refresh()
+        await policies.refresh()
+        before = list(policies.notes())
+        opened.teams.create("nobody", now=NOW)
+        await policies.refresh()
+        return [before, list(policies.notes())]
+
+    assert asyncio.run(run()) == [[NO_TEAM], []]
+    assert len([line for line in caplog.messages if line.startswith(NO_TEAM)]) == 1
+    opened.close(5.0)
