@@ -50,7 +50,9 @@ def settle_abandoned(
     usage = _within_asked_limit(attempt, usage)
     if not may_be_billed(attempt, reason, meter):
         return attempt, usage
-    tokens = max(expected_output(context, attempt), usage.generated_tokens)
+    tokens = max(
+        expected_output(context, attempt, _begun_choices(attempt, meter)), usage.generated_tokens
+    )
     note = f"{_NOTE_PREFIX}{tokens} output tokens are counted, for its upstream may have gone on"
     settled = msgspec.structs.replace(usage, output=tokens - usage.reasoning)
     return msgspec.structs.replace(attempt, notes=(*attempt.notes, note)), settled
@@ -89,6 +91,13 @@ def _asked_choices(attempt: AttemptInfo) -> int | None:
     if route is None or call.endpoint == "completions":
         return None
     return output_allowance(call.body, call.endpoint, route).choices
+
+
+def _begun_choices(attempt: AttemptInfo, meter: Meter | None) -> int | None:
+    """Choices of a stream that began, at least one; None where only a whole answer would tell."""
+    if not attempt.sent_call.is_streaming:
+        return None
+    return max(meter.begun_choices() if meter is not None else 0, 1)
 
 
 def note_sent(context: CallContext, attempt: AttemptInfo) -> None:
@@ -138,11 +147,17 @@ def is_abandoned(receipt: Receipt) -> bool:
     return receipt.estimated and any(note.startswith(_NOTE_PREFIX) for note in receipt.notes)
 
 
-def expected_output(context: CallContext, attempt: AttemptInfo) -> int:
+def expected_output(context: CallContext, attempt: AttemptInfo, begun: int | None = None) -> int:
     """Output tokens that an abandoned attempt is likely to have generated in the end.
 
     As many as such answers have on average, within its output limit; a guess where nothing is
     learned.
+
+    Args:
+        context: The call.
+        attempt: The attempt that was ended.
+        begun: Choices that began; None where all that were asked for may have. A caller's 128
+            were booked at 65,536 tokens that no provider had generated.
     """
     call, route = attempt.sent_call, attempt.route
     if route is None:
@@ -150,7 +165,8 @@ def expected_output(context: CallContext, attempt: AttemptInfo) -> int:
     allowed = output_allowance(call.body, call.endpoint, route)
     average = context.deps.estimator.average_output(call, route)
     if average is None:
-        average = UNLEARNED_AVERAGE_OUTPUT_TOKENS * min(allowed.choices, MAX_CHOICES)
+        choices = min(allowed.choices, MAX_CHOICES if begun is None else begun)
+        average = UNLEARNED_AVERAGE_OUTPUT_TOKENS * choices
     lowered = lowered_limit("\n".join(attempt.notes))
     each = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
     return min(average, each * allowed.choices)

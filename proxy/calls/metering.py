@@ -19,7 +19,13 @@ from proxy.prefix.provider_diagnostics import provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
 from proxy.providers.assistant_message import assistant_message
 from proxy.providers.engine_timings import EngineTimings
-from proxy.providers.generated_text import Place, answer_pieces, has_content, stream_pieces
+from proxy.providers.generated_text import (
+    Place,
+    answer_pieces,
+    has_content,
+    stream_choices,
+    stream_pieces,
+)
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
 from proxy.providers.output_items import output_items
 from proxy.providers.sse import ServerSentEvent, parse_event, to_line_feeds
@@ -60,6 +66,8 @@ _MAX_EMPTY_EVENTS: Final = 16
 _PART_BYTES: Final = 2048
 #: Choices whose ends are remembered: more than any provider generates in one call.
 _MAX_ENDED_CHOICES: Final = 1024
+#: Bytes of a stream in which all its choices have begun; they are generated at once.
+_OPENING_BYTES: Final = 64 * 1024
 
 
 class Meter:
@@ -235,6 +243,16 @@ class Meter:
         for place, piece in self._pieces():
             parts.setdefault(place, []).append(piece)
         return "\n".join("".join(pieces) for pieces in parts.values())
+
+    def begun_choices(self) -> int:
+        """Choices that began, by the stream's first events; 0 for an answer that is no stream."""
+        choices: set[int] = set()
+        size = 0
+        for run in self._kept if self._streamed else ():
+            if (size := size + len(run)) > _OPENING_BYTES:
+                break
+            choices |= stream_choices(run)
+        return len(choices)
 
     def assistant_message(self, max_bytes: int) -> bytes | None:
         """The answer's message as its caller will send it back; None where it is not all known.

@@ -105,6 +105,18 @@ def stream_pieces(run: bytes) -> Iterator[tuple[Place, str]]:
             yield from _event_text(value)
 
 
+def stream_choices(run: bytes) -> set[int]:
+    """The numbers of the choices in a run of whole events; malformed ones are skipped."""
+    numbers: set[int] = set()
+    for event in parse_events(run):
+        value = None if may_exceed(event.data, MAX_OBJECTS) else _parse(event.data)
+        for key in ("choices", "candidates") if isinstance(value, dict) else ():
+            choices = value.get(key)
+            if isinstance(choices, list):
+                numbers |= {_index(choice, "index", 0) for choice in choices}
+    return numbers
+
+
 def has_content(kind: str, data: bytes) -> bool:
     """True if an event of a stream has content or says why there is none; openings have neither.
 

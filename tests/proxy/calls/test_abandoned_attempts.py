@@ -287,6 +287,22 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
 
 
 @pytest.mark.parametrize(
+    ("pieces", "choices"),
+    [((), 1), ((chunk("a"),), 1), ((chunk("a"), SECOND), 2), ((chunk("a"), ENDS, SECOND), 2)],
+    ids=["none seen", "one", "two", "one ended"],
+)
+def test_choices_of_a_stream_that_never_began_are_not_booked(pieces, choices):
+    asked = call(body(stream=True, n=128))
+
+    done = serve_one_call(stream(*pieces, SILENCE), asked=asked, routes=(BILLS,), leaves_after=3.0)
+
+    assert done.last.usage is not None
+    assert done.last.usage.generated_tokens == choices * UNLEARNED_AVERAGE_OUTPUT_TOKENS
+    dollars = ESTIMATE.input * 1_000 + choices * UNLEARNED_AVERAGE_OUTPUT_TOKENS * 4_000
+    assert done.last.cost_nanos == dollars
+
+
+@pytest.mark.parametrize(
     "script",
     [SILENCE, ScriptedAnswer([SILENCE]), stream(b": hi\n\n", b'data: {"a":1}\n\n', SILENCE)],
 )

@@ -1,7 +1,7 @@
 import orjson
 import pytest
 
-from proxy.providers.generated_text import answer_pieces, has_content, stream_pieces
+from proxy.providers.generated_text import answer_pieces, has_content, stream_choices, stream_pieces
 
 
 def texts(*values: object) -> list[str]:
@@ -252,3 +252,14 @@ def test_an_event_with_very_many_keys_is_content():
     assert not has_content("", role % b"")
     assert has_content("", role % (b"," + DENSE))
     assert not has_content("response.created", role % (b"," + DENSE))
+
+
+def test_choices_of_a_stream_are_those_that_any_event_names():
+    run = (
+        b'data: {"choices":[{"index":0,"delta":{"role":"assistant"}},{"index":2}]}\n\n'
+        b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\n'
+        b'data: {"candidates":[{"index":1}]}\n\n'
+        b'data: {"choices":7}\n\ndata: {"choices":[\n\ndata: [DONE]\n\n'
+    )
+
+    assert stream_choices(run) == {0, 1, 2}
