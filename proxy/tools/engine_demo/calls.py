@@ -11,6 +11,9 @@ import msgspec
 from proxy.errors import OperatorError
 
 _TIMEOUT_S: Final = 60.0
+#: Seconds for which an idle connection is used again. llama.cpp closes it after 5, as its header
+#: `keep-alive` says; a call that is sent at that moment is lost.
+_MAX_IDLE_S: Final = 1.0
 _MAX_TOKENS: Final = 160
 _DATA: Final = "data: "
 _DONE: Final = "[DONE]"
@@ -62,6 +65,12 @@ class EngineAnswer:
         if timings := chunk.get("timings"):
             self.draft_tokens = timings.get("draft_n", 0)
             self.accepted_tokens = timings.get("draft_n_accepted", 0)
+
+
+def engine_client() -> httpx2.AsyncClient:
+    """A client whose connections are closed before an engine closes them."""
+    limits = httpx2.Limits(keepalive_expiry=_MAX_IDLE_S)
+    return httpx2.AsyncClient(limits=limits, trust_env=False)
 
 
 @dataclass(frozen=True, slots=True)

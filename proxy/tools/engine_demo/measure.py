@@ -9,11 +9,9 @@ from importlib.resources import files
 from statistics import median
 from typing import Final
 
-import httpx2
-
 from proxy.errors import OperatorError
 from proxy.tools.demo.conversation import file_table
-from proxy.tools.engine_demo.calls import EngineAnswer, EngineCaller
+from proxy.tools.engine_demo.calls import EngineAnswer, EngineCaller, engine_client
 from proxy.tools.engine_demo.profiles import DRAFTED, NGRAM, PLAIN
 from proxy.tools.engine_demo.session import EngineDemoSession
 
@@ -114,7 +112,7 @@ async def measure(
         tell: Told what is measured next.
     """
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False))
+        client = await stack.enter_async_context(engine_client())
         callers = {name: EngineCaller(session.base_url, client, session.key) for name in ENGINES}
         for name, engine in _DIRECT_ENGINES.items():
             callers[name] = EngineCaller(session.direct_url(engine), client)

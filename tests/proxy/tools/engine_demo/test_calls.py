@@ -1,12 +1,13 @@
 """The engine demo's calls: a stream read into an answer, and answers that break off."""
 
 import asyncio
+import re
 
 import httpx2
 import pytest
 
 from proxy.errors import OperatorError
-from proxy.tools.engine_demo.calls import EngineAnswer, EngineCaller
+from proxy.tools.engine_demo.calls import EngineAnswer, EngineCaller, engine_client
 
 STREAM = """\
 data: {"choices": [{"delta": {"role": "assistant", "content": null}}]}
@@ -65,3 +66,38 @@ def test_an_answer_without_speculation_has_no_draft_tokens():
 def test_an_answer_that_is_none_is_an_error_with_the_reason(status, text, why):
     with pytest.raises(OperatorError, match=why):
         ask(status, text)
+
+
+async def read_call(reader: asyncio.StreamReader) -> None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    assert length is not None
+    await reader.readexactly(int(length[1]))
+
+
+def test_a_call_after_a_pause_is_not_lost_on_a_connection_that_the_engine_closes():
+    connections: list[asyncio.StreamWriter] = []
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one call on a connection, and hang up without a word once another is sent."""
+        connections.append(writer)
+        await read_call(reader)
+        text = STREAM.encode()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(text) + text)
+        await reader.read(1)
+        writer.close()
+
+    async def story() -> list[str]:
+        server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with server, engine_client() as client:
+            caller = EngineCaller(url, client)
+            first = await caller.ask("tiny", [])
+            await asyncio.sleep(1.1)
+            texts = [first.text, (await caller.ask("tiny", [])).text]
+        for connection in connections:
+            connection.close()
+            await connection.wait_closed()
+        return texts
+
+    assert asyncio.run(story()) == ["Yes.", "Yes."]
