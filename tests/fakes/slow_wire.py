@@ -1,8 +1,11 @@
 """A TCP wire to a server that can keep the answers to itself for a while."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class SlowWire:
@@ -54,3 +57,38 @@ class SlowWire:
                 for end in wire._ends:
                     with suppress(ConnectionError):
                         await end.wait_closed()
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop in real time, some of which a test skips: long deadlines pass when it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._skipped_s = 0.0
+
+    def time(self) -> float:
+        """Real seconds, and those skipped."""
+        return super().time() + self._skipped_s
+
+    async def outlast(self, deadline_s: float, work: Coroutine[Any, Any, T], wire: SlowWire) -> T:
+        """The result of work whose answer is kept back until its deadline has passed."""
+        wire.flows.clear()
+        task = self.create_task(work)
+        await wire.stopped.wait()
+        while not task.done():
+            self._skipped_s += deadline_s
+            await asyncio.sleep(0)
+        wire.flows.set()
+        return await task
+
+
+def run_with_skips(story: Callable[[SkippingLoop], Coroutine[Any, Any, T]]) -> T:
+    """The result of a story that is told its loop, which it runs on."""
+
+    async def told() -> T:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SkippingLoop)
+        return await story(loop)
+
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        return runner.run(told())
