@@ -92,14 +92,15 @@ class GatewayRouter:
         self._block = block
         self._learns = is_learning
         self._turn = 0
-        self._candidates: list[ReplicaCandidate] = []
+        self._candidates: list[list[ReplicaCandidate]] = [[] for _ in range(gateways)]
 
     def place(
         self, call: ReplicaCall, replicas: _Replicas, now: float
     ) -> tuple[int, tuple[RoutedCall, list[int]]]:
         """The first of the router's order."""
         self._turn += 1
-        router = self.routers[self._turn % len(self.routers)]
+        gateway = self._turn % len(self.routers)
+        router = self.routers[gateway]
         per_link = max(1, 256 // self._block)
         links = tuple(
             int.from_bytes(each[:LINK_BYTES], "big")
@@ -107,8 +108,7 @@ class GatewayRouter:
         )
         chain = PromptChain(links, self._block * per_link, call.tokens)
         request = RoutingRequest(chain=chain, conversation=call.conversation)
-        self._poll(replicas, now)
-        best = router.decide(request, self._candidates, now).order[0]
+        best = router.decide(request, self._read_load(gateway, replicas, now), now).order[0]
         return int(best.name), (router.send(request, best, now), [])
 
     def begin_answer(self, token: tuple[RoutedCall, list[int]], now: float, cached: int) -> None:
@@ -121,18 +121,24 @@ class GatewayRouter:
         routed, cached = token
         routed.end(now, cached[0] if self._learns else None)
 
-    def _poll(self, replicas: Sequence[SimulatedReplica], now: float) -> None:
-        """Read the metrics, where they are a poll old."""
-        load = self._candidates[0].load if self._candidates else None
-        if load is not None and now - load.at < _POLL_S:
-            return
-        self._candidates = [
-            ReplicaCandidate(
-                name=str(number),
-                cache_tokens=self._cache_tokens,
-                load=LoadReport(
-                    at=now, running=replica.running, waiting=replica.calls - replica.running
-                ),
-            )
-            for number, replica in enumerate(replicas)
-        ]
+    def _read_load(
+        self, gateway: int, replicas: Sequence[SimulatedReplica], now: float
+    ) -> list[ReplicaCandidate]:
+        """The replicas with their metrics, read anew where they are a poll old."""
+        candidates, router = self._candidates[gateway], self.routers[gateway]
+        load = candidates[0].load if candidates else None
+        if load is None or now - load.at >= _POLL_S:
+            candidates[:] = [
+                ReplicaCandidate(
+                    name=str(number),
+                    cache_tokens=self._cache_tokens,
+                    load=LoadReport(
+                        at=now,
+                        running=replica.running,
+                        waiting=replica.calls - replica.running,
+                        own=router.calls_in_flight(str(number)),
+                    ),
+                )
+                for number, replica in enumerate(replicas)
+            ]
+        return candidates

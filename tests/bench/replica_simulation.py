@@ -52,9 +52,8 @@ class BlockCache:
         """Blocks of the longest prefix that is held; all are held afterwards."""
         held = self._held
         hits = next((at for at, each in enumerate(blocks) if each not in held), len(blocks))
-        for each in reversed(blocks):
-            held[each] = None
-            held.move_to_end(each)
+        held.update(dict.fromkeys(blocks[hits:]))
+        deque(map(held.move_to_end, reversed(blocks)), maxlen=0)
         while len(held) > self._most:
             held.popitem(last=False)
         return hits

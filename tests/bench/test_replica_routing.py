@@ -66,16 +66,16 @@ def test_agents_with_shared_tools_begin_as_soon_as_with_one_cache():
     assert ours.p90 < 1.2 * ceiling.p90
 
 
-#: Where calls take hundredths of a second, a decision by chance among equals is worth more of them.
-_NOISE_S = 0.02
+#: Every sixteenth of 400, and the two where own calls that had ended were taken for others' load.
+_SEEDS = sorted({*range(0, 400, 16), 15, 24})
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_on_random_traffic_nine_in_ten_calls_begin_as_soon_as_at_the_least_loaded_replica(seed):
     cell, work = random_cell(seed)
     ours, least = (cell.play(work, each) for each in (cell.router(work), LeastLoaded()))
 
-    assert ours.p90 <= least.p90 * 1.05 + _NOISE_S
+    assert ours.p90 <= least.p90 * 1.05
     assert ours.hit_rate >= least.hit_rate - 0.01
 
 

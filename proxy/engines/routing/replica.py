@@ -13,12 +13,20 @@ class LoadReport:
         running: Calls in its batch (``vllm:num_requests_running``).
         waiting: Calls in its queue (``vllm:num_requests_waiting``).
         kv_usage: Share of the KV cache that running calls take (``vllm:kv_cache_usage_perc``).
+        own: Calls of this gateway among those that run and wait.
     """
 
     at: float
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    own: int = 0
+
+    def other_calls(self) -> tuple[int, int]:
+        """Calls of other gateways that run and that wait there."""
+        others = max(0, self.running + self.waiting - self.own)
+        waiting = min(self.waiting, others)
+        return others - waiting, waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +83,3 @@ class CallsInFlight:
     def overdue_s(self, now: float) -> float:
         """Seconds by which the most overdue call is late: the next would wait as long."""
         return max(0.0, now - self._first_due)
-
-    def other_calls(self, load: LoadReport | None) -> tuple[int, int]:
-        """Calls of other gateways that run and that wait there, by its report."""
-        if load is None:
-            return 0, 0
-        others = max(0, load.running + load.waiting - self.calls)
-        waiting = min(load.waiting, others)
-        return others - waiting, waiting

@@ -251,10 +251,9 @@ class ReplicaRouter:
         """The share of the load that other gateways send, by the reports; a slow mean."""
         own = others = 0
         for each in seen:
-            flight = each.state.flight
-            own += flight.calls
+            own += each.state.flight.calls
             if each.load is not None:
-                others += sum(flight.other_calls(each.load))
+                others += sum(each.load.other_calls())
         if own + others:
             self._others += _MEAN_WEIGHT * (others / (own + others) - self._others)
         return self._others
@@ -347,7 +346,7 @@ class ReplicaRouter:
             rate: Prompt tokens that it reads in a second.
         """
         flight, slots = seen.state.flight, seen.candidate.slots or self._policy.slots
-        running, waiting = flight.other_calls(seen.load)
+        running, waiting = (0, 0) if seen.load is None else seen.load.other_calls()
         calls = running + waiting + flight.calls
         wait_s = (flight.prefill_tokens + waiting * self._mean_uncached) / rate
         wait_s += max(0, calls + 1 - slots) * run_s / slots

@@ -358,13 +358,12 @@ def _candidate(
 ) -> ReplicaCandidate:
     metrics, load, url = status.metrics, None, status.base_url
     if metrics is not None and metrics.has_load:
-        # Own calls that have ended since the reading are no load of other gateways.
-        ended = routing.own_calls.get(url, 0) - routing.router.calls_in_flight(url)
         load = LoadReport(
             at=status.read_at,
-            running=max(0, int(metrics.values.get("running", 0.0)) - ended),
+            running=int(metrics.values.get("running", 0.0)),
             waiting=int(metrics.values.get("waiting", 0.0)),
             kv_usage=metrics.values.get("kv_usage", 0.0),
+            own=routing.own_calls.get(url, 0),
         )
     return ReplicaCandidate(
         name=url,

@@ -2,19 +2,12 @@ from proxy.engines.routing.replica import CallsInFlight, LoadReport, ReplicaCand
 
 
 def test_calls_of_others_are_what_a_report_has_beyond_ones_own():
-    flight = CallsInFlight()
-    flight.calls = 5
-
-    assert flight.other_calls(LoadReport(at=0, running=6, waiting=3)) == (1, 3)
-    assert flight.other_calls(LoadReport(at=0, running=4, waiting=2)) == (0, 1)
+    assert LoadReport(at=0, running=6, waiting=3, own=5).other_calls() == (1, 3)
+    assert LoadReport(at=0, running=4, waiting=2, own=5).other_calls() == (0, 1)
 
 
-def test_a_report_older_than_ones_own_calls_never_counts_below_nought():
-    flight = CallsInFlight()
-    flight.calls = 5
-
-    assert flight.other_calls(LoadReport(at=0, running=1)) == (0, 0)
-    assert flight.other_calls(None) == (0, 0)
+def test_a_report_with_fewer_calls_than_ones_own_has_none_of_others():
+    assert LoadReport(at=0, running=1, own=5).other_calls() == (0, 0)
 
 
 def test_calls_are_overdue_by_the_one_that_is_latest_whichever_was_sent_first():

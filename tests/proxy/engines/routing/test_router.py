@@ -82,6 +82,19 @@ def test_an_old_report_is_left_out():
     assert first(router, request(), busy, now=60.0) == home
 
 
+def test_own_calls_that_ended_since_a_report_are_no_load_of_others():
+    router, only = ReplicaRouter(CALM), [replace(REPLICAS[0], slots=4)]
+    sent = [
+        router.send(request(letter), router.decide(request(letter), only, 0.0).order[0], 0.0)
+        for letter in "stuv"
+    ]
+    read = [replace(only[0], load=LoadReport(at=0.0, running=4, own=4))]
+    for call in sent:
+        call.end(1.0)
+
+    assert router.decide(request(), read, 1.0).order[0].queue_s == 0.0
+
+
 def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
     router = ReplicaRouter(CALM)
     sent = [
