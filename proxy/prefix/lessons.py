@@ -1,33 +1,44 @@
-"""Learns layouts of each feature's instructions from its calls."""
+"""Learns layouts of each feature's instructions from its calls, and when they are changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.prefix.arrangement import declared_pieces
+from proxy.prefix.arrangement import MarkedPrompt, arrange_prompt, declared_pieces, sent_call
+from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
-from proxy.prefix.layouts.learning import FeatureLearner
-from proxy.prefix.planned import Planned
+from proxy.prefix.layouts.learning import PLAIN_CALLS, FeatureLearner
+from proxy.prefix.planned import Draft, Planned, PlanningTarget
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 
 #: Sets of tools of one feature whose instructions are told apart.
 _MAX_TOOL_SETS: Final = 8
-#: Calls of a feature between two looks at what it shows, and while they are its first.
-_CALLS_BETWEEN_LOOKS: Final = 25
-_FIRST_CALLS_BETWEEN_LOOKS: Final = 5
+#: Calls of a feature after each of which it is looked at, calls between two looks up to so many
+#: calls, and later.
+_EVERY_CALL_UNTIL: Final = 12
 _FIRST_CALLS: Final = 50
+_FIRST_CALLS_BETWEEN_LOOKS: Final = 5
+_CALLS_BETWEEN_LOOKS: Final = 25
 _TOKENS_PER_MILLION: Final = 1_000_000
+#: A twentieth of a prompt: so much less may be read once, where a layout changes.
+_FREE_LOSS_DIVISOR: Final = 20
+#: A layout that saves a tenth more takes the place of another at once.
+_REPLACED_SHARE: Final = 10
 #: Price assumed for a feature whose price is unknown, in nano-dollars a token.
 _DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
 
 
 def is_due(calls: int) -> bool:
-    """True if to look at what a feature shows after so many calls: now and then, more at first."""
+    """True if to look at what a feature shows after so many calls: after each of its first."""
+    if calls <= _EVERY_CALL_UNTIL:
+        return calls >= PLAIN_CALLS
     return (
         calls % (_FIRST_CALLS_BETWEEN_LOOKS if calls < _FIRST_CALLS else _CALLS_BETWEEN_LOOKS) == 0
     )
@@ -103,6 +114,57 @@ class LayoutLearner:
                 draft.fingerprint, tools=sum(map(len, tools)), shows=draft.request.shows
             ),
         )
+
+
+class LayoutChange(NamedTuple):
+    """The layout of a running conversation, None for none, and the one that holds by now."""
+
+    held: Layout | None
+    newer: Layout
+
+
+def is_free_change(
+    draft: Draft,
+    target: PlanningTarget,
+    plan: Plan,
+    change: LayoutChange,
+    expect_read: Callable[[SentCall], ExpectedRead],
+) -> bool:
+    """True if a call with the newer layout reads about as much as with the one it had.
+
+    Then what changes per call has cut the conversation off anyway, and nothing is lost.
+
+    Args:
+        draft: The call.
+        target: Target of the call.
+        plan: Plan of its conversation.
+        change: The two layouts.
+        expect_read: Predicts what a call reads.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    if plan.layout == change.newer.version:
+        return False
+    both = [
+        arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
+        for layout in change
+    ]
+    if both[0].prompt.messages == both[1].prompt.messages:
+        return False
+    reads = []
+    for each in both:
+        sending = MarkedPrompt(prompt=each.prompt, marks={}, explicit=False, body=b"")
+        expected = expect_read(sent_call(draft, target, each, sending))
+        # With marks, text that was sent before counts, for it may be stored.
+        reads.append(expected.known if target.takes_marks else expected.tokens)
+    return reads[1] + expected.scale.total // _FREE_LOSS_DIVISOR >= reads[0]
+
+
+def is_worth_replacing(held: Layout, newer: Layout) -> bool:
+    """True if a layout saves so much more than the one that holds that it need not wait a day."""
+    saved, saves = (sum(move.saving for move in each.moves) for each in (held, newer))
+    return saves * _REPLACED_SHARE >= saved * (_REPLACED_SHARE + 1) and saves > 0
 
 
 def layout_effect(layout: Layout) -> tuple[tuple[object, ...], ...]:

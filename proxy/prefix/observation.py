@@ -195,7 +195,7 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         seen: Evidence about its feature.
         compares: True if it had to extend an earlier call of its conversation.
-        tokens: Tokens of its prompt; by estimate, where nobody counted.
+        tokens: Tokens of its prompt without its tail; by estimate, where nobody counted.
     """
 
     seen: SeenCall
@@ -238,7 +238,8 @@ def observe_call(
         layout=planned.plan.layout,
         reads=_read_outcome(evidence, usage),
     )
-    return CallObservation(seen=seen, compares=follows and answered, tokens=total)
+    repeatable = expected.scale.with_total(total).tokens_of(sent.ends[sent.repeatable_blocks])
+    return CallObservation(seen=seen, compares=follows and answered, tokens=repeatable)
 
 
 def find_miss(

@@ -10,6 +10,7 @@ Everything kept is bounded; time comes with each call. One thread at a time may 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -41,6 +42,7 @@ from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
+from proxy.prefix.lessons import LayoutChange, is_free_change
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.observation import calls_before, find_miss, observe_call
 from proxy.prefix.planned import (
@@ -66,8 +68,7 @@ from slo.usage import Usage
 
 _MAX_NOTES: Final = 16  # reasons told of one call
 _MAX_FEATURES: Final = 4_096
-#: Features whose lists of tools are remembered, of some 40 KB each at most.
-_MAX_FEATURES_WITH_TOOLS: Final = 1_024
+_MAX_FEATURES_WITH_TOOLS: Final = 1_024  # whose lists of tools are remembered, 40 KB each
 
 
 class Planner:
@@ -173,6 +174,18 @@ class Planner:
             return Plan(arm=chosen, joined=joined)
         return Plan(arm=chosen, layout=layout, shape=known_shape(draft.prompt))
 
+    def renew_plan(
+        self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
+    ) -> Plan:
+        """The plan with the newer layout, where its conversation ran here and loses nothing."""
+        past = self._states.peek(draft.conversation)
+        if plan.arm is not ExperimentArm.TREATED or past is None or not past.calls:
+            return plan
+        reads = partial(self._chains.expect_read, now=now)
+        if not is_free_change(draft, target, plan, change, reads):
+            return plan
+        return msgspec.structs.replace(plan, layout=change.newer.version, policies={}, anew=True)
+
     def plan_call(
         self, draft: Draft, target: PlanningTarget, plan: Plan, layout: Layout | None, now: float
     ) -> Planned:
@@ -223,24 +236,13 @@ class Planner:
     def settle_call(
         self, planned: Planned, usage: Usage | None, *, reason: ProviderReason | None = None
     ) -> CacheMiss | None:
-        """Learn from a call's answer; return the reason for a cache miss.
-
-        Args:
-            planned: The call that was answered.
-            usage: Usage as counted by its provider; None where it did not.
-            reason: The provider's own reason for a miss, where it gave one.
-        """
+        """Learn from a call's answer; return why its cache missed, the provider's word besides."""
         found = find_miss(planned, usage, provider_reason=reason)
         self.learn(planned, usage)
         return found
 
     def learn(self, planned: Planned, usage: Usage | None) -> None:
-        """Remember the call, for what its conversation and its feature do next.
-
-        Args:
-            planned: The call that was answered.
-            usage: Usage as counted by its provider; None where it did not.
-        """
+        """Remember an answered call, for what its conversation and its feature do next."""
         draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
         self._agent_keys.record_answer(planned, usage)
         if usage is not None and planned.target.takes_marks:

@@ -136,7 +136,7 @@ def _cell(
 ) -> WorkloadCell:
     day = START // _DAY_S * _DAY_S
     planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
-    lines = list(_lines(workload, calls, reading, is_native=is_native))
+    lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
     outcome = replay(lines, reading, (planning,), day=day, explains=False)
     sent, marked, _ = outcome.variants
     return WorkloadCell(
@@ -161,7 +161,7 @@ def _side(row: VariantRow, calls: int) -> Side:
     )
 
 
-def _lines(
+def recorded_calls(
     workload: Workload, calls: Sequence[TimedCall], reading: PromptReader, *, is_native: bool
 ) -> Iterator[tuple[float, RecordedCall]]:
     """The calls that the route can be asked for, and when."""

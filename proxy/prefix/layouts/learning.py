@@ -9,14 +9,21 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
-from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
+from proxy.prefix.layouts.samples import (
+    ConversationSample,
+    PlainEvidence,
+    Samples,
+    SeenUnit,
+)
 from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What
 #: changes within one conversation shows in that one; what differs between them, in two.
-CALLS: Final = 20
+CALLS: Final = 12
 CONVERSATIONS: Final = 10
+#: Calls from which on a clock, a date or a UUID moves: its form tells that it varies.
+PLAIN_CALLS: Final = 3
 #: Tokens a layout must make readable in an average call.
 LEAST: Final = 50
 #: Changes per further call above which text is taken to vary per call. Where it changes less,
@@ -25,6 +32,8 @@ MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
+#: The cache that keeps whole prompts.
+_WHOLE_PROMPTS: Final = "prefix-unit"
 #: Tokens that a reference and a label cost.
 REFERENCE_TOKENS: Final = 20
 #: Units around what varies in a single conversation among which an anchor is chosen.
@@ -83,7 +92,7 @@ class FeatureLearner:
         """
         moves: list[LayoutMove] = []
         for group in group_by_template(self._samples.conversations):
-            if _is_large_enough(group):
+            if sum(sample.calls for sample in group) >= PLAIN_CALLS:
                 moves += _paying_moves(group, self._tools, fresh, regime)
         labelled = [
             msgspec.structs.replace(move, label=f"Detail {number}")
@@ -104,6 +113,28 @@ class _Hole(msgspec.Struct, frozen=True):
     slot: PromptSlot
     behind: int = 0
 
+    @property
+    def size(self) -> int:
+        """Bytes that move."""
+        return sum(unit.weight for column in self.columns for unit in column.example)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the form of all that moves tells that it varies."""
+        return all(_plain_kind(column) for column in self.columns)
+
+    @property
+    def ends_reading(self) -> bool:
+        """True if it varies per call, but not by its form, so that few calls don't move it."""
+        return self.slot is PromptSlot.VARIABLE and not self.is_plain
+
+    @property
+    def change_rate(self) -> Fraction:
+        """Changes of it per further call; 0 where it varies between conversations alone."""
+        if self.slot is not PromptSlot.VARIABLE:
+            return Fraction(0)
+        return max(_change_rate(self.gap, column) for column in self.columns)
+
 
 def _is_large_enough(group: Sequence[ConversationSample]) -> bool:
     return len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS
@@ -116,7 +147,12 @@ def _paying_moves(
     found = find_gaps(group)
     front, holes = _find_holes(found)
     stable = tools + front + sum(hole.behind for hole in holes)
-    reach = _cacheable_calls(group, regime.least * BYTES_PER_TOKEN - stable)
+    reach = _cacheable_calls(group, regime.least * BYTES_PER_TOKEN - stable, regime)
+    if not _is_large_enough(group):
+        end = next((at for at, hole in enumerate(holes) if hole.ends_reading), len(holes))
+        if end < len(holes):
+            reach = msgspec.structs.replace(reach, history=Fraction(0), resent=Fraction(0))
+        holes = [hole for hole in holes[:end] if hole.is_plain]
     gains = _move_gains(group, holes, front + tools if regime.takes_marks else 0, reach)
     while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
         holes.pop()
@@ -136,22 +172,31 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
     Attributes:
         opens: True if a conversation's first call is.
         share: Its share of all calls.
-        history: Bytes behind the instructions of those that are not first, for each of all calls.
+        history: Bytes of the conversation that those that are not first read behind the
+            instructions, where what varies stands at the end; for each of all calls.
+        resent: The same where nothing varies from one call to the next.
     """
 
     opens: bool
     share: Fraction
     history: Fraction
+    resent: Fraction
 
 
-def _cacheable_calls(group: Sequence[ConversationSample], lack: int) -> _CacheableCalls:
+def _cacheable_calls(
+    group: Sequence[ConversationSample], lack: int, regime: Regime
+) -> _CacheableCalls:
     """The calls that are long enough, where instructions alone lack so many bytes."""
     calls = sum(sample.calls for sample in group)
     opens = lack <= 0
     beyond = [sample.later_lengths(max(0, lack)) for sample in group]
-    long = sum(count for count, _ in beyond) + opens * sum(sample.opened for sample in group)
-    held = sum(size for _, size in beyond)
-    return _CacheableCalls(opens, Fraction(long, calls), Fraction(held, calls))
+    long = sum(count for count, _, _ in beyond) + opens * sum(sample.opened for sample in group)
+    resent = Fraction(sum(last for _, last, _ in beyond), calls)
+    # A cache of whole prompts finds none that ends in text of its own: it reads what two calls had
+    # in common, so the conversation up to the call before the last.
+    earlier = Fraction(sum(older for _, _, older in beyond), calls)
+    history = earlier if regime.name == _WHOLE_PROMPTS else resent
+    return _CacheableCalls(opens, Fraction(long, calls), history, resent)
 
 
 def _move_gains(
@@ -159,23 +204,28 @@ def _move_gains(
 ) -> list[Fraction]:
     """Tokens each move makes readable in an average call, once those before it are made.
 
-    What stands behind a text that varies per call is read by no call as it is sent; behind one
-    that varies between conversations, by all but their first calls. Calls that are too short to be
-    cached read nothing either way, but are sent with the words that a move costs.
+    What stands behind a text that changes is read, as it is sent, only while that stays: so it is
+    with the text itself, which nobody reads once it stands at the end, and with the conversation.
+    Text that varies between conversations alone is read by all but their first calls. Calls that
+    are too short to be cached read nothing either way, but are sent with the words that a move
+    costs.
     """
     calls = sum(sample.calls for sample in group)
     first = Fraction(sum(sample.opened for sample in group), calls) * reach.opens
     found: list[Fraction] = []
-    varies = False
+    rate, varies = Fraction(0), False
     for number, hole in enumerate(holes):
+        before, rate = rate, max(rate, hole.change_rate)
         size = hole.behind + (0 if number else front)
-        history = Fraction(0)
-        if hole.slot is PromptSlot.VARIABLE and not varies:
-            history = reach.history
+        unread = first * max(map(_own_share, hole.columns)) + (reach.share - first) * rate
+        gain = size * unread
+        if hole.slot is PromptSlot.VARIABLE:
+            gain -= hole.size * (reach.share - unread)
+            gain += reach.resent * (rate - before)
+            gain += 0 if varies else reach.history - reach.resent
             varies = True
-        share = reach.share if varies else first * max(map(_own_share, hole.columns))
         words = REFERENCE_TOKENS if hole.behind or hole.slot is PromptSlot.VARIABLE else 0
-        found.append((size * share + history) / BYTES_PER_TOKEN - words)
+        found.append(gain / BYTES_PER_TOKEN - words)
     return found
 
 
@@ -213,14 +263,27 @@ def _movable_columns(gap: Gap) -> Iterator[_Hole]:
 
 def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
     """The slot that a column should move to; None where it should stay."""
+    if _change_rate(gap, column) > MIN_CHANGES_PER_CALL:
+        return PromptSlot.VARIABLE
+    return PromptSlot.SEMI_STABLE if _own_share(column) >= MIN_OWN_TEXT_SHARE else None
+
+
+def _change_rate(gap: Gap, column: Column) -> Fraction:
+    """Changes per further call of its conversations; a clock's is 1 before there were any."""
     further = sum(sample.later_calls for sample in gap.samples)
+    if not further:
+        return Fraction(_plain_kind(column) is PlainEvidence.CLOCK)
     changes = sum(
         sample.changes * _differing_share(values)
         for sample, values in zip(gap.samples, column.values, strict=True)
     )
-    if changes > MIN_CHANGES_PER_CALL * further:
-        return PromptSlot.VARIABLE
-    return PromptSlot.SEMI_STABLE if _own_share(column) >= MIN_OWN_TEXT_SHARE else None
+    return min(Fraction(1), Fraction(changes) / further)
+
+
+def _plain_kind(column: Column) -> PlainEvidence:
+    """The kind of text that a column is by its form."""
+    kinds = {unit.evidence for unit in column.example}
+    return kinds.pop() if len(kinds) == 1 else PlainEvidence.NONE
 
 
 def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:

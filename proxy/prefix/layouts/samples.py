@@ -6,6 +6,7 @@ choice in whatever order they are seen. Of a text only fingerprints and sizes ar
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import lru_cache
 from io import StringIO
 from itertools import islice
@@ -27,6 +28,13 @@ _MAX_CACHED_LINE_CHARS: Final = 1000
 _CUT: Final = "\0"
 _ASCII_ENDS: Final = tuple((end, end + _CUT) for end in (". ", "! ", "? "))
 _ENDS: Final = (*_ASCII_ENDS, *((end, end + _CUT) for end in "\u3002\uff01\uff1f"))
+_CLOCK: Final = re.compile(r"(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d-])")
+_IDENTITY: Final = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b20\d\d-\d\d-\d\d"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? \d{1,2},? 20\d\d\b"
+    r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? 20\d\d\b",
+    re.IGNORECASE,
+)
 _FOUR_LETTERS = re.compile(r"(?:[\W_]*[^\W_]){4}")
 #: Conversations kept.
 MAX_CONVERSATIONS: Final = 32
@@ -89,6 +97,23 @@ def is_distinctive(unit: str) -> bool:
     return _FOUR_LETTERS.match(unit) is not None
 
 
+class PlainEvidence(StrEnum):
+    """The kind of text that varies by its very form."""
+
+    NONE = ""
+    CLOCK = "clock"  #: A time of day: another one in each call.
+    IDENTITY = "identity"  #: A date or a UUID: of a call, or of a session.
+
+
+def plain_evidence(unit: str) -> PlainEvidence:
+    """The kind of text that a short unit is by its form."""
+    if len(unit) > MAX_WHOLE_LINE_CHARS:
+        return PlainEvidence.NONE
+    if _CLOCK.search(unit):
+        return PlainEvidence.CLOCK
+    return PlainEvidence.IDENTITY if _IDENTITY.search(unit) else PlainEvidence.NONE
+
+
 class SeenUnit(msgspec.Struct, frozen=True):
     """A unit as it was seen.
 
@@ -98,6 +123,7 @@ class SeenUnit(msgspec.Struct, frozen=True):
         weight: Its bytes, all of them.
         telling: True if a place can be known by it.
         lines: Line breaks in it.
+        evidence: The kind of text that its form alone shows to vary.
         words: Its beginning, where words may be shown.
     """
 
@@ -107,6 +133,7 @@ class SeenUnit(msgspec.Struct, frozen=True):
     telling: bool
     lines: int
     words: str
+    evidence: PlainEvidence = PlainEvidence.NONE
 
 
 Variant = tuple[SeenUnit, ...]
@@ -121,9 +148,9 @@ class ConversationSample(msgspec.Struct):
         calls: Calls seen since it was kept.
         opened: True if its first call was among them.
         changes: Calls whose instructions differ from those of the call before.
-        history: Bytes that followed the instructions of its further calls, in all.
-        lengths: Number of these calls, and their bytes in all, by the bytes they had there, in
-            steps.
+        lengths: Its further calls by the bytes behind their instructions, in steps: their number,
+            these bytes, those of the call before each, and those of the one before that, in all.
+        past: The bytes behind the instructions of its latest call, and of the one before.
         latest: The fingerprint of its latest instructions.
         mark: Stands for them, too, for those who have not hashed them.
         variants: Some of its instructions, by fingerprint.
@@ -134,8 +161,8 @@ class ConversationSample(msgspec.Struct):
     calls: int = 0
     opened: bool = False
     changes: int = 0
-    history: int = 0
-    lengths: dict[int, tuple[int, int]] = {}
+    lengths: dict[int, tuple[int, int, int, int]] = {}
+    past: tuple[int, int] = (0, 0)
     latest: bytes = b""
     mark: int = 0
     variants: dict[bytes, Variant] = {}
@@ -149,17 +176,33 @@ class ConversationSample(msgspec.Struct):
         """Count a call of it, with so many bytes behind its instructions."""
         self.calls += 1
         self.opened = self.opened or first
+        before, earlier = self.past
+        self.past = history, 0 if first else before
         if first:
             return
-        self.history += history
         step = min(MAX_LENGTH_STEPS, history // LENGTH_STEP_BYTES)
-        calls, held = self.lengths.get(step, (0, 0))
-        self.lengths[step] = calls + 1, held + history
+        # A call met midway follows one that nobody saw.
+        more = (1, history, min(before or history, history), min(earlier, history))
+        held = self.lengths.get(step, (0, 0, 0, 0))
+        self.lengths[step] = (
+            held[0] + more[0],
+            held[1] + more[1],
+            held[2] + more[2],
+            held[3] + more[3],
+        )
 
-    def later_lengths(self, least: int) -> tuple[int, int]:
-        """Its further calls with about so many bytes behind their instructions, and these bytes."""
-        found = [(calls, held) for calls, held in self.lengths.values() if held >= least * calls]
-        return sum(calls for calls, _ in found), sum(held for _, held in found)
+    def later_lengths(self, least: int) -> tuple[int, int, int]:
+        """Its further calls with about so many bytes behind their instructions, and what preceded.
+
+        Returns:
+            Their number; the bytes there in the call before each; in the one before that.
+        """
+        long = [held for held in self.lengths.values() if held[1] >= least * held[0]]
+        return (
+            sum(each[0] for each in long),
+            sum(each[2] for each in long),
+            sum(each[3] for each in long),
+        )
 
     @property
     def later_calls(self) -> int:
@@ -293,6 +336,7 @@ class Samples:
                 telling=is_distinctive(bare),
                 lines=max(unit.count("\n"), int(ends)),
                 words=bare[:SHOWN_CHARS] if self._shows else "",
+                evidence=plain_evidence(bare),
             )
         return known
 

@@ -32,7 +32,7 @@ from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout
-from proxy.prefix.lessons import LayoutLearner, is_due, layout_digest
+from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due, layout_digest
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
@@ -195,11 +195,6 @@ class PromptPlanning:
         """Learn from the call's usage; returns the reason of a cache miss, if there is one.
 
         A long call, or one that would have to wait, is learned from in a thread.
-
-        Args:
-            planned: The call.
-            usage: Usage as counted by its provider; None where it did not.
-            diagnostics: The diagnostics in its answer.
         """
         if not isinstance(planned, Planned):
             return None
@@ -248,6 +243,7 @@ class PromptPlanning:
                 draft = await self._run(end, 0, self._planner.recall, draft, held)
             known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
             await _within(end, self._layouts.fetch(where, plan.layout))
+            plan = await self._run(end, size, self._renewed, draft, to, plan, where, current)
             found = await self._run(end, size, self._decide, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
@@ -271,6 +267,7 @@ class PromptPlanning:
         known, plan = self._known_and_next_plan(draft, current)
         if not self._layouts.has(where, plan.layout):
             return draft, known, None
+        plan = self._renewed(draft, to, plan, where, current)
         return draft, known, self._decide(draft, to, plan, where)
 
     def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
@@ -283,6 +280,21 @@ class PromptPlanning:
             known = Plan(arm=known.arm, layout=current, anew=True, shape=known.shape)
             self._planner.adopt_plan(draft, known)
         return known, known or self._planner.begin_plan(draft, current)
+
+    def _renewed(
+        self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
+    ) -> Plan:
+        """The plan of a running conversation, with the layout that holds where that is free."""
+        if not draft.turns or not current or is_stored(draft.prompt.fields):
+            return plan
+        if (newer := self._layouts.layout(where, current)) is None:
+            return plan
+        held = self._layouts.layout(where, plan.layout)
+        change = LayoutChange(held, msgspec.structs.replace(newer, version=current))
+        found = self._planner.renew_plan(draft, to, plan, change, self._now())
+        if found is not plan:
+            self._planner.adopt_plan(draft, found)
+        return found
 
     def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
         """The call as it is sent; what is decided with it holds for its conversation from now on.

@@ -103,15 +103,15 @@ class Layouts:
 
         A layout that was proposed before keeps its version; its evidence is renewed while it is
         undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
-        once, unless the layout that holds is younger than a day or the place is suspended; the
-        audit log names ``auto`` as who did it.
+        once, unless the place is suspended, or a layout was decided on less than a day ago and the
+        proposal doesn't save a tenth more; the audit log names ``auto`` as who did it.
         """
         with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
                 return None
             hold = LockedSettings(connection, place, self._mode)
             found = rows.ensure_proposal(connection, place, digest, moves, micros(now))
-            if found.state is not ProposalState.PROPOSED or not hold.is_open(now):
+            if found.state is not ProposalState.PROPOSED or not hold.is_open(found.moves, now):
                 return found
             before = hold.own
             hold.approve(found.version, AUTO, now)

@@ -14,6 +14,8 @@ from typing import Final
 from sqlalchemy import Connection, Engine, or_, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.prefix.layouts.layout import read_layout
+from proxy.prefix.lessons import is_worth_replacing
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
@@ -22,6 +24,9 @@ from proxy.store.sql.timestamps import micros
 
 APPROVAL_DELAY_S: Final = 5.0
 """Seconds until what was decided holds; processes look every two."""
+
+GUARD: Final = "guard"
+"""Name of the harm guard where it decides."""
 
 _MEASURED_FOR_S = 86_400.0  # seconds a layout is measured before another takes its place by itself
 #: Names the lock among the database's advisory locks, with the schema; any number of 32 bits.
@@ -50,10 +55,24 @@ class LockedSettings:
         self.own = rows.lock_settings(connection, place)
         self.standing = self._feature_state()
 
-    def is_open(self, now: float) -> bool:
-        """True if a proposal for the place needs nobody to approve it."""
-        is_ripe = not self.own.version or now - self.own.active_from >= _MEASURED_FOR_S
-        return is_ripe and self.standing.mode is PlanningMode.AUTO and not self.standing.suspended
+    def is_open(self, moves: str, now: float) -> bool:
+        """True if a proposal for the place needs nobody to approve it.
+
+        Args:
+            moves: The proposal, in JSON.
+            now: Seconds since the epoch.
+        """
+        if self.standing.mode is not PlanningMode.AUTO or self.standing.suspended:
+            return False
+        if now - self.own.active_from >= _MEASURED_FOR_S:
+            return True
+        if not self.own.version:
+            return self.own.changed_by != GUARD
+        held = read_layout(
+            rows.find_proposal(self._connection, self._place, self.own.version).moves
+        )
+        newer = read_layout(moves)
+        return held is not None and newer is not None and is_worth_replacing(held, newer)
 
     def approve(self, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.

@@ -10,7 +10,13 @@ import msgspec
 
 from proxy.calls.route_target import route_target
 from proxy.prefix.conversations import ANSWERED
-from proxy.prefix.lessons import LayoutLearner, is_due, layout_effect
+from proxy.prefix.lessons import (
+    LayoutChange,
+    LayoutLearner,
+    is_due,
+    is_worth_replacing,
+    layout_effect,
+)
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
@@ -93,6 +99,10 @@ class PlannedVariant:
                 draft, len(feature.layouts)
             )
             layout = feature.layout_version(plan.layout)
+            if feature.layouts and draft.turns:
+                newer = msgspec.structs.replace(feature.layouts[-1], version=len(feature.layouts))
+                plan = self._planner.renew_plan(draft, way, plan, LayoutChange(layout, newer), now)
+                layout = feature.layout_version(plan.layout)
             self._planned = self._planner.plan_call(draft, way, plan, layout, now)
         except Unplannable as why:
             feature.leave(str(why))
@@ -149,7 +159,9 @@ class PlannedVariant:
         found = self._lessons.proposal(planned)
         feature.beyond = self._beyond(planned) if found is None else 0
         known = feature.layouts
-        if found is not None and (not known or layout_effect(found) != layout_effect(known[-1])):
+        if found is None or layout_effect(found) in map(layout_effect, known):
+            return
+        if not known or is_worth_replacing(known[-1], found):
             known.append(found)
 
     def _beyond(self, planned: Planned) -> int:

@@ -6,10 +6,19 @@ from itertools import permutations
 import msgspec
 import pytest
 
+from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
 from proxy.prefix.layouts.layout import Layout, LayoutMove
-from proxy.prefix.lessons import LayoutLearner, _merge_moves, is_due, layout_effect
+from proxy.prefix.lessons import (
+    LayoutChange,
+    LayoutLearner,
+    _merge_moves,
+    is_due,
+    is_worth_replacing,
+    layout_effect,
+)
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import PromptSlot
+from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (
     RULES,
     TARGETS,
@@ -17,11 +26,14 @@ from tests.proxy.prefix.planning_requests import (
     body,
     chat_message,
     conversation_messages,
+    learned_layout,
     planning_request,
     tool,
 )
 
 WAY = TARGETS["openai-interval"]
+#: Caches whose minimum these prompts reach.
+LONG_ENOUGH = sorted(name for name, target in TARGETS.items() if target.regime.least <= 2_048)
 FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]
 
 
@@ -203,4 +215,76 @@ def test_proposed_moves_are_expected_to_save_money():
 
 
 def test_proposals_are_due_more_often_at_first():
-    assert [calls for calls in range(1, 101) if is_due(calls)] == [*range(5, 50, 5), 50, 75, 100]
+    assert [calls for calls in range(1, 101) if is_due(calls)] == [
+        *range(3, 13),
+        *range(15, 55, 5),
+        75,
+        100,
+    ]
+
+
+def renewed_layout(
+    line: str, regime: str = "openai-interval", rules: str = RULES, **changes: object
+) -> int:
+    """The layout with which the fourth call of a conversation goes on, begun without one."""
+    target = TARGETS[regime]
+    clocks = (f"It is 12:{number:02}:07.\n{RULES}" for number in range(12))
+    calls = [body(*conversation_messages(0, text, f"I am {text[6:11]}")) for text in clocks]
+    layout = learned_layout(target, calls)
+    assert layout is not None
+    process = PlanningProcess(target)
+    for turn in range(4):
+        text = f"{line.format(turn)}\n{rules}"
+        request = planning_request(body(*conversation_messages(turn, text)))
+        if turn < 3:
+            process.plan_and_settle(request)
+    draft = process.planner.read_call(request)
+    plan = process.planner.known_plan(draft)
+    assert plan is not None
+    plan = msgspec.structs.replace(plan, **changes)
+    change = LayoutChange(None, msgspec.structs.replace(layout, version=7))
+    return process.planner.renew_plan(draft, target, plan, change, process.now + 10.0).layout
+
+
+@pytest.mark.parametrize("regime", LONG_ENOUGH)
+def test_running_conversation_cut_off_by_a_clock_goes_on_with_the_newer_layout(regime):
+    assert renewed_layout("It is 12:0{}:07.", regime) == 7
+
+
+@pytest.mark.parametrize("regime", LONG_ENOUGH)
+def test_running_conversation_that_is_warm_keeps_its_layout(regime):
+    assert renewed_layout("It is 12:00:07.", regime) == 0
+
+
+def test_conversation_of_the_control_arm_keeps_no_layout():
+    assert renewed_layout("It is 12:0{}:07.", arm=ExperimentArm.CONTROL) == 0
+
+
+def test_running_conversation_in_which_nothing_moves_keeps_its_layout():
+    assert renewed_layout("It is 12:0{}:07.", rules=handbook(20, "other rules")) == 0
+
+
+def test_conversation_of_which_nothing_was_seen_here_keeps_its_layout():
+    """What its provider holds of it is not known."""
+    target = TARGETS["openai-interval"]
+    process = PlanningProcess(target)
+    request = planning_request(body(*conversation_messages(3, f"It is 12:01:07.\n{RULES}")))
+    draft = process.planner.read_call(request)
+    layout = Layout(
+        version=7,
+        moves=(LayoutMove(before=None, after=None, slot=PromptSlot.SEMI_STABLE, label="all"),),
+    )
+    change = LayoutChange(None, layout)
+
+    assert process.planner.renew_plan(draft, target, Plan(joined=True), change, 1.0).layout == 0
+
+
+@pytest.mark.parametrize(("newer", "replaces"), [(109, False), (110, True)])
+def test_layout_replaces_another_at_once_that_saves_a_tenth_less(newer, replaces):
+    def layout(saving: int) -> Layout:
+        move = LayoutMove(
+            before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=saving
+        )
+        return Layout(moves=(move,))
+
+    assert is_worth_replacing(layout(100), layout(newer)) is replaces

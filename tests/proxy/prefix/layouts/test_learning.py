@@ -148,11 +148,68 @@ def test_one_shot_calls_need_more_conversations():
 
 def test_few_calls_are_no_evidence():
     def texts(number, call):
-        return template(f"Time: {number} {call}")
+        return template(f"Topic: {number} {call}")
 
-    assert found(texts, conversations=1, calls=19) is None
-    assert found(texts, conversations=5, calls=3) is None
-    assert found(texts, conversations=5, calls=4) is not None
+    assert found(texts, conversations=1, calls=11) is None
+    assert found(texts, conversations=4, calls=2) is None
+    assert found(texts, conversations=4, calls=3) is not None
+
+
+@pytest.mark.parametrize(
+    "moment", ["12:0{call}:07", "Request 6fa459ea-ee8a-3ca4-894e-db77e160355{call}"]
+)
+def test_a_clock_or_a_uuid_that_changed_in_two_calls_moves_at_the_third(moment):
+    def texts(number, call):
+        return template(moment.format(call=call), f"Topic: {number}")
+
+    assert found(texts, conversations=1, calls=2) is None
+    assert found(texts, conversations=1, calls=3) == [(PromptSlot.VARIABLE, "line 2")]
+
+
+def test_a_clock_varies_per_call_also_before_a_conversation_went_on():
+    def texts(number, call):
+        return template(f"It is 12:0{number}.")
+
+    assert found(texts, conversations=3, calls=1) == [(PromptSlot.VARIABLE, "line 2")]
+
+
+def test_a_clock_behind_text_that_changes_too_waits_for_more_calls():
+    def texts(number, call):
+        return template(f"Passage {number} {call}", RULES[-1] + " Mind it.", f"12:0{call}")
+
+    assert found(texts, conversations=1, calls=4) is None
+
+
+@pytest.mark.parametrize(("turns", "moves"), [(1, True), (3, False)])
+def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves):
+    """A document is as long as the conversation: while it stays, both are read in place."""
+    saw = FeatureLearner(fingerprint)
+    for number in range(8):
+        for call in range(6):
+            document = (f"Found {number} {call // turns} line {at} of all" for at in range(100))
+            saw.observe(
+                template(end=document),
+                fingerprint(b"%d" % number),
+                60.0 * call,
+                first=not call,
+                history=600 * call,
+            )
+
+    assert (saw.proposal(PRICE, PLAIN) is not None) is moves
+
+
+def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
+    def saving(regime):
+        saw = FeatureLearner(fingerprint)
+        for number in range(4):
+            for call in range(6):
+                text, who = template(f"Topic: {number} {call}"), fingerprint(b"%d" % number)
+                saw.observe(text, who, 60.0, first=not call, history=4_000 * call)
+        return sum(move.saving for move in saw.proposal(PRICE, regime).moves)
+
+    later = saving(msgspec.structs.replace(PLAIN, name="prefix-unit"))
+
+    assert 0.7 < later / saving(PLAIN) < 0.9
 
 
 def test_moves_learned_from_a_single_conversation_apply_to_others():

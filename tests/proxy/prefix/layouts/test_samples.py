@@ -19,9 +19,11 @@ from proxy.prefix.layouts.samples import (
     MAX_VARIANTS,
     MAX_WHOLE_LINE_CHARS,
     MIN_CONVERSATIONS,
+    PlainEvidence,
     Samples,
     conversation_counts,
     is_distinctive,
+    plain_evidence,
     split_units,
 )
 from tests.examples import examples
@@ -135,13 +137,37 @@ def test_lengths_behind_instructions_are_counted_by_step():
         found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
     (sample,) = found.conversations
 
-    assert sample.history == 1_008_500
-    assert sample.later_lengths(0) == (4, 1_008_500)
-    assert sample.later_lengths(2_000) == (3, 1_008_000)
-    assert sample.later_lengths(4_500) == (2, 1_005_000)
-    assert sample.later_lengths(1_000_000) == (1, 1_000_000)
-    assert sample.later_lengths(1_000_001) == (0, 0)
+    assert sample.later_lengths(0) == (4, 500 + 500 + 3_000 + 5_000, 3_000 + 500 + 3_000)
+    assert sample.later_lengths(2_000) == (3, 500 + 3_000 + 5_000, 3_000 + 500 + 3_000)
+    assert sample.later_lengths(4_500) == (2, 3_000 + 5_000, 500 + 3_000)
+    assert sample.later_lengths(1_000_000) == (1, 5_000, 3_000)
+    assert sample.later_lengths(1_000_001) == (0, 0, 0)
     assert len(sample.lengths) == 4
+
+
+def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
+    found = samples()
+    found.add_call(["Be kind."], b"a", 0.0, first=False, history=700)
+    (sample,) = found.conversations
+
+    assert sample.later_lengths(0) == (1, 700, 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "evidence"),
+    [
+        ("Current time: Monday, 21 September 2026, 14:13:20 UTC", PlainEvidence.CLOCK),
+        ('  "now": "2026-11-28T18:42:26Z",', PlainEvidence.CLOCK),
+        ("Today is 2026-11-28.", PlainEvidence.IDENTITY),
+        ("Date: November 28, 2026", PlainEvidence.IDENTITY),
+        ("Request 6fa459ea-ee8a-3ca4-894e-db77e160355e", PlainEvidence.IDENTITY),
+        ("Customer: Ines Carvalho (number 400037)", PlainEvidence.NONE),
+        ("Write at most 12:100 words to 10.0.0.1:8080.", PlainEvidence.NONE),
+        (f"At 14:13 {'the desk is open. ' * 20}", PlainEvidence.NONE),
+    ],
+)
+def test_clocks_dates_and_uuids_are_known_by_their_form(unit, evidence):
+    assert plain_evidence(unit.strip()) is evidence
 
 
 def test_samples_keep_no_words_where_they_may_not_be_shown():
@@ -157,7 +183,8 @@ def test_changes_and_history_are_counted():
         found.add_call([said], b"a", 0.0, first=number == 0, history=100)
     (sample,) = found.conversations
 
-    assert (sample.calls, sample.later_calls, sample.changes, sample.history) == (3, 2, 1, 200)
+    assert (sample.calls, sample.later_calls, sample.changes) == (3, 2, 1)
+    assert sample.later_lengths(0) == (2, 200, 100)
     assert len(sample.variants) == 2
 
 

@@ -3,14 +3,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from sqlalchemy import Connection, Engine, event
 
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql.database import open_database, write_transaction
 from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.locks import APPROVAL_DELAY_S, LockedSettings, singleton_lock
+from proxy.store.sql.locks import APPROVAL_DELAY_S, GUARD, LockedSettings, singleton_lock
 from tests.fakes.wire_cut import WireCut
 
 NOW = 1_790_000_000.0
@@ -32,7 +35,13 @@ def locked_settings(
 
 def propose(connection: Connection, *digests: str) -> None:
     for digest in digests:
-        rows.ensure_proposal(connection, PLACE, digest, "[]", 0)
+        rows.ensure_proposal(connection, PLACE, digest, layout(100), 0)
+
+
+def layout(saving: int) -> str:
+    """A layout with a move that saves so much."""
+    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=saving)
+    return msgspec.json.encode(Layout(moves=(move,))).decode()
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
@@ -40,7 +49,7 @@ def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) 
 
     assert hold.own == FeatureState()
     assert hold.standing == FeatureState(mode=PlanningMode.AUTO)
-    assert hold.is_open(NOW)
+    assert hold.is_open(layout(1), NOW)
 
 
 def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection) -> None:
@@ -50,7 +59,7 @@ def test_a_scopes_state_is_reported_with_the_whole_features_decision(connection)
 
     assert (hold.own.mode, hold.own.suspended) == (None, "")
     assert (hold.standing.mode, hold.standing.suspended) == (PlanningMode.AUTO, "it cost more")
-    assert not hold.is_open(NOW)
+    assert not hold.is_open(layout(1), NOW)
 
 
 def test_a_decision_is_known_to_the_next_decider(connection) -> None:
@@ -75,8 +84,26 @@ def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(conn
     hold = locked_settings(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "ann", NOW)
 
-    assert not hold.is_open(NOW + APPROVAL_DELAY_S + DAY - 1)
-    assert hold.is_open(NOW + APPROVAL_DELAY_S + DAY)
+    assert not hold.is_open(layout(105), NOW + APPROVAL_DELAY_S + DAY - 1)
+    assert hold.is_open(layout(105), NOW + APPROVAL_DELAY_S + DAY)
+
+
+def test_a_layout_that_saves_a_tenth_more_need_not_wait_a_day(connection) -> None:
+    propose(connection, "d1")
+    hold = locked_settings(connection, mode=PlanningMode.AUTO)
+    hold.approve(1, "auto", NOW)
+
+    assert hold.is_open(layout(110), NOW + 60)
+
+
+def test_after_the_guard_stepped_back_to_no_layout_the_next_one_waits_a_day(connection) -> None:
+    propose(connection, "d1")
+    hold = locked_settings(connection, mode=PlanningMode.AUTO)
+    hold.approve(1, "auto", NOW)
+    hold.rollback(GUARD, NOW + 60)
+
+    assert not hold.is_open(layout(1_000), NOW + 120)
+    assert hold.is_open(layout(1_000), NOW + 60 + APPROVAL_DELAY_S + DAY)
 
 
 def test_a_missing_layout_is_neither_approved_nor_rolled_back(connection) -> None:

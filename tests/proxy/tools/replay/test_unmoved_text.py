@@ -110,7 +110,7 @@ def test_prompts_that_the_cache_does_not_keep(vocabulary):
 
 
 def test_moves_that_no_conversation_could_begin_with(vocabulary):
-    assert why(vocabulary, numbered_calls(25)) == "no conversation began after moves were learned"
+    assert why(vocabulary, numbered_calls(12)) == "no conversation began after moves were learned"
 
 
 def test_moves_that_fit_no_later_conversation(vocabulary):
@@ -118,7 +118,7 @@ def test_moves_that_fit_no_later_conversation(vocabulary):
         call(system("Other rules.", "Few."), user(f"{n}"), conversation=f"{n}") for n in (1, 2)
     ]
 
-    assert why(vocabulary, [*numbered_calls(25), *others]).startswith("Detail 1 stays: ")
+    assert why(vocabulary, [*numbered_calls(12), *others]).startswith("Detail 1 stays: ")
 
 
 def test_texts_that_have_nothing_in_common(vocabulary):
