@@ -27,8 +27,6 @@ _FIRST_CALLS: Final = 50
 _FIRST_CALLS_BETWEEN_LOOKS: Final = 5
 _CALLS_BETWEEN_LOOKS: Final = 25
 _TOKENS_PER_MILLION: Final = 1_000_000
-#: A twentieth of a prompt: so much less may be read once, where a layout changes.
-_FREE_LOSS_DIVISOR: Final = 20
 #: A layout that saves a tenth more takes the place of another at once.
 _REPLACED_SHARE: Final = 10
 #: Price assumed for a feature whose price is unknown, in nano-dollars a token.
@@ -130,9 +128,10 @@ def is_free_change(
     change: LayoutChange,
     expect_read: Callable[[SentCall], ExpectedRead],
 ) -> bool:
-    """True if a call with the newer layout reads about as much as with the one it had.
+    """True if a call reads no message of its conversation as it is, so a newer layout costs none.
 
-    Then what changes per call has cut the conversation off anyway, and nothing is lost.
+    What changes per call has cut the conversation off then, or it is cold. Instructions in a new
+    order are written once for all conversations, those that begin with it among them.
 
     Args:
         draft: The call.
@@ -146,19 +145,17 @@ def is_free_change(
     """
     if plan.layout == change.newer.version:
         return False
-    both = [
+    held, newer = (
         arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
         for layout in change
-    ]
-    if both[0].prompt.messages == both[1].prompt.messages:
+    )
+    if held.prompt.messages == newer.prompt.messages:
         return False
-    reads = []
-    for each in both:
-        sending = MarkedPrompt(prompt=each.prompt, marks={}, explicit=False, body=b"")
-        expected = expect_read(sent_call(draft, target, each, sending))
-        # With marks, text that was sent before counts, for it may be stored.
-        reads.append(expected.known if target.takes_marks else expected.tokens)
-    return reads[1] + expected.scale.total // _FREE_LOSS_DIVISOR >= reads[0]
+    sending = MarkedPrompt(prompt=held.prompt, marks=held.given, explicit=False, body=b"")
+    sent = sent_call(draft, target, held, sending)
+    expected = expect_read(sent)
+    is_cut_off = expected.same <= sent.block_ranges.messages.start
+    return is_cut_off or (not expected.tokens and not target.takes_marks)
 
 
 def is_worth_replacing(held: Layout, newer: Layout) -> bool:

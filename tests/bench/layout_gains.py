@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - a script prints its result
-"""Does the order of a prompt pay, is it ever dearer, and how much of a good order is reached?
+"""Measures what the order of a prompt costs, and how much of a good order the gateway reaches.
 
 Made-up prompts whose documents change from turn to turn, and badly built ones, on a model of each
 cache. Of each: the cost in the modes ``observe`` and ``auto``, and of the same words in an order

@@ -57,7 +57,7 @@ def documents(count: int = 60) -> Iterator[Shape]:
 
 
 def badly_built(count: int = 60) -> Iterator[Shape]:
-    """What varies stands first: in lines, in JSON, in XML; or tools come shuffled."""
+    """Text that varies stands first, in lines, JSON or XML; or tools come shuffled."""
     tops: dict[str, Callable[[_Step], str]] = {
         "clock": lambda step: made.clock(step.session * 40 + step.number),
         "UUID": lambda step: f"Request: {UUID(int=dice(*step[:2]).getrandbits(128))}",

@@ -10,7 +10,7 @@ from breakpoints; the other reads the longest prefix it has seen, wherever that 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from proxy.caches.bills import WRITE_PREFIX, charged_writes
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
 from proxy.caches.openai_interval import MinuteCalls
+from proxy.prefix.prediction.leading_texts import LeadingTexts
 from proxy.prefix.prediction.lookups import (
     UnstoredPrefixes,
     has_stored_nothing,
@@ -31,7 +32,7 @@ from proxy.prefix.prediction.lookups import (
     written_breakpoints,
     written_life,
 )
-from proxy.prefix.prediction.sent_call import SentCall, TextLines, TokenScale, split_fingerprints
+from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
@@ -146,11 +147,6 @@ def _reads_rules(*, explicit: bool) -> bool:
     return BY_RULE in readable_writers(explicit=explicit)
 
 
-class _Opening(NamedTuple):
-    used: float
-    lines: TextLines
-
-
 class _Reach(NamedTuple):
     """Bytes of a prefix that can be read, the entry that says so, and the blocks before its end."""
 
@@ -159,6 +155,8 @@ class _Reach(NamedTuple):
     at: int = 0
 
 
+#: The cache that keeps whole prompts, and what two have in common.
+WHOLE_PROMPTS: Final = "prefix-unit"
 _NOWHERE: Final = _Reach(0, EntryLife(-inf, 0.0))
 
 
@@ -170,7 +168,7 @@ class PrefixChainIndex:
 
     Args:
         most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
-            a hundredth are texts whose lines are kept.
+            and of a two-hundredth the lines of texts are kept.
         is_brief: True if of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
         unstored: Prefixes that are known not to be stored.
@@ -188,13 +186,13 @@ class PrefixChainIndex:
         self._sent: LruCache[int, float] = LruCache(most)
         self._counted: LruCache[int, int] = LruCache(most // 10)
         self._entries: LruCache[int, _Stored] = LruCache(most // 10)
-        self._openings: LruCache[int, _Opening] = LruCache(most // 100)
+        self._texts = LeadingTexts(most // 200)
         self._routes: LruCache[int, MinuteCalls] = LruCache(most // 20)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
         prefixes = len(self._sent) + len(self._counted) + len(self._entries)
-        return prefixes + len(self._openings) + len(self._routes)
+        return prefixes + len(self._texts) + len(self._routes)
 
     def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""
@@ -245,8 +243,9 @@ class PrefixChainIndex:
             self._counted.put(points[end], scale.tokens_of(sent.ends[end]))
         told = known if self._is_brief and sent.regime.takes_marks else 0
         self._record_sent(points[:told:-1], now)
-        for at, lines in sent.lines.items():
-            self._openings.put(points[at], _Opening(now, lines))
+        if sent.regime.name == WHOLE_PROMPTS:
+            self._texts.keep_units(sent, known, now)
+        self._texts.record_call(sent, now)
 
     def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
@@ -284,21 +283,10 @@ class PrefixChainIndex:
             for at in range(known, 0, -1)
             if (seen := self._sent.peek(sent.points[at])) is not None
         )
-        times = chain(self._partial_block(sent, known), places)
+        partial = self._texts.shared_starts(sent, known)
+        times = chain(((sent.ends[known] + size, used) for size, used in partial), places)
         reaches = _longest_live((_Reach(size, EntryLife(used, life)) for size, used in times), now)
         return (*reaches, reaches[-1].size)
-
-    def _partial_block(self, sent: SentCall, known: int) -> list[tuple[int, float]]:
-        """Bytes that the next block shares with one that stood in its place, and their times."""
-        opening = self._openings.peek(sent.points[known])
-        lines = sent.lines.get(known)
-        if opening is None or lines is None:
-            return []
-        both = split_fingerprints(lines.digests), split_fingerprints(opening.lines.digests)
-        pairs = zip(lines.sizes, *both, strict=False)
-        same = sum(size for size, _, _ in takewhile(lambda pair: pair[1] == pair[2], pairs))
-        share = same * sent.blocks[known].size // max(1, lines.size)
-        return [(sent.ends[known] + share, opening.used)] if share else []
 
     def _longest_at_breakpoints(
         self, sent: SentCall, known: int, now: float
@@ -306,9 +294,14 @@ class PrefixChainIndex:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
         places = sorted({at for at in lookup_places(sent) if at <= known}, reverse=True)
         entries = self._stored_entries(sent, places, now)
-        reaches = _longest_live((_Reach(sent.ends[at], entry, at) for at, entry in entries), now)
+        found = [_Reach(sent.ends[at], entry, at) for at, entry in entries]
+        if sent.regime.name == WHOLE_PROMPTS:
+            units = self._texts.units(sent, known)
+            found += [_Reach(sent.ends[each.at] + each.size, each.life, each.at) for each in units]
+            found.sort(key=lambda reach: reach.size, reverse=True)
+        reaches = _longest_live(found, now)
         last, _ = next(self._stored_entries(sent, range(known, 0, -1), now), (0, None))
-        return (*reaches, sent.ends[last])
+        return (*reaches, max(sent.ends[last], reaches[-1].size))
 
     def _stored_entries(
         self, sent: SentCall, places: Iterable[int], now: float

@@ -265,7 +265,7 @@ def test_running_conversation_in_which_nothing_moves_keeps_its_layout():
 
 
 def test_conversation_of_which_nothing_was_seen_here_keeps_its_layout():
-    """What its provider holds of it is not known."""
+    """Its provider may hold all of it."""
     target = TARGETS["openai-interval"]
     process = PlanningProcess(target)
     request = planning_request(body(*conversation_messages(3, f"It is 12:01:07.\n{RULES}")))
