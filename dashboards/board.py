@@ -55,7 +55,8 @@ class ObjectiveStatus:
         enforce: Action where it is missed.
         acts: True if calls are rerouted, and not only counted.
         ladder: Replacements for what calls ask for, level by level.
-        state: ``healthy``, ``missed``, ``degraded``, ``recovering``, ``frozen`` or ``pinned``.
+        state: ``healthy``, ``too_few_calls``, ``missed``, ``degraded``, ``recovering``, ``frozen``
+            or ``pinned``.
         level: The fallback level of new conversations; 0 for what they ask for.
         since: Time at which that began; None for as long as the gateway runs.
         why: Reason for its state; "" where nothing happened.

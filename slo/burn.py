@@ -112,8 +112,22 @@ def is_beyond_chance(counts: GoodBadCounts, objective: Objective) -> bool:
 
     Of fewer than 20 events nothing is said, nor of fewer than 3 bad ones.
     """
-    if counts.n < MIN_EVENTS or counts.bad < MIN_BAD_EVENTS:
-        return False
+    return _is_judgeable(counts) and _is_above_target(counts, objective)
+
+
+def is_unproven(counts: GoodBadCounts, objective: Objective) -> bool:
+    """True if more is bad than chance explains, of fewer events than a judgement takes.
+
+    Source: Google, The Site Reliability Workbook, Alerting on SLOs, low-traffic services.
+    """
+    return not _is_judgeable(counts) and _is_above_target(counts, objective)
+
+
+def _is_judgeable(counts: GoodBadCounts) -> bool:
+    return counts.n >= MIN_EVENTS and counts.bad >= MIN_BAD_EVENTS
+
+
+def _is_above_target(counts: GoodBadCounts, objective: Objective) -> bool:
     return lower_bound(counts.bad, counts.n) > 1 - objective.target
 
 

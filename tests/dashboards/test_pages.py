@@ -120,11 +120,14 @@ def test_where_pins_are_not_known_nobody_is_said_to_have_none():
     assert "not known" not in page_outline(objectives=[an_objective()]).text
 
 
-@pytest.mark.parametrize("state", ["healthy", "degraded", "recovering", "frozen", "pinned"])
+@pytest.mark.parametrize(
+    "state", ["healthy", "too_few_calls", "missed", "degraded", "recovering", "frozen", "pinned"]
+)
 def test_every_state_is_told_in_words_and_has_a_look(state):
     page = page_outline(objectives=[an_objective(state=state)], reroutes=[])
 
     assert {"class": f"state {state}"} in page.all("span")
+    assert state.replace("_", " ") in page.text
     assert re.search(rf"\.{state}\b", STYLESHEET.read_text())
 
 

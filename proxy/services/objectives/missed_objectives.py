@@ -2,7 +2,8 @@
 
 An objective is missed while one of its alerts is open or due. A ladder degrades within seconds,
 and alerts wait for minutes; so it is missed, too, while more calls of the last ten minutes missed
-it than chance explains, and those of the last two minutes are no better.
+it than chance explains, and those of the last two minutes are no better. Where too few were
+counted to say so, its miss is unproven: neither healthy nor missed.
 """
 
 from typing import Final
@@ -25,7 +26,7 @@ _PERCENT: Final = 100
 def current_miss(
     track: TrackedObjective, judge: Judge, alert: Alert | None, before: Miss | None, now: float
 ) -> Miss | None:
-    """The present miss of an objective; None while it is met, or too little was counted.
+    """The present miss of an objective, proven or not; None while it is met.
 
     Args:
         track: The objective.
@@ -34,11 +35,14 @@ def current_miss(
         before: Its last miss, which may go on.
         now: The time.
     """
-    reason = _reason(track, judge, now) or ("" if alert is None else alert.title)
+    proof = _reason(track, judge, now) or ("" if alert is None else alert.title)
+    reason = proof or _doubt(track, judge, now)
     if not reason:
         return None
     began = now if alert is None else alert.began
-    return Miss(began if before is None else min(before.since, began), reason)
+    if before is not None and before.is_proven == bool(proof):
+        began = min(before.since, began)
+    return Miss(began, reason, is_proven=bool(proof))
 
 
 def is_burning(track: TrackedObjective, alert: BurnAlert, judge: Judge, now: float) -> bool:
@@ -84,6 +88,14 @@ def _reason(track: TrackedObjective, judge: Judge, now: float) -> str:
     )
     alert = next(burning, None)
     return "" if alert is None else _burn_text(track, judge, alert.over, now)
+
+
+def _doubt(track: TrackedObjective, judge: Judge, now: float) -> str:
+    """Counts of recent calls that are too few to show that it is missed; "" for none."""
+    counts = judge.counts(track, now, RECENT_WINDOW_S)
+    if track.objective.metric is Metric.CACHE or not burn.is_unproven(counts, track.objective):
+        return ""
+    return f"too few calls to judge: {counts.bad} of {counts.n} missed it"
 
 
 def _is_missed_lately(track: TrackedObjective, judge: Judge, now: float) -> bool:

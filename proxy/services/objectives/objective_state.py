@@ -18,7 +18,9 @@ from slo.objective import Enforce, Metric, Objective
 ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"
 #: State of an objective that is missed while all new conversations go to level 0.
 MISSED: Final = "missed"
-STATE_NAMES: Final = (*(state.value for state in ControllerState), MISSED)
+#: State of an objective that would be missed, had there been calls enough to say so.
+TOO_FEW_CALLS: Final = "too_few_calls"
+STATE_NAMES: Final = (*(state.value for state in ControllerState), MISSED, TOO_FEW_CALLS)
 """All states that an objective is shown in."""
 #: Modes that act on calls; the others only alert.
 _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
@@ -100,10 +102,12 @@ class Miss(msgspec.Struct, frozen=True):
     Attributes:
         since: Its beginning, in seconds since the epoch.
         reason: The counts that show it, in a few words.
+        is_proven: False if too few calls were counted to tell it from chance.
     """
 
     since: float
     reason: str
+    is_proven: bool = True
 
 
 class ShownState(msgspec.Struct, frozen=True):
@@ -132,7 +136,8 @@ def shown_state(standing: ControllerSnapshot | None, miss: Miss | None) -> Shown
     if standing is not None and standing.state is not ControllerState.HEALTHY:
         return ShownState(standing.state.value, standing.level, standing.since, standing.reason)
     if miss is not None:
-        return ShownState(MISSED, since=miss.since, reason=miss.reason)
+        name = MISSED if miss.is_proven else TOO_FEW_CALLS
+        return ShownState(name, since=miss.since, reason=miss.reason)
     if standing is None:
         return ShownState(ControllerState.HEALTHY.value)
     return ShownState(standing.state.value, 0, standing.since, standing.reason)

@@ -265,12 +265,13 @@ class ReplicaSync:
 
     def _adopt_misses(self, misses: Mapping[str, Miss | None]) -> None:
         """Take over what is missed now; logs what begins and ends."""
-        before = self._router.missed
+        before = _proven(self._router.missed)
         self._router.missed = {name: miss for name, miss in misses.items() if miss is not None}
-        for name, miss in self._router.missed.items():
+        proven = _proven(self._router.missed)
+        for name, miss in proven.items():
             if name not in before:
                 _log.warning("%s is missed: %s", name, miss.reason)
-        for name in before.keys() - self._router.missed.keys():
+        for name in before.keys() - proven.keys():
             _log.warning("%s is no longer missed", name)
 
     def _late_stage(self, objective: str) -> str:
@@ -372,3 +373,8 @@ def _capped_counts(
         over = max(-(-max(good, bad) // MOST_COUNTED), 1)
         found[cell] = (good // over, bad // over)
     return found
+
+
+def _proven(misses: Mapping[str, Miss]) -> dict[str, Miss]:
+    """Those that are not of too few calls to judge."""
+    return {name: miss for name, miss in misses.items() if miss.is_proven}

@@ -67,12 +67,29 @@ def test_a_miss_lasts_through_a_pause_and_ends_with_what_was_counted():
     assert traffic.goes_on(400) is None
 
 
-@pytest.mark.parametrize(("good", "bad"), [(0, 0), (0, 1), (20, 1), (9, 1)])
-def test_few_or_good_enough_calls_are_no_miss(good, bad):
+@pytest.mark.parametrize(("good", "bad"), [(0, 0), (20, 1), (9, 1)])
+def test_no_or_good_enough_calls_are_no_miss(good, bad):
     traffic = CountedTraffic()
     traffic.judge.add_counts({(BARE.arm(0), int(START // 10)): (good, bad)})
 
     assert current_miss(BARE, traffic.judge, None, None, START + 10) is None
+
+
+@pytest.mark.parametrize(("good", "bad"), [(3, 9), (0, 1), (0, 19), (23, 2)])
+def test_miss_of_too_few_calls_is_unproven_until_there_are_enough(good, bad):
+    strict = track_objective(objective(ladder=(), enforce=Enforce.ALERT, target=0.99))
+    traffic = CountedTraffic(strict)
+    traffic.judge.add_counts({(strict.arm(0), int(START // 10)): (good, bad)})
+    doubt = current_miss(strict, traffic.judge, None, None, START + 10)
+
+    reason = f"too few calls to judge: {bad} of {good + bad} missed it"
+    assert doubt == Miss(START + 10, reason, is_proven=False)
+    later = current_miss(strict, traffic.judge, None, doubt, START + 20)
+    assert later == doubt, "it keeps its beginning"
+    traffic.judge.add_counts({(strict.arm(0), int(START // 10) + 2): (0, 20)})
+    miss = current_miss(strict, traffic.judge, None, doubt, START + 30)
+    assert miss is not None
+    assert (miss.is_proven, miss.since) == (True, START + 30)
 
 
 def test_a_burn_over_hours_is_a_miss_though_few_recent_calls_were_counted():

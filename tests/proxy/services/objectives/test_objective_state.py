@@ -66,6 +66,7 @@ def test_a_published_state_is_read_back_unchanged():
 
 
 MISS = Miss(7.0, "92 of 92 calls missed it")
+DOUBT = Miss(7.0, "9 of 12 missed it", is_proven=False)
 HEALTHY = ControllerSnapshot(since=1.0, reason="40 of 40 were good")
 
 
@@ -76,6 +77,8 @@ HEALTHY = ControllerSnapshot(since=1.0, reason="40 of 40 were good")
         (HEALTHY, None, ShownState("healthy", 0, 1.0, "40 of 40 were good")),
         (None, MISS, ShownState("missed", 0, 7.0, "92 of 92 calls missed it")),
         (HEALTHY, MISS, ShownState("missed", 0, 7.0, "92 of 92 calls missed it")),
+        (None, DOUBT, ShownState("too_few_calls", 0, 7.0, "9 of 12 missed it")),
+        (HEALTHY, DOUBT, ShownState("too_few_calls", 0, 7.0, "9 of 12 missed it")),
     ],
 )
 def test_a_miss_is_shown_where_the_controller_does_nothing(standing, miss, shown):

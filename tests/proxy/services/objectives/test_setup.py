@@ -140,12 +140,13 @@ def test_counts_levels_and_states_are_told():
         assert line in said
 
 
-def test_an_objective_that_is_missed_and_has_no_ladder_is_not_healthy_in_metrics():
+@pytest.mark.parametrize(("is_proven", "state"), [(True, "missed"), (False, "too_few_calls")])
+def test_an_objective_that_is_missed_and_has_no_ladder_is_not_healthy_in_metrics(is_proven, state):
     bare = objective(ladder=(), enforce=Enforce.ALERT)
     wheel = ObjectiveRouter(tracks(bare), two_model_catalog())
     wheel.standings = {bare.name: ControllerSnapshot(since=0.0)}
-    wheel.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it")}
+    wheel.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it", is_proven)}
     said = page(wheel)
 
-    assert 'thriftgate_objective_state{objective="chat-ttft",state="missed"} 1.0' in said
+    assert f'thriftgate_objective_state{{objective="chat-ttft",state="{state}"}} 1.0' in said
     assert 'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0' in said
