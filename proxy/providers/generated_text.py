@@ -110,8 +110,9 @@ def stream_choices(run: bytes) -> set[int]:
     numbers: set[int] = set()
     for event in parse_events(run):
         value = None if may_exceed(event.data, MAX_OBJECTS) else _parse(event.data)
-        for key in ("choices", "candidates") if isinstance(value, dict) else ():
-            choices = value.get(key)
+        if not isinstance(value, dict):
+            continue
+        for choices in (value.get("choices"), value.get("candidates")):
             if isinstance(choices, list):
                 numbers |= {_index(choice, "index", 0) for choice in choices}
     return numbers
