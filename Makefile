@@ -9,7 +9,7 @@ VLLM := .venv-vllm
 ARGS ?=
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo serve test test-whole test-fast test-browser test-vllm vllm check format bench conformance load
+.PHONY: setup demo demo-engine serve test test-whole test-fast test-browser test-vllm vllm check format bench conformance load
 
 setup: $(READY)
 
@@ -25,11 +25,14 @@ $(READY): pyproject.toml constraints.txt
 	  echo "No wheel of xllamacpp for this machine: tests of a local engine skip." >&2
 	@touch $@
 
-# A tiny model on this machine for a moment, where the extra [local] is installed; then a gateway,
-# a simulated upstream and two hundred calls. ARGS='--exit --json' for scripts: one line on stdout.
+# A gateway, a simulated upstream and two hundred calls of three teams.
+# ARGS='--exit --json' for scripts: one line on stdout.
 demo: $(READY)
-	-@$(BIN)/thriftgate engine demo --exit --short --optional $(if $(findstring --json,$(ARGS)),>&2)
 	@$(BIN)/thriftgate demo $(ARGS)
+
+# A tiny model on this machine behind the gateway; ARGS as above.
+demo-engine: $(READY)
+	@$(BIN)/thriftgate engine demo $(ARGS)
 
 # The gateway itself; OPENAI_API_KEY or ANTHROPIC_API_KEY is all it needs.
 serve: $(READY)

@@ -28,9 +28,6 @@ _SHORT_ROUNDS: Final = 2
 _Leave = Annotated[bool, typer.Option("--exit", help="End after the tables.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON only.")]
 _Short = Annotated[bool, typer.Option("--short", help="Measure two rounds, not five.")]
-_Optional = Annotated[
-    bool, typer.Option("--optional", help="Without the extra, say so and succeed.")
-]
 _Port = Annotated[
     int, typer.Option(envvar="THRIFTGATE_PORT", help="Where to listen, or on the next free port.")
 ]
@@ -59,7 +56,6 @@ def add_engine_demo(
         leave: _Leave = False,
         as_json: _AsJson = False,
         short: _Short = False,
-        optional: _Optional = False,
         port: _Port = 8080,
         price: _Price = _PRICE,
     ) -> None:
@@ -67,9 +63,6 @@ def add_engine_demo(
 
         Needs the extra [local]. Nothing is downloaded, and nothing is left behind.
         """
-        if not has_extra() and optional:
-            terminal.say(_MISSING_EXTRA)
-            return
         if not has_extra():
             terminal.fail(_MISSING_EXTRA)
         price = _price_text(terminal, price)

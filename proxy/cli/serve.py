@@ -50,7 +50,7 @@ def demo(
     ] = 8080,
     calls: Annotated[int, typer.Option(help="How many calls to send.", min=1)] = 200,
 ) -> None:
-    """Show it: a gateway before a simulated upstream, and the calls of two teams.
+    """Show it: a gateway before a simulated upstream, and the calls of three teams.
 
     Nothing has to be set up and nothing is left behind. With --exit the status is 0 if every call
     was answered and stands in the ledger once, else 1.

@@ -5,12 +5,14 @@ at the moments the calls were made, and what they bill is priced as the ledger's
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 import orjson
 
 from proxy.caches.bills import call_usage
 from proxy.catalog.catalog import Catalog
+from proxy.tools.demo.support import PromptOrder, SupportScript
 from proxy.tools.demo.traffic import DemoCall
 from proxy.tools.replay.line_limits import cache_bounds
 from proxy.tools.replay.lines import RecordedCall
@@ -30,27 +32,37 @@ class CallTotals(msgspec.Struct, frozen=True):
         prompt: Their input tokens.
         read: Those of them read from a cache.
         nanos: Their cost in nano-dollars; None where a price is unknown.
+        calls: Number of calls.
     """
 
     prompt: int = 0
     read: int = 0
     nanos: int | None = 0
+    calls: int = 0
 
     def __add__(self, other: "CallTotals") -> "CallTotals":
         """Both together; their cost is known where both are."""
-        prompt, read = self.prompt + other.prompt, self.read + other.read
-        if self.nanos is None or other.nanos is None:
-            return CallTotals(prompt, read, None)
-        return CallTotals(prompt, read, self.nanos + other.nanos)
+        is_known = self.nanos is not None and other.nanos is not None
+        return CallTotals(
+            prompt=self.prompt + other.prompt,
+            read=self.read + other.read,
+            nanos=(self.nanos or 0) + (other.nanos or 0) if is_known else None,
+            calls=self.calls + other.calls,
+        )
 
     @property
     def hit_rate(self) -> float:
         """Cache-read tokens ÷ input tokens; 0 where there were none."""
         return self.read / self.prompt if self.prompt else 0.0
 
+    @property
+    def nanos_per_1k_calls(self) -> int | None:
+        """Nano-dollars of 1,000 such calls; None where a price is unknown or there were none."""
+        return None if self.nanos is None or not self.calls else self.nanos * 1000 // self.calls
+
 
 class CostBaseline(msgspec.Struct, frozen=True):
-    """The baseline totals of answered calls, by the names of their teams.
+    """The baseline totals of answered calls, by the names of their teams or by prompt orders.
 
     Attributes:
         direct: Sent by their applications as they are, with no gateway between.
@@ -82,17 +94,52 @@ def baseline_costs(sent: Iterable[DemoCall], catalog: Catalog, at: float) -> Cos
     return CostBaseline(direct, arranged)
 
 
+def order_costs(
+    sent: Iterable[DemoCall], built: CostBaseline, catalog: Catalog, at: float
+) -> CostBaseline:
+    """The totals of the badly built feature, had its prompts been built in each order.
+
+    Args:
+        sent: The calls.
+        built: Totals of the calls as they were built.
+        catalog: As for ``baseline_costs``.
+        at: The same.
+    """
+    calls = [call for call in sent if _is_badly_built(call.planned.conversation.script)]
+    if not calls:
+        return CostBaseline()
+    team, order = calls[0].planned.team, PromptOrder.VARIABLE_FIRST
+    direct, arranged = {order.value: built.direct[team]}, {order.value: built.arranged[team]}
+    for order in (PromptOrder.STABLE_FIRST, PromptOrder.SHARED_PREFIX):
+        totals = baseline_costs([_in_order(call, order) for call in calls], catalog, at)
+        direct[order.value], arranged[order.value] = totals.direct[team], totals.arranged[team]
+    return CostBaseline(direct, arranged)
+
+
+def _is_badly_built(script: object) -> bool:
+    return isinstance(script, SupportScript) and script.order is PromptOrder.VARIABLE_FIRST
+
+
+def _in_order(call: DemoCall, order: PromptOrder) -> DemoCall:
+    """The call as a careful author builds it: in that order, with the marks its cache wants."""
+    conversation = call.planned.conversation
+    script = conversation.script
+    assert isinstance(script, SupportScript)  # noqa: S101 - others are not chosen
+    built = conversation.with_script(replace(script, order=order, marks=True))
+    return replace(call, planned=replace(call.planned, conversation=built))
+
+
 def _by_model(sent: Iterable[DemoCall]) -> dict[str, list[DemoCall]]:
     """The calls that were answered; a cache belongs to one model."""
-    found: dict[str, list[DemoCall]] = {}
-    for each in sent:
-        if not each.error:
-            found.setdefault(each.planned.model, []).append(each)
-    return found
+    calls: dict[str, list[DemoCall]] = {}
+    for call in sent:
+        if not call.error:
+            calls.setdefault(call.planned.model, []).append(call)
+    return calls
 
 
-def _add(sums: dict[str, CallTotals], found: Iterable[tuple[str, CallTotals]]) -> None:
-    for team, one in found:
+def _add(sums: dict[str, CallTotals], totals: Iterable[tuple[str, CallTotals]]) -> None:
+    for team, one in totals:
         sums[team] = sums.get(team, CallTotals()) + one
 
 
@@ -102,19 +149,19 @@ def _replay_calls(
     """The team of each call and what it comes to, all sent to one model in this way."""
     world = UpstreamSimulation(reading.simulated, cache_bounds(reading.simulated))
     tariff = reading.route.tariff
-    for each in calls:
-        line, now = _line(each), each.planned.at.timestamp()
+    for call in calls:
+        line, now = _line(call), call.planned.at.timestamp()
         arrived = Arrived(
             prompt=reading.read_prompt(variant.body(line, now), now),
             generated=reading.generated_tokens(line.reply),
-            length=each.output,
+            length=call.output,
             conversation=line.conversation,
         )
-        usage = call_usage(world.serve(arrived, now), output=each.output)
+        usage = call_usage(world.serve(arrived, now), output=call.output)
         variant.record_answer(usage)
-        found = None if tariff is None else call_cost(usage, tariff, at)
-        nanos = None if found is None else found.effective_nanos
-        yield each.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos)
+        cost = None if tariff is None else call_cost(usage, tariff, at)
+        nanos = None if cost is None else cost.effective_nanos
+        yield call.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos, 1)
 
 
 def _line(sent: DemoCall) -> RecordedCall:

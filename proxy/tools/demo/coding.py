@@ -1,14 +1,13 @@
-"""A coding agent, built the way people build it: its tools in any order, its place first.
+"""A coding agent, built the way people build it: a loop with tools that sends all of it each time.
 
-The tools are gathered from several places; some agents gather them anew, in another order, with
-every call, some once for a task. The system message begins with the working directory, the date and
-the user's name. The conversation grows by a step with each call, and old tool results are sent
-again and again.
+The tools are gathered at the start of a session, in any order. The system message begins with the
+working directory, the date and the user's name. The conversation grows by a step with each call,
+and old tool results are sent again and again.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -17,6 +16,7 @@ from proxy.tools.demo.conversation import Message, sections, seeded_random, tabl
 
 _USERS = ("Ines Carvalho", "Tom Okafor", "Lea Brandt", "Marek Nowak", "Aya Sato", "Paul Girard")
 _UNRECORDED = "The tool gave no output."
+_DONE = "Done; the tests pass."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,12 @@ class CodingTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodingScript:
-    """One agent at work on one task.
+    """One session of an agent.
 
     Attributes:
-        task: Question, and the results of its tools.
+        task: Questions, and the results of its tools.
         rules: The part of the system message that never changes.
         tools: Definitions of all tools.
-        gathers_anew: True if the tools' order changes with every call.
         user: Whose agent it is.
         seed: Decides ids and the order of tools.
     """
@@ -68,7 +67,6 @@ class CodingScript:
     rules: str
     tools: tuple[Mapping[str, Any], ...]
     user: str
-    gathers_anew: bool
     seed: str
     model: str
     team: str = "acme-engineering"
@@ -89,7 +87,7 @@ class CodingScript:
             f"Branch: {self.task.branch}\n\n{self.rules}"
         )
         tools = [{"type": "function", "function": dict(tool)} for tool in self.tools]
-        seeded_random(self.seed, "tools", turn if self.gathers_anew else 0).shuffle(tools)
+        seeded_random(self.seed, "tools").shuffle(tools)
         return {
             "messages": [{"role": "system", "content": system}, *self._work(turn, answers)],
             "tools": tools,
@@ -173,8 +171,8 @@ def _use(call: Mapping[str, Any], workspace: Mapping[str, str]) -> ToolUse:
 _RESULTS = {"edit_file": "1 place changed.", "write_file": "Written.", "commit": "Committed."}
 
 
-def agents(seed: str, models: Sequence[str]) -> list[CodingScript]:
-    """One agent for each task, in an order the seed decides, each with a user of its own."""
+def agents(seed: str, model: str) -> list[CodingScript]:
+    """Sessions of two tasks each, in an order the seed decides, each with a user of its own."""
     rules, tools = text("agent.md"), tuple(json.loads(text("tools.json")))
     roll = seeded_random(seed, "tasks")
     order = list(tasks())
@@ -182,13 +180,22 @@ def agents(seed: str, models: Sequence[str]) -> list[CodingScript]:
     users = roll.sample(_USERS, len(order))
     return [
         CodingScript(
-            task=task,
+            task=_both(first, second),
             rules=rules,
             tools=tools,
             user=user,
-            gathers_anew=number % 4 < 2,
             seed=f"{seed}/{number}",
-            model=models[number % len(models)],
+            model=model,
         )
-        for number, (task, user) in enumerate(zip(order, users, strict=True))
+        for number, (first, second, user) in enumerate(
+            zip(order, [*order[1:], order[0]], users, strict=True)
+        )
     ]
+
+
+def _both(first: CodingTask, second: CodingTask) -> CodingTask:
+    """One task after the other, on the first one's branch."""
+    next_question, *steps = second.steps
+    return CodingTask(
+        branch=first.branch, steps=(*first.steps, replace(next_question, says=_DONE), *steps)
+    )

@@ -62,6 +62,12 @@ class DemoConversation:
         """The body of one call, with the answers that have come so far in its history."""
         return self.script.body(turn, at, self._answers[:turn])
 
+    def with_script(self, script: Script) -> "DemoConversation":
+        """The same answers in another script of as many turns."""
+        other = DemoConversation(self.id, script)
+        other._answers = self._answers
+        return other
+
     def record_answer(self, turn: int, message: Mapping[str, Any]) -> None:
         """Put the assistant's message to this turn into the history; an empty one counts as none.
 

@@ -1,38 +1,41 @@
 """The messages that the demo prints."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dashboards.reports import Spend
 from dashboards.savings_headline import headline_sentences
 from proxy.records.amounts import cell, quantity
 from proxy.tools.demo.baseline import CallTotals
 from proxy.tools.demo.result import DemoResult, row_totals, total
-from proxy.tools.demo.spending import spending
-from proxy.tools.demo.traffic import AT_ONCE
 
 _ERRORS_SHOWN = 5
 #: Ways a call can be sent, as they are called in the table.
 _DIRECTLY = "directly"
 _THROUGH = "through Thriftgate"
 _ARRANGED = "and its layouts applied"
-_RECKONED = (
-    "Directly: the same calls as their applications write them, with the time first and tools in\n"
-    "any order, and with the provider's own caching. The dashboard and `thriftgate savings` show\n"
-    "the same figure. Its hit rate, and layouts, are replayed as `thriftgate replay` does."
-)
-_LEARNED = (
-    "Layouts: what it learned from these calls should move behind what stays the same. They wait\n"
-    "for `thriftgate layout approve`, or for the mode auto; applied at once, they come to this."
-)
-_SIMULATED = (
-    "The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers',\n"
-    "answers and waits are not."
-)
+_TEAMS_TEXT = """\
+  acme-support      a support chat, badly built: the time, the customer and the
+                    passages found stand above a handbook that never changes
+  acme-engineering  a coding agent's loop with tools on Claude, without cache marks
+  acme-docs         the same chat, well built: the handbook first, the passages last
+"""
+_METHOD = """\
+Directly: the same calls without a gateway, with the provider's own caching. Dashboard and
+`thriftgate savings` show the same cost. Its hit rate, and what was not sent, are
+replayed as `thriftgate replay` does."""
+_LEARNED = """\
+Layouts: the gateway learned which texts vary and moves them behind those that stay. By
+default that waits for `thriftgate layout approve`; the mode auto does it by itself."""
+_SIMULATED = """\
+The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers', answers
+and waits are not. The prompts are texts of our own of 2,500 to 16,000 tokens. A customer
+writes again after 15 to 90 s, an agent after 4 to 40 s."""
 #: Digits behind the point of a cost.
 _CENTS = 2
 _MODELS = ("gpt-5.4-mini", "claude-sonnet-5-5")
@@ -44,16 +47,14 @@ def opening(console: Console, count: int, base_url: str) -> None:
         f"Thriftgate listens on [bold]{base_url}[/bold] in front of a simulated upstream."
     )
     console.print(
-        f"Two teams send {count} calls through the official OpenAI SDK, {AT_ONCE} at once, half of "
-        "them\nstreaming: support chat over documents, a coding agent, a report writer.\n",
+        f"Three teams send {count} calls through the official OpenAI SDK, on a simulated clock:\n",
         soft_wrap=True,
     )
+    console.print(_TEAMS_TEXT, soft_wrap=True)
 
 
 def outcome(console: Console, result: DemoResult) -> None:
     """Say what became of the calls and what the ledger knows of them."""
-    console.print()
-    console.print(spending(result.rows, result.names, result.total))
     console.print()
     console.print(_pace(result), soft_wrap=True)
     console.print(_ledger(result), style="red" if result.lacking else "", soft_wrap=True)
@@ -61,17 +62,22 @@ def outcome(console: Console, result: DemoResult) -> None:
         console.print(f"Failed: {sent.planned.model}: {sent.error}", style="red", markup=False)
     if len(result.failed_calls) > _ERRORS_SHOWN:
         console.print(f"… and {len(result.failed_calls) - _ERRORS_SHOWN} more failed.", style="red")
+    console.print()
+    console.print(_comparison(result))
+    if result.savings and (sentences := headline_sentences(result.savings[""])):
+        console.print("\n" + "\n".join(sentences), soft_wrap=True, markup=False)
+    if result.orders.direct:
+        console.print(
+            "\nThe support chat again, and as if its prompts had been built in another order:\n"
+        )
+        console.print(_orders(result))
     if result.otherwise.direct:
-        console.print()
-        console.print(_comparison(result))
-        console.print()
-        for line in headline_sentences(result.savings[""]) if result.savings else ():
-            console.print(line, soft_wrap=True, markup=False)
-        console.print()
-        console.print(_RECKONED, soft_wrap=True, markup=False)
+        console.print(f"\n{_METHOD}", soft_wrap=True, markup=False)
     if result.proposed:
         console.print(_LEARNED, soft_wrap=True, markup=False)
     console.print(_SIMULATED, soft_wrap=True)
+    if result.total and result.otherwise.direct:
+        console.print(f"\n{_summary(result)}", style="bold", soft_wrap=True, markup=False)
 
 
 def invitation(console: Console, base_url: str, key: str, folder: str, result: DemoResult) -> None:
@@ -129,25 +135,52 @@ def commands(base_url: str, key: str) -> tuple[str, str]:
 
 def _comparison(result: DemoResult) -> Table:
     """Each team's hit rate and cost as its calls were sent, between other ways to send them."""
+    table = _table(("team", "calls", "sent"), ("hit rate", "cost USD", ""))
+    for row in (*result.rows, *result.total):
+        name = "all" if row.team is None else result.names.get(row.team, row.team)
+        style = "bold" if row.team is None else ""
+        first = (name, f"{row.calls:,}")
+        for way, totals, less in _ways(result, row):
+            cost = _cost(totals.nanos)
+            table.add_row(*map(Text, first), way, f"{totals.hit_rate:.1%}", cost, less, style=style)
+            first = ("", "")
+    return table
+
+
+def _ways(result: DemoResult, row: Spend) -> Iterator[tuple[str, CallTotals, str]]:
+    """The ways to send the calls of a row, each with its totals, and how much less that costs."""
+    name = "" if row.team is None else result.names.get(row.team, "")
+    teams = list(result.otherwise.direct) if row.team is None else [name]
+    direct = _direct_totals(result, name, teams)
+    if result.otherwise.direct:
+        yield _DIRECTLY, direct, ""
+    yield _THROUGH, row_totals(row), _less(row.cost_nanos, direct.nanos)
+    if result.proposed:
+        arranged = total(result.otherwise.arranged, teams)
+        yield _ARRANGED, arranged, _less(arranged.nanos, direct.nanos)
+
+
+def _orders(result: DemoResult) -> Table:
+    """A feature's hit rate and cost by the order of its prompts, directly and with layouts."""
+    figures = ("hit rate\ndirectly", "USD per 1k\ncalls", "hit rate with\nlayouts applied")
+    table = _table(("prompts built",), (*figures, "USD per 1k\ncalls", ""))
+    for order, direct in result.orders.direct.items():
+        arranged = result.orders.arranged[order]
+        cells = (
+            text
+            for totals in (direct, arranged)
+            for text in (f"{totals.hit_rate:.1%}", _cost(totals.nanos_per_1k_calls))
+        )
+        table.add_row(order, *cells, _less(arranged.nanos, direct.nanos))
+    return table
+
+
+def _table(texts: Iterable[str], figures: Iterable[str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("team", "sent"):
-        table.add_column(column)
-    for column in ("hit rate", "cost USD", ""):
+    for column in texts:
+        table.add_column(column, justify="right" if column == "calls" else "left")
+    for column in figures:
         table.add_column(column, justify="right", no_wrap=True)
-    rows = [(result.names.get(row.team or "", ""), row) for row in result.rows]
-    every = list(result.otherwise.direct)
-    for name, teams, row in (
-        *((name, [name], row) for name, row in rows),
-        *(("all", every, row) for row in result.total),
-    ):
-        direct = _direct_totals(result, "" if name == "all" else name, teams)
-        ways = [(_DIRECTLY, direct), (_THROUGH, row_totals(row))]
-        if result.proposed:
-            ways.append((_ARRANGED, total(result.otherwise.arranged, teams)))
-        for number, (way, found) in enumerate(ways):
-            shown = Text(name if number == 0 else "")
-            style = "bold" if name == "all" else ""
-            table.add_row(shown, way, *_figures(found, direct), style=style)
     return table
 
 
@@ -158,15 +191,26 @@ def _direct_totals(result: DemoResult, team: str, teams: list[str]) -> CallTotal
     return CallTotals(replayed.prompt, replayed.read, nanos)
 
 
-def _figures(found: CallTotals, direct: CallTotals) -> tuple[str, str, str]:
-    """Hit rate, cost to the cent, and how much less that is than directly."""
-    if found.nanos is None:
-        return f"{found.hit_rate:.1%}", "unknown", ""
-    less = ""
-    if found is not direct and direct.nanos:
-        share = round(100 * (direct.nanos - found.nanos) / direct.nanos)
-        less = f"{abs(share)} % {'more' if share < 0 else 'less'}"
-    return f"{found.hit_rate:.1%}", cell(found.nanos, _CENTS), less
+def _summary(result: DemoResult) -> str:
+    """The cost of all calls in each way, in one line."""
+    (row,) = result.total
+    parts = [
+        f"{_cost(totals.nanos)} {way.replace('and', 'with')}{less and f' ({less})'}"
+        for way, totals, less in _ways(result, row)
+    ]
+    return f"Simulated, in all: {', '.join(parts)}."
+
+
+def _cost(nanos: int | None) -> str:
+    return "unknown" if nanos is None else cell(nanos, _CENTS)
+
+
+def _less(nanos: int | None, direct: int | None) -> str:
+    """The difference to sending directly, in percent; "" where a price is unknown."""
+    if nanos is None or not direct:
+        return ""
+    share = round(100 * (direct - nanos) / direct)
+    return f"{abs(share)} % {'more' if share < 0 else 'less'}"
 
 
 def _pace(result: DemoResult) -> str:

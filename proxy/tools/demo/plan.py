@@ -1,27 +1,62 @@
-"""The demo's calls and their order: conversations of three applications, interleaved."""
+"""The demo's calls in the order of their time: conversations of three applications."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from heapq import heappop, heappush, merge
 from itertools import count as numbers
-from itertools import cycle
+from itertools import islice
 from typing import Any
 
 from proxy.tools.demo.coding import agents
 from proxy.tools.demo.conversation import DemoConversation, Script, seeded_random
-from proxy.tools.demo.report import reports
-from proxy.tools.demo.support import chats
+from proxy.tools.demo.support import PromptOrder, chats
 
-#: This many calls in a row belong to different conversations, so they may run at the same time.
-APART = 4
 
-_OPEN = 10
-_SUPPORT_MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
-_CODING_MODELS = ("claude-sonnet-5-5", "gpt-5.5")
-_REPORT_MODELS = ("gpt-5.6-terra", "gpt-5.5")
-#: Weight of each application among new conversations; a coding agent's are the longest.
-_MIX = ("support", "coding", "support", "report", "support", "coding", "report", "support")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Application:
+    """Conversations of one kind, one after the other and beside each other.
+
+    Attributes:
+        kind: Name of its conversations.
+        scripts: All of its scripts, in an order that a seed decides.
+        every_s: Seconds from the start of one conversation to that of the next.
+        pause_s: Fewest and most seconds from one call to the next of a conversation.
+    """
+
+    kind: str
+    scripts: Callable[[str], Sequence[Script]]
+    every_s: int
+    pause_s: tuple[int, int]
+
+
+#: People read and write between calls; an agent's tools take seconds.
+_APPLICATIONS = (
+    _Application(
+        kind="support",
+        scripts=partial(chats, model="gpt-5.6-terra"),
+        every_s=60,
+        pause_s=(15, 90),
+    ),
+    _Application(
+        kind="docs",
+        scripts=partial(
+            chats,
+            model="gpt-5.4-mini",
+            order=PromptOrder.SHARED_PREFIX,
+            place=("acme-docs", "docs-chat"),
+        ),
+        every_s=120,
+        pause_s=(15, 90),
+    ),
+    _Application(
+        kind="coding",
+        scripts=partial(agents, model="claude-sonnet-5-5"),
+        every_s=360,
+        pause_s=(4, 40),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,39 +121,40 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
         seed: Another seed gives other conversations in another order.
         count: Number of calls.
     """
-    roll = seeded_random(seed, "order")
-    coming = _conversations(seed)
-    waiting = deque((next(coming), 0) for _ in range(_OPEN))
-    busy: deque[tuple[DemoConversation, int] | None] = deque([None] * (APART - 1))
-    at = start
-    for number in range(count):
-        place = roll.randrange(len(waiting))
-        conversation, turn = waiting[place]
-        del waiting[place]
+    turns = merge(*(_turns(each, f"{seed}/{each.kind}") for each in _APPLICATIONS), key=_time_of)
+    for number, (seconds, _, conversation, turn) in enumerate(islice(turns, count)):
         yield PlannedCall(
-            number=number, conversation=conversation, turn=turn, at=at, streamed=number % 2 == 0
+            number=number,
+            conversation=conversation,
+            turn=turn,
+            at=start + timedelta(seconds=seconds),
+            streamed=number % 2 == 0,
         )
-        done = turn + 1 == conversation.script.length
-        busy.append((next(coming), 0) if done else (conversation, turn + 1))
-        if free := busy.popleft():
-            waiting.append(free)
-        at += timedelta(seconds=roll.randrange(3, 30))
 
 
-def _conversations(seed: int) -> Iterator[DemoConversation]:
-    """Conversations of all three applications, without end."""
-    sources = {
-        "support": _endless(chats, f"{seed}/support", _SUPPORT_MODELS),
-        "coding": _endless(agents, f"{seed}/coding", _CODING_MODELS),
-        "report": _endless(reports, f"{seed}/report", _REPORT_MODELS),
-    }
-    for number, kind in enumerate(cycle(_MIX)):
-        yield DemoConversation(f"{kind}-{number}", next(sources[kind]))
+#: Seconds from the start, number of the conversation, the conversation, number of the call in it.
+_Turn = tuple[float, int, DemoConversation, int]
 
 
-def _endless(
-    made: Callable[[str, Sequence[str]], Sequence[Script]], seed: str, models: Sequence[str]
-) -> Iterator[Script]:
+def _time_of(turn: _Turn) -> float:
+    return turn[0]
+
+
+def _turns(application: _Application, seed: str) -> Iterator[_Turn]:
+    """The calls of an application by their time, without end."""
+    open_turns: list[_Turn] = []
+    for number, script in enumerate(_endless(application.scripts, seed)):
+        began = number * application.every_s
+        while open_turns and open_turns[0][0] <= began:
+            yield heappop(open_turns)
+        conversation = DemoConversation(f"{application.kind}-{number}", script)
+        pauses, at = seeded_random(seed, "pauses", number), float(began)
+        for turn in range(script.length):
+            heappush(open_turns, (at, number, conversation, turn))
+            at += pauses.uniform(*application.pause_s)
+
+
+def _endless(scripts: Callable[[str], Sequence[Script]], seed: str) -> Iterator[Script]:
     """All scripts of one application, again and again with other customers, users and orders."""
     for lap in numbers():
-        yield from made(f"{seed}/{lap}", models)
+        yield from scripts(f"{seed}/{lap}")

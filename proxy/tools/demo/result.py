@@ -37,6 +37,7 @@ class DemoResult:
         lacking: Answered calls that are not in the ledger exactly once.
         savings: Headline of what was saved, by the names of teams; "" for all of them.
         otherwise: Usage and cost of the same calls replayed, sent in other ways.
+        orders: The same of the badly built feature, by the order of its prompts.
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
@@ -49,6 +50,7 @@ class DemoResult:
     lacking: tuple[str, ...]
     savings: Mapping[str, SavingsHeadline] = field(default_factory=dict)
     otherwise: CostBaseline = field(default_factory=CostBaseline)
+    orders: CostBaseline = field(default_factory=CostBaseline)
     proposed: tuple[LayoutScope, ...] = ()
 
     @property
@@ -69,7 +71,7 @@ class DemoResult:
         ``hit_rate`` is cache-read tokens ÷ input tokens. ``savings`` is the headline of all pages
         and reports; ``direct_cost_usd`` is its. ``direct_hit_rate`` and ``arranged_…`` are
         replayed: the same calls sent directly, and with layouts applied as soon as they are
-        learned.
+        learned. ``orders`` has both for the badly built feature, by the order of its prompts.
         """
         others = self.otherwise
         per_team = {
@@ -93,6 +95,11 @@ class DemoResult:
             "seconds": round(self.seconds, 3),
             "simulated": True,
             "teams": per_team,
+            "orders": {
+                order: {"direct_cost_usd": _usd(direct.nanos)}
+                | _baseline_totals(self.orders, [order])
+                for order, direct in self.orders.direct.items()
+            },
         }
         return orjson.dumps(line).decode()
 

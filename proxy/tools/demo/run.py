@@ -13,11 +13,11 @@ from rich.console import Console
 from dashboards.access import HOME_PATH, sign_in_url
 from proxy.store.sql.users import FIRST_ADMIN
 from proxy.tools.demo import messages, plan
-from proxy.tools.demo.baseline import baseline_costs
+from proxy.tools.demo.baseline import CostBaseline, baseline_costs, order_costs
 from proxy.tools.demo.progress import progress
 from proxy.tools.demo.result import DemoResult, learned_features, of_store
 from proxy.tools.demo.session import TEAMS, DemoSession, run_session
-from proxy.tools.demo.traffic import send
+from proxy.tools.demo.traffic import DemoCall, send
 
 #: About how long the plan's calls would take their applications.
 _SPAN = timedelta(hours=1)
@@ -140,9 +140,15 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
         since=staged.since,
         catalog=staged.gateway.catalog,
     )
-    # While it reckons, the last lessons are learned: proposals are asked for after it.
-    others = await asyncio.to_thread(
-        baseline_costs, sent, staged.gateway.catalog, staged.since.timestamp()
-    )
+    # While it replays, the last lessons are learned: proposals are asked for after it.
+    with console.status("Replaying the same calls, sent directly and with layouts applied"):
+        otherwise, orders = await asyncio.to_thread(_baselines, staged, sent)
     learned = await store.ask(learned_features, store, staged.names)
-    return replace(result, otherwise=others, proposed=learned)
+    return replace(result, otherwise=otherwise, orders=orders, proposed=learned)
+
+
+def _baselines(staged: DemoSession, sent: list[DemoCall]) -> tuple[CostBaseline, CostBaseline]:
+    """The totals of the calls sent in other ways, and of a feature's prompts in other orders."""
+    catalog, at = staged.gateway.catalog, staged.since.timestamp()
+    otherwise = baseline_costs(sent, catalog, at)
+    return otherwise, order_costs(sent, otherwise, catalog, at)

@@ -24,7 +24,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 
 HOST = "127.0.0.1"
-TEAMS = ("acme-support", "acme-engineering")
+TEAMS = ("acme-support", "acme-engineering", "acme-docs")
 
 #: Real seconds per simulated one: short, and yet the waits can be seen.
 _TIME_SCALE = 0.05

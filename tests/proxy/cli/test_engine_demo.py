@@ -22,14 +22,6 @@ def test_without_the_extra_the_engine_demo_names_the_command_that_installs_it():
     assert "pip install 'thriftgate[local]'" in result.output
 
 
-def test_an_optional_engine_demo_without_the_extra_says_so_in_a_line_and_succeeds():
-    result = run_demo("--optional")
-
-    assert result.exit_code == 0
-    assert len(result.output.splitlines()) == 1
-    assert "pip install 'thriftgate[local]'" in result.output
-
-
 @pytest.mark.parametrize("price", ["free", "-1", "nan", "0"])
 def test_a_price_that_is_none_ends_the_engine_demo_before_an_engine_starts(price):
     result = run_demo("--price", price, has_extra=True)

@@ -6,7 +6,8 @@ import pytest
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import read_catalog
 from proxy.settings import read
-from proxy.tools.demo.baseline import CallTotals, baseline_costs
+from proxy.tools.demo.baseline import CallTotals, baseline_costs, order_costs
+from proxy.tools.demo.plan import calls
 from proxy.tools.demo.traffic import DemoCall
 from tests.proxy.tools.demo.scripts import NOW, Says, plan
 
@@ -50,10 +51,10 @@ def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
 
 
 def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
-    calls = answer_all(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
+    answered = answer_all(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
     (unasked,) = plan(Says("Hello!", model="no-such-model"))
     found = baseline_costs(
-        [*calls, DemoCall(planned=unasked, call_id="", error="refused")], catalog, AT
+        [*answered, DemoCall(planned=unasked, call_id="", error="refused")], catalog, AT
     )
 
     assert set(found.direct) == set(found.arranged) == {"acme-support", "acme-engineering"}
@@ -67,6 +68,24 @@ def test_a_price_that_nobody_knows_is_unknown(catalog):
     found = baseline_costs(answer_all(Says("Hello!", model="gpt-5.5")), known, AT)
 
     assert found.direct["acme-support"].nanos is None
+
+
+def test_prompts_with_what_stays_first_are_read_where_the_bad_order_reads_nothing(catalog):
+    sent = []
+    for planned in calls(start=NOW, count=60):
+        planned.record_answer(ANSWER)
+        sent.append(DemoCall(planned=planned, call_id="call", output=2, message=ANSWER))
+    mine = [call for call in sent if call.planned.feature == "support-chat"]
+    built = baseline_costs(mine, catalog, AT)
+    orders = order_costs(sent, built, catalog, AT)
+
+    assert list(orders.direct) == ["variable first", "stable first", "shared prefix"]
+    assert orders.direct["variable first"] == built.direct["acme-support"]
+    assert {totals.calls for totals in orders.direct.values()} == {len(mine)}
+    bad, stable, shared = (totals.nanos_per_1k_calls or 0 for totals in orders.direct.values())
+    assert bad > 2 * stable > 2 * shared > 0
+    assert orders.direct["variable first"].read == 0
+    assert order_costs([], built, catalog, AT).direct == {}
 
 
 def test_sums_add_up_and_one_unknown_cost_makes_them_unknown():

@@ -7,7 +7,7 @@ from proxy.tools.demo.coding import CodingScript, agents, tasks
 from proxy.tools.demo.conversation import Message, text
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
-MODELS = ("claude-sonnet-5-5", "gpt-5.5")
+MODEL = "claude-sonnet-5-5"
 TOOLS = {tool["name"]: tool["parameters"] for tool in json.loads(text("tools.json"))}
 
 
@@ -30,27 +30,32 @@ def unanswered_ids(messages: list[Message]) -> set[str]:
     return wrong | open_ids
 
 
-def test_some_agents_tools_come_in_another_order_with_every_call() -> None:
-    agent = next(agent for agent in agents("2", MODELS) if agent.gathers_anew)
-    orders = [tuple(names(agent, turn)) for turn in range(agent.length)]
-    assert len(set(orders)) == agent.length
-    assert {frozenset(order) for order in orders} == {frozenset(TOOLS)}
+def test_an_agent_gathers_its_tools_once_for_a_session_and_each_in_another_order() -> None:
+    made = agents("2", MODEL)
+    orders = [{tuple(names(agent, turn)) for turn in range(agent.length)} for agent in made]
+
+    assert {len(order) for order in orders} == {1}
+    assert len(set.union(*orders)) == len(made)
+    assert {frozenset(order) for order in set.union(*orders)} == {frozenset(TOOLS)}
     assert 8 <= len(TOOLS) <= 12
 
 
-def test_other_agents_gather_their_tools_once_for_a_task() -> None:
-    agent = next(agent for agent in agents("2", MODELS) if not agent.gathers_anew)
-
-    assert len({tuple(names(agent, turn)) for turn in range(agent.length)}) == 1
+def test_a_session_is_two_tasks_and_the_second_begins_with_the_users_question() -> None:
+    for agent in agents("2", MODEL):
+        questions = [step for step in agent.task.steps if step.asks]
+        assert agent.length >= 2 * min(len(task.steps) for task in tasks())
+        assert not questions[0].says
+        assert all(step.says for step in agent.task.steps[1:])
+        assert len(questions) >= 2
 
 
 def test_the_same_call_has_the_same_order_again() -> None:
-    first, again = agents("2", MODELS)[0], agents("2", MODELS)[0]
+    first, again = agents("2", MODEL)[0], agents("2", MODEL)[0]
     assert names(first, 3) == names(again, 3)
 
 
 def test_place_date_and_user_are_the_first_lines() -> None:
-    for agent in agents("2", MODELS):
+    for agent in agents("2", MODEL):
         lines = agent.body(0, NOON, [])["messages"][0]["content"].splitlines()
         assert lines[0].startswith("Working directory: /home/")
         assert lines[1] == "Today's date: Tuesday, 03 November 2026"
@@ -58,7 +63,7 @@ def test_place_date_and_user_are_the_first_lines() -> None:
 
 
 def test_every_agent_works_for_another_user() -> None:
-    made = agents("2", MODELS)
+    made = agents("2", MODEL)
     assert len({agent.user for agent in made}) == len(made) == len(tasks())
 
 
@@ -81,7 +86,7 @@ def test_a_step_either_asks_or_calls() -> None:
 
 
 def test_every_tool_call_of_the_recording_is_answered() -> None:
-    for agent in agents("2", MODELS):
+    for agent in agents("2", MODEL):
         for turn in range(agent.length):
             messages = agent.body(turn, NOON, [None] * turn)["messages"]
             assert unanswered_ids(messages) == set()
@@ -89,14 +94,14 @@ def test_every_tool_call_of_the_recording_is_answered() -> None:
 
 
 def test_each_call_extends_the_messages_of_the_one_before() -> None:
-    for agent in agents("2", MODELS):
+    for agent in agents("2", MODEL):
         for turn in range(1, agent.length):
             before = agent.body(turn - 1, NOON, [None] * (turn - 1))["messages"]
             assert agent.body(turn, NOON, [None] * turn)["messages"][: len(before)] == before
 
 
 def test_ids_of_tool_calls_are_unique_within_a_conversation() -> None:
-    for agent in agents("2", MODELS):
+    for agent in agents("2", MODEL):
         last = agent.length - 1
         messages = agent.body(last, NOON, [None] * last)["messages"]
         ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
@@ -104,7 +109,7 @@ def test_ids_of_tool_calls_are_unique_within_a_conversation() -> None:
 
 
 def test_real_words_replace_the_recorded_ones_and_recorded_calls_stay() -> None:
-    agent = agents("2", MODELS)[0]
+    agent = agents("2", MODEL)[0]
     said = {"role": "assistant", "content": "Simulated."}
     message = agent.body(1, NOON, [said])["messages"][2]
     assert message["content"] == "Simulated."
@@ -112,13 +117,13 @@ def test_real_words_replace_the_recorded_ones_and_recorded_calls_stay() -> None:
 
 
 def test_recorded_words_fill_in_for_an_answer_that_never_came() -> None:
-    agent = agents("2", MODELS)[0]
+    agent = agents("2", MODEL)[0]
     assert agent.body(1, NOON, [None])["messages"][2]["content"] == agent.task.steps[1].says
 
 
 @pytest.mark.parametrize("turn", [1, 2, 3])
 def test_real_tool_calls_are_kept_and_answered(turn: int) -> None:
-    agent = agents("2", MODELS)[0]
+    agent = agents("2", MODEL)[0]
     use = agent.task.steps[turn].uses[0]
     calls = [
         {"id": "call_a", "type": "function", "function": {"name": use.tool, "arguments": "{}"}},
@@ -134,7 +139,7 @@ def test_real_tool_calls_are_kept_and_answered(turn: int) -> None:
 
 
 def test_a_tool_call_the_script_did_not_expect_is_answered_before_the_user_writes() -> None:
-    agent = agents("2", MODELS)[0]
+    agent = agents("2", MODEL)[0]
     turn = next(n for n, step in enumerate(agent.task.steps) if n and step.asks)
     call = {"id": "call_a", "type": "function", "function": {"name": "commit", "arguments": "{}"}}
     said = {"role": "assistant", "tool_calls": [call]}

@@ -65,10 +65,11 @@ def comparison_lines(**changes: Any) -> list[list[str]]:
 def test_a_teams_cost_stands_beside_its_direct_cost() -> None:
     lines = comparison_lines()
 
-    assert ["acme", "directly", "10.0%", "$5.00"] in lines
+    assert ["acme", "1,200", "directly", "10.0%", "$5.00"] in lines
     assert ["through", "Thriftgate", "25.0%", "$2.50", "50", "%", "less"] in lines
     assert ["and", "its", "layouts", "applied", "75.0%", "$1.00", "80", "%", "less"] in lines
-    assert ["all", "directly", "10.0%", "$5.00"] in lines
+    assert ["all", "1,200", "directly", "10.0%", "$5.00"] in lines
+    assert lines[-1][-8:] == ["$1.00", "with", "its", "layouts", "applied", "(80", "%", "less)."]
 
 
 def test_layouts_are_not_spoken_of_where_none_was_learned() -> None:
@@ -83,13 +84,26 @@ def test_a_higher_cost_is_reported_too_and_an_unknown_price_is_unknown() -> None
         CostBaseline({"acme": CallTotals(4000, 0, nanos)}) for nanos in (2_000_000_000, None)
     )
 
-    assert comparison_lines(otherwise=cheap, proposed=())[-8][-3:] == ["25", "%", "more"]
-    assert ["acme", "directly", "0.0%", "unknown"] in comparison_lines(
+    assert ["through", "Thriftgate", "25.0%", "$2.50", "25", "%", "more"] in comparison_lines(
+        otherwise=cheap, proposed=()
+    )
+    assert ["acme", "1,200", "directly", "0.0%", "unknown"] in comparison_lines(
         otherwise=unknown, proposed=()
     )
     assert ["through", "Thriftgate", "25.0%", "$2.50"] in comparison_lines(
         otherwise=unknown, proposed=()
     )
+
+
+def test_a_features_cost_is_shown_by_the_order_of_its_prompts_per_1000_calls() -> None:
+    orders = CostBaseline(
+        {"variable first": CallTotals(4000, 0, 10_000_000, calls=2)},
+        {"variable first": CallTotals(4000, 3000, 4_000_000, calls=2)},
+    )
+    lines = comparison_lines(orders=orders)
+
+    assert ["variable", "first", "0.0%", "$5.00", "75.0%", "$2.00", "60", "%", "less"] in lines
+    assert not any("variable" in line for line in comparison_lines())
 
 
 def test_without_an_answer_nothing_is_compared() -> None:
@@ -126,7 +140,7 @@ def test_no_line_is_longer_than_a_terminal() -> None:
     messages.opening(Console(file=out, width=80), 200, URL)
     lines = [*out.getvalue().splitlines(), *said(a_result(a_sent(ttft=0.1))).splitlines()]
 
-    assert max(map(len, lines)) <= 88
+    assert max(map(len, lines)) <= 90
 
 
 def test_the_curl_line_is_one_shell_command_with_a_json_body() -> None:

@@ -74,11 +74,13 @@ def test_other_ways_are_reckoned_from_the_same_calls(
     assert "directly" in text
 
 
-def test_both_teams_are_shown(result_and_output: tuple[DemoResult, str]) -> None:
+def test_all_teams_are_shown(result_and_output: tuple[DemoResult, str]) -> None:
     _, text = result_and_output
 
     assert "acme-support" in text
     assert "acme-engineering" in text
+    assert "acme-docs" in text
+    assert "shared prefix" in text
     assert f"{COUNT}/{COUNT}" in text
 
 
@@ -125,6 +127,8 @@ def test_json_is_the_only_line() -> None:
     assert found["cost_usd"] > 0
     assert found["direct_cost_usd"] > 0
     assert 0 <= found["direct_hit_rate"] <= 1
+    assert found["orders"].keys() == {"variable first", "stable first", "shared prefix"}
+    assert found["orders"]["stable first"]["direct_cost_usd"] > 0
 
 
 def test_without_its_extra_the_demo_says_what_to_install() -> None:

@@ -1,10 +1,12 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from proxy.tools.demo.conversation import sections
-from proxy.tools.demo.support import SupportScript, cases, chats
+from proxy.tools.demo.support import PromptOrder, SupportScript, cases, chats
 
 NOON = datetime(2026, 11, 3, 12, 0, 7, tzinfo=UTC)
-MODELS = ("gpt-5.4-mini", "gpt-5.6-terra")
+MODEL = "gpt-5.6-terra"
+MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 def system(chat: SupportScript, turn: int = 0, at: datetime = NOON) -> str:
@@ -14,21 +16,21 @@ def system(chat: SupportScript, turn: int = 0, at: datetime = NOON) -> str:
 
 
 def test_the_first_line_is_the_time() -> None:
-    chat = chats("2", MODELS)[0]
+    chat = chats("2", MODEL)[0]
     assert system(chat).splitlines()[0] == (
         "Current date and time: Tuesday, 03 November 2026, 12:00:07 UTC"
     )
 
 
 def test_two_calls_differ_before_anything_that_could_be_shared() -> None:
-    chat = chats("2", MODELS)[0]
+    chat = chats("2", MODEL)[0]
     one, other = system(chat), system(chat, at=NOON.replace(second=8))
     assert one.splitlines()[0] != other.splitlines()[0]
     assert one.splitlines()[1:] == other.splitlines()[1:]
 
 
 def test_passages_stand_before_the_handbook_and_the_handbook_ends_the_prompt() -> None:
-    for chat in chats("2", MODELS):
+    for chat in chats("2", MODEL):
         whole = system(chat)
         assert whole.endswith(chat.handbook)
         for title in chat.case.turns[0][1]:
@@ -37,7 +39,7 @@ def test_passages_stand_before_the_handbook_and_the_handbook_ends_the_prompt() -
 
 def test_each_question_finds_its_passages_among_others_in_varying_order() -> None:
     orders = set()
-    for chat in chats("2", MODELS):
+    for chat in chats("2", MODEL):
         for turn, (_, fitting) in enumerate(chat.case.turns):
             found = chat._found(turn)
             assert set(fitting) <= set(found)
@@ -57,7 +59,7 @@ def test_customers_write_three_to_six_times() -> None:
 
 
 def test_the_history_holds_the_real_answers() -> None:
-    chat = chats("2", MODELS)[0]
+    chat = chats("2", MODEL)[0]
     said = {"role": "assistant", "content": "Within 28 days."}
     messages = chat.body(2, NOON, [said, None])["messages"]
     assert [message["role"] for message in messages] == [
@@ -75,13 +77,62 @@ def test_the_history_holds_the_real_answers() -> None:
     ]
 
 
-def test_each_customer_chats_once_and_the_models_take_turns() -> None:
-    made = chats("2", MODELS)
+def test_each_customer_chats_once() -> None:
+    made = chats("2", MODEL)
     assert {chat.case for chat in made} == set(cases())
     assert len(made) == len(cases())
-    assert [chat.model for chat in made[:3]] == ["gpt-5.4-mini", "gpt-5.6-terra", "gpt-5.4-mini"]
+    assert {chat.model for chat in made} == {MODEL}
+
+
+def parts(chat: SupportScript, turn: int, at: datetime = NOON) -> list[tuple[str, str]]:
+    """Role and text of each part of a prompt, in order."""
+    return [
+        (message["role"], part["text"])
+        for message in chat.body(turn, at, [None] * turn)["messages"]
+        for part in (
+            [{"text": message["content"]}]
+            if isinstance(message["content"], str)
+            else message["content"]
+        )
+    ]
+
+
+def test_stable_first_prompts_begin_with_the_handbook_and_hold_the_same_texts() -> None:
+    for chat in chats("2", MODEL, PromptOrder.STABLE_FIRST):
+        bad = replace(chat, order=PromptOrder.VARIABLE_FIRST)
+        (_, handbook), (role, rest), *_ = parts(chat, 1)
+        assert (handbook, role) == (chat.handbook, "system")
+        assert sorted(f"{handbook}\n\n{rest}".split("\n\n")) == sorted(
+            parts(bad, 1)[0][1].split("\n\n")
+        )
+
+
+def test_shared_prefix_prompts_extend_the_call_before_up_to_its_context() -> None:
+    for chat in chats("2", MODEL, PromptOrder.SHARED_PREFIX):
+        before, after = parts(chat, 1), parts(chat, 2, NOON.replace(second=8))
+        assert before[-1][1].startswith("Current date and time")
+        assert after[: len(before) - 1] == before[:-1]
+        assert not any("Current date" in text for _, text in after[:-1])
+
+
+def test_an_author_who_marks_does_so_behind_what_later_calls_repeat() -> None:
+    (chat, *_) = chats("2", MODEL, PromptOrder.SHARED_PREFIX)
+    body = replace(chat, marks=True).body(1, NOON, [None])
+    marked = [
+        part["text"]
+        for message in body["messages"]
+        for part in message["content"]
+        if isinstance(part, dict) and MARK.items() <= part.items()
+    ]
+
+    assert marked == [chat.handbook, *(question for question, _ in chat.case.turns[:2])]
+    assert body["prompt_cache_options"] == {"mode": "explicit"}
+    assert "prompt_cache_options" not in chat.body(1, NOON, [None])
+    assert "prompt_cache_options" not in replace(
+        chat, order=PromptOrder.VARIABLE_FIRST, marks=True
+    ).body(1, NOON, [None])
 
 
 def test_another_seed_brings_customers_in_another_order() -> None:
-    shops = [[chat.case.shop for chat in chats(seed, MODELS)] for seed in ("1", "2", "1")]
+    shops = [[chat.case.shop for chat in chats(seed, MODEL)] for seed in ("1", "2", "1")]
     assert shops[0] == shops[2] != shops[1]
