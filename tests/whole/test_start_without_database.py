@@ -96,7 +96,7 @@ def test_a_waiting_gateway_answers_calls_once_its_database_is_there(
 
     assert call(gateway)[0] == 200
     assert gateway.stop() == 0
-    assert gateway.log().count("The database cannot be reached") == 1
+    assert gateway.log().count("The database is not available yet") == 1
     assert gateway.log().count("The database is available after") == 1
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger("thriftgate.store")
 _SILENCE_S: Final = 2.0
-_SILENT: Final = "it has not answered yet, or another process migrates its tables"
+_SILENT: Final = "its tables are being made or migrated, or it is slow to answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ async def is_available(check: Callable[[], object], silence: float = _SILENCE_S)
 
 def _log_outage(why: str, on_wait: Callable[[], object], meanwhile: str) -> bool:
     """Log what becomes of calls until the database is available; True."""
-    _log.warning("The database cannot be reached: %s. %s until it is available", why, meanwhile)
+    _log.warning("The database is not available yet: %s. %s until it is", why, meanwhile)
     on_wait()
     return True
 

@@ -68,7 +68,7 @@ def outcome(console: Console, result: DemoResult) -> None:
         console.print("\n" + "\n".join(sentences), soft_wrap=True, markup=False)
     if result.orders.direct:
         console.print(
-            "\nThe support chat again, and as if its prompts had been built in another order:\n"
+            "\nThe support chat's calls again, with their prompts built in three orders:\n"
         )
         console.print(_orders(result))
     if result.otherwise.direct:

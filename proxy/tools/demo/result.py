@@ -30,7 +30,7 @@ class DemoResult:
     Attributes:
         sent: Every call, as the client saw it.
         seconds: From the first call to the last answer.
-        rows: Costs in the ledger by team, in the order of their names.
+        rows: Costs in the ledger by team, in the order of ``names``.
         total: The same of all teams as one row; none where no call was made.
         names: The teams' names by id.
         ledger_calls: Number of calls in the ledger.
@@ -135,10 +135,13 @@ def of_store(
     calls = tuple(sent)
     answered = [call.call_id for call in calls if call.call_id]
     nameless = [f"call {call.planned.number}" for call in calls if not (call.call_id or call.error)]
+    order = list(names)
     return DemoResult(
         sent=calls,
         seconds=seconds,
-        rows=tuple(sorted(store.reports.spend(period), key=lambda row: names[row.team or ""])),
+        rows=tuple(
+            sorted(store.reports.spend(period), key=lambda row: order.index(row.team or ""))
+        ),
         total=tuple(store.reports.spend(period, ())),
         names=names,
         ledger_calls=store.ledger.count_calls(),

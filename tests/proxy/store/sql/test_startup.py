@@ -56,7 +56,9 @@ def test_an_outage_is_retried_and_logged_once_when_it_begins_and_once_when_it_en
     assert _open(attempts) == "the store"
     assert (attempts.made, attempts.waits) == (5, [1])
     assert len(caplog.messages) == 2
-    assert caplog.messages[0].startswith("The database cannot be reached: refused 0. Calls get 503")
+    assert caplog.messages[0].startswith(
+        "The database is not available yet: refused 0. Calls get 503"
+    )
     assert caplog.messages[1].startswith("The database is available after")
 
 
@@ -86,7 +88,7 @@ def test_a_database_that_does_not_answer_makes_the_gateway_wait_before_the_attem
     found = asyncio.run(open_when_available(work, answered.set, delays))
 
     assert found
-    assert "it has not answered yet" in caplog.messages[0]
+    assert "its tables are being made or migrated" in caplog.messages[0]
 
 
 def test_the_end_of_the_process_does_not_wait_for_an_attempt() -> None:
@@ -139,5 +141,5 @@ def test_the_log_says_what_becomes_of_calls_meanwhile(caplog: pytest.LogCaptureF
     asyncio.run(work)
 
     assert caplog.messages[0] == (
-        "The database cannot be reached: refused. Some get 200 until it is available"
+        "The database is not available yet: refused. Some get 200 until it is"
     )
