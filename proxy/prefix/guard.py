@@ -31,7 +31,8 @@ provider loses would be lost either way and is no matter of planning. A call tha
 which may still be read is judged later: once its conversation went on, with or without them, or
 once they died. A feature is surely dearer when the calls judged last cost more together than
 unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than ``MIN_STANDARD_ERRORS`` of their
-sum.
+sum. A layout is stopped, too, once it lost more than its stake of one cent in all, or twice the
+cost of its dearest prompt where that is more.
 """
 
 import math
@@ -65,6 +66,9 @@ MIN_CALLS: Final = 20
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
+#: What a layout may cost more than sent directly, in nano-dollars times a million: one cent.
+LAYOUT_STAKE: Final = 1e13
+_DEAREST_PROMPTS: Final = 2.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
 _MAX_PENDING_CALLS: Final = 128
 #: Seconds without a call after which a feature is judged afresh.
@@ -283,10 +287,12 @@ class Harm(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         calls: The calls judged last, which show it.
         more: Extra cost over unmodified calls, as a share of theirs.
+        layout: Version of the layout that their conversations had; 0 for none.
     """
 
     calls: int
     more: float
+    layout: int = 0
 
     @property
     def why(self) -> str:
@@ -306,9 +312,17 @@ class _PendingCall(NamedTuple):
 
 
 class HarmWatch:
-    """Judges one feature on one family of models; 3 KB, and 100 bytes a call to be judged."""
+    """Judges one feature on one family of models; 3 KB, and 100 bytes a call to be judged.
 
-    def __init__(self) -> None:
+    Args:
+        stake: Extra cost that may be lost in all.
+    """
+
+    def __init__(self, stake: float = math.inf) -> None:
+        self._stake = stake
+        #: Calls judged, what they cost more, and their direct cost, in all; and of the dearest.
+        self._calls = 0
+        self._balance = self._total = self._dearest = 0.0
         #: Of the calls judged last: what each cost more, and its direct cost.
         self._more: deque[float] = deque(maxlen=JUDGED_CALLS)
         self._direct: deque[float] = deque(maxlen=JUDGED_CALLS)
@@ -328,6 +342,7 @@ class HarmWatch:
             self._more.clear()
             self._direct.clear()
             self._open.clear()
+            self._calls, self._balance, self._total = 0, 0.0, 0.0
         self._latest = max(now, self._latest)
         if (earlier := self._open.pop(before, None)) is not None:
             self._judge_call(earlier)
@@ -345,6 +360,8 @@ class HarmWatch:
     def current_harm(self, now: float) -> Harm | None:
         """Return the harm that the latest judged calls show; None unless they are surely dearer."""
         self._judge_expired(now)
+        if self._balance > max(self._stake, _DEAREST_PROMPTS * self._dearest):
+            return Harm(calls=self._calls, more=self._balance / max(1.0, self._total))
         calls = len(self._more)
         if calls < MIN_CALLS:
             return None
@@ -364,3 +381,7 @@ class HarmWatch:
     def _judge_call(self, call: _PendingCall) -> None:
         self._more.append(call.more)
         self._direct.append(call.direct)
+        self._calls += 1
+        self._balance += call.more
+        self._total += call.direct
+        self._dearest = max(call.direct, self._dearest)

@@ -263,15 +263,12 @@ class Planner:
         """A call has ended, answered or not."""
         self._unmodified.release_stake(planned)
 
-    def take_harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """The harm that planning surely does to the place's calls; None where it does none.
+    def take_harm(self, planned: Planned, now: float) -> Harm | None:
+        """The harm that planning surely does to calls of its feature and layout; None for none.
 
-        Once it was told, the place is judged by its next calls alone.
+        Once it was told, they are judged by the next ones alone.
         """
-        found = self._unmodified.current_harm(place, now)
-        if found is not None:
-            self._unmodified.forget_harm(place)
-        return found
+        return self._unmodified.take_harm(planned.place, planned.plan.layout, now)
 
     def _with_tool_order(self, draft: Draft, target: PlanningTarget, plan: Plan) -> Plan:
         """The plan with an order for all tools of its conversation."""

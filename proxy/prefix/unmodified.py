@@ -25,7 +25,7 @@ from proxy.prefix.breakpoints.earnings import MarkEarnings
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.guard import CostComparison, Harm, HarmWatch
+from proxy.prefix.guard import LAYOUT_STAKE, CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
@@ -108,7 +108,8 @@ class UnmodifiedBaseline:
         self._trials = PrefixChainIndex(_MAX_PREFIXES, is_brief=True, unstored=unstored)
         self._numbers = count(1)
         self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(_MAX_FEATURES)
-        self._watches: LruCache[LayoutScope, HarmWatch] = LruCache(_MAX_FEATURES)
+        #: By place and version of the layout, for each is stopped by itself.
+        self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(_MAX_FEATURES)
 
     def unmodified_call(
         self,
@@ -234,7 +235,10 @@ class UnmodifiedBaseline:
         if planned.plan.arm is not ExperimentArm.TREATED:
             return 0
         self._record_earnings(planned, usage, unmodified)
-        watch = self._watches.get_or_make(planned.place, HarmWatch)
+        watch = self._watches.get_or_make(
+            (planned.place, planned.plan.layout),
+            lambda: HarmWatch(LAYOUT_STAKE if planned.plan.layout else inf),
+        )
         return watch.record_call(now, _call_cost(expected, unmodified, planned), before)
 
     def _record_earnings(self, planned: Planned, usage: Usage, unmodified: Usage) -> None:
@@ -270,14 +274,17 @@ class UnmodifiedBaseline:
         earnings = self._earnings_of(where)
         earnings.earned = min(0.0, earnings.earned)
 
-    def current_harm(self, place: LayoutScope, now: float) -> Harm | None:
-        """The harm that planning surely does to the place's calls; None where it does none."""
-        watch = self._watches.peek(place)
-        return watch.current_harm(now) if watch is not None else None
+    def take_harm(self, place: LayoutScope, layout: int, now: float) -> Harm | None:
+        """The harm that planning surely does to the place's calls of a layout; None for none.
 
-    def forget_harm(self, place: LayoutScope) -> None:
-        """Judge a place by its next calls alone."""
-        self._watches.put(place, HarmWatch())
+        From then on its next calls alone are judged.
+        """
+        watch = self._watches.peek((place, layout))
+        found = watch.current_harm(now) if watch is not None else None
+        if found is None:
+            return None
+        self._watches.put((place, layout), HarmWatch(LAYOUT_STAKE if layout else inf))
+        return msgspec.structs.replace(found, layout=layout)
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:

@@ -1,4 +1,4 @@
-"""Suspends planning for features that it makes dearer, and notifies people."""
+"""Steps layouts back, or suspends planning, where it makes a feature dearer; notifies people."""
 
 import logging
 import shlex
@@ -51,8 +51,36 @@ def suspension_alert(place: LayoutScope, why: str, now: float) -> Alert:
     )
 
 
+def step_back_alert(place: LayoutScope, layout: int, before: int, why: str, now: float) -> Alert:
+    """The alert that a feature went back to the layout before.
+
+    Args:
+        place: The feature.
+        layout: Version that was rolled back.
+        before: Version that holds again; 0 for none.
+        why: Evidence that it made the feature dearer, in one sentence.
+        now: Seconds since the epoch.
+    """
+    family = ("--family", place.family) if place.family != EVERY_FAMILY else ()
+    approve = ("thriftgate", "layout", "approve", place.team, place.feature, str(layout), *family)
+    named = f"feature {place.feature or '(none)'} of team {place.team}"
+    models = f" on {place.family}" if place.family else ""
+    held = f"layout {before}" if before else "no layout"
+    return Alert(
+        kind="planning",
+        subject=named + models,
+        severity=Severity.TICKET,
+        title=f"Layout {layout} made {named}{models} dearer and was rolled back",
+        facts=(("found", why),),
+        action=f"New conversations have {held} again; nothing approves itself for a day.",
+        fix=f"Nothing has to be done; to apply it all the same: `{shlex.join(approve)}`.",
+        began=now,
+        expires=now + _ALERT_DAYS * _DAY_S,
+    )
+
+
 class PlanningGuard:
-    """Suspends planning where it is surely dearer than sending directly.
+    """Stops what is surely dearer than sending directly: a layout, or planning where there is none.
 
     A feature passes through in this process at once, in all others as soon as they see it in the
     database.
@@ -86,6 +114,13 @@ class PlanningGuard:
         del self._until[place]
         return False
 
+    def stop(self, place: LayoutScope, harm: Harm) -> None:
+        """Roll back the layout that harms, or suspend the place; call it on the event loop."""
+        if harm.layout:
+            self._tasks.start(partial(self._step_back, place, harm))
+        else:
+            self.suspend(place, harm)
+
     def suspend(self, place: LayoutScope, harm: Harm) -> None:
         """Send a place's prompts unmodified from now on; call it on the event loop."""
         if self.is_suspended(place):
@@ -94,6 +129,23 @@ class PlanningGuard:
             self._until.clear()
         self._until[place] = self._now() + _RETRY_AFTER_S
         self._tasks.start(partial(self._suspend, place, harm.why))
+
+    async def _step_back(self, place: LayoutScope, harm: Harm) -> None:
+        layouts, layout, now = self._store.layouts, harm.layout, self._now()
+        try:
+            before = await self._store.ask(layouts.step_back, place, layout, now)
+            await self._store.ask(self._store.board.refresh)
+        except SQLAlchemyError as error:
+            _log.warning("Layout %d could not be rolled back, and harms on: %s", layout, error)
+            return
+        if before is None:
+            return
+        _log.error(
+            "Layout %d of feature %r of team %s is rolled back to %d: %s",
+            layout, place.feature, place.team, before, harm.why,
+        )  # fmt: skip
+        if self._say is not None:
+            self._say(step_back_alert(place, layout, before, harm.why, now))
 
     async def _suspend(self, place: LayoutScope, why: str) -> None:
         try:

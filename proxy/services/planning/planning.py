@@ -120,7 +120,7 @@ class PromptPlanning:
         if (none := eligibility.skip_reason(call, route)) is not None:
             return none
         while self._harmful:  # found in the lessons' thread, decided on the loop
-            self._guard.suspend(*self._harmful.popleft())
+            self._guard.stop(*self._harmful.popleft())
         asked = eligibility.planning_request(call)
         where = layout_place(asked, route.model or call.model)
         standing = self._store.board.current.of(where)
@@ -369,7 +369,7 @@ class PromptPlanning:
         where = planned.place
         for each in usage:
             self._run_locked(self._planner.learn, planned, each)
-        harm = self._run_locked(self._planner.take_harm, where, self._now())
+        harm = self._run_locked(self._planner.take_harm, planned, self._now())
         if harm is not None:
             self._harmful.append((where, harm))
         try:

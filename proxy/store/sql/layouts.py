@@ -30,7 +30,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.locks import LockedSettings
+from proxy.store.sql.locks import GUARD, LockedSettings
 from proxy.store.sql.savings import Comparison, Savings
 from proxy.store.sql.timestamps import micros
 
@@ -138,6 +138,16 @@ class Layouts:
         """
         with self._locked_for_decision(place, "roll back layout", by, now) as hold:
             return hold.rollback(by, now)
+
+    def step_back(self, place: LayoutScope, version: int, now: float) -> int | None:
+        """Rolls a harmful layout back for the guard; returns the version that holds again.
+
+        None where it holds no more. Nothing else approves itself at the place for a day.
+        """
+        with self._locked_for_decision(place, "roll back layout", GUARD, now) as hold:
+            if hold.own.version != version:
+                return None
+            return hold.rollback(GUARD, now).version
 
     def switch(self, place: LayoutScope, mode: PlanningMode, by: str, now: float) -> FeatureState:
         """Sets the place's mode, of all families for one that has none; returns what holds.

@@ -66,7 +66,7 @@ class LockedSettings:
             return False
         if now - self.own.active_from >= _MEASURED_FOR_S:
             return True
-        if not self.own.version:
+        if not self.own.version or self.own.changed_by == GUARD:
             return self.own.changed_by != GUARD
         held = read_layout(
             rows.find_proposal(self._connection, self._place, self.own.version).moves

@@ -34,6 +34,8 @@ _SECRET: Final = b"replay"
 MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
+#: Seconds that no layout approves itself once one was rolled back, as in a gateway.
+_CLOSED_FOR_S: Final = 86_400.0
 #: Features that the report names.
 _MAX_SHOWN_FEATURES: Final = 5
 
@@ -96,11 +98,12 @@ class PlannedVariant:
         try:
             draft = self._planner.read_call(asked)
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
-                draft, len(feature.layouts)
+                draft, feature.current
             )
             layout = feature.layout_version(plan.layout)
-            if feature.layouts and draft.turns:
-                newer = msgspec.structs.replace(feature.layouts[-1], version=len(feature.layouts))
+            current = feature.layout_version(feature.current)
+            if current is not None and draft.turns:
+                newer = msgspec.structs.replace(current, version=feature.current)
                 plan = self._planner.renew_plan(draft, way, plan, LayoutChange(layout, newer), now)
                 layout = feature.layout_version(plan.layout)
             self._planned = self._planner.plan_call(draft, way, plan, layout, now)
@@ -144,6 +147,8 @@ class PlannedVariant:
             feature = self._feature(planned.place)
             feature.observe(planned)
             self._lessons.observe(planned)
+            if (harm := self._planner.take_harm(planned, self._now)) is not None:
+                feature.step_back(harm.layout, self._now + _CLOSED_FOR_S)
             self._look(planned, feature)
 
     def _fail(self, what: str) -> None:
@@ -154,15 +159,17 @@ class PlannedVariant:
 
     def _look(self, planned: Planned, feature: FeatureProgress) -> None:
         """Take over what the feature shows by now, for conversations to come."""
-        if not feature.varies or not is_due(feature.planned):
+        is_closed = self._now < feature.closed_until
+        if is_closed or not feature.varies or not is_due(feature.planned):
             return
         found = self._lessons.proposal(planned)
         feature.beyond = self._beyond(planned) if found is None else 0
         known = feature.layouts
         if found is None or layout_effect(found) in map(layout_effect, known):
             return
-        if not known or is_worth_replacing(known[-1], found):
-            known.append(found)
+        held = feature.layout_version(feature.current)
+        if held is None or is_worth_replacing(held, found):
+            feature.approve(found)
 
     def _beyond(self, planned: Planned) -> int:
         """The least tokens that the cache keeps, where moves would pay but for them; else 0."""

@@ -33,6 +33,8 @@ class FeatureProgress(msgspec.Struct):
 
     Attributes:
         layouts: Layouts learned of it; version 1 comes first.
+        approved: Versions in force one after the other, without those that were rolled back.
+        closed_until: Time until which no layout approves itself, for one was rolled back.
         planned: Calls that were planned.
         passed: Calls that could not be.
         passed_why: Reason that the last of them could not be.
@@ -44,6 +46,8 @@ class FeatureProgress(msgspec.Struct):
     """
 
     layouts: list[Layout] = []
+    approved: list[int] = []
+    closed_until: float = 0.0
     planned: int = 0
     passed: int = 0
     passed_why: str = ""
@@ -59,6 +63,22 @@ class FeatureProgress(msgspec.Struct):
     def calls(self) -> int:
         """All calls of it."""
         return self.planned + self.passed
+
+    @property
+    def current(self) -> int:
+        """Version that new conversations begin with; 0 for none."""
+        return self.approved[-1] if self.approved else 0
+
+    def approve(self, layout: Layout) -> None:
+        """Let a layout hold from now on."""
+        self.layouts.append(layout)
+        self.approved.append(len(self.layouts))
+
+    def step_back(self, version: int, until: float) -> None:
+        """Let the layout before hold again, where this one still holds."""
+        if version and version == self.current:
+            self.approved.pop()
+            self.closed_until = until
 
     def layout_version(self, version: int) -> Layout | None:
         """The layout of that version; None where there is none."""

@@ -207,6 +207,27 @@ def test_a_few_dear_calls_show_no_harm():
     assert harm_after(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
 
 
+def test_a_layout_is_stopped_once_it_lost_its_stake():
+    watch = HarmWatch(stake=500.0)
+
+    assert harm_after(watch, *[(150.0, 100.0)] * 10) is None
+    found = harm_after(watch, (150.0, 100.0))
+
+    assert found is not None
+    assert (found.calls, round(found.more, 2)) == (11, 0.50)
+
+
+def test_a_layout_may_lose_the_cost_of_two_prompts():
+    assert harm_after(HarmWatch(stake=10.0), *[(150.0, 100.0)] * 4) is None
+    assert harm_after(HarmWatch(stake=10.0), *[(150.0, 100.0)] * 5) is not None
+
+
+def test_what_a_layout_saved_before_pays_for_what_it_loses():
+    watch = HarmWatch(stake=500.0)
+
+    assert harm_after(watch, *[(50.0, 100.0)] * 20, *[(150.0, 100.0)] * 15) is None
+
+
 def test_a_feature_no_dearer_than_unmodified_shows_no_harm():
     assert harm_after(HarmWatch(), *[(100.0, 100.0)] * 60) is None
     assert harm_after(HarmWatch(), *[(40.0, 100.0)] * 60) is None

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import prompt_cost
+from proxy.prefix.guard import Harm
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from slo.usage import Usage
@@ -50,7 +52,7 @@ def direct_cost(found: Planned) -> float:
 
 
 def harm(process: PlanningProcess, found: Planned) -> object:
-    return process.planner.take_harm(found.place, process.now)
+    return process.planner.take_harm(found, process.now)
 
 
 def test_a_call_that_is_sent_unmodified_has_nothing_beside_it():
@@ -134,12 +136,24 @@ def test_the_control_arm_is_not_judged():
     assert harm(process, calls[-1]) is None
 
 
+def test_harm_is_of_the_layout_that_its_conversations_had():
+    process = PlanningProcess(TARGETS[OPENAI], layout=Layout())
+    for name in range(8):
+        *_, last = conversation(process, str(name), metadata={"thriftgate_slots": "0=variable"})
+    without = msgspec.structs.replace(last, plan=msgspec.structs.replace(last.plan, layout=0))
+
+    assert harm(process, without) is None
+    found = harm(process, last)
+    assert isinstance(found, Harm)
+    assert found.layout == 1
+
+
 def test_a_feature_is_judged_afresh_once_it_was_stepped_back():
     process = PlanningProcess(TARGETS[OPENAI])
     for name in range(8):
         *_, last = conversation(process, str(name), metadata={"thriftgate_slots": "0=variable"})
 
-    assert process.planner.take_harm(last.place, process.now) is not None
+    assert process.planner.take_harm(last, process.now) is not None
     assert harm(process, last) is None
 
 

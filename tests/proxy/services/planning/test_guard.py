@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from proxy.prefix.guard import Harm
-from proxy.records.feature_mode import LayoutScope
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
+from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.store import Store
 from tests.fakes.alerts import AlertRecorder
 from tests.fakes.call_dependencies import LoopTasks
@@ -44,6 +45,66 @@ def test_a_place_is_suspended_in_the_database_and_people_are_notified_once(store
     assert not store.layouts.standings().of(LayoutScope("team_1", "chat", "claude")).suspended
     assert [each.subject for each in alerts] == ["feature chat of team team_1 on gpt"]
     assert len(tasks._tasks) == 1
+
+
+def approved_layouts(store: Store, count: int) -> None:
+    store.layouts.switch(PLACE, PlanningMode.AUTO, "ann", NOW)
+    for version in range(1, count + 1):
+        store.layouts.propose(PLACE, f"d{version}", "{}", NOW)
+        store.layouts.approve(PLACE, version, "ann", NOW + version)
+    store.board.refresh()
+
+
+async def stopped(guard: PlanningGuard, tasks: LoopTasks, layout: int) -> None:
+    guard.stop(PLACE, Harm(calls=20, more=0.42, layout=layout))
+    await asyncio.gather(*tasks._tasks)
+
+
+def test_a_layout_that_harms_gives_way_to_the_one_before_it(store):
+    approved_layouts(store, 2)
+    alerts, tasks, clock = AlertRecorder(), LoopTasks(), ManualClock(NOW + 60)
+    guard = PlanningGuard(store, tasks, now=clock, say=alerts)
+    run(stopped(guard, tasks, layout=2))
+    state = store.board.current.of(PLACE)
+
+    assert (state.version, state.suspended, state.changed_by) == (1, "", "guard")
+    assert not guard.is_suspended(PLACE)
+    (alert,) = alerts
+    assert alert.title == (
+        "Layout 2 made feature chat of team team_1 on gpt dearer and was rolled back"
+    )
+    assert "layout 1" in alert.action
+    assert "thriftgate layout approve team_1 chat 2 --family gpt" in alert.fix
+
+
+def test_the_first_layout_that_harms_gives_way_to_none_and_planning_goes_on(store):
+    approved_layouts(store, 1)
+    tasks = LoopTasks()
+    run(stopped(PlanningGuard(store, tasks, now=ManualClock(NOW + 60)), tasks, layout=1))
+    state = store.board.current.of(PLACE)
+
+    assert (state.version, state.is_off) == (0, False)
+    proposal = store.layouts.propose(PLACE, "d9", "{}", NOW + 120)
+    assert proposal is not None
+    assert proposal.state is ProposalState.PROPOSED
+
+
+def test_harm_of_a_layout_that_holds_no_more_changes_nothing(store):
+    approved_layouts(store, 2)
+    alerts, tasks = AlertRecorder(), LoopTasks()
+    guard = PlanningGuard(store, tasks, now=ManualClock(NOW + 60), say=alerts)
+    run(stopped(guard, tasks, layout=1))
+
+    assert store.board.current.of(PLACE).version == 2
+    assert list(alerts) == []
+
+
+def test_without_the_database_a_layout_cannot_be_rolled_back_and_the_log_says_so(tmp_path, caplog):
+    store, tasks = open_store(tmp_path, UnreachableStore), LoopTasks()
+    run(stopped(PlanningGuard(store, tasks, now=ManualClock(NOW)), tasks, layout=1))
+
+    assert "Layout 1 could not be rolled back" in caplog.text
+    store.close(5)
 
 
 def test_once_the_database_holds_it_a_person_may_resume_it(store):

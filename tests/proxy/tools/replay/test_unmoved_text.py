@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
     RULES,
@@ -147,3 +148,16 @@ def test_features_remembered_are_bounded_and_one_that_returns_goes_on(vocabulary
     found = unmoved_features(vocabulary, [*arranged, *others, arranged[-1]], most=3)
 
     assert [(each.feature, each.calls) for each in found] == [("f3", 1), ("f4", 1), ("f", 1)]
+
+
+def test_a_layout_that_is_rolled_back_gives_way_to_the_one_before():
+    progress = FeatureProgress()
+    for _ in range(2):
+        progress.approve(Layout())
+    progress.step_back(1, 10.0)
+
+    assert (progress.current, progress.closed_until) == (2, 0.0)
+    progress.step_back(2, 10.0)
+    assert (progress.current, progress.closed_until) == (1, 10.0)
+    progress.step_back(1, 20.0)
+    assert (progress.current, progress.layout_version(2)) == (0, Layout())
