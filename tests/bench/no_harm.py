@@ -6,10 +6,11 @@ compaction is off) over what the same calls cost sent directly; none may be abov
 are the recorded sets and shapes that are made up; ``replay`` reckons them with no conversation in
 the control arm, ``live`` sends them to simulators directly and through a gateway with every
 setting at its default. With ``--native`` the calls are made in Anthropic's API, of models that
-speak it. Exits with 1 where a cell is dearer.
+speak it. With ``--auto`` the live cells are sent a second time with ``THRIFTGATE_PLANNING=auto``,
+under its guard, and a table shows both modes. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
-       [--model NAME] [--rate 30] [--calls 160 | --whole] [--no-credit] [--json FILE]
+       [--model NAME] [--rate 30] [--calls 160 | --whole] [--no-credit] [--auto] [--json FILE]
 """
 
 import argparse
@@ -19,19 +20,21 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
 import orjson
 
 from proxy.catalog.catalog import Catalog
+from proxy.records.feature_mode import PlanningMode
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Replayer, WorkloadCell
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, NATIVE, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
-from tests.bench.no_harm_table import cells_as_json, dear, markdown, summary
+from tests.bench.no_harm_table import AUTO, cells_as_json, dear, markdown, modes, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import TimedCall, Workload, timed_calls
 
@@ -62,6 +65,12 @@ class Job:
     is_short: bool = False
     on_credit: bool = True
     is_native: bool = False
+    mode: PlanningMode = PlanningMode.OBSERVE
+
+    @property
+    def how(self) -> str:
+        """The name of its table."""
+        return AUTO if self.mode is PlanningMode.AUTO else self.part
 
 
 def run(job: Job) -> list[WorkloadCell]:
@@ -75,7 +84,7 @@ def _failed_cells(job: Job, error: BaseException) -> list[WorkloadCell]:
     """Cells that say why they could not be had."""
     why = f"{type(error).__name__}: {error}"[:200]
     return [
-        WorkloadCell(how=job.part, workload=job.workload, model=name, rate=rate, why=why)
+        WorkloadCell(how=job.how, workload=job.workload, model=name, rate=rate, why=why)
         for name in job.models
         for rate in job.rates
     ]
@@ -138,13 +147,14 @@ def _send(job: Job, held: Workload) -> list[WorkloadCell]:
     async def story() -> list[WorkloadCell]:
         found: list[WorkloadCell] = []
         with tempfile.TemporaryDirectory() as there:
-            async with beside(Path(there), cache_marks_on_credit=job.on_credit) as both:
+            settings = {"cache_marks_on_credit": job.on_credit, "planning": job.mode}
+            async with beside(Path(there), **settings) as both:
                 for rate in job.rates:
                     calls = _laid_out(job, held, rate)
                     found += await both.cells(
                         held, calls, job.models, rate, is_native=job.is_native
                     )
-        return found
+        return [replace(cell, how=job.how) for cell in found]
 
     return run_in_virtual_time(story)
 
@@ -156,7 +166,8 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     most = _ALL_CALLS if options.whole else options.calls
     for part in options.part:
         usual = FEW if options.quick else LIVE if part == "live" else MODELS
-        for name in found:
+        both = (PlanningMode.OBSERVE, PlanningMode.AUTO)
+        for name, mode in product(found, both if options.auto and part == "live" else both[:1]):
             yield Job(
                 part=part,
                 workload=name,
@@ -166,6 +177,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 is_short=options.quick or bool(options.calls),
                 on_credit=not options.no_credit,
                 is_native=options.native,
+                mode=mode,
             )
 
 
@@ -180,7 +192,7 @@ def _all(todo: Sequence[Job]) -> list[WorkloadCell]:
             error = done.exception()
             found[job] = done.result() if error is None else _failed_cells(job, error)
             at = f"{len(found)}/{len(todo)} {time.monotonic() - began:.0f} s"
-            print(f"{at} {job.part} {job.workload}", file=sys.stderr)
+            print(f"{at} {job.how} {job.workload}", file=sys.stderr)
             for cell in dear(found[job]):
                 told = cell.why or f"{cell.ratio:.4f}"
                 print(f"  {told} {cell.model} {cell.rate:g}", file=sys.stderr, flush=True)
@@ -200,6 +212,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--no-credit", action="store_true", help="with THRIFTGATE_CACHE_MARKS_ON_CREDIT=false"
     )
+    parser.add_argument("--auto", action="store_true", help="live, also with planning auto")
     parser.add_argument("--json", type=Path, help="also write every cell to this file")
     options = parser.parse_args()
     options.part = options.part or list(PARTS)
@@ -223,9 +236,11 @@ def main() -> None:
         print(line)
     cells = _all(list(jobs(options)))
     print()
-    for part in options.part:
-        for line in markdown(cells, part):
+    for how in dict.fromkeys(cell.how for cell in cells):
+        for line in markdown(cells, how):
             print(line)
+    for line in modes(cells):
+        print(line)
     for line in summary(cells):
         print(line)
     if options.json:

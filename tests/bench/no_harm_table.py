@@ -8,6 +8,9 @@ from tests.bench.no_harm_replay import Side, WorkloadCell
 #: No workload may cost more through the gateway than so many times what it costs directly.
 LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
+#: Table of the cells sent live with planning auto, and that of those sent by default.
+AUTO: Final = "live, auto"
+_LIVE: Final = "live"
 
 
 def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
@@ -35,6 +38,42 @@ def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
         )
         yield f"| {workload} | " + " | ".join(row) + " |"
     yield ""
+
+
+def modes(cells: Sequence[WorkloadCell]) -> Iterator[str]:
+    """The default mode beside auto, each over direct, by workload and model; none without auto."""
+    if not any(cell.how == AUTO for cell in cells):
+        return
+    models = list(dict.fromkeys(cell.model for cell in cells if cell.how == AUTO))
+    yield "### default → auto, each ÷ directly, all rates together"
+    yield ""
+    yield "| workload | " + " | ".join((*models, "all")) + " |"
+    yield "|---|" + "--:|" * (len(models) + 1)
+    workloads = list(dict.fromkeys(cell.workload for cell in cells if cell.how == AUTO))
+    for name, chosen in (*((each, {each}) for each in workloads), ("all", set(workloads))):
+        columns = (*({model} for model in models), set(models))
+        row = (
+            [cell for cell in cells if cell.workload in chosen and cell.model in column]
+            for column in columns
+        )
+        yield f"| {name} | " + " | ".join(map(_both_modes, row)) + " |"
+    yield ""
+
+
+def _both_modes(cells: Sequence[WorkloadCell]) -> str:
+    """What these cells cost in both modes over direct, dearer ones in bold."""
+    ratios = []
+    for how in (_LIVE, AUTO):
+        sides = [
+            (cell.gateway.dollars, cell.direct.dollars)
+            for cell in cells
+            if cell.how == how and cell.gateway is not None and cell.direct is not None
+        ]
+        direct = sum(dollars for _, dollars in sides)
+        ratio = sum(dollars for dollars, _ in sides) / direct if direct else None
+        text = _NOTHING if ratio is None else f"{ratio:.3f}"
+        ratios.append(f"**{text}**" if ratio is not None and ratio > LIMIT else text)
+    return " → ".join(ratios)
 
 
 def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:

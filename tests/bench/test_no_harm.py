@@ -10,7 +10,7 @@ from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import Replayer, Side, WorkloadCell, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
-from tests.bench.no_harm_table import LIMIT, cells_as_json, dear, markdown, summary
+from tests.bench.no_harm_table import AUTO, LIMIT, cells_as_json, dear, markdown, modes, summary
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import ONE_BY_ONE, Json, Session, SessionTurn, Workload, timed_calls
@@ -51,6 +51,19 @@ def test_the_table_names_each_cell_and_the_dearest_one():
     assert "3 cells, 1 above" in told
     assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in told
     assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
+
+
+def test_both_modes_of_planning_stand_beside_each_other_by_workload_and_in_all():
+    cells = [
+        _cell(0.9, how="live"), _cell(0.5, how=AUTO), _cell(1.0, how="live", workload="v"),
+        _cell(1.2, how=AUTO, workload="v"), _cell(0.1, how="replay"),
+    ]  # fmt: skip
+    table = list(modes(cells))
+
+    assert "| w | 0.900 → 0.500 | 0.900 → 0.500 |" in table
+    assert "| v | 1.000 → **1.200** | 1.000 → **1.200** |" in table
+    assert "| all | 0.950 → 0.850 | 0.950 → 0.850 |" in table
+    assert list(modes(cells[:1])) == []
 
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
