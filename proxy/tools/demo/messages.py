@@ -85,7 +85,7 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: D
     curl, snippet = commands(base_url, key)
     console.print("\nIt is your turn. In another terminal:\n")
     console.print(curl, soft_wrap=True, markup=False)
-    console.print("\nWhat the ledger and planning know of all calls:\n")
+    console.print("\nWhat all calls cost, why caches were missed, and what a layout moves:\n")
     for line in _questions(folder, result):
         console.print(line, soft_wrap=True, markup=False)
     console.print("\nOr in Python (pip install openai):\n")
@@ -105,13 +105,14 @@ def dashboard(console: Console, url: str) -> None:
 
 
 def _questions(folder: str, result: DemoResult) -> Iterator[str]:
-    """Commands that ask about the calls, one a line."""
-    yield f"export THRIFTGATE_FOLDER={folder}"
-    yield "thriftgate report --by feature"
-    yield "thriftgate misses"
-    for each in result.proposed[-1:]:
-        family = ("--family", each.family)
-        yield shlex.join(("thriftgate", "layout", "show", each.team, each.feature, *family))
+    """Commands that ask about the calls, one a line; none changes the shell it runs in."""
+    setting = f"THRIFTGATE_FOLDER={folder}"
+    yield f"{setting} thriftgate report --by feature"
+    yield f"{setting} thriftgate misses"
+    for place in result.proposed[-1:]:
+        family = ("--family", place.family)
+        words = ("thriftgate", "layout", "show", place.team, place.feature, *family)
+        yield f"{setting} {shlex.join(words)}"
 
 
 def commands(base_url: str, key: str) -> tuple[str, str]:
