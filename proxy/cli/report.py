@@ -84,7 +84,7 @@ def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
             terminal.say(f"No calls in the last {quantity(days, 'day')} in {ledger}.")
         else:
             from dashboards.savings_headline import headline_sentences
-            from proxy.tools.demo.spending import spending
+            from proxy.cli.spending import spending
 
             terminal.show_fitted(spending(rows, names, total, parts, times))
             terminal.say("", *headline_sentences(saved))

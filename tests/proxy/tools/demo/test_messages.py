@@ -12,8 +12,8 @@ from proxy.tools.demo import messages
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult
 from proxy.tools.demo.traffic import DemoCall
+from tests.proxy.cli.test_spending import a_spend
 from tests.proxy.tools.demo.scripts import Says, plan
-from tests.proxy.tools.demo.test_spending import a_spend
 
 URL, KEY = "http://127.0.0.1:8080/v1", "tg-key"
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console, ConsoleRenderable
 
 from dashboards.reports import Part, Percentiles, Spend, Times
-from proxy.tools.demo.spending import hit_rate, spending
+from proxy.cli.spending import hit_rate, spending
 from slo.usage import Usage
 
 

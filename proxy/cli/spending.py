@@ -1,4 +1,4 @@
-"""Spending by team and what else as a table, for the demo and for ``thriftgate report``."""
+"""Spending by team and what else as a table, for ``thriftgate report``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
