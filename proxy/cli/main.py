@@ -275,7 +275,7 @@ def _bench(line: typer.Typer) -> None:
 _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "serve": ("Take calls until told to stop.", _serve),
     "demo": (
-        "Show it: a gateway before a simulated upstream, and the calls of two teams.",
+        "Show it: a gateway before a simulated upstream, and the calls of three teams.",
         _demo,
     ),
     "check": (

@@ -31,6 +31,16 @@ def answer_all(*scripts: Says) -> list[DemoCall]:
     return sent
 
 
+def answer_the_demos_calls(count: int) -> list[DemoCall]:
+    """So many calls of the demo's plan, answered in a hundred tokens."""
+    answer = {"role": "assistant", "content": "This answer is simulated. " * 20}
+    sent = []
+    for planned in calls(start=NOW, count=count):
+        planned.record_answer(answer)
+        sent.append(DemoCall(planned=planned, call_id="call", output=100, message=answer))
+    return sent
+
+
 def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(catalog):
     found = baseline_costs(answer_all(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
     direct = found.direct["acme-support"]
@@ -71,10 +81,7 @@ def test_a_price_that_nobody_knows_is_unknown(catalog):
 
 
 def test_prompts_with_what_stays_first_are_read_where_the_bad_order_reads_nothing(catalog):
-    sent = []
-    for planned in calls(start=NOW, count=60):
-        planned.record_answer(ANSWER)
-        sent.append(DemoCall(planned=planned, call_id="call", output=2, message=ANSWER))
+    sent = answer_the_demos_calls(60)
     mine = [call for call in sent if call.planned.feature == "support-chat"]
     built = baseline_costs(mine, catalog, AT)
     orders = order_costs(sent, built, catalog, AT)
@@ -86,6 +93,19 @@ def test_prompts_with_what_stays_first_are_read_where_the_bad_order_reads_nothin
     assert bad > 2 * stable > 2 * shared > 0
     assert orders.direct["variable first"].read == 0
     assert order_costs([], built, catalog, AT).direct == {}
+
+
+def test_the_demos_calls_cost_60_percent_less_with_layouts_applied(catalog):
+    baseline = baseline_costs(answer_the_demos_calls(200), catalog, AT)
+    direct, arranged = (
+        {team: totals.nanos or 0 for team, totals in costs.items()}
+        for costs in (baseline.direct, baseline.arranged)
+    )
+
+    assert sum(totals.calls for totals in baseline.direct.values()) == 200
+    assert 0 < sum(arranged.values()) < 0.4 * sum(direct.values())
+    assert baseline.direct["acme-engineering"].read == 0
+    assert arranged["acme-docs"] <= direct["acme-docs"]
 
 
 def test_sums_add_up_and_one_unknown_cost_makes_them_unknown():
