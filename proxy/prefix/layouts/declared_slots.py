@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import RequestedMoves, TextPiece
+from proxy.prefix.layouts.order import RequestedMoves
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.objects import Unplannable, may_hold_tags, members
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,

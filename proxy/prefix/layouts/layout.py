@@ -11,8 +11,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.order import PieceMoves, RequestedMoves, TextPiece
+from proxy.prefix.layouts.order import PieceMoves, RequestedMoves
 from proxy.prefix.layouts.samples import split_units
+from proxy.prefix.layouts.text_forms import LeavingPiece, keeps_form
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,
     RANK,
@@ -258,7 +260,19 @@ def find_moves(
             runs += _unit_runs(words, hole, group)
     kept = list(_without_overlaps(sorted(runs, key=lambda run: (run.start, run.end)), notes))
     found = words.split_texts([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
-    return RequestedMoves({**found, **(declared or {})}, tuple(notes))
+    valid = {at: pieces for at, pieces in found.items() if _keeps_form(pieces, notes)}
+    return RequestedMoves({**valid, **(declared or {})}, tuple(notes))
+
+
+def _keeps_form(pieces: Sequence[TextPiece], notes: list[str]) -> bool:
+    """True if a text stays valid JSON or XML without the pieces that leave; says where it won't."""
+    leaving = [LeavingPiece(one.text, one.slot is not PromptSlot.STABLE) for one in pieces]
+    if keeps_form(leaving):
+        return True
+    notes += [
+        f"{one.label} stays: its text would be no valid JSON or XML" for one in pieces if one.label
+    ]
+    return False
 
 
 def _find_holes(

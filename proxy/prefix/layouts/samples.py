@@ -35,6 +35,7 @@ _IDENTITY: Final = re.compile(
     r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? 20\d\d\b",
     re.IGNORECASE,
 )
+_JSON_STARTS: Final = ('{"', '["', '[{"')
 _FOUR_LETTERS = re.compile(r"(?:[\W_]*[^\W_]){4}")
 #: Conversations kept.
 MAX_CONVERSATIONS: Final = 32
@@ -82,6 +83,9 @@ def _split_long_line(line: str) -> Sequence[str]:
 
 
 def _split_sentences(line: str) -> Sequence[str]:
+    if line.startswith(_JSON_STARTS):  # its members are units, so that each can leave
+        line = line[0] + _CUT + line[1:].replace('","', '",' + _CUT + '"')
+        line = line.replace('", "', '", ' + _CUT + '"')
     for end, cut in _ASCII_ENDS if line.isascii() else _ENDS:
         line = line.replace(end, cut)
     found = line.split(_CUT)

@@ -14,7 +14,8 @@ from proxy.prefix.arrangement import (
 )
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.layouts.layout import Layout, LayoutMove
-from proxy.prefix.layouts.order import TextPiece, place_pieces
+from proxy.prefix.layouts.order import place_pieces
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.planned import Draft
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.declared_slots import MAX_NAMES, MAX_PIECES, declared_slots, named_slots
-from proxy.prefix.layouts.order import TextPiece, place_pieces
+from proxy.prefix.layouts.order import place_pieces
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 

@@ -19,7 +19,7 @@ from proxy.prefix.layouts.layout import (
     instructions,
     layout_lines,
 )
-from proxy.prefix.layouts.order import TextPiece
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.arrangement_fixtures import apply_layout
