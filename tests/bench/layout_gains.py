@@ -22,9 +22,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from proxy.catalog.catalog import Catalog
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import replay
 from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
 from proxy.tools.replay.vocabulary import LineVocabulary
@@ -48,8 +48,6 @@ class MeteredVariant:
     Args:
         variant: The way.
     """
-
-    shortens = False
 
     def __init__(self, variant: ReplayVariant) -> None:
         self.name = variant.name
@@ -131,7 +129,7 @@ def _costs(
     """Dollars of each call, by variant."""
     metered = [MeteredVariant(each) for each in variants]
     lines = recorded_calls(workload, timed_calls(workload, rate, calls), reading, is_native=False)
-    replay(lines, reading, metered, day=START // _DAY_S * _DAY_S, explains=False)
+    replay(lines, reading, metered, day=START // _DAY_S * _DAY_S)
     tariff = reading.route.tariff
     assert tariff is not None
     found = []

@@ -1,8 +1,8 @@
 """One cell of the table in replay: what the default mode sends, over what the caller sent.
 
-The calls are replayed as ``thriftgate replay`` does, its row "marked" over its row "as sent", with
-two differences: no caller names its conversation, for callers of the default mode do not, and no
-conversation is in the control arm. With ``is_native`` the calls are those that a client of
+The calls are replayed as ``thriftgate replay`` does, its row "by default" over its row "as sent",
+with two differences: no caller names its conversation, for callers of the default mode do not, and
+no conversation is in the control arm. With ``is_native`` the calls are those that a client of
 Anthropic's API sends.
 """
 
@@ -15,11 +15,11 @@ from proxy.caches.port import CachedPrompt
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import replay
-from proxy.tools.replay.variant_totals import VariantRow
+from proxy.tools.replay.variant_totals import VariantTotals, sum_of
 from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
 from tests.fakes.call_dependencies import call as chat_call
@@ -137,24 +137,24 @@ def _cell(
     day = START // _DAY_S * _DAY_S
     planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
     lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
-    outcome = replay(lines, reading, (planning,), day=day, explains=False)
-    sent, marked, _ = outcome.variants
+    run = replay(lines, reading, (planning,), day=day)
+    sent, marked = sum_of(run.features()) or (VariantTotals(), VariantTotals())
     return WorkloadCell(
         how="replay",
         workload=workload.name,
         model=reading.public,
         rate=rate,
         pace=pace(calls),
-        calls=outcome.calls,
-        left_out=sum(outcome.left_out.values()) + len(calls) - len(lines),
-        direct=_side(sent, outcome.calls),
-        gateway=_side(marked, outcome.calls),
+        calls=sent.calls,
+        left_out=len(calls) - sent.calls,
+        direct=_side(sent),
+        gateway=_side(marked),
     )
 
 
-def _side(row: VariantRow, calls: int) -> Side:
+def _side(row: VariantTotals) -> Side:
     return Side(
-        dollars=(row.cost_usd_per_1k or 0.0) * calls / 1000,
+        dollars=(row.nanos or 0) / 1e9,
         prompt=row.input_tokens,
         read=row.cache_read_tokens,
         written=row.cache_write_tokens,

@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.tools.replay.lines import parse_line
+from proxy.tools.replay.logs.records import recorded_calls
+from proxy.tools.replay.recorded_call import RecordedCall
 from tests.bench.recorded import KINDS, lines
 from tests.fakes.recorded import FOLDER
 
@@ -183,10 +184,10 @@ def test_a_session_is_put_into_chat_form_without_what_was_left_unanswered(tmp_pa
 def test_recorded_sets_can_be_replayed(kind):
     if not SETS[kind].exists():
         pytest.skip(f"no recordings at {SETS[kind]}")
-    replayed = [parse_line(orjson.dumps(each)) for each in found(kind, SETS[kind])]
+    replayed = [call for row in found(kind, SETS[kind]) for call in recorded_calls(row)]
 
     assert replayed
-    assert all(each.body and each.conversation for each in replayed)
+    assert all(isinstance(call, RecordedCall) and call.conversation for call in replayed)
 
 
 def test_trajectories_forget_as_the_recorded_prompts_did():

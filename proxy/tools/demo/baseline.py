@@ -14,14 +14,13 @@ from proxy.caches.bills import call_usage
 from proxy.catalog.catalog import Catalog
 from proxy.tools.demo.support import PromptOrder, SupportScript
 from proxy.tools.demo.traffic import DemoCall
-from proxy.tools.replay.line_limits import cache_bounds
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.upstream_simulation import SimulatedCall as Arrived
 from proxy.tools.replay.upstream_simulation import UpstreamSimulation
 from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
-from proxy.tools.simulator.rendering import Vocabulary
+from proxy.tools.replay.vocabulary import LineVocabulary
 from slo.price import call_cost
 
 
@@ -81,7 +80,7 @@ def baseline_costs(sent: Iterable[DemoCall], catalog: Catalog, at: float) -> Cos
         catalog: The models they asked for; each is reached by the first of its routes.
         at: The moment whose prices are valid, in seconds since the epoch.
     """
-    vocabulary = Vocabulary()
+    vocabulary = LineVocabulary()
     direct: dict[str, CallTotals] = {}
     arranged: dict[str, CallTotals] = {}
     for name, calls in _by_model(sent).items():
@@ -147,7 +146,7 @@ def _replay_calls(
     calls: Iterable[DemoCall], reading: PromptReader, variant: ReplayVariant, at: float
 ) -> Iterator[tuple[str, CallTotals]]:
     """The team of each call and what it comes to, all sent to one model in this way."""
-    world = UpstreamSimulation(reading.simulated, cache_bounds(reading.simulated))
+    world = UpstreamSimulation(reading.simulated)
     tariff = reading.route.tariff
     for call in calls:
         line, now = _line(call), call.planned.at.timestamp()

@@ -1,4 +1,4 @@
-"""``thriftgate replay``: what recorded calls cost, and what they would have cost."""
+"""``thriftgate replay``: what recorded calls cost, and what a gateway would have saved."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from proxy.records.amounts import quantity
-
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from proxy.catalog.catalog import Catalog
     from proxy.catalog.entries import Model
-    from proxy.tools.replay.prompts import PromptReader
-    from proxy.tools.replay.report import ReportDetails
-    from proxy.tools.replay.run import ReplayOutcome
-    from proxy.tools.replay.source import RecordedSource
+    from proxy.tools.replay.report import ReplayReport
 
-_MODEL: Final = "gpt-5.6-terra"
 _DAY: Final = 86_400.0
 _NONE: Final = (
-    "No call was found that could be replayed: each line is to be one, as JSON, such as"
-    ' {"body": {"messages": [{"role": "user", "content": "Good morning."}]}}.'
+    "No call was found that could be replayed. A log holds requests, as JSON, such as"
+    ' {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Good morning."}]}, with'
+    " their answers where it can; which tools' logs are read: proxy/cli/README.md, Replay."
 )
-#: Columns of a table that goes to a file.
+_NOTHING_TO_DO: Final = "Nothing that a gateway does would save 1 % of these calls."
+#: Columns of a table that goes to a file, and characters of a bar.
 _WIDE: Final = 120
-
+_BAR: Final = 40
 
 _Files = Annotated[
     list[Path],
@@ -36,11 +34,15 @@ _Files = Annotated[
         exists=True,
         dir_okay=False,
         readable=True,
-        help="JSON lines: recorded calls, batch files, or exported receipts with prompts.",
+        help="Logs of any tool, as JSON, JSON lines or gzip: requests, exports, transcripts.",
     ),
 ]
 _ModelName = Annotated[
-    str, typer.Option(help="Any model of the catalog; its first route is replayed.")
+    str,
+    typer.Option(
+        help="Replay every call as this model of the catalog; each as its own without.",
+        show_default=False,
+    ),
 ]
 _Speed = Annotated[float, typer.Option(help="How many times as fast as recorded.", min=0.001)]
 _Gap = Annotated[float, typer.Option(help="Seconds between calls that carry no times.", min=0.0)]
@@ -58,39 +60,37 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     def replay_command(
         files: _Files,
         *,
-        model: _ModelName = _MODEL,
+        model: _ModelName = "",
         speed: _Speed = 1.0,
         gap: _Gap = 2.0,
         as_json: _AsJson = False,
     ) -> None:
-        """Compute the cost of recorded calls: sent unmodified, planned, and compacted.
+        """Show what recorded calls cost, and what the gateway would have saved on them.
 
-        No call is made: the caches of the model's provider are simulated, prices are today's.
-        Where no text of a feature was arranged, it says why.
+        No call is made: the caches of each model's provider are simulated, prices are today's.
         """
-        chosen = named_model(catalog(), model)
-        from proxy.tools.replay.compaction import CompactedVariant
-        from proxy.tools.replay.planning import PlannedVariant
-        from proxy.tools.replay.prompts import PromptReader
-        from proxy.tools.replay.report import ReportDetails, report_json
-        from proxy.tools.replay.run import replay
-        from proxy.tools.replay.source import RecordedSource
-        from proxy.tools.replay.vocabulary import LineVocabulary
+        models = catalog()
+        chosen = named_model(models, model) if model else None
+        import msgspec
 
-        reading = PromptReader(chosen, chosen.routes[0], LineVocabulary())
+        from proxy.errors import OperatorError
+        from proxy.tools.replay.log_replay import LogReplay
+        from proxy.tools.replay.report import replay_report
+        from proxy.tools.replay.source import RecordedSource
+
         with _progress_bar(files) as tell:
             source = RecordedSource(files, gap=gap, speed=speed, tell=tell)
-            day = now() // _DAY * _DAY
-            marked, arranged = (
-                PlannedVariant(reading, day, arranges=moves) for moves in (False, True)
-            )
-            compacted = CompactedVariant(reading, day)
-            outcome = replay(source, reading, (marked, arranged, compacted), day=day)
-        beside = ReportDetails(unmoved=arranged.unmoved_features(), compaction=compacted.totals())
+            try:
+                day = now() // _DAY * _DAY
+                outcome = LogReplay(models.find, day, chosen).replay(source)
+            except OperatorError as why:
+                typer.echo(str(why), err=True)
+                raise typer.Exit(1) from None
+        report = replay_report(outcome, source)
         if as_json:
-            typer.echo(report_json(outcome, source, reading, beside))
+            typer.echo(msgspec.json.encode(report))
         else:
-            _print_report(outcome, source, reading, beside)
+            _print_report(report)
         if not outcome.calls:
             typer.echo(_NONE, err=True)
             raise typer.Exit(1)
@@ -98,32 +98,84 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     return replay_command
 
 
-def _print_report(
-    outcome: ReplayOutcome, source: RecordedSource, reading: PromptReader, beside: ReportDetails
-) -> None:
-    """Print the result for people."""
+def _print_report(report: ReplayReport) -> None:
+    """Print the report for people: the result, by feature, what to do, the table and a plot."""
     from rich.console import Console
-
-    from proxy.tools.replay.report import LEGEND, remarks, table
 
     out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = _WIDE
-    if outcome.calls:
-        route, tokens = reading.route, outcome.variants[0].input_tokens
-        calls = quantity(outcome.calls, "call")
-        out.print(
-            f"{calls} of {tokens:,} input tokens as {reading.public} ({route.name},"
-            f" {route.regime or 'no known cache'}); --model names another.\n",
-            soft_wrap=True,
-        )
-        out.print(table(outcome.variants))
-        out.print()
-        for line in LEGEND:
-            out.print(line, soft_wrap=True)
-        out.print()
-    for remark in remarks(outcome, source, beside):
+    if report.calls:
+        out.print(report.headline, soft_wrap=True, style="bold")
+        _print_features(out, report)
+        _print_actions(out, report)
+        _print_ways(out, report)
+    for remark in report.remarks:
         out.print(remark, soft_wrap=True)
+
+
+def _print_features(out: Console, report: ReplayReport) -> None:
+    from proxy.tools.replay.report import WAY_NAMES, dollars, percent
+
+    if len(report.features) > 1:
+        head = ("feature", "calls", WAY_NAMES[0], *WAY_NAMES[1:])
+        rows = [
+            (
+                row.feature or "(none)",
+                f"{row.calls:,}",
+                dollars(row.nanos),
+                *map(percent, row.changes),
+            )
+            for row in report.features
+        ]
+        _print_table(out, head, rows)
+
+
+def _print_actions(out: Console, report: ReplayReport) -> None:
+    out.print()
+    out.print("What to do:" if report.actions else _NOTHING_TO_DO)
+    for number, action in enumerate(report.actions, 1):
+        out.print(f"{number}. {action.what}", soft_wrap=True)
+        for line in action.commands:
+            out.print(f"   {line}", soft_wrap=True)
+
+
+def _print_ways(out: Console, report: ReplayReport) -> None:
+    """The table of the ways, each with a bar as long as its cost."""
+    from proxy.tools.replay.report import dollars, percent
+
+    most = max((row.nanos or 0 for row in report.ways), default=0)
+    head = ("", "cost", "change", "hit rate", "read", "written", "input tokens", "")
+    rows = [
+        (
+            row.name,
+            dollars(row.nanos),
+            percent(row.change) if number else "",
+            f"{row.hit_rate:.1%}",
+            f"{row.cache_read_tokens:,}",
+            f"{row.cache_write_tokens:,}",
+            f"{row.input_tokens:,}",
+            "█" * (_BAR * (row.nanos or 0) // most if most else 0),
+        )
+        for number, row in enumerate(report.ways)
+    ]
+    _print_table(out, head, rows, left=(0, len(head) - 1))
+    out.print()
+
+
+def _print_table(
+    out: Console, head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, name in enumerate(head):
+        table.add_column(name, justify="left" if number in left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    out.print()
+    out.print(table)
 
 
 def named_model(known: Catalog, name: str) -> Model:

@@ -13,19 +13,16 @@ from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import CannotCompactError
 from proxy.calls.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.records.call import Call, Key
 from proxy.records.compaction_result import CompactionResult
-from proxy.records.request_fields import parse_request_fields
 from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call
 from proxy.services.compaction.policies import relative_prices
-from proxy.tools.replay.lines import RecordedCall
-from proxy.tools.replay.planning import MISTAKES, PlannedVariant
+from proxy.tools.replay.planning import MISTAKES, PlannedVariant, recorded_as_call
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
 
-_TEAM: Final = "replay"
 _SECRET: Final = b"replay"
 #: Reasons that are told; calls left alone for others are counted under the last.
 _REASONS: Final = 20
@@ -59,7 +56,6 @@ class CompactedVariant:
     """
 
     name = "compacted"
-    shortens = True
 
     def __init__(
         self,
@@ -114,7 +110,7 @@ class CompactedVariant:
     def _compact(self, line: RecordedCall, now: float) -> CompactionResult:
         """The compacted call, or the reason why it is sent unmodified."""
         task = CompactionTask(
-            call=_call(line, now),
+            call=recorded_as_call(line, now),
             policy=self._policy,
             is_dry=False,
             control_share=0.0,
@@ -151,19 +147,3 @@ _body = msgspec.json.Decoder(_Body).decode
 def _length(body: bytes) -> int:
     """Number of messages a body has."""
     return len(_body(body).messages)
-
-
-def _call(line: RecordedCall, now: float) -> Call:
-    """The line as a call of its own team."""
-    return Call(
-        id="",
-        key=Key(id=line.key, team=_TEAM, team_name=_TEAM),
-        method="POST",
-        endpoint="chat/completions",
-        headers={},
-        body=line.body,
-        fields=parse_request_fields(line.body),
-        feature=line.feature,
-        conversation=line.conversation,
-        arrived=now,
-    )

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.calls.eligibility import planning_request, skip_reason
 from proxy.calls.route_target import route_target
 from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import (
@@ -17,25 +18,30 @@ from proxy.prefix.lessons import (
     is_worth_replacing,
     layout_effect,
 )
-from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget, layout_place
+from proxy.prefix.planned import Planned, PlanningTarget, layout_place
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.records.call import MESSAGES
+from proxy.records.call import MESSAGES, Call, Key
 from proxy.records.feature_mode import LayoutScope
-from proxy.tools.replay.lines import RecordedCall
+from proxy.records.request_fields import parse_request_fields
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
 
+_TEAM: Final = "replay"
 _SECRET: Final = b"replay"
+_CHAT: Final = "chat/completions"
 #: Exceptions that a mistake of planning raises; one with a line must not cost the others.
 MISTAKES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 #: Seconds that no layout approves itself once one was rolled back, as in a gateway.
 _CLOSED_FOR_S: Final = 86_400.0
+DEFAULT: Final = "by default"
+LAYOUTS: Final = "layouts applied"
 #: Features that the report names.
 _MAX_SHOWN_FEATURES: Final = 5
 
@@ -53,8 +59,6 @@ class PlannedVariant:
         most: Features remembered.
     """
 
-    shortens = False
-
     def __init__(
         self,
         reading: PromptReader,
@@ -65,9 +69,10 @@ class PlannedVariant:
         credit: float | None = None,
         most: int = 4_096,
     ) -> None:
-        self.name = "arranged" if arranges else "marked"
+        self.name = LAYOUTS if arranges else DEFAULT
         self._planner = Planner(_SECRET, share=0.0, credit=credit)
         self._way: PlanningTarget = route_target(reading.route, reading.public, day)
+        self._route = reading.route
         self._native_way = route_target(reading.route, reading.public, day, MESSAGES)
         self._lessons = LayoutLearner()
         self._arranges = arranges
@@ -81,20 +86,17 @@ class PlannedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
-        asked = PlanningRequest(
-            team="replay",
-            feature=line.feature,
-            key=line.key,
-            hint=line.conversation if self._names else "",
-            body=line.body,
-            origin=line.origin,
-            is_native=line.is_native,
-        )
+        call = recorded_as_call(line if self._names else _without_name(line), now)
+        asked = planning_request(call)
         way = self._native_way if line.is_native else self._way
         self._now = now
         self._learn_from_answers(now)
         feature = self._feature(layout_place(asked, way.model))
         self._planned = None
+        skipped = skip_reason(call, self._route)
+        if skipped is not None:
+            feature.leave(skipped.why or skipped.reason.replace("_", " "))
+            return line.body
         try:
             draft = self._planner.read_call(asked)
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
@@ -187,3 +189,24 @@ class PlannedVariant:
         while len(self._features) > self._most:
             self._features.popitem(last=False)
         return found
+
+
+def recorded_as_call(line: RecordedCall, now: float) -> Call:
+    """The recorded call as one that a gateway takes."""
+    return Call(
+        id="",
+        key=Key(id=line.key, team=_TEAM, team_name=_TEAM),
+        method="POST",
+        endpoint=MESSAGES if line.is_native else _CHAT,
+        headers={},
+        body=line.body,
+        fields=parse_request_fields(line.body),
+        feature=line.feature,
+        conversation=line.conversation,
+        arrived=now,
+        origin=line.origin,
+    )
+
+
+def _without_name(line: RecordedCall) -> RecordedCall:
+    return msgspec.structs.replace(line, conversation="")

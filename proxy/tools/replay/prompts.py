@@ -12,7 +12,7 @@ from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError, UpstreamError
 from proxy.records.call import MESSAGES, Call, Key
 from proxy.records.request_fields import parse_request_fields
-from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.simulator import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
 from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary

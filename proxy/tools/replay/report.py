@@ -1,215 +1,307 @@
-"""The report of a replay, as a table for people and as JSON for programs."""
+"""The report of a replay: what was paid, what would have been, and what to do for it.
+
+It is one value, which the command prints, ``--json`` writes, and the dashboard shows.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from decimal import Decimal
+from typing import Final
 
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
-from proxy.prefix.explain.reasons import MissReason
-from proxy.records.amounts import quantity
-from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
-from proxy.tools.replay.prompts import PromptReader
-from proxy.tools.replay.run import ReplayOutcome
-from proxy.tools.replay.source import RecordedSource
-from proxy.tools.replay.unmoved_text import UnmovedFeature
-from proxy.tools.replay.variant_totals import MissesByReason, VariantRow
+from proxy.records.amounts import money, quantity
+from proxy.tools.replay.compaction import ReplayedCompaction
+from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
+from proxy.tools.replay.planning import DEFAULT, LAYOUTS
+from proxy.tools.replay.source import ReasonCount, RecordedSource
+from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_of
 
-#: Meaning of the rows and columns of a table.
-LEGEND: Final = (
-    (
-        "as sent: as recorded; marked: with the marks and keys that caches want; arranged: marked,"
-        " and what varies comes last; compacted: arranged, and old turns as facts where that pays;"
-        " ceiling: a cache that forgets nothing, and a perfect order."
-    ),
-    (
-        "Tokens of all prompts: read from a cache (hit rate: that part of them), written into one,"
-        " fresh (neither). USD/1,000: what a thousand calls cost. Of the way: from as sent to the"
-        " ceiling, in tokens read."
-    ),
+#: The names of the ways, in the order of the totals.
+WAY_NAMES: Final = ("as sent", DEFAULT, LAYOUTS, "compacted")
+_AS_SENT, _DEFAULT, _LAYOUTS, _COMPACTED = range(4)
+#: Features that are listed; the others are in the totals.
+_MAX_FEATURES: Final = 12
+_MAX_ACTIONS: Final = 3
+#: A change is worth an action from this share of the cost on.
+_WORTH: Final = Decimal("0.01")
+_NANOS: Final = 1_000_000_000
+_PERCENT: Final = 100
+_WHOLE_PERCENT: Final = 10
+_CENTS_FROM: Final = _NANOS // 10
+_GATEWAY: Final = (
+    "thriftgate serve",
+    "export OPENAI_BASE_URL=http://127.0.0.1:8080/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:8080",
 )
-#: Reasons for unread tokens and for calls that were not compacted, where the code alone says
-#: little.
-_READING: Final[Mapping[MissReason, str]] = {
-    MissReason.FIRST_SEEN: "seen for the first time",
-    MissReason.BELOW_MINIMUM: "in prompts below the cache's minimum",
-    MissReason.DIVERGED: "behind what parted from earlier calls",
-    MissReason.UNMARKED: "without a mark",
-}
+#: Steps of a feature: from one way to the next, what that is, and the command and mode for it.
+_STEPS: Final = (
+    (_DEFAULT, _LAYOUTS, "Let it move text that varies behind text that stays", "layout", "auto"),
+    (_LAYOUTS, _COMPACTED, "Let it send old turns as facts", "compaction", "facts"),
+)
+#: Reasons that calls were not compacted, where the code alone says little.
 _REASON_TEXTS: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
     "floor": "too long by what cannot be compacted",
     "signed": "thinking is signed together with what stood before it",
     "thinks": "the model always thinks",
+    "other_wire": "calls of Anthropic's API are not compacted",
 }
-_COLUMNS = ("hit rate", "read", "written", "fresh", "USD/1,000", "of the way")
-_SHOWN = 3
-#: Mark of a column that tells nothing of a row.
-_NONE: Final = "–"  # noqa: RUF001
-#: Characters of a name or of a reason.
-_WORDS = 120
+_SHOWN_REASONS: Final = 3
+_WORDS: Final = 120
+#: Stands for an amount that is not known.
+_UNKNOWN: Final = "unknown"
 
 
-class ReportDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """Details of variants beside their rows.
+class WayRow(msgspec.Struct, frozen=True, kw_only=True):
+    """All calls, sent in one way.
 
     Attributes:
-        unmoved: Features of which nothing was arranged.
-        compaction: Result of compaction; None where it was not tried.
+        name: Name of the way.
+        nanos: Their cost in nano-dollars; None where a price is unknown.
+        change: Share by which that is more (or, below 0, less) than sent unmodified; None likewise.
+        hit_rate: Cache-read tokens ÷ input tokens.
+        input_tokens: Prompt tokens.
+        cache_read_tokens: Of these, read from the cache.
+        cache_write_tokens: Of these, stored at a price.
+        output_tokens: Generated tokens that are known.
+        refused: Calls the provider would have refused for their marks.
     """
 
-    unmoved: tuple[UnmovedFeature, ...] = ()
-    compaction: ReplayedCompaction | None = None
+    name: str
+    nanos: int | None
+    change: float | None
+    hit_rate: float
+    input_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    refused: int
 
 
-_NOTHING: Final = ReportDetails()
+class FeatureRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One feature: its cost as sent, and the share by which each way changes that.
+
+    Attributes:
+        feature: Its name; "" for calls that name none.
+        calls: Calls of it.
+        nanos: Their cost as sent; None where a price is unknown.
+        changes: For each other way; None where unknown.
+    """
+
+    feature: str
+    calls: int
+    nanos: int | None
+    changes: tuple[float | None, ...]
 
 
-def report_json(
-    outcome: ReplayOutcome,
-    source: RecordedSource,
-    reading: PromptReader,
-    beside: ReportDetails = _NOTHING,
-) -> bytes:
-    """One line of JSON."""
-    said = {
-        "model": reading.public,
-        "route": reading.route.name,
-        "regime": reading.route.regime,
-        "calls": outcome.calls,
-        "unanswered": outcome.unanswered,
-        "left_out": outcome.left_out,
-        "left_out_first": outcome.left_out_first,
-        "bad_lines": source.bad_count,
-        "bad": source.bad,
-        "variants": outcome.variants,
-        "sent_before_tokens": outcome.sent_before,
-        "arranged_why": beside.unmoved,
-        "compacted": _lengths(outcome, beside.compaction),
-    }
-    return msgspec.json.encode(said)
+class SavingStep(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to do for savings.
+
+    Attributes:
+        what: The step, and the money it saves.
+        commands: The commands that do it.
+    """
+
+    what: str
+    commands: tuple[str, ...]
 
 
-def table(rows: Sequence[VariantRow]) -> Table:
-    """One row for each variant."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column("variant", no_wrap=True)
-    for column in _COLUMNS:
-        made.add_column(column, justify="right", no_wrap=True)
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The report.
+
+    Attributes:
+        headline: The result in a sentence.
+        calls: Calls replayed.
+        features: By feature, the dearest first; "" as the only one is left out.
+        actions: Steps to take, the most profitable first.
+        ways: One row for each way.
+        remarks: Facts besides the figures.
+    """
+
+    headline: str
+    calls: int
+    features: tuple[FeatureRow, ...]
+    actions: tuple[SavingStep, ...]
+    ways: tuple[WayRow, ...]
+    remarks: tuple[str, ...]
+
+
+def replay_report(outcome: LogOutcome, source: RecordedSource) -> ReplayReport:
+    """The report of a replay of these recorded calls."""
+    ways = sum_of(outcome.features)
+    rows = tuple(_way_row(name, ways, n) for n, name in enumerate(WAY_NAMES) if ways)
+    return ReplayReport(
+        headline=_headline(outcome, rows) if rows else "No call could be replayed.",
+        calls=outcome.calls,
+        features=tuple(map(_feature_row, outcome.features[:_MAX_FEATURES])),
+        actions=tuple(_actions(outcome, rows)) if rows else (),
+        ways=rows,
+        remarks=tuple(_remarks(outcome, source, rows)),
+    )
+
+
+def dollars(nanos: int | None) -> str:
+    """An amount to read at a glance: cents from ten cents on, else three digits that tell."""
+    if nanos is None:
+        return _UNKNOWN
+    if abs(nanos) < _CENTS_FROM:
+        return money(nanos)
+    return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
+
+
+def percent(change: float | None) -> str:
+    """A change in percent with its sign: whole from ten percent on, else with a decimal."""
+    if change is None:
+        return _UNKNOWN
+    places = 0 if abs(change) * _PERCENT >= _WHOLE_PERCENT else 1
+    text = f"{change * _PERCENT:+.{places}f} %"
+    return "±0 %" if not text.strip("+-0. %") else text.replace("-", "−")  # noqa: RUF001
+
+
+def _way_row(name: str, ways: Sequence[VariantTotals], number: int) -> WayRow:
+    way = ways[number]
+    return WayRow(
+        name=name,
+        nanos=way.nanos,
+        change=_change(way.nanos, ways[_AS_SENT].nanos),
+        hit_rate=way.hit_rate,
+        input_tokens=way.input_tokens,
+        cache_read_tokens=way.cache_read_tokens,
+        cache_write_tokens=way.cache_write_tokens,
+        output_tokens=way.output_tokens,
+        refused=way.refused,
+    )
+
+
+def _feature_row(feature: FeatureTotals) -> FeatureRow:
+    as_sent, *others = feature.ways
+    return FeatureRow(
+        feature=feature.feature,
+        calls=feature.calls,
+        nanos=as_sent.nanos,
+        changes=tuple(_change(way.nanos, as_sent.nanos) for way in others),
+    )
+
+
+def _change(nanos: int | None, before: int | None) -> float | None:
+    if nanos is None or before is None:
+        return None
+    return float(Decimal(nanos - before) / before) if before else 0.0
+
+
+def _headline(outcome: LogOutcome, rows: Sequence[WayRow]) -> str:
+    as_sent, default, layouts, compacted = rows
+    calls = quantity(outcome.calls, "call")
+    if as_sent.nanos is None or compacted.change is None or layouts.change is None:
+        rates = ", ".join(f"{row.name} {row.hit_rate:.0%}" for row in rows)
+        return f"{calls} at no known price; read from a cache: {rates}."
+    unanswered = sum(feature.unanswered for feature in outcome.features)
+    answers = " without their answers" if unanswered == outcome.calls else ""
+    more = compacted.change - layouts.change
+    compaction = f"compaction {percent(more)} more" if more else "compaction nothing more"
+    return (
+        f"{calls} cost {dollars(as_sent.nanos)}{answers}; as sent by default"
+        f" {dollars(default.nanos)} ({percent(default.change)}), with layouts applied"
+        f" {dollars(layouts.nanos)} ({percent(layouts.change)}), {compaction}."
+    )
+
+
+def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep]:
+    """Steps to take, the gateway first, then what saves most."""
+    as_sent, default = rows[_AS_SENT], rows[_DEFAULT]
+    if as_sent.nanos is None or default.nanos is None:
+        return
+    found = [
+        (gain, what, f'thriftgate {group} mode default "{feature.feature}" {mode}', feature.feature)
+        for feature in outcome.features
+        for before, after, what, group, mode in _STEPS
+        if (gain := _gain(feature, before, after)) > as_sent.nanos * _WORTH
+    ]
+    saved = as_sent.nanos - default.nanos
+    is_worth_it = saved > as_sent.nanos * _WORTH
+    if is_worth_it or found:
+        benefit = f"saves {dollars(saved)}" if is_worth_it else "needed for what follows"
+        yield SavingStep(
+            what=f"Send your calls through the gateway, unchanged: {benefit}.", commands=_GATEWAY
+        )
+    for gain, what, command, name in sorted(found, key=lambda item: -item[0])[:_MAX_ACTIONS]:
+        calls = f"feature {_short(name)}" if name else "calls without a feature"
+        yield SavingStep(what=f"{what}, {calls}: saves {dollars(gain)} more.", commands=(command,))
+
+
+def _gain(feature: FeatureTotals, before: int, after: int) -> int:
+    """Money that a feature saves by one way over another; 0 where a price is unknown."""
+    dear, cheap = feature.ways[before].nanos, feature.ways[after].nanos
+    return 0 if dear is None or cheap is None else dear - cheap
+
+
+def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]) -> Iterator[str]:
+    yield from _model_remarks(outcome)
     for row in rows:
-        made.add_row(Text(row.name), *_figures(row))
-    return made
-
-
-def remarks(
-    outcome: ReplayOutcome, source: RecordedSource, beside: ReportDetails = _NOTHING
-) -> Iterator[str]:
-    """Remarks below the table: readable tokens, reasons for misses, and calls not replayed."""
-    yield from _unread(outcome.variants)
-    for row in outcome.variants:
         if row.refused:
             calls = quantity(row.refused, "call")
-            yield f"{calls} of {row.name} would have been refused for their marks."
-    yield from _unit_remarks(outcome)
-    for each in beside.unmoved:
-        named = f"feature {_short(each.feature)}" if each.feature else "calls without a feature"
-        yield f"Nothing arranged, {named} ({quantity(each.calls, 'call')}): {_short(each.why)}."
-    if beside.compaction is not None:
-        yield from _compaction_lines(outcome, beside.compaction)
-    if outcome.unanswered:
-        calls = quantity(outcome.unanswered, "call")
-        yield f"Without a recorded answer: {calls}; the output of such calls costs nothing here."
-    for why, count in outcome.left_out.items():
-        first = outcome.left_out_first.get(why, "")
-        yield f"{quantity(count, 'call')} left out{f', first {first}' if first else ''}: {why}."
-    yield from _no_calls(source)
-
-
-def _unread(rows: Sequence[VariantRow]) -> Iterator[str]:
-    """Reasons for unread tokens, once for all rows with the same text."""
-    alike: dict[str, list[str]] = {}
-    for row in rows:
-        if row.misses:
-            reasons = "; ".join(_reason(each) for each in row.misses[:_SHOWN])
-            alike.setdefault(reasons, []).append(row.name)
-    for reasons, names in alike.items():
-        yield f"Not read, {', '.join(names)}: {reasons}."
-
-
-def _unit_remarks(outcome: ReplayOutcome) -> Iterator[str]:
-    """Remarks on tokens that were sent before and that the cache's rules leave unread."""
-    most = outcome.variants[-1].cache_read_tokens
-    if outcome.sent_before > most:
-        yield (
-            f"This cache keeps whole units alone: of {outcome.sent_before:,} tokens that earlier"
-            f" calls had sent, it lets {most:,} be read, whatever the order."
+            yield f"The provider would refuse {calls} {row.name} for their marks."
+    for feature in outcome.unmoved:
+        name = (
+            f"feature {_short(feature.feature)}" if feature.feature else "calls without a feature"
         )
+        calls = quantity(feature.calls, "call")
+        yield f"No layout for {name} ({calls}): {_short(feature.why)}."
+    if rows:
+        yield from _compaction_remarks(outcome.compaction, outcome.calls)
+        yield from _answer_remarks(outcome)
+    yield from _reasons("left out", "call", outcome.left_out)
+    if source.late:
+        yield f"{quantity(source.late, 'call')} stood too far from their place in time to be moved."
+    yield from _reasons("not a call", "part", source.bad.most_frequent())
 
 
-def _lengths(
-    outcome: ReplayOutcome, compaction: ReplayedCompaction | None
-) -> dict[str, Any] | None:
-    """Remarks on compaction, with the tokens of all prompts before and after it."""
-    after = [row.input_tokens for row in outcome.variants if row.name == CompactedVariant.name]
-    if compaction is None or not after:
-        return None
-    tokens = {"tokens_before": outcome.variants[0].input_tokens, "tokens_after": after[0]}
-    return {**msgspec.structs.asdict(compaction), **tokens}
-
-
-def _compaction_lines(outcome: ReplayOutcome, compaction: ReplayedCompaction) -> Iterator[str]:
-    """Remarks on compaction, and on the reasons for unmodified calls."""
-    found = _lengths(outcome, compaction)
-    if found is not None and (compaction.calls or compaction.trimmed):
-        before, after = found["tokens_before"], found["tokens_after"]
+def _model_remarks(outcome: LogOutcome) -> Iterator[str]:
+    for model in outcome.models:
+        price = "" if model.has_price else "; no price is known of it, so it is in no cost"
         yield (
-            f"Compacted: {compaction.calls:,} of {quantity(outcome.calls, 'call')}, with"
+            f"Replayed as {model.model} ({model.route}, {model.regime or 'no known cache'}):"
+            f" {quantity(model.calls, 'call')}{price}."
+        )
+    if outcome.unnamed:
+        calls = quantity(outcome.unnamed, "call")
+        yield f"{calls} named no model: replayed as {DEFAULT_MODEL} unless --model names another."
+
+
+def _answer_remarks(outcome: LogOutcome) -> Iterator[str]:
+    """Remarks on answers whose length nothing says."""
+    unanswered = sum(feature.unanswered for feature in outcome.features)
+    if unanswered == outcome.calls:
+        yield "The log has no answers: the cost is of prompts alone, and all answers cost more."
+    elif unanswered:
+        calls = quantity(unanswered, "call")
+        yield f"{calls} had no readable answer: taken to be as long as the feature's others."
+    yield from _reasons("could not be read", "answer", outcome.unreadable_answers)
+
+
+def _compaction_remarks(compaction: ReplayedCompaction, calls: int) -> Iterator[str]:
+    """Remarks on compaction, and on the reasons for unmodified calls."""
+    if compaction.calls or compaction.trimmed:
+        yield (
+            f"Compacted: {compaction.calls:,} of {quantity(calls, 'call')}, with"
             f" {quantity(compaction.resets, 'reset')}; in {compaction.trimmed:,} others only tool"
-            f" results were shortened. All prompts: {before:,} → {after:,} tokens"
-            f" ({after / before - 1:+.1%})."
+            " results were shortened."
         )
     if compaction.uncompacted:
-        top = sorted(compaction.uncompacted.items(), key=lambda one: -one[1])
+        top = sorted(compaction.uncompacted.items(), key=lambda item: -item[1])
         reasons = "; ".join(
-            f"{_short(_reason_text(why))} ({count:,})" for why, count in top[:_SHOWN]
+            f"{_short(_REASON_TEXTS.get(why, why.replace('_', ' ')))} ({count:,})"
+            for why, count in top[:_SHOWN_REASONS]
         )
         yield f"Not compacted, {quantity(sum(compaction.uncompacted.values()), 'call')}: {reasons}."
 
 
-def _reason_text(code: str) -> str:
-    return _REASON_TEXTS.get(code, code.replace("_", " "))
+def _reasons(verdict: str, noun: str, reasons: Sequence[ReasonCount]) -> Iterator[str]:
+    for reason in reasons:
+        first = f", first {reason.first}" if reason.first else ""
+        yield f"{quantity(reason.count, noun)} {verdict}{first}: {reason.why}."
 
 
-def _no_calls(source: RecordedSource) -> Iterator[str]:
-    """The lines that are no calls; of many, the first."""
-    if source.bad_count:
-        verb = "is no call" if source.bad_count == 1 else "are no calls"
-        yield f"{quantity(source.bad_count, 'line')} {verb}:"
-    for bad in source.bad:
-        yield f"  {bad.file}:{bad.line}: {bad.why}"
-    if source.bad_count > len(source.bad):
-        yield f"  and {source.bad_count - len(source.bad):,} more"
-
-
-def _figures(row: VariantRow) -> tuple[str, ...]:
-    return (
-        f"{row.hit_rate:.1%}",
-        f"{row.cache_read_tokens:,}",
-        f"{row.cache_write_tokens:,}",
-        f"{row.fresh_tokens:,}",
-        "unknown" if row.cost_usd_per_1k is None else f"{row.cost_usd_per_1k:,.4f}",
-        _NONE if row.closed is None else f"{row.closed:.0%}",
-    )
-
-
-def _reason(each: MissesByReason) -> str:
-    said = _READING.get(each.reason, each.reason.replace("_", " "))
-    words = " ".join(filter(None, (said, each.detail)))
-    return f"{each.tokens:,} tokens {words} ({quantity(each.calls, 'call')})"
-
-
-def _short(said: str) -> str:
+def _short(text: str) -> str:
     """The words on one line, cut where they are many."""
-    line = " ".join(said.split())
+    line = " ".join(text.split())
     return line if len(line) <= _WORDS else line[:_WORDS] + "…"

@@ -1,6 +1,6 @@
-"""Recorded calls from files, in the order of their times, read as they are needed."""
+"""Recorded calls from log files, in the order of their times, read as they are needed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -8,47 +8,74 @@ from typing import BinaryIO, Final
 import msgspec
 
 from proxy.errors import OperatorError
-from proxy.tools.replay.lines import RecordedCall, parse_line
+from proxy.tools.replay.logs.documents import MAX_VALUE_BYTES, log_values, open_log
+from proxy.tools.replay.logs.records import recorded_calls
+from proxy.tools.replay.logs.transcripts import SessionReader, session_reader
+from proxy.tools.replay.recorded_call import RecordedCall
 
-#: Most lines between two that stand in the wrong order and are put right.
-_WINDOW: Final = 1_024
-_WINDOW_BYTES: Final = 32 * 2**20
-#: A longer line is no recorded call.
-_MAX_LINE_BYTES: Final = 64 * 2**20
-#: Bad lines that are named; the others are counted.
-_MAX_NAMED_LINES: Final = 20
+#: Bytes of calls that are put in order at once: exports come newest first.
+_WINDOW_BYTES: Final = 128 * 2**20
+#: Bytes that a call takes besides its body.
+_CALL_BYTES: Final = 512
+#: Different reasons that are named; the others are counted together.
+_MAX_REASONS: Final = 20
+OTHER_REASONS: Final = "other reasons"
 
 
-class UnreplayableLine(msgspec.Struct, frozen=True):
-    """A line that could not be read.
+class ReasonCount(msgspec.Struct):
+    """The number of times that something went wrong for one reason.
 
     Attributes:
-        file: File of the line.
-        line: From 1.
-        why: In a sentence.
+        why: The reason, in a few words.
+        count: Number of times.
+        first: Place of the first, as ``file:line``.
     """
 
-    file: str
-    line: int
     why: str
+    count: int
+    first: str
+
+
+class ReasonCounts:
+    """Counts equal reasons; bounded."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, ReasonCount] = {}
+
+    def add(self, why: str, where: str) -> None:
+        """Count one more."""
+        if why not in self._reasons and len(self._reasons) >= _MAX_REASONS:
+            why = OTHER_REASONS
+        reason = self._reasons.setdefault(why, ReasonCount(why, 0, where))
+        reason.count += 1
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(reason.count for reason in self._reasons.values())
+
+    def most_frequent(self) -> tuple[ReasonCount, ...]:
+        """The reasons, the most frequent first."""
+        return tuple(sorted(self._reasons.values(), key=lambda reason: -reason.count))
 
 
 class RecordedSource:
-    """Every call of some files; a file's times go on where those of the file before ended.
+    """Every call of some log files; a file's times go on where those of the file before ended.
 
-    A line that comes before one with an earlier time changes places with it within a window; where
-    the window is too small, or there are no times, the order is the file's.
+    Calls change places within a window, as exports begin with the newest; where the window is too
+    small, or there are no times, the order is the file's.
 
     Args:
         paths: The files, in their order.
-        gap: Seconds between two calls where the lines carry no times.
+        gap: Seconds between two calls where the log has no times.
         speed: Speed of the replay, as a multiple of the recorded one.
-        longest: Bytes of the longest line that is read.
+        longest: Bytes of the longest JSON value that is read.
+        window: Bytes of calls that are put in order at once.
         tell: Told how many bytes were read.
 
     Attributes:
-        bad: The first lines that could not be read.
-        bad_count: Number of bad lines.
+        bad: Values that are no calls, by the reason.
+        late: Calls that came too late to be put in order.
     """
 
     def __init__(
@@ -57,84 +84,91 @@ class RecordedSource:
         *,
         gap: float = 2.0,
         speed: float = 1.0,
-        longest: int = _MAX_LINE_BYTES,
+        longest: int = MAX_VALUE_BYTES,
+        window: int = _WINDOW_BYTES,
         tell: Callable[[int], None] = lambda _bytes: None,
     ) -> None:
         self._paths = paths
         self._gap = gap
         self._speed = speed
         self._longest = longest
+        self._window = window
         self._report_progress = tell
-        self.bad: list[UnreplayableLine] = []
-        self.bad_count = 0
+        self.bad = ReasonCounts()
+        self.late = 0
 
     def __iter__(self) -> Iterator[tuple[float, RecordedCall]]:
         """Each call and when it is made.
 
         Raises:
             OSError: If a file cannot be read.
+            OperatorError: If a file is damaged, or too large.
         """
         first: float | None = None
         last: float | None = None
         for path in self._paths:
             shift: float | None = None
-            with path.open("rb") as file:
-                for found_at, found in _sort_in_window(self._calls_with_times(path.name, file)):
+            with open_log(path) as file:
+                timed = self._with_times(self._calls(path.name, file))
+                for found_at, call in _sort_in_window(timed, self._window):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
                     at = found_at + shift
+                    self.late += last is not None and at < last
                     last = at if last is None else max(last, at)
                     first = last if first is None else first
-                    yield first + (last - first) / self._speed, found
+                    yield first + (last - first) / self._speed, call
 
-    def _calls_with_times(self, name: str, file: BinaryIO) -> Iterator[tuple[float, RecordedCall]]:
+    def _with_times(self, calls: Iterable[RecordedCall]) -> Iterator[tuple[float, RecordedCall]]:
         """Each call of a file with a time: its own, or a gap after the call before."""
         next_at = 0.0
-        for number, raw in _lines(file, self._longest, self._report_progress):
-            try:
-                found = msgspec.structs.replace(parse_line(raw), where=f"{name}:{number}")
-            except OperatorError as why:
-                self._note(UnreplayableLine(name, number, str(why)))
-                continue
-            at = next_at if found.at is None else found.at
+        for call in calls:
+            at = next_at if call.at is None else call.at
             next_at = at + self._gap
-            yield at, found
+            yield at, call
 
-    def _note(self, bad: UnreplayableLine) -> None:
-        self.bad_count += 1
-        if len(self.bad) < _MAX_NAMED_LINES:
-            self.bad.append(bad)
+    def _calls(self, name: str, file: BinaryIO) -> Iterator[RecordedCall]:
+        session: SessionReader | None = None
+        where = f"{name}:1"
+        try:
+            for line, value, problem in log_values(
+                file, longest=self._longest, report_progress=self._report_progress
+            ):
+                where = f"{name}:{line}"
+                if problem:
+                    self.bad.add(problem, where)
+                    continue
+                session = session or session_reader(value)
+                found = session.feed(value) if session else recorded_calls(value)
+                yield from self._readable(found, where)
+        except OperatorError as why:
+            raise OperatorError(f"{name}: {why}") from None
+        if session is not None:
+            yield from self._readable(session.end(), where)
 
-
-def _lines(
-    file: BinaryIO, longest: int, tell: Callable[[int], None]
-) -> Iterator[tuple[int, bytes]]:
-    """Each line that is not empty, with its number; one that is too long is cut off."""
-    number = 0
-    while raw := file.readline(longest):
-        number += 1
-        tell(len(raw))
-        whole = len(raw) < longest or raw.endswith(b"\n")
-        while not whole:
-            rest = file.readline(longest)
-            tell(len(rest))
-            whole = len(rest) < longest or rest.endswith(b"\n")
-        if raw.strip():
-            yield number, raw
+    def _readable(
+        self, found: Iterable[RecordedCall | OperatorError], where: str
+    ) -> Iterator[RecordedCall]:
+        """The calls, each with its place; what is none is counted."""
+        for call in found:
+            if isinstance(call, OperatorError):
+                self.bad.add(str(call), where)
+            else:
+                yield msgspec.structs.replace(call, where=where)
 
 
 def _sort_in_window(
-    timed: Iterator[tuple[float, RecordedCall]],
+    timed: Iterator[tuple[float, RecordedCall]], window: int
 ) -> Iterator[tuple[float, RecordedCall]]:
     """The calls by time, as far as a window lets them change places."""
     waiting: list[tuple[float, int, RecordedCall]] = []
     held = 0
-    for number, (at, found) in enumerate(timed):
-        heappush(waiting, (at, number, found))
-        held += len(found.body)
-        while len(waiting) > _WINDOW or held > _WINDOW_BYTES:
+    for number, (at, call) in enumerate(timed):
+        heappush(waiting, (at, number, call))
+        held += len(call.body) + _CALL_BYTES
+        while held > window:
             at_first, _, first = heappop(waiting)
-            held -= len(first.body)
+            held -= len(first.body) + _CALL_BYTES
             yield at_first, first
     while waiting:
         at_first, _, first = heappop(waiting)

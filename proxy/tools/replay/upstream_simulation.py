@@ -4,12 +4,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from proxy.caches.port import Cache, CachedPrompt, Served
-from proxy.prefix.explain.reasons import MissReason
-from proxy.tools.replay.cache_limits import PieceTimes
-from proxy.tools.replay.line_limits import CacheBounds
-from proxy.tools.replay.prompt_units import beginnings, place
-from proxy.tools.replay.variant_totals import MissedTokens
+from proxy.caches.port import CachedPrompt, Served
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.upstream import cache_of
 
@@ -49,27 +44,21 @@ class UpstreamSimulation:
 
     Args:
         model: Behaviour of the model.
-        limits: The same cache's limits.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
-        cache: Cache that keeps prompts; None for the model's own.
     """
 
     def __init__(
         self,
         model: SimulatedModel,
-        limits: CacheBounds,
         room: int = 4_000_000,
-        cache: Cache | None = None,
     ) -> None:
         self._room = room
         self._model = model
-        self._limits = limits
-        self._cache = cache or cache_of(model)
+        self._cache = cache_of(model)
         self._due: list[tuple[float, int, _Answer, bool]] = []
         self._open: dict[str, _Answer] = {}
         self._held = 0
         self._number = 0
-        self._seen = PieceTimes()
 
     def serve(self, sent: SimulatedCall, now: float) -> Served:
         """Serves the call from the simulated cache; returns its cache reads and writes.
@@ -81,47 +70,6 @@ class UpstreamSimulation:
         served = self._cache.serve(sent.prompt, now)
         self._leave(sent, now, served.read)
         return served
-
-    def missed_tokens(
-        self, sent: SimulatedCall, read: int, known: int, now: float
-    ) -> list[MissedTokens]:
-        """Tokens of the call that were not read, by reason; call it once for each, after ``serve``.
-
-        Args:
-            sent: The call.
-            read: Tokens read.
-            known: Tokens that some earlier call had sent, in whatever order.
-            now: Time at which it was made.
-        """
-        total = sent.prompt.tokens
-        links = beginnings(sent.prompt, sent.generated if self._limits.answers else ())
-        common, last = self._seen.common(links)
-        common = min(common, total)
-        self._seen.note(links, now)
-        reached = max(common, read)
-        known = min(max(known, reached), total)
-        why, detail = self._why(common, common - read, last, now)
-        lost = [
-            MissedTokens(MissReason.FIRST_SEEN, total - known),
-            MissedTokens(MissReason.DIVERGED, known - reached, f"in {place(sent.prompt, reached)}"),
-            MissedTokens(why, reached - read, detail),
-        ]
-        return [each for each in lost if each.tokens]
-
-    def _why(
-        self, common: int, lost: int, last: float | None, now: float
-    ) -> tuple[MissReason, str]:
-        """Reason that a beginning which was sent before was not read."""
-        limits = self._limits
-        if not limits.caches:
-            return MissReason.PROVIDER_SIDE, "no cache is known"
-        if common < limits.least:
-            return MissReason.BELOW_MINIMUM, ""
-        if lost < limits.step:
-            return MissReason.BELOW_MINIMUM, "between two steps"
-        if last is not None and now - last > limits.lifetime:
-            return MissReason.EXPIRED, ""
-        return (MissReason.UNMARKED if limits.marks else MissReason.ELSEWHERE), ""
 
     def _arrive(self, sent: SimulatedCall, now: float) -> None:
         """Let what is over by now be over, each at its time; then what the call shows to be."""

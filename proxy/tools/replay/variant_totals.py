@@ -1,157 +1,157 @@
-"""The totals of one variant's calls."""
+"""Tokens and cost of the same calls, by the way they are sent and by feature."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from proxy.prefix.explain.reasons import MissReason
 from slo.usage import Usage
 
-_MOST: Final = 5
-_NANOS: Final = 1_000_000_000
-_Why = tuple[MissReason, str]
+#: Features that have totals of their own; the others share one.
+MAX_FEATURES: Final = 500
+OTHER_FEATURES: Final = "(others)"
 
 
-class MissedTokens(msgspec.Struct, frozen=True):
-    """Tokens of a prompt that were not read, and why.
-
-    Attributes:
-        reason: Reason for the miss.
-        tokens: Number of tokens.
-        detail: Position, or part of it; "" where there is no more to say.
-    """
-
-    reason: MissReason
-    tokens: int
-    detail: str = ""
-
-
-class MissesByReason(msgspec.Struct, frozen=True):
-    """The tokens one reason kept from being read.
+class VariantTotals(msgspec.Struct):
+    """Tokens and cost of some calls, sent in one way.
 
     Attributes:
-        reason: Reason for the miss.
-        detail: Position, or part of it.
-        tokens: Number of tokens.
-        calls: In how many calls.
-    """
-
-    reason: MissReason
-    detail: str
-    tokens: int
-    calls: int
-
-
-class VariantRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One variant's figures.
-
-    Attributes:
-        name: Name of the variant.
-        hit_rate: Cache-read tokens ÷ input tokens.
+        calls: Their number.
         input_tokens: Prompt tokens, however they were served.
         cache_read_tokens: Of these, read from the cache.
         cache_write_tokens: Of these, stored at a price.
-        fresh_tokens: The others.
-        output_tokens: Generated tokens; the same for every variant.
-        cost_usd_per_1k: Cost of 1,000 calls; None where a price is unknown.
+        output_tokens: Generated tokens.
+        nanos: Cost in nano-dollars; None where a price is unknown.
         refused: Calls the provider would have refused for their marks; they count as uncached.
-        closed: The share of the way from as sent to the ceiling, in hit rate; None where there is
-            no way to go, or another prompt is sent.
-        misses: The reasons that cost most tokens.
     """
 
-    name: str
-    hit_rate: float
-    input_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    fresh_tokens: int
-    output_tokens: int
-    cost_usd_per_1k: float | None
+    calls: int = 0
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    nanos: int | None = 0
     refused: int = 0
-    closed: float | None = None
-    misses: tuple[MissesByReason, ...] = ()
 
-
-class VariantTotals:
-    """Adds up calls."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.refused = 0
-        self._prompt = self._read = self._written = self._output = 0
-        self._nanos: int | None = 0
-        self._tokens: Counter[_Why] = Counter()
-        self._calls: Counter[_Why] = Counter()
+    @property
+    def hit_rate(self) -> float:
+        """Cache-read tokens ÷ input tokens; 0 where there are none."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else 0.0
 
     def add(self, usage: Usage, nanos: int | None) -> None:
         """Add a call that cost so much; None for a price that is not known."""
         self.calls += 1
-        self._prompt += usage.prompt_tokens
-        self._read += usage.cache_read
-        self._written += usage.cache_write_tokens
-        self._output += usage.generated_tokens
+        self.input_tokens += usage.prompt_tokens
+        self.cache_read_tokens += usage.cache_read
+        self.cache_write_tokens += usage.cache_write_tokens
+        self.output_tokens += usage.generated_tokens
         self.charge(nanos)
 
     def charge(self, nanos: int | None) -> None:
         """Add to the cost."""
-        self._nanos = None if nanos is None or self._nanos is None else self._nanos + nanos
+        self.nanos = None if nanos is None or self.nanos is None else self.nanos + nanos
 
-    def write(self, tokens: int) -> None:
-        """Count tokens of earlier calls as written, not fresh."""
-        self._written += tokens
-
-    def miss(self, missed: MissedTokens) -> None:
-        """Count tokens that were not read."""
-        why = (missed.reason, missed.detail)
-        self._tokens[why] += missed.tokens
-        self._calls[why] += 1
-
-    def row(self, name: str) -> VariantRow:
-        """The figures."""
-        top = self._tokens.most_common(_MOST)
-        return VariantRow(
-            name=name,
-            hit_rate=self._read / self._prompt if self._prompt else 0.0,
-            input_tokens=self._prompt,
-            cache_read_tokens=self._read,
-            cache_write_tokens=self._written,
-            fresh_tokens=self._prompt - self._read - self._written,
-            output_tokens=self._output,
-            cost_usd_per_1k=_per_1k(self._nanos, self.calls),
-            refused=self.refused,
-            misses=tuple(MissesByReason(*why, tokens, self._calls[why]) for why, tokens in top),
-        )
+    def include(self, other: "VariantTotals") -> None:
+        """Add the totals of other calls."""
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.cache_read_tokens += other.cache_read_tokens
+        self.cache_write_tokens += other.cache_write_tokens
+        self.output_tokens += other.output_tokens
+        self.refused += other.refused
+        self.charge(other.nanos)
 
 
-def _per_1k(nanos: int | None, calls: int) -> float | None:
-    """Dollars, rounded to a millionth, to be shown."""
-    if nanos is None or not calls:
-        return None
-    return float(round(Decimal(nanos) * 1000 / calls / _NANOS, 6))
+class FeatureTotals(msgspec.Struct, kw_only=True):
+    """The calls of one feature, in every way they were sent.
+
+    Answers whose length nothing says are taken to be as long as the others of the feature.
+
+    Attributes:
+        feature: Its name; "" for calls that name none.
+        ways: One for each way, the unmodified one first.
+        unanswered: Calls without an answer that could be read.
+        answer_nanos: Cost of the answers that could be; None where a price is unknown.
+    """
+
+    feature: str
+    ways: list[VariantTotals]
+    unanswered: int = 0
+    answer_nanos: int | None = 0
+
+    @property
+    def calls(self) -> int:
+        """All calls of it."""
+        return self.ways[0].calls
+
+    def add_answer(self, nanos: int | None) -> None:
+        """Add the cost of an answer that could be read."""
+        known = nanos is not None and self.answer_nanos is not None
+        self.answer_nanos = (self.answer_nanos or 0) + (nanos or 0) if known else None
+
+    def mean_answer_nanos(self) -> int | None:
+        """Mean cost of an answer; None where none was read, or none has a price."""
+        answered = self.calls - self.unanswered
+        return self.answer_nanos // answered if answered and self.answer_nanos is not None else None
+
+    def with_estimated_answers(self, mean: int | None) -> "FeatureTotals":
+        """The same, its unanswered calls charged for the mean answer, of this feature if known."""
+        own = self.mean_answer_nanos()
+        each = own if own is not None else mean or 0
+        ways = [msgspec.structs.replace(way) for way in self.ways]
+        for way in ways:
+            way.charge(self.unanswered * each)
+        return msgspec.structs.replace(self, ways=ways)
 
 
-def with_closed_share(
-    rows: Sequence[VariantRow], other: Collection[str] = ()
-) -> tuple[VariantRow, ...]:
-    """The rows, each with how far it got from the first to the last.
+class TotalsByFeature:
+    """The totals of each feature; bounded.
 
     Args:
-        rows: As sent, variants, and at best.
-        other: The names of those that send other prompts, which none of this says anything of.
+        ways: Number of ways that calls are sent.
     """
-    least, most = rows[0].cache_read_tokens, rows[-1].cache_read_tokens
-    return tuple(
-        row
-        if row.name in other
-        else msgspec.structs.replace(row, closed=_closed_share(row, least, most))
-        for row in rows
-    )
+
+    def __init__(self, ways: int) -> None:
+        self._ways = ways
+        self._features: dict[str, FeatureTotals] = {}
+
+    def of(self, feature: str) -> FeatureTotals:
+        """The feature's totals, to add to."""
+        if feature not in self._features and len(self._features) >= MAX_FEATURES:
+            feature = OTHER_FEATURES
+        found = self._features.get(feature)
+        if found is None:
+            found = self._features[feature] = new_totals(feature, self._ways)
+        return found
+
+    def features(self) -> list[FeatureTotals]:
+        """The totals, with an estimate for answers that could not be read."""
+        whole = new_totals("", self._ways)
+        for feature in self._features.values():
+            include(whole, feature)
+        mean = whole.mean_answer_nanos()
+        return [feature.with_estimated_answers(mean) for feature in self._features.values()]
 
 
-def _closed_share(row: VariantRow, least: int, most: int) -> float | None:
-    """The share of the way from one to the other; None where there is none."""
-    return (row.cache_read_tokens - least) / (most - least) if most > least else None
+def new_totals(feature: str, ways: int) -> FeatureTotals:
+    """The totals of no calls yet."""
+    return FeatureTotals(feature=feature, ways=[VariantTotals() for _ in range(ways)])
+
+
+def include(whole: FeatureTotals, part: FeatureTotals) -> None:
+    """Add one feature's totals to others."""
+    for way, more in zip(whole.ways, part.ways, strict=True):
+        way.include(more)
+    whole.unanswered += part.unanswered
+    known = whole.answer_nanos is not None and part.answer_nanos is not None
+    whole.answer_nanos = (whole.answer_nanos or 0) + (part.answer_nanos or 0) if known else None
+
+
+def sum_of(features: Iterable[FeatureTotals]) -> Sequence[VariantTotals]:
+    """The totals of all these features, one for each way; empty where there are none."""
+    ways: list[VariantTotals] = []
+    for feature in features:
+        ways = ways or [VariantTotals() for _ in feature.ways]
+        for way, more in zip(ways, feature.ways, strict=True):
+            way.include(more)
+    return ways

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from proxy.tools.replay.lines import RecordedCall
+from proxy.tools.replay.recorded_call import RecordedCall
 from slo.usage import Usage
 
 
@@ -11,12 +11,9 @@ class ReplayVariant(Protocol):
 
     Attributes:
         name: Name of its row.
-        shortens: True if it sends less than came, so that what it reads of a cache says nothing of
-            how near it is to the most that could be read.
     """
 
     name: str
-    shortens: bool
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body that goes to the wire in place of the line's.
@@ -36,7 +33,6 @@ class UnmodifiedVariant:
     """Sends calls unmodified."""
 
     name = "as sent"
-    shortens = False
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The caller's own."""

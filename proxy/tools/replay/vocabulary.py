@@ -15,21 +15,14 @@ _SHORT: Final = 256
 
 
 class LineVocabulary(Vocabulary):
-    """The vocabulary, remembering lines; bounded by the tokens remembered.
-
-    Attributes:
-        ends: The ids that were seen to end a line.
-    """
+    """The vocabulary, remembering lines; bounded by the tokens remembered."""
 
     def __init__(self, bound: int = 2_000_000) -> None:
         super().__init__(bound)
-        self.ends: set[int] = set()
 
     def ids(self, text: str) -> tuple[int, ...]:
         """The text's token ids."""
-        if len(text) <= _SHORT and "\n" not in text:
-            return super().ids(text)
         known = super().ids
-        lines = [known(piece) for piece in _LINE.findall(text) if piece]
-        self.ends.update([ids[-1] for ids in lines[:-1]])
-        return tuple(chain.from_iterable(lines))
+        if len(text) <= _SHORT and "\n" not in text:
+            return known(text)
+        return tuple(chain.from_iterable(known(piece) for piece in _LINE.findall(text) if piece))

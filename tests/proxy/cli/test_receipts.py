@@ -19,7 +19,8 @@ from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
 from proxy.store.journal.segments import Disk
 from proxy.store.sql import ledger as ledger_rows
-from proxy.tools.replay.lines import parse_line
+from proxy.tools.replay.logs.records import recorded_calls
+from proxy.tools.replay.recorded_call import RecordedCall
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
 
@@ -194,7 +195,8 @@ def test_exported_receipts_can_be_replayed(runner: CommandRunner) -> None:
     runner.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
     kept, unkept = map(orjson.loads, runner.said(EXPORT).splitlines())
 
-    read = parse_line(orjson.dumps(kept))
+    (read,) = recorded_calls(kept)
+    assert isinstance(read, RecordedCall)
     assert (read.at, read.key, read.feature) == (START + 1, "key_1", "support")
     assert orjson.loads(read.body)["messages"][0]["content"] == "Good morning."
     assert "prompt" not in unkept

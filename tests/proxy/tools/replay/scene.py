@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from proxy.catalog.load import load
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.vocabulary import LineVocabulary
 
 Json = dict[str, Any]
@@ -48,6 +48,11 @@ input = "4"
 cache_read = "0.4"
 write_5m = "5"
 output = "20"
+[[models]]
+id = "intervals"
+upstream = "openai"
+regime = "openai-interval"
+price = { input = "2", cache_read = "0.2", output = "10" }
 [[models]]
 id = "blocks"
 upstream = "gpu"

@@ -8,7 +8,10 @@ import typer
 from typer.testing import CliRunner, Result
 
 from proxy.tools.replay import command
+from tests.fakes.tool_logs import own_form
 from tests.proxy.tools.replay.scene import CATALOG, RULES, dialogue, system
+
+NOW = 1_790_000_000.0
 
 
 @pytest.fixture
@@ -16,54 +19,67 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "calls.jsonl"
     rows = [
         b'{"conversation":"c","body":' + line.body + b',"reply":' + line.reply + b"}"
-        for line in dialogue(system(*RULES), 4)
+        for line in dialogue(system(*RULES * 3), 4)
     ]
     path.write_bytes(b"\n".join([*rows, b"{"]))
     return path
 
 
+@pytest.fixture
+def badly_built(tmp_path: Path) -> Path:
+    path = tmp_path / "desk.jsonl"
+    path.write_bytes(own_form(40))
+    return path
+
+
 def run_command(*words: str) -> Result:
     app = typer.Typer()
-    app.command()(command.command(lambda: CATALOG, lambda: 1_790_000_000.0))
+    app.command()(command.command(lambda: CATALOG, lambda: NOW))
     return CliRunner().invoke(app, words)
 
 
-def test_a_file_is_replayed_into_a_table(file):
-    result = run_command(str(file), "--model", "marks")
+def test_the_first_screen_says_what_is_saved_and_what_to_do_for_it(badly_built):
+    result = run_command(str(badly_built), "--model", "intervals")
 
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("4 calls of ")
-    assert "as marks (anthropic/marks, anthropic-breakpoint)" in result.stdout
-    assert "ceiling" in result.stdout
-    assert "compacted" in result.stdout
-    assert "Not compacted, 4 calls: " in result.stdout
-    assert "calls.jsonl:5:" in result.stdout
-    assert (
-        "Nothing arranged, calls without a feature (4 calls):"
-        " its instructions are the same in every call."
-    ) in result.stdout
+    first, *rest = result.stdout.splitlines()
+    assert first.startswith("40 calls cost $")
+    assert " with layouts applied $" in first
+    assert rest.index("What to do:") < 4
+    assert any('thriftgate layout mode default "desk" auto' in line for line in rest[:8])
 
 
-def test_every_row_and_column_of_the_table_is_explained_below_it(file):
-    _, head, *rows = [
-        line for line in run_command(str(file), "--model", "marks").stdout.splitlines() if line
-    ]
-    names = [row.split("  ")[0] for row in rows[:5]]
-    columns = head.split("  ")
-    explained = " ".join(rows[5:7]).lower()
+def test_the_table_has_a_row_and_a_bar_for_each_way(badly_built):
+    lines = run_command(str(badly_built), "--model", "intervals").stdout.splitlines()
 
-    assert names == ["as sent", "marked", "arranged", "compacted", "ceiling"]
-    assert [name for name in names if f"{name}: " not in explained] == []
-    found = [each.strip().lower() for each in columns[1:] if each.strip()]
-    assert len(found) == 6
-    assert [each for each in found if each not in explained] == []
+    bars = {
+        name: line.count("█")
+        for line in lines
+        for name in ("as sent", "by default", "layouts applied", "compacted")
+        if line.startswith(f"{name} ")
+    }
+    assert bars["as sent"] == 40
+    assert bars["layouts applied"] < bars["by default"] <= 40
+    assert set(bars) == {"as sent", "by default", "layouts applied", "compacted"}
 
 
-def test_one_call_is_one_call(tmp_path):
-    path = tmp_path / "calls.jsonl"
-    path.write_text('{"body": {"messages": [{"role": "user", "content": "Good morning."}]}}')
+def test_well_built_calls_have_nothing_to_do(file):
+    result = run_command(str(file), "--model", "uncached")
 
-    assert run_command(str(path), "--model", "marks").stdout.startswith("1 call of ")
+    assert "Nothing that a gateway does would save 1 % of these calls." in result.stdout
+    assert "no known cache" in result.stdout
+
+
+def test_a_line_that_is_no_call_is_named_with_its_place(file):
+    out = run_command(str(file), "--model", "marks").stdout
+
+    assert "1 part not a call, first calls.jsonl:5: it is not JSON: it ends too early." in out
+
+
+def test_several_features_are_shown_apart(badly_built, file):
+    out = run_command(str(badly_built), str(file), "--model", "marks").stdout
+
+    assert [line.split()[0] for line in out.splitlines()[2:5]] == ["feature", "desk", "(none)"]
 
 
 def test_json_is_one_line_and_nothing_else(file):
@@ -71,21 +87,10 @@ def test_json_is_one_line_and_nothing_else(file):
 
     found = orjson.loads(result.stdout)
     assert found["calls"] == 8
-    assert [each["calls"] for each in found["arranged_why"]] == [8]
-    assert [each["name"] for each in found["variants"]][-2:] == ["compacted", "ceiling"]
-    assert sum(found["compacted"]["uncompacted"].values()) == 8
+    assert found["headline"].startswith("8 calls cost $")
+    assert len(found["ways"]) == 4
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
-
-
-def test_a_route_without_known_rules_says_so(file):
-    assert "no known cache" in run_command(str(file), "--model", "uncached").stdout
-
-
-def test_an_empty_cell_is_a_dash(file):
-    rows = run_command(str(file), "--model", "marks").stdout.splitlines()
-
-    assert next(row for row in rows if row.startswith("compacted ")).endswith("–")  # noqa: RUF001
 
 
 @pytest.mark.parametrize(
@@ -102,32 +107,29 @@ def test_a_file_that_is_not_there_is_told():
     assert run_command("/nowhere/calls.jsonl").exit_code == 2
 
 
+def test_a_damaged_file_is_an_error_in_a_sentence(tmp_path):
+    path = tmp_path / "log.gz"
+    path.write_bytes(b"\x1f\x8b" + b"nothing" * 10)
+
+    result = run_command(str(path))
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("log.gz: its gzip data is damaged")
+
+
 def test_the_gateways_own_command_line_has_it(file):
     from proxy.cli.main import _commands  # noqa: PLC0415 - the whole gateway is behind it
 
-    result = CliRunner().invoke(_commands, ["replay", str(file), "--json"])
+    result = CliRunner().invoke(_commands, ["replay", str(file), "--json", "--model", "gpt-5.4"])
 
-    assert orjson.loads(result.stdout)["model"] == "gpt-5.6-terra"
-
-
-def test_a_terminal_keeps_its_own_width(file):
-    app = typer.Typer()
-    app.command()(command.command(lambda: CATALOG, lambda: 1_790_000_000.0))
-
-    result = CliRunner(env={"FORCE_COLOR": "1", "COLUMNS": "70"}).invoke(
-        app, [str(file), "--model", "marks"]
-    )
-
-    assert "ceiling" in result.stdout
+    assert "Replayed as gpt-5.4 " in orjson.loads(result.stdout)["remarks"][0]
 
 
-def test_a_file_without_a_call_is_an_error_that_counts_its_lines(tmp_path):
+def test_a_file_without_a_call_is_an_error_that_counts_equal_lines_once(tmp_path):
     path = tmp_path / "junk.jsonl"
     path.write_bytes(b"junk\n" * 50)
     result = run_command(str(path), "--model", "marks")
 
     assert result.exit_code == 1
-    assert result.stdout.startswith("50 lines are no calls")
-    assert "and 30 more" in result.stdout
+    assert result.stdout == "50 parts not a call, first junk.jsonl:1: it is not JSON.\n"
     assert "No call was found" in result.stderr
-    assert '{"body": {"messages": [' in result.stderr

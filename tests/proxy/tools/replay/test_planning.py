@@ -10,9 +10,10 @@ import pytest
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.planner import Planner
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import replay
+from proxy.tools.replay.variant_totals import sum_of
 from slo.usage import Usage
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.tools.replay.scene import (
@@ -61,8 +62,8 @@ def opening(raw: bytes) -> str:
 
 
 def test_each_variant_has_its_name(vocabulary):
-    assert planning(vocabulary).name == "arranged"
-    assert planning(vocabulary, arranges=False).name == "marked"
+    assert planning(vocabulary).name == "layouts applied"
+    assert planning(vocabulary, arranges=False).name == "by default"
 
 
 @pytest.mark.parametrize(("names", "conversations"), [(True, 2), (False, 1)])
@@ -206,22 +207,24 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
     calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
     read = prompt_reader(model, vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
-    as_sent, *planned, _ = replay(with_times(calls), read, variants).variants
+    run = replay(with_times(calls), read, variants)
+    as_sent, *planned = sum_of(run.features())
 
     # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
     bet = 0.3 / len(calls) if model == "marks" else 0.0
-    assert [row.name for row in planned] == ["marked", "arranged"]
+    assert [variant.name for variant in run.variants[1:]] == ["by default", "layouts applied"]
     for row in planned:
         assert row.hit_rate >= as_sent.hit_rate
-        if as_sent.cost_usd_per_1k is not None:
-            assert row.cost_usd_per_1k is not None
-            assert row.cost_usd_per_1k <= as_sent.cost_usd_per_1k * (1 + bet)
+        if as_sent.nanos is not None:
+            assert row.nanos is not None
+            assert row.nanos <= as_sent.nanos * (1 + bet)
 
 
 def test_a_badly_ordered_prompt_is_read_from_the_cache_once_arranged(vocabulary):
     read = prompt_reader("blocks", vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
-    as_sent, marked, arranged, _ = replay(with_times(built_badly(60)), read, variants).variants
+    run = replay(with_times(built_badly(60)), read, variants)
+    as_sent, marked, arranged = sum_of(run.features())
 
     assert as_sent.hit_rate == marked.hit_rate < 0.05
     assert arranged.hit_rate > 0.5
@@ -242,9 +245,9 @@ def test_recorded_calls_of_anthropics_api_are_planned_in_the_form_that_their_rou
 
     way = planning(vocabulary, model, arranges=False)
     calls = with_times([native(number) for number in range(30)])
-    outcome = replay(calls, prompt_reader(model, vocabulary), (way,), day=0.0)
-    sent, marked, _ = outcome.variants
+    run = replay(calls, prompt_reader(model, vocabulary), (way,), day=0.0)
+    sent, marked = sum_of(run.features())
 
-    assert (outcome.calls, outcome.left_out) == (30, {})
+    assert sent.calls == 30
     assert marked.cache_read_tokens >= sent.cache_read_tokens
     assert marked.cache_read_tokens > 0

@@ -1,10 +1,12 @@
 """Recorded calls from files, in order."""
 
+import gzip
 from pathlib import Path
 
 import orjson
 import pytest
 
+from proxy.errors import OperatorError
 from proxy.tools.replay import source
 from proxy.tools.replay.source import RecordedSource
 
@@ -21,7 +23,7 @@ def write_rows(tmp_path: Path):
 
 
 def a_row(t: float | None, text: str) -> dict[str, object]:
-    return {"t": t, "conversation": text, "body": {"messages": [{"role": "user"}]}}
+    return {"t": t, "conversation": text, "body": {"messages": [{"role": "user", "content": ""}]}}
 
 
 def read(found: RecordedSource) -> list[tuple[float, str]]:
@@ -40,25 +42,29 @@ def test_a_call_knows_its_file_and_line(write_rows):
     assert [line.where for _, line in RecordedSource([path])] == ["a:3"]
 
 
-def test_beyond_the_window_the_order_is_the_files_and_time_never_goes_back(write_rows):
-    late = [a_row(float(n + 10), "") for n in range(source._WINDOW + 1)]
+def test_an_export_that_begins_with_the_newest_is_put_in_order(write_rows):
+    rows = [a_row(float(t), str(t)) for t in range(5_000, 0, -1)]
 
-    times = [at for at, _ in read(RecordedSource([write_rows("a", *late, a_row(1, ""))]))]
+    assert read(RecordedSource([write_rows("a", *rows)]))[0] == (1.0, "1")
+
+
+def test_beyond_the_window_time_never_goes_back_and_late_calls_are_counted(write_rows):
+    late = [a_row(float(n + 10), "") for n in range(20)]
+    found = RecordedSource([write_rows("a", *late, a_row(1, ""))], window=6_000)
+
+    times = [at for at, _ in read(found)]
 
     assert times[0] == 10
     assert times == sorted(times)
+    assert found.late == 1
 
 
 def test_a_window_holds_a_bounded_number_of_bytes(write_rows):
-    body = {"messages": [{"content": "x" * (source._WINDOW_BYTES // 2)}]}
+    body = {"messages": [{"role": "user", "content": "x" * 5_000}]}
     rows = [{"t": t, "conversation": str(t), "body": body} for t in (3, 4, 2, 1)]
+    found = RecordedSource([write_rows("a", *rows)], window=6_000)
 
-    assert [name for _, name in read(RecordedSource([write_rows("a", *rows)]))] == [
-        "3",
-        "2",
-        "1",
-        "4",
-    ]
+    assert [name for _, name in read(found)] == ["3", "2", "1", "4"]
 
 
 def test_calls_without_times_are_a_gap_apart(write_rows):
@@ -81,22 +87,36 @@ def test_a_file_goes_on_where_the_one_before_ended(write_rows):
     assert [at for at, _ in read(RecordedSource([one, two, later], gap=2))] == [0, 50, 52, 57, 500]
 
 
-def test_bad_lines_are_named_with_their_number_and_the_rest_is_read(write_rows):
-    path = write_rows("a", b"{", b"", a_row(1, "good"), b"\xff")
+def test_equal_reasons_are_counted_once_with_the_place_of_the_first(write_rows):
+    path = write_rows("a", b"{", b"", a_row(1, "good"), b"{", b"\xff", {"body": 5})
 
     found = RecordedSource([path])
 
     assert read(found) == [(1, "good")]
-    assert found.bad_count == 2
-    assert [(bad.file, bad.line) for bad in found.bad] == [("a", 1), ("a", 4)]
+    assert found.bad.total == 4
+    assert [(bad.count, bad.first) for bad in found.bad.most_frequent()] == [
+        (2, "a:1"),
+        (1, "a:5"),
+        (1, "a:6"),
+    ]
 
 
-def test_of_many_bad_lines_only_the_first_are_named(write_rows):
-    found = RecordedSource([write_rows("a", *[b"{"] * 100)])
+def test_different_reasons_are_bounded_and_none_is_lost():
+    counts = source.ReasonCounts()
+    for number in range(100):
+        counts.add(f"reason {number}", f"a:{number}")
 
-    assert read(found) == []
-    assert found.bad_count == 100
-    assert len(found.bad) == source._MAX_NAMED_LINES
+    assert counts.total == 100
+    assert len(counts.most_frequent()) == source._MAX_REASONS + 1
+    assert counts.most_frequent()[0].why == source.OTHER_REASONS
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "calls.jsonl.gz"
+    path.write_bytes(gzip.compress(orjson.dumps(a_row(1, "good")) * 100)[:-20])
+
+    with pytest.raises(OperatorError, match=r"calls.jsonl.gz: its gzip data is damaged"):
+        read(RecordedSource([path]))
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -110,7 +130,7 @@ def test_a_line_is_read_up_to_the_longest_and_the_next_is_never_lost(tmp_path, r
     found = RecordedSource([path], longest=len(first) + room, tell=told.append)
 
     assert [name for _, name in read(found)][-1:] == ["next"]
-    assert (found.bad_count == 0) is is_read
+    assert (found.bad.total == 0) is is_read
     assert sum(told) == path.stat().st_size
 
 
@@ -122,5 +142,5 @@ def test_a_line_without_end_is_one_bad_line(write_rows):
     found = RecordedSource([path], longest=2**20, tell=told.append)
 
     assert read(found) == [(1, "good")]
-    assert [bad.line for bad in found.bad] == [1]
+    assert [bad.first for bad in found.bad.most_frequent()] == ["a:1"]
     assert sum(told) == path.stat().st_size

@@ -7,8 +7,8 @@ import msgspec
 
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
-from proxy.tools.replay.lines import RecordedCall
 from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
@@ -85,7 +85,8 @@ def test_calls_that_cannot_be_planned(vocabulary):
 
 
 def test_calls_without_instructions(vocabulary):
-    calls = [call(user(f"Question {n}"), conversation=str(n)) for n in range(30)]
+    about = "What is said of it in the handbook, and where? " * 50
+    calls = [call(user(f"Question {n}. {about}"), conversation=str(n)) for n in range(30)]
 
     assert why(vocabulary, calls) == "its calls have no instructions"
 
@@ -116,7 +117,8 @@ def test_moves_that_no_conversation_could_begin_with(vocabulary):
 
 def test_moves_that_fit_no_later_conversation(vocabulary):
     others = [
-        call(system("Other rules.", "Few."), user(f"{n}"), conversation=f"{n}") for n in (1, 2)
+        call(system("Other rules.", "Few." * 600), user(f"{n}"), conversation=f"{n}")
+        for n in (1, 2)
     ]
 
     assert why(vocabulary, [*numbered_calls(12), *others]).startswith("Detail 1 stays: ")
@@ -124,13 +126,19 @@ def test_moves_that_fit_no_later_conversation(vocabulary):
 
 def test_texts_that_have_nothing_in_common(vocabulary):
     calls = [
-        call(system(*(f"{n} says {n * k}." for k in range(20))), user("Hi"), conversation=f"{n}")
+        call(system(*(f"{n} says {n * k}." for k in range(200))), user("Hi"), conversation=f"{n}")
         for n in range(30)
     ]
 
     assert why(vocabulary, calls) == (
         f"no move of what varies would let an average call read {LEAST} tokens more"
     )
+
+
+def test_prompts_too_small_to_be_planned_by_a_gateway_are_not_planned_here(vocabulary):
+    found = why(vocabulary, [call(system("Be brief."), user("Hi"))])
+
+    assert found == "no call could be planned: under 2 kb"
 
 
 def test_those_of_most_calls_are_told(vocabulary):

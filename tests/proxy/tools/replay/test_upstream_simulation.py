@@ -5,11 +5,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.tools.replay.line_limits import cache_bounds
+from proxy.caches import longest_prefix, prefix_unit
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
 from proxy.tools.simulator.models import SimulatedModel
-from proxy.tools.simulator.upstream import cache_of
-from tests.proxy.tools.replay.scene import RULES, assistant, body, prompt_reader, system, tool, user
+from tests.proxy.tools.replay.scene import RULES, assistant, body, prompt_reader, system, user
 
 BLOCKS = SimulatedModel(regime="block-chain", provider="mistral")
 UNITS = SimulatedModel(regime="prefix-unit")
@@ -20,7 +19,7 @@ RULED = system(*RULES)
 
 class SimulatedUpstream:
     def __init__(self, vocabulary, model: SimulatedModel) -> None:
-        self.world = UpstreamSimulation(model, cache_bounds(model))
+        self.world = UpstreamSimulation(model)
         self._reading = prompt_reader("blocks", vocabulary)
         self._vocabulary = vocabulary
 
@@ -35,12 +34,6 @@ class SimulatedUpstream:
 
     def read(self, sent: SimulatedCall, now: float) -> int:
         return self.world.serve(sent, now).read
-
-    def reasons(self, sent: SimulatedCall, now: float, known: int = 0) -> dict[str, int]:
-        read = self.read(sent, now)
-        missed = self.world.missed_tokens(sent, read, known, now)
-        assert sum(each.tokens for each in missed) == sent.prompt.tokens - read
-        return {" ".join(filter(None, (each.reason, each.detail))): each.tokens for each in missed}
 
 
 def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
@@ -90,7 +83,8 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
         upstream.read(upstream.simulated_call(*said[:2], conversation=conversation), 0.0)
         return upstream.read(upstream.simulated_call(*said, conversation=conversation), now)
 
-    lifetime = cache_bounds(model).lifetime
+    rules = prefix_unit.DEEPSEEK if model is UNITS else longest_prefix.provider_rules("")
+    lifetime = rules.lifetime
 
     assert read(60.0) > 64
     assert read(lifetime - 30.0) > 64
@@ -106,7 +100,7 @@ def test_calls_side_by_side_in_a_conversation_do_not_end_each_other(vocabulary):
 
 def test_answers_under_way_are_bounded(vocabulary):
     upstream = SimulatedUpstream(vocabulary, BLOCKS)
-    upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=1_000)
+    upstream.world = UpstreamSimulation(BLOCKS, room=1_000)
 
     for number in range(50):
         upstream.read(
@@ -119,7 +113,7 @@ def test_answers_under_way_are_bounded(vocabulary):
 
 def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
     upstream = SimulatedUpstream(vocabulary, BLOCKS)
-    upstream.world = UpstreamSimulation(BLOCKS, cache_bounds(BLOCKS), room=5_000)
+    upstream.world = UpstreamSimulation(BLOCKS, room=5_000)
     messages = [RULED, user("One")]
 
     for _ in range(50):
@@ -130,18 +124,6 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
     assert len(upstream.world._due) < 50
 
 
-def test_a_cache_of_another_kind_stands_in_the_same_time(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, UNITS)
-    upstream.world = UpstreamSimulation(UNITS, cache_bounds(UNITS), cache=cache_of(BLOCKS))
-    one, two = (
-        upstream.simulated_call(RULED, user("One")),
-        upstream.simulated_call(RULED, user("Two")),
-    )
-    upstream.read(one, 0.0)
-
-    assert [upstream.read(two, now) > 64 for now in (0.1, 5.0)] == [False, True]
-
-
 def test_a_refusal_is_told(vocabulary):
     upstream = SimulatedUpstream(vocabulary, MARKS)
     sent = upstream.simulated_call(user("x"))
@@ -150,74 +132,3 @@ def test_a_refusal_is_told(vocabulary):
 
     with pytest.raises(ValueError, match="ttl"):
         upstream.read(msgspec.structs.replace(sent, prompt=prompt), 0.0)
-
-
-def test_tokens_that_nobody_sent_before_are_first_seen(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, MARKS)
-    sent = upstream.simulated_call(RULED, user("One"))
-
-    assert upstream.reasons(sent, 0.0) == {"first_seen": sent.prompt.tokens}
-
-
-def test_tokens_sent_before_without_a_mark_are_unmarked(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, MARKS)
-    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
-
-    again = upstream.reasons(upstream.simulated_call(RULED, user("One")), 60.0)
-    later = upstream.reasons(upstream.simulated_call(RULED, user("One")), 600.0)
-
-    assert set(again) == {"unmarked"}
-    assert set(later) == {"expired"}
-
-
-def test_a_prompt_that_is_too_short_is_below_the_minimum(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, MARKS)
-    upstream.reasons(upstream.simulated_call(user("One")), 0.0)
-
-    assert set(upstream.reasons(upstream.simulated_call(user("One")), 1.0)) == {"below_minimum"}
-
-
-def test_tokens_between_two_steps_are_reported_as_such(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
-
-    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 9.0)) == {
-        "below_minimum between two steps"
-    }
-
-
-def test_an_entry_that_is_not_there_yet_is_reported_as_elsewhere(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
-
-    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {"elsewhere"}
-
-
-def test_nothing_is_cached_where_there_is_no_cache(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, SimulatedModel(regime=""))
-    upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)
-
-    assert set(upstream.reasons(upstream.simulated_call(RULED, user("One")), 0.0)) == {
-        "provider_side no cache is known"
-    }
-
-
-def test_known_tokens_behind_a_change_diverged(vocabulary):
-    upstream = SimulatedUpstream(vocabulary, BLOCKS)
-    upstream.reasons(upstream.simulated_call(RULED, user("One"), tools=[tool("a")]), 0.0)
-
-    changed = upstream.simulated_call(RULED, user("One"), tools=[tool("b")])
-    reasons = upstream.reasons(changed, 9.0, known=changed.prompt.tokens - 10)
-
-    assert reasons["diverged in the tools"] > 100
-    assert reasons["first_seen"] == 10
-
-
-def test_generated_tokens_are_known_where_answers_are_cached(vocabulary):
-    answer = "A rather long answer, for once. " * 40
-    upstream = SimulatedUpstream(vocabulary, UNITS)
-    upstream.reasons(upstream.simulated_call(RULED, user("One"), answer=answer), 0.0)
-
-    then = upstream.simulated_call(RULED, user("One"), assistant(answer), user("Two"))
-
-    assert sum(upstream.reasons(then, 60.0).values()) < 100

@@ -1,84 +1,87 @@
-"""Figures of a variant."""
+"""Tokens and cost by way and feature."""
 
-from proxy.prefix.explain.reasons import MissReason
+import pytest
+
 from proxy.tools.replay.variant_totals import (
-    MissedTokens,
-    MissesByReason,
+    MAX_FEATURES,
+    OTHER_FEATURES,
+    TotalsByFeature,
     VariantTotals,
-    with_closed_share,
+    sum_of,
 )
 from slo.usage import Usage
 
 
-def test_calls_add_up_to_a_row():
-    sums = VariantTotals()
-    sums.add(Usage(input=10, cache_read=60, write_5m=30, output=5), 1_000_000)
-    sums.add(Usage(input=100, output=5), 2_000_000)
+def test_calls_add_up():
+    totals = VariantTotals()
+    totals.add(Usage(input=10, cache_read=60, write_5m=30, output=5), 1_000_000)
+    totals.add(Usage(input=100, output=5), 2_000_000)
 
-    row = sums.row("as sent")
-
-    assert (row.input_tokens, row.cache_read_tokens, row.cache_write_tokens) == (200, 60, 30)
-    assert (row.fresh_tokens, row.output_tokens) == (110, 10)
-    assert row.hit_rate == 0.3
-    assert row.cost_usd_per_1k == 1.5
+    assert (totals.calls, totals.nanos) == (2, 3_000_000)
+    assert (totals.input_tokens, totals.cache_read_tokens) == (200, 60)
+    assert (totals.cache_write_tokens, totals.output_tokens) == (30, 10)
+    assert totals.hit_rate == 0.3
 
 
 def test_one_unknown_price_makes_the_cost_unknown():
-    sums = VariantTotals()
-    sums.add(Usage(input=10), None)
-    sums.add(Usage(input=10), 5)
-    sums.charge(5)
+    totals = VariantTotals()
+    totals.add(Usage(input=10), None)
+    totals.add(Usage(input=10), 5)
 
-    assert sums.row("").cost_usd_per_1k is None
-
-
-def test_no_calls_are_a_row_of_nothing():
-    row = VariantTotals().row("")
-
-    assert row.hit_rate == 0.0
-    assert row.cost_usd_per_1k is None
+    assert totals.nanos is None
 
 
-def test_the_reasons_that_cost_most_come_first():
-    sums = VariantTotals()
-    for number, reason in enumerate(MissReason):
-        sums.miss(MissedTokens(reason, number))
-    sums.miss(MissedTokens(MissReason.BELOW_MINIMUM, 100))
-    sums.miss(MissedTokens(MissReason.BELOW_MINIMUM, 50, "between two steps"))
-
-    assert sums.row("").misses[:3] == (
-        MissesByReason(MissReason.BELOW_MINIMUM, "", 101, 2),
-        MissesByReason(MissReason.BELOW_MINIMUM, "between two steps", 50, 1),
-        MissesByReason(MissReason.PROVIDER_SIDE, "", len(MissReason) - 1, 1),
-    )
-    assert len(sums.row("").misses) == 5
+def test_totals_of_no_calls_have_a_hit_rate_of_nothing():
+    assert VariantTotals().hit_rate == 0.0
+    assert sum_of(()) == []
 
 
-def test_tokens_written_later_were_fresh_before():
-    sums = VariantTotals()
-    sums.add(Usage(input=10), 10)
-    sums.write(4)
-
-    row = sums.row("")
-
-    assert (row.cache_write_tokens, row.fresh_tokens) == (4, 6)
-
-
-def test_a_row_says_how_far_it_got():
-    def row(read: int):
-        sums = VariantTotals()
-        sums.add(Usage(input=100 - read, cache_read=read), 0)
-        return sums.row("")
-
-    assert [each.closed for each in with_closed_share([row(20), row(50), row(80)])] == [0, 0.5, 1]
-    assert [each.closed for each in with_closed_share([row(20), row(20)])] == [None, None]
+def add_calls(*answers: int | None, feature: str = "f", into: TotalsByFeature) -> None:
+    """Calls of a feature that cost 100 each, with answers at these prices; None for none."""
+    for nanos in answers:
+        totals = into.of(feature)
+        for way in totals.ways:
+            way.add(Usage(input=1), 100 + (nanos or 0))
+        if nanos is None:
+            totals.unanswered += 1
+        else:
+            totals.add_answer(nanos)
 
 
-def test_a_row_of_other_prompts_got_nowhere_on_that_way():
-    rows = []
-    for name, read in (("as sent", 20), ("compacted", 10), ("ceiling", 80)):
-        sums = VariantTotals()
-        sums.add(Usage(input=100, cache_read=read), 0)
-        rows.append(sums.row(name))
+def test_an_unanswered_call_costs_the_mean_answer_of_its_feature_in_every_way():
+    totals = TotalsByFeature(2)
+    add_calls(10, 30, None, None, into=totals)
+    add_calls(1000, feature="g", into=totals)
 
-    assert [each.closed for each in with_closed_share(rows, {"compacted"})] == [0, None, 1]
+    feature = totals.features()[0]
+
+    assert [way.nanos for way in feature.ways] == [400 + 40 + 2 * 20] * 2
+    assert feature.unanswered == 2
+
+
+def test_a_feature_without_any_answer_takes_the_mean_of_the_others():
+    totals = TotalsByFeature(1)
+    add_calls(None, feature="silent", into=totals)
+    add_calls(50, 70, feature="g", into=totals)
+
+    assert totals.features()[0].ways[0].nanos == 100 + 60
+
+
+@pytest.mark.parametrize("answers", [(None,), (None, None)])
+def test_without_any_known_answer_the_cost_is_of_prompts_alone(answers):
+    totals = TotalsByFeature(1)
+    add_calls(*answers, into=totals)
+
+    assert totals.features()[0].ways[0].nanos == 100 * len(answers)
+
+
+def test_features_are_bounded_and_none_is_lost():
+    totals = TotalsByFeature(1)
+    for number in range(MAX_FEATURES + 50):
+        add_calls(1, feature=str(number), into=totals)
+
+    features = totals.features()
+
+    assert len(features) == MAX_FEATURES + 1
+    assert features[-1].feature == OTHER_FEATURES
+    assert sum_of(features)[0].calls == MAX_FEATURES + 50

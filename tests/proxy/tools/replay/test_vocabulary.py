@@ -24,12 +24,6 @@ def test_code_and_long_texts_are_the_same_tokens_too():
     assert BY_LINES.ids(text) == WHOLE.ids(text)
 
 
-def test_the_ids_that_end_lines_are_known(vocabulary):
-    ids = vocabulary.ids("one\ntwo.\n\nthree")
-
-    assert [at for at, token in enumerate(ids) if token in vocabulary.ends] == [1, 3]
-
-
 def test_of_a_text_that_grows_only_what_is_new_is_encoded():
     lines = LineVocabulary()
     text = "A log.\nIt only\never grows.\n"

@@ -1,0 +1,213 @@
+"""A whole log, each call replayed as its own model, in the three ways a gateway may send it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Model
+from proxy.errors import OperatorError
+from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
+from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.recorded_call import RecordedCall
+from proxy.tools.replay.run import ModelReplay
+from proxy.tools.replay.source import ReasonCount, ReasonCounts
+from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.variant_totals import FeatureTotals, include, new_totals
+from proxy.tools.replay.vocabulary import LineVocabulary
+
+#: Taken where a call names no model.
+DEFAULT_MODEL: Final = "gpt-5.6-terra"
+#: The unmodified way, and the three that a gateway has.
+WAYS: Final = 4
+#: Models of one log; each holds simulated caches of its own.
+_MAX_MODELS: Final = 24
+#: Endings of Bedrock's names for models.
+_BEDROCK_ENDING: Final = "-v1:0"
+
+
+class ReplayedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the log.
+
+    Attributes:
+        model: Its name in the catalog.
+        route: The route that was replayed.
+        regime: Rules of that route's prompt cache; "" for none known.
+        calls: Calls replayed.
+        has_price: False if no price of it is known.
+    """
+
+    model: str
+    route: str
+    regime: str
+    calls: int
+    has_price: bool
+
+
+class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a log's replay.
+
+    Attributes:
+        features: The calls by feature, the dearest first; those of models with a price, if any.
+        models: The models, that of most calls first.
+        unnamed: Calls that name no model.
+        left_out: Calls that could not be sent, by the reason.
+        unreadable_answers: Answers that could not be read, by the reason.
+        unmoved: Features whose text stays where it is, and why.
+        compaction: Result of compaction.
+    """
+
+    features: tuple[FeatureTotals, ...]
+    models: tuple[ReplayedModel, ...]
+    unnamed: int
+    left_out: tuple[ReasonCount, ...]
+    unreadable_answers: tuple[ReasonCount, ...]
+    unmoved: tuple[UnmovedFeature, ...]
+    compaction: ReplayedCompaction
+
+    @property
+    def calls(self) -> int:
+        """All calls of the features."""
+        return sum(feature.calls for feature in self.features)
+
+
+class LogReplay:
+    """Replays calls of several models; each is replayed by the first route of its model.
+
+    Args:
+        find_model: The catalog's model of a name; None where it has none.
+        day: The day whose prices are valid, in seconds since the epoch.
+        model: The model to replay every call as; None for each as its own.
+    """
+
+    def __init__(
+        self,
+        find_model: Callable[[str], Model | None],
+        day: float,
+        model: Model | None = None,
+    ) -> None:
+        self._find_model = find_model
+        self._day = day
+        self._model = model
+        self._vocabulary = LineVocabulary()
+        self._runs: dict[str, ModelReplay] = {}
+        self._known: dict[tuple[str, ...], Model] = {}
+        self._calls: Counter[str] = Counter()
+        self._unnamed = 0
+        self._left_out = ReasonCounts()
+        self._unreadable = ReasonCounts()
+
+    def replay(self, calls: Iterable[tuple[float, RecordedCall]]) -> LogOutcome:
+        """Replay the calls, in the order of their times."""
+        for now, line in calls:
+            try:
+                run = self._run(line)
+                run.call(line, now)
+            except OperatorError as why:
+                self._left_out.add(str(why), line.where)
+                continue
+            self._calls[run.prompt_reader.public] += 1
+            self._unnamed += not line.models
+            if line.answer_problem:
+                self._unreadable.add(line.answer_problem, line.where)
+        return self._outcome()
+
+    def _run(self, line: RecordedCall) -> ModelReplay:
+        """The replay of the call's model.
+
+        Raises:
+            OperatorError: If the catalog has no such model, or the log has too many.
+        """
+        model = self._model or self._known.get(line.models)
+        if model is None:
+            model = self._resolve(line.models)
+            if len(self._known) < _MAX_MODELS:
+                self._known[line.models] = model
+        run = self._runs.get(model.id)
+        if run is None:
+            if len(self._runs) >= _MAX_MODELS:
+                raise OperatorError(f"it is of a model beyond the first {_MAX_MODELS} of the log")
+            run = self._runs[model.id] = self._new_run(model)
+        return run
+
+    def _resolve(self, names: tuple[str, ...]) -> Model:
+        for name in names or (DEFAULT_MODEL,):
+            for spelling in _spellings(name):
+                model = self._find_model(spelling)
+                if model is not None:
+                    return model
+        raise OperatorError(
+            f"the catalog has no model {names[0][:60]}; --model NAME replays all calls as another"
+        )
+
+    def _new_run(self, model: Model) -> ModelReplay:
+        reading = PromptReader(model, model.routes[0], self._vocabulary)
+        day = self._day
+        default, layouts = (PlannedVariant(reading, day, arranges=moves) for moves in (False, True))
+        return ModelReplay(reading, (default, layouts, CompactedVariant(reading, day)), day=day)
+
+    def _outcome(self) -> LogOutcome:
+        models = tuple(
+            _replayed_model(self._runs[name].prompt_reader, calls)
+            for name, calls in self._calls.most_common()
+        )
+        counted = {model.model for model in models if model.has_price} or set(self._runs)
+        totals: dict[str, FeatureTotals] = {}
+        for name in counted & set(self._calls):
+            for feature in self._runs[name].features():
+                whole = totals.setdefault(feature.feature, new_totals(feature.feature, WAYS))
+                include(whole, feature)
+        features = sorted(totals.values(), key=lambda feature: -(feature.ways[0].nanos or 0))
+        layouts = [variant for variant in self._variants() if isinstance(variant, PlannedVariant)]
+        compactions = [
+            variant.totals()
+            for variant in self._variants()
+            if isinstance(variant, CompactedVariant)
+        ]
+        unmoved = (feature for variant in layouts for feature in variant.unmoved_features())
+        return LogOutcome(
+            features=tuple(features),
+            models=models,
+            unnamed=self._unnamed,
+            left_out=self._left_out.most_frequent(),
+            unreadable_answers=self._unreadable.most_frequent(),
+            unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
+            compaction=_sum(compactions),
+        )
+
+    def _variants(self) -> Iterator[object]:
+        return (variant for run in self._runs.values() for variant in run.variants)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A model's name, and without the provider that other gateways write in front of it."""
+    yield name
+    yield name.rpartition("/")[2]
+    yield name.rpartition("/")[2].rpartition(".")[2]
+    yield name.removesuffix(_BEDROCK_ENDING).rpartition("anthropic.")[2]
+    yield name.partition("@")[0].rpartition("/")[2]  # Vertex AI dates a model behind an @
+
+
+def _replayed_model(reading: PromptReader, calls: int) -> ReplayedModel:
+    route = reading.route
+    return ReplayedModel(
+        model=reading.public,
+        route=route.name,
+        regime=route.regime or "",
+        calls=calls,
+        has_price=route.tariff is not None,
+    )
+
+
+def _sum(compactions: Iterable[ReplayedCompaction]) -> ReplayedCompaction:
+    calls = resets = trimmed = 0
+    uncompacted: Counter[str] = Counter()
+    for found in compactions:
+        calls, resets = calls + found.calls, resets + found.resets
+        trimmed += found.trimmed
+        uncompacted.update(found.uncompacted)
+    return ReplayedCompaction(
+        calls=calls, resets=resets, trimmed=trimmed, uncompacted=dict(uncompacted)
+    )

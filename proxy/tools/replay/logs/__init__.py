@@ -1,0 +1,1 @@
+"""Reads the logs that other tools write as recorded calls, by their fields."""

@@ -1,0 +1,152 @@
+"""The body of a recorded request as one that can be replayed: of chat, or of Anthropic's API."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from proxy.errors import CallerError, OperatorError
+from proxy.providers.responses.request import chat_body
+from proxy.tools.replay.logs.fields import Json, decode
+
+#: Fields of a request; others that stand beside the messages are the log's own.
+_REQUEST_FIELDS: Final = frozenset(
+    {
+        "model", "messages", "input", "instructions", "system", "tools", "tool_choice", "functions",
+        "function_call", "response_format", "max_tokens", "max_completion_tokens", "thinking",
+        "max_output_tokens", "reasoning", "reasoning_effort", "text", "cache_control",
+        "prompt_cache_key", "prompt_cache_retention", "previous_response_id", "stream",
+        "temperature",
+    }
+)  # fmt: skip
+#: Types of content that only Anthropic's API has.
+_MESSAGES_TYPES: Final = frozenset({"tool_use", "tool_result", "thinking", "document"})
+#: Fields of logs beside which ``input`` is no field of a request.
+_LOG_FIELDS: Final = frozenset(
+    {"traceId", "trace_id", "startTime", "start_time", "output", "spans"}
+)
+_OTHER_APIS: Final = (
+    ("embeddings", "it is a call for embeddings, which are not cached"),
+    ("contents", "it is a call of Gemini's API: replay reads chat, Responses and Messages calls"),
+    ("prompt", "it is a call of the old completions API"),
+)
+_WORDS: Final = 200
+
+
+class RequestBody(NamedTuple):
+    """A request as it is replayed.
+
+    Attributes:
+        body: The body.
+        is_native: True if it is one of Anthropic's Messages API.
+    """
+
+    body: bytes
+    is_native: bool = False
+
+
+def is_request(value: Any) -> bool:  # noqa: ANN401 - JSON
+    """True if the value is the body of a model call, or a list of messages."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, dict) and "role" in item for item in value)
+    if not isinstance(value, dict):
+        return False
+    if _is_list(value.get("messages")):
+        return True
+    return bool(value.get("input")) and "model" in value and not _LOG_FIELDS & set(value)
+
+
+def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
+    """The fields of a request, its tools taken from beside it where it has none.
+
+    Args:
+        value: A body, or a list of messages.
+        beside: The log's parameters of the call.
+    """
+    body = {"messages": value} if isinstance(value, list) else dict(value)
+    body = {name: field for name, field in body.items() if name in _REQUEST_FIELDS}
+    body["messages"] = decode(body.get("messages"))
+    if body["messages"] is None:
+        del body["messages"]
+    tools = decode(beside.get("tools"))
+    if "tools" not in body and isinstance(tools, list) and tools:
+        body["tools"] = tools
+    return {name: field for name, field in body.items() if field is not None}
+
+
+def request_body(body: Json, url: str, *, is_messages: bool = False) -> RequestBody:
+    """The request to replay.
+
+    Args:
+        body: The fields of a request.
+        url: Address it was sent to, as far as the log says.
+        is_messages: True if its answer is one of Anthropic's API.
+
+    Raises:
+        OperatorError: If it is no call that can be replayed.
+    """
+    address = url.partition("?")[0]
+    if address.endswith(("embeddings", "embedding")):
+        raise OperatorError(_OTHER_APIS[0][1])
+    if "messages" not in body or address.endswith("responses"):
+        return _responses_body(body)
+    messages = body["messages"]
+    if not isinstance(messages, list) or not messages:
+        raise OperatorError("its body has no messages")
+    if not all(isinstance(message, dict) for message in messages):
+        raise OperatorError("its body has a message that is no object")
+    if address.endswith("messages") or is_messages or _is_messages_body(body):
+        return RequestBody(orjson.dumps(body), is_native=True)
+    for message in messages:
+        write_out_short_calls(message)
+    return RequestBody(orjson.dumps(body))
+
+
+def other_api_reason(document: Json) -> str:
+    """Reason that a document without messages is not replayed; "" where it names no other API."""
+    return next((reason for field, reason in _OTHER_APIS if document.get(field)), "")
+
+
+def write_out_short_calls(message: Any) -> None:  # noqa: ANN401 - JSON
+    """Write out tool calls in short, ``{"function": name, "args": {…}}``, as APIs take them.
+
+    AgentDojo's logs are so written.
+    """
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    if not isinstance(calls, list):
+        return
+    for number, call in enumerate(calls):
+        if isinstance(call, dict) and isinstance(call.get("function"), str) and "args" in call:
+            function = {"name": call["function"], "arguments": orjson.dumps(call["args"]).decode()}
+            calls[number] = {"id": call.get("id"), "type": "function", "function": function}
+
+
+def _responses_body(body: Json) -> RequestBody:
+    body = {name: field for name, field in body.items() if name != "messages"}
+    try:
+        return RequestBody(chat_body(orjson.dumps({"store": False, **body})).body)
+    except CallerError as error:
+        raise OperatorError(str(error)[:_WORDS]) from None
+
+
+def _is_messages_body(body: Json) -> bool:
+    """True if a body is of Anthropic's API by its fields."""
+    if "system" in body:
+        return True
+    tools = body.get("tools")
+    if isinstance(tools, list) and any("input_schema" in tool for tool in _objects(tools)):
+        return True
+    return any(
+        part.get("type") in _MESSAGES_TYPES
+        for message in _objects(body["messages"])
+        for part in _objects(message.get("content"))
+    )
+
+
+def _objects(items: Any) -> Iterator[Json]:  # noqa: ANN401 - JSON
+    yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
+
+
+def _is_list(value: Any) -> bool:  # noqa: ANN401 - JSON
+    value = decode(value)
+    return isinstance(value, list) and bool(value)

@@ -1,0 +1,206 @@
+"""One JSON document of a log as the calls it records, by the fields it has.
+
+A tool is known by nothing but its fields, so one table of their names reads them all: our own form
+and ``thriftgate export``, batch files, request and response pairs, bare bodies, HAR entries, and
+what LiteLLM, Portkey, Langfuse and Helicone write.
+
+Source: docs.litellm.ai (StandardLoggingPayload, spend logs), portkey.ai/docs (logs export),
+langfuse.com/docs (observations), docs.helicone.ai (export), HAR 1.2; read 2026-11.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from proxy.errors import OperatorError
+from proxy.tools.replay.logs.answers import RecordedAnswer, read_answer
+from proxy.tools.replay.logs.bodies import (
+    is_request,
+    other_api_reason,
+    request_body,
+    request_fields,
+)
+from proxy.tools.replay.logs.fields import (
+    Json,
+    decode,
+    first_count,
+    first_text,
+    lookup,
+    seconds,
+    values,
+)
+from proxy.tools.replay.logs.spans import spans
+from proxy.tools.replay.recorded_call import RecordedCall
+
+#: Lists of documents, by their path.
+_LISTS: Final = ("log/entries", "observations", "data", "requests", "logs", "items")
+#: The names of each field, the most telling first; "" is the document itself.
+_BODY: Final = (
+    "body", "prompt", "request/body", "request/postData/text", "request_body", "requestBody",
+    "proxy_server_request", "providerRequest/json", "request", "kwargs", "", "input",
+)  # fmt: skip
+_PARAMETERS: Final = (
+    "model_parameters", "modelParameters", "optional_params", "input", "request/parameters", "",
+)  # fmt: skip
+_ANSWER: Final = (
+    "reply", "response/body", "response/content/text", "response_body", "responseBody",
+    "providerResponse/json", "response", "output", "completion",
+)  # fmt: skip
+_TIME: Final = (
+    "t", "started", "startTime", "start_time", "request_created_at", "startedDateTime",
+    "created_at", "timestamp", "time", "request/created_at", "createdAt",
+)  # fmt: skip
+_URL: Final = (
+    "url", "request/url", "request_path", "target_url", "request_url", "endpoint", "call_type",
+)  # fmt: skip
+_MODEL: Final = (
+    "model", "ai_model", "request_model", "providedModelName", "model_group", "requested",
+    "response_model",
+)  # fmt: skip
+_FEATURE: Final = (
+    "feature", "metadata/feature", "request_properties/Feature", "request_properties/feature",
+    "properties/feature", "prompt_slug", "promptName", "name", "metadata/user_api_key_alias",
+)  # fmt: skip
+_GENERATED: Final = (
+    "completion_tokens", "res_units", "usageDetails/output", "usage_details/output",
+    "usage/output", "usage/completion_tokens", "usage/output_tokens", "completionTokens",
+)  # fmt: skip
+_STATUS: Final = (
+    "response/status_code", "response/status", "response_status", "response_status_code",
+    "status_code", "statusCode",
+)  # fmt: skip
+_FAILURES: Final = (("is_success", False), ("status", "failure"), ("level", "ERROR"))
+#: Fields of documents that hold no prompt, and what to do for one.
+_NO_PROMPT: Final = (
+    ("custom_id", "it is a batch's result: replay the batch's input file"),
+    ("spend", "LiteLLM kept no prompt: set `store_prompts_in_spend_logs: true`"),
+    ("request_created_at", "Helicone exported no bodies: add --include-body"),
+    ("ai_model", "Portkey exported no request: ask for the fields request and response"),
+    ("call_id", "its prompt is not kept: `thriftgate team prompts NAME keep`"),
+    ("traceId", "it is an observation without messages"),
+)
+_BAD_STATUS: Final = 400
+
+
+def recorded_calls(document: Any) -> Iterator[RecordedCall | OperatorError]:  # noqa: ANN401 - JSON
+    """The calls of a document; the reason in place of each that cannot be replayed."""
+    if not isinstance(document, dict):
+        yield OperatorError("it is no JSON object")
+        return
+    inner = _inner(document)
+    for record in [document] if inner is None else inner:
+        try:
+            yield _call(record)
+        except OperatorError as why:
+            yield why
+
+
+def _inner(document: Json) -> list[Json] | None:
+    """The documents that a document holds; None where it is one by itself."""
+    found = spans(document)
+    if found is not None:
+        return found
+    for path in _LISTS:
+        items = lookup(document, path)
+        if isinstance(items, list) and items and all(isinstance(item, dict) for item in items):
+            return items
+    return None
+
+
+def _call(record: Json) -> RecordedCall:
+    """The call of one record.
+
+    Raises:
+        OperatorError: If it is none, or one that cannot be replayed.
+    """
+    _refuse_failed(record)
+    body = next((value for value in map(decode, values(record, _BODY)) if is_request(value)), None)
+    if body is None and record.get("type") == "GENERATION" and record.get("input"):
+        body = [{"role": "user", "content": str(record["input"])}]
+    if body is None:
+        raise OperatorError(_reason(record))
+    answer = _answer(record)
+    parameters = (decode(found) for found in values(record, _PARAMETERS))
+    beside: Json = next((found for found in parameters if _has_tools(found)), {})
+    fields = request_fields(body, beside)
+    request = request_body(fields, first_text(record, _URL), is_messages=answer.is_messages)
+    names = [fields.get("model"), *values(record, _MODEL), answer.model]
+    generated = answer.generated or _own_usage(record) or first_count(record, _GENERATED)
+    conversation = record.get("conversation")
+    return RecordedCall(
+        at=next((at for at in map(seconds, values(record, _TIME)) if at is not None), None),
+        conversation="" if conversation is None else str(conversation),
+        key=first_text(record, ("key", "key_id")),
+        feature=_feature(record),
+        body=request.body,
+        reply=answer.reply,
+        generated=generated,
+        is_native=request.is_native,
+        models=tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name)),
+        answer_problem="" if generated else answer.problem,
+    )
+
+
+def _refuse_failed(record: Json) -> None:
+    """Pass what was asked once and answered.
+
+    Raises:
+        OperatorError: If it was not.
+    """
+    method = first_text(record, ("method", "request/method", "request_method")) or "POST"
+    if method.upper() != "POST":
+        raise OperatorError("it is no model call: its method is not POST")
+    if record.get("final") is False:
+        raise OperatorError("it is an attempt before the final one")
+    status = first_count(record, _STATUS)
+    if status is not None and status >= _BAD_STATUS:
+        raise OperatorError(f"its provider refused it with status {status}")
+    if any(record.get(name) == value for name, value in _FAILURES):
+        raise OperatorError("it failed")
+
+
+def _answer(record: Json) -> RecordedAnswer:
+    """The first answer that can be read, or why the first cannot."""
+    answers = [read_answer(value) for value in values(record, _ANSWER)]
+    first = next((answer for answer in answers if not answer.problem), None)
+    return first or (answers[0] if answers else RecordedAnswer())
+
+
+def _own_usage(record: Json) -> int | None:
+    """Tokens of the answer as our own receipts count them."""
+    usage = record.get("usage")
+    if not isinstance(usage, dict) or "call_id" not in record:
+        return None
+    counts = [usage.get(name, 0) for name in ("output", "reasoning")]
+    return sum(counts) if all(isinstance(count, int) for count in counts) else None
+
+
+def _feature(record: Json) -> str:
+    tags = record.get("request_tags")
+    tags = decode(tags) if isinstance(tags, (str, list)) else []
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, str) and not tag.startswith("User-Agent:"):  # LiteLLM adds those
+            return tag
+    return first_text(record, _FEATURE)
+
+
+def _has_tools(parameters: Any) -> bool:  # noqa: ANN401 - JSON
+    return isinstance(parameters, dict) and bool(parameters.get("tools"))
+
+
+def _reason(record: Json) -> str:
+    """Reason that a record without a prompt is not replayed, and what to do."""
+    if record.get("type") in ("SPAN", "EVENT"):
+        return "it is a Langfuse observation that is no generation"
+    if record.get("gen_ai.request.model"):
+        return (
+            "its instrumentation kept no messages: set"
+            " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+        )
+    bodies = [record, *(found for found in map(decode, values(record, _BODY)) if _is_object(found))]
+    other = next(filter(None, map(other_api_reason, bodies[1:] or bodies)), "")
+    hint = next((hint for field, hint in _NO_PROMPT if field in record), "")
+    return other or hint or "it holds no messages, under no name that replay knows"
+
+
+def _is_object(value: Any) -> bool:  # noqa: ANN401 - JSON
+    return isinstance(value, dict)

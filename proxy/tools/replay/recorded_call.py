@@ -1,0 +1,42 @@
+"""One recorded call, whatever wrote it down; ``logs/`` makes them, the replay sends them."""
+
+import msgspec
+
+from proxy.records.origin import UncompactedConversation
+
+
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded call.
+
+    Attributes:
+        at: Time at which it was made, in seconds from any moment; None where nothing says.
+        conversation: Conversation that it is a part of; "" where nothing says.
+        key: Key of the caller.
+        feature: Feature that asks.
+        body: The chat body, or that of a Messages call.
+        reply: The assistant's message as JSON; "null" where it was not recorded.
+        generated: Tokens of the answer, where they are known without its text; None if not.
+        where: The file and the line it comes from, as ``file:line``; "" for nowhere.
+        origin: Whence its body was shortened; None where it is the caller's own.
+        is_native: True if it is a Messages call.
+        models: Names of its model, the most telling first; empty where nothing says.
+        answer_problem: Reason that its recorded answer cannot be read; "" for none.
+    """
+
+    at: float | None
+    conversation: str = ""
+    key: str = ""
+    feature: str = ""
+    body: bytes
+    reply: bytes = b"null"
+    generated: int | None = None
+    where: str = ""
+    origin: UncompactedConversation | None = None
+    is_native: bool = False
+    models: tuple[str, ...] = ()
+    answer_problem: str = ""
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the length of its answer is known."""
+        return self.generated is not None or self.reply != b"null"

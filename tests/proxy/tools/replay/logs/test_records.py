@@ -1,0 +1,189 @@
+"""Documents of every tool's log as recorded calls."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.errors import OperatorError
+from proxy.tools.replay.logs.records import recorded_calls
+from proxy.tools.replay.recorded_call import RecordedCall
+from proxy.tools.replay.source import RecordedSource
+from tests.fakes.logged_calls import CLAUDE, MODEL, OUTPUT, START, LoggedCall
+from tests.fakes.tool_logs import TOOL_LOGS
+
+BODY = {"model": "any", "messages": [{"role": "user", "content": "Hi"}]}
+ANSWER = {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}
+AGENTS = {"claude_code.jsonl", "rollout-2026.jsonl"}
+NATIVE = {"messages.jsonl", "claude_code.jsonl"}
+WITHOUT_TIMES = {"pairs.json", "bodies.jsonl"}
+WITHOUT_USAGE = {"own.jsonl", "bodies.jsonl"}
+WITHOUT_FEATURE = {"pairs.json", "bodies.jsonl", "desk.har"}
+
+
+def read(**fields: Any) -> RecordedCall:
+    (call,) = recorded_calls(fields)
+    if isinstance(call, OperatorError):
+        raise call
+    return call
+
+
+@pytest.mark.parametrize("name", TOOL_LOGS)
+def test_every_tools_log_is_read_as_the_tool_writes_it(name: str, tmp_path: Path):
+    path = tmp_path / name
+    path.write_bytes(TOOL_LOGS[name](6))
+
+    calls = list(RecordedSource([path]))
+
+    assert len(calls) == 6
+    for number, (at, call) in enumerate(calls):
+        logged = LoggedCall(number)
+        assert logged.question.encode() in call.body
+        assert call.is_native is (name in NATIVE)
+        assert call.models[0] == (CLAUDE if name in NATIVE else MODEL)
+        assert call.generated == (None if name in WITHOUT_USAGE else OUTPUT)
+        assert call.answer_problem == ""
+        if name not in WITHOUT_TIMES:
+            assert at == START + 20 * number
+        if name not in WITHOUT_FEATURE | AGENTS:
+            assert call.feature == "desk"
+        if name not in AGENTS:
+            assert orjson.dumps(logged.system).strip(b'"') in call.body
+        if name not in AGENTS | {"bodies.jsonl"}:
+            assert orjson.loads(call.reply)["content"].strip() == logged.answer
+
+
+def test_a_call_of_our_own_form_keeps_all_its_fields():
+    reply = {"role": "assistant", "content": "Hello"}
+
+    call = read(t=1.5, conversation="c", key="k", feature="f", body=BODY, reply=reply)
+
+    assert call == RecordedCall(
+        at=1.5,
+        conversation="c",
+        key="k",
+        feature="f",
+        body=orjson.dumps(BODY),
+        reply=orjson.dumps(reply),
+        models=("any",),
+    )
+
+
+def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
+    call = read(
+        call_id="x",
+        started=1_790_000_000.5,
+        conversation="ab12",
+        key_id="key_1",
+        feature="f",
+        endpoint="chat/completions",
+        usage={"input": 10, "output": 30, "reasoning": 12},
+        prompt=orjson.dumps(BODY).decode(),
+    )
+
+    assert (call.at, call.conversation, call.key) == (1_790_000_000.5, "ab12", "key_1")
+    assert (call.body, call.reply, call.generated) == (orjson.dumps(BODY), b"null", 42)
+    assert call.is_answered
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"t": 1}, "it holds no messages"),
+        ({"body": 5}, "it holds no messages"),
+        ({"body": {"messages": []}}, "it holds no messages"),
+        ({"body": {"prompt": "Hi", "model": "m"}}, "old completions API"),
+        ({"request": {"contents": [{}]}}, "Gemini's API"),
+        ({"url": "/v1/embeddings", "body": {**BODY, "input": "x"}}, "embeddings"),
+        ({"method": "GET", "body": BODY}, "not POST"),
+        ({"final": False, "prompt": orjson.dumps(BODY).decode()}, "before the final one"),
+        ({"request": BODY, "response_status_code": 429}, "refused it with status 429"),
+        ({"request": BODY, "is_success": False}, "it failed"),
+        ({"custom_id": "1", "response": {"status_code": 200}}, "the batch's input file"),
+        ({"spend": 1.0, "messages": "{}", "response": "{}"}, "store_prompts_in_spend_logs"),
+        ({"request_created_at": "2026-11-20", "request_model": "m"}, "--include-body"),
+        ({"ai_model": "m", "cost": 1}, "ask for the fields request and response"),
+        ({"call_id": "x", "usage": {"input": 1}}, "thriftgate team prompts NAME keep"),
+        ({"body": {"messages": [5], "model": "m"}}, "a message that is no object"),
+        (
+            {"request": {"model": "m", "input": "Hi", "previous_response_id": "resp_1"}},
+            "previous_response_id",
+        ),
+        (
+            {"attributes": {"gen_ai.request.model": "m", "gen_ai.operation.name": "chat"}},
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+        ),
+    ],
+)
+def test_a_document_that_is_no_call_says_why_and_what_to_do(fields: dict[str, Any], why: str):
+    with pytest.raises(OperatorError, match=why):
+        read(**fields)
+
+
+def test_a_document_that_is_no_object_is_no_call():
+    assert [str(call) for call in recorded_calls([1])] == ["it is no JSON object"]
+
+
+def test_an_unreadable_answer_is_named_and_has_no_length():
+    call = read(request=BODY, response={"odd": 1})
+
+    assert call.answer_problem == "it has a form that no API answers in"
+    assert not call.is_answered
+
+
+def test_an_unreadable_answer_with_a_usage_beside_it_has_a_length():
+    call = read(request=BODY, response={"odd": 1}, completion_tokens=7)
+
+    assert (call.answer_problem, call.generated) == ("", 7)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"url": "/v1/messages", "body": BODY},
+        {"url": "/v1/messages?beta=true", "body": BODY},
+        {"endpoint": "messages", "prompt": orjson.dumps(BODY).decode()},
+        {"request": {**BODY, "system": "Be brief."}},
+        {"request": {**BODY, "tools": [{"name": "f", "input_schema": {}}]}},
+        {"request": BODY, "response": {"type": "message", "role": "assistant", "content": []}},
+    ],
+)
+def test_a_call_of_anthropics_api_is_known_by_its_path_its_fields_or_its_answer(
+    fields: dict[str, Any],
+):
+    assert read(**fields).is_native
+    assert not read(body=BODY, response=ANSWER).is_native
+
+
+@pytest.mark.parametrize(
+    ("tags", "feature"),
+    [
+        (["User-Agent: x", "chat"], "chat"),
+        ('["mail"]', "mail"),
+        (["User-Agent: x"], "alias"),
+        (5, "alias"),
+    ],
+)
+def test_litellms_first_tag_of_the_callers_own_is_the_feature(tags: object, feature: str):
+    call = read(
+        messages=BODY["messages"], request_tags=tags, metadata={"user_api_key_alias": "alias"}
+    )
+
+    assert call.feature == feature
+
+
+def test_messages_in_a_list_take_the_tools_that_stand_beside_them():
+    tools = [{"type": "function", "function": {"name": "f"}}]
+
+    call = read(
+        messages=BODY["messages"], model_parameters={"tools": tools}, call_type="completion"
+    )
+
+    assert orjson.loads(call.body)["tools"] == tools
+
+
+def test_documents_within_a_document_are_calls_of_their_own():
+    calls = list(recorded_calls({"data": [{"request": BODY}, {"t": 1}, {"request": BODY}]}))
+
+    assert [isinstance(call, RecordedCall) for call in calls] == [True, False, True]

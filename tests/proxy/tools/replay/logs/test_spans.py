@@ -1,0 +1,126 @@
+"""Spans of every generation of the GenAI conventions."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.tools.replay.logs.spans import spans
+
+
+def attributes(**fields: Any) -> dict[str, Any]:
+    return {f"gen_ai.{name.replace('__', '.')}": value for name, value in fields.items()}
+
+
+def record(**span: Any) -> dict[str, Any]:
+    found = spans({"start_time": "2026-11-20T10:00:00Z", **span})
+    assert found is not None
+    (only,) = found
+    return only
+
+
+def test_messages_in_parts_become_chat_messages():
+    parts = [
+        {"role": "user", "parts": [{"type": "text", "content": "Hi"}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "1", "name": "f", "arguments": {"a": 1}}],
+        },
+        {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": "1", "response": {"b": 2}}],
+        },
+    ]
+
+    messages = record(attributes=attributes(input__messages=parts))["messages"]
+
+    function = {"name": "f", "arguments": '{"a":1}'}
+    assert messages[0] == {"role": "user", "content": "Hi"}
+    assert messages[1]["tool_calls"] == [{"id": "1", "type": "function", "function": function}]
+    assert messages[2] == {"role": "tool", "tool_call_id": "1", "content": '{"b":2}'}
+
+
+def test_instructions_stand_first_and_tools_take_chats_form():
+    found = record(
+        attributes=attributes(
+            input__messages=[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}],
+            system_instructions=orjson.dumps([{"type": "text", "content": "Be brief."}]).decode(),
+            tool__definitions=[{"name": "f"}],
+        )
+    )
+
+    assert found["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert found["tools"] == [{"type": "function", "function": {"name": "f"}}]
+
+
+def test_structured_values_of_otlp_are_read():
+    text = {"kvlistValue": {"values": [_pair("type", "text"), _pair("content", "Hi")]}}
+    message = {
+        "kvlistValue": {
+            "values": [
+                _pair("role", "user"),
+                {"key": "parts", "value": {"arrayValue": {"values": [text]}}},
+            ]
+        }
+    }
+    inputs = {"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}
+    event = {"timeUnixNano": "1790000000000000000", "attributes": [inputs]}
+
+    found = spans({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]})
+
+    assert found is not None
+    assert found[0]["messages"] == [{"role": "user", "content": "Hi"}]
+    assert found[0]["started"] == "1790000000000000000"
+
+
+def _pair(key: str, text: str) -> dict[str, Any]:
+    return {"key": key, "value": {"stringValue": text}}
+
+
+def test_span_events_of_older_conventions_are_read():
+    found = record(
+        attributes=attributes(request__model="m"),
+        events=[
+            {"name": "gen_ai.system.message", "attributes": {"content": "Be brief."}},
+            {"name": "gen_ai.user.message", "attributes": {"content": "Hi"}},
+            {"name": "gen_ai.choice", "attributes": {"message": '{"content": "Hello"}'}},
+        ],
+    )
+
+    assert found["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi"},
+    ]
+    assert found["response"] == {"content": "Hello"}
+
+
+def test_numbered_attributes_of_openllmetry_are_read_in_their_order():
+    numbered = {
+        "gen_ai.prompt.1.content": "Hi",
+        "gen_ai.prompt.1.role": "user",
+        "gen_ai.prompt.0.role": "system",
+        "gen_ai.prompt.0.content": "Be brief.",
+        "gen_ai.completion.0.content": "Hello",
+        "gen_ai.completion.0.role": "assistant",
+    }
+
+    found = record(attributes=numbered)
+
+    assert [message["content"] for message in found["messages"]] == ["Be brief.", "Hi"]
+    assert found["response"]["content"] == "Hello"
+
+
+@pytest.mark.parametrize("operation", ["invoke_agent", "execute_tool", "embeddings"])
+def test_spans_around_a_model_call_are_no_calls(operation: str):
+    assert spans({"attributes": attributes(operation__name=operation)}) == []
+
+
+def test_a_span_that_failed_is_a_failure():
+    found = record(attributes=attributes(request__model="m"), status={"code": 2})
+
+    assert found["status"] == "failure"
+
+
+def test_documents_that_are_no_spans_are_none():
+    assert spans({"messages": []}) is None
+    assert spans({"attributes": {"http.method": "GET"}}) is None
