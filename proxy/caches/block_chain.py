@@ -24,6 +24,7 @@ class BlockChainRules:
             its answer has begun.
         generated: True if blocks filled by the answer are kept.
         lifetime: Seconds a block lives after its last use; for ever where only room matters.
+        needs_key: True if a prompt without a key is neither read nor stored.
     """
 
     block: int = 16
@@ -32,11 +33,13 @@ class BlockChainRules:
     at_once: bool = True
     generated: bool = True
     lifetime: float = inf
+    needs_key: bool = False
 
 
 VLLM = BlockChainRules()
-#: Source: Mistral, prompt caching (2026-11): blocks of 64; no lifetime is published.
-MISTRAL = BlockChainRules(block=64, least=64, at_once=False, generated=False)
+#: Source: Mistral, prompt caching (2026-11): blocks of 64, only with a ``prompt_cache_key``;
+#: no lifetime is published.
+MISTRAL = BlockChainRules(block=64, least=64, at_once=False, generated=False, needs_key=True)
 #: Source: measured steps of 128 at xAI (2026-11); no lifetime is published.
 XAI = BlockChainRules(block=128, at_once=False, generated=False)
 
@@ -87,7 +90,7 @@ class BlockChain:
     ) -> tuple[list[bytes], int]:
         content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
         total = len(content) // WORD
-        if total < self._rules.least:
+        if total < self._rules.least or (self._rules.needs_key and not prompt.key):
             return [], total
         return prefixes.block_digests(
             prefixes.root_digest(prompt), content, self._rules.block

@@ -44,6 +44,7 @@ class _Rules:
     lookback: int = 0
     block: int = 1
     fresh: int = 0
+    needs_key: bool = False
 
 
 @lru_cache(1024)
@@ -77,6 +78,7 @@ def planning_regime(
         lookback=rules.lookback,
         block=rules.block,
         fresh=rules.fresh,
+        needs_key=rules.needs_key,
     )
 
 
@@ -121,8 +123,13 @@ def _implicit(provider: str) -> _Rules:
 
 def _block_chain(provider: str) -> _Rules:
     rules = block_chain.provider_rules(provider)
-    lifetimes = _planned_lifetime(rules.lifetime)
-    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.block, fresh=ALWAYS_FRESH)
+    return _Rules(
+        least=rules.least,
+        lifetimes=_planned_lifetime(rules.lifetime),
+        block=rules.block,
+        fresh=ALWAYS_FRESH,
+        needs_key=rules.needs_key,
+    )
 
 
 def _prefix_unit(_provider: str) -> _Rules:

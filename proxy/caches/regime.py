@@ -29,6 +29,7 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
             the mark's own only.
         block: Tokens per cache block; 1 where any length can be read.
         fresh: Tokens at the end of a prompt that are never read.
+        needs_key: True if a prompt without a key is neither read nor stored.
     """
 
     name: str = ""
@@ -41,6 +42,7 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
     lookback: int = 0
     block: int = 1
     fresh: int = 0
+    needs_key: bool = False
 
     @property
     def usual_ttl(self) -> str:

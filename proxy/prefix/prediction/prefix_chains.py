@@ -20,6 +20,7 @@ from proxy.caches.bills import WRITE_PREFIX, charged_writes
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
 from proxy.caches.openai_interval import MinuteCalls
+from proxy.prefix.prediction.changes import CACHE_KEY_FIELDS
 from proxy.prefix.prediction.leading_texts import LeadingTexts
 from proxy.prefix.prediction.lookups import (
     UnstoredPrefixes,
@@ -277,6 +278,8 @@ class PrefixChainIndex:
         self, sent: SentCall, known: int, now: float
     ) -> tuple[_Reach, _Reach, int]:
         """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
+        if sent.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(sent.early):
+            return _NOWHERE, _NOWHERE, 0
         life = lifetime_s(sent.regime, "")
         places = (
             (sent.ends[at], seen)

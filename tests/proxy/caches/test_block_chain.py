@@ -13,8 +13,8 @@ def test_6_and_7_1_hits_are_full_blocks_of_each_provider_s_size(
     rules: BlockChainRules, block: int
 ) -> None:
     cache = BlockChain(rules)
-    call(cache, users(("a", 1_000)))
-    served = call(cache, users(("a", 1_000), ("b", 10)))
+    call(cache, users(("a", 1_000), key="one"))
+    served = call(cache, users(("a", 1_000), ("b", 10), key="one"))
 
     assert served.read == 1_000 // block * block
     assert (served.fresh, served.written) == (1_010 - served.read, {})
@@ -66,9 +66,9 @@ def test_7_1_blocks_filled_by_the_answer_are_kept_but_for_its_last_token() -> No
 @pytest.mark.parametrize("rules", [MISTRAL, XAI, replace(VLLM, generated=False)])
 def test_6_others_do_not_keep_answers(rules: BlockChainRules) -> None:
     cache = BlockChain(rules)
-    call(cache, users(("a", 256)), generated=tokens("answer", 320))
+    call(cache, users(("a", 256), key="one"), generated=tokens("answer", 320))
 
-    assert cache.serve(users(("a", 256), ("answer", 320)), 0).read == 256
+    assert cache.serve(users(("a", 256), ("answer", 320), key="one"), 0).read == 256
 
 
 def test_7_1_eight_calls_at_once_all_hit_a_warm_prefix_and_share_a_cold_one() -> None:
@@ -84,7 +84,7 @@ def test_6_elsewhere_blocks_are_shared_once_the_answer_has_begun(
     rules: BlockChainRules, read: int
 ) -> None:
     cache = BlockChain(rules)
-    asked = users(("a", 1_000))
+    asked = users(("a", 1_000), key="one")
     cache.serve(asked, 0)
 
     assert cache.serve(asked, 0).read == 0
@@ -125,9 +125,17 @@ def test_6_a_lifetime_can_be_set_where_a_provider_has_one() -> None:
 @pytest.mark.parametrize(("count", "cached"), [(63, 0), (64, 1)])
 def test_6_mistral_caches_from_64_tokens(count: int, cached: int) -> None:
     cache = BlockChain(MISTRAL)
-    call(cache, users(("a", count)))
+    call(cache, users(("a", count), key="one"))
 
     assert len(cache) == cached
+
+
+def test_6_mistral_caches_nothing_without_a_key() -> None:
+    cache = BlockChain(MISTRAL)
+    call(cache, users(("a", 1_000)))
+
+    assert len(cache) == 0
+    assert cache.serve(users(("a", 1_000)), 0).read == 0
 
 
 def test_7_1_replicas_share_nothing() -> None:

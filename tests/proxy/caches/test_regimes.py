@@ -65,8 +65,8 @@ def test_0_each_provider_reads_the_next_turn_in_its_own_steps(
     regime: str, provider: str, mark: Ttl | None, read: int
 ) -> None:
     made = build_cache(regime, provider=provider)
-    call(made, prompt(block("a", 8_000, mark=mark)))
-    grown = prompt(block("a", 8_000), block("b", 50, message=1, mark=mark))
+    call(made, prompt(block("a", 8_000, mark=mark), key="one"))
+    grown = prompt(block("a", 8_000), block("b", 50, message=1, mark=mark), key="one")
 
     assert made.serve(grown, 5).read == read
 

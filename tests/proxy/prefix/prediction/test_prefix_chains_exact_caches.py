@@ -173,6 +173,7 @@ def sent_call(call: SpacedCall, regime: str, provider: str) -> SentCall:
     return SentCall(
         regime=planning_regime(regime, provider=provider, least=minimum(regime)),
         place=call.key.encode(),
+        early={"prompt_cache_key": call.key.encode()} if call.key else {},
         blocks=tuple(blocks),
         marks=call.marks,
         explicit=call.explicit,
