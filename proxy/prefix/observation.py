@@ -61,8 +61,7 @@ def explain_miss(
         return provider_miss(provider_reason, usage, rates)
     expected = evidence.expected.rescale(total)
     could = _readable_tokens(evidence, expected, total)
-    lost = max(0, could - usage.cache_read)
-    slack = _allowed_shortfall(evidence.sent, could, total)
+    enough, slack, lost = _shortfall(evidence.sent, could, usage)
     if lost <= slack and (could or usage.cache_read):
         return provider_miss(provider_reason, usage, rates)
     found = find_reason(
@@ -70,7 +69,7 @@ def explain_miss(
             evidence=evidence,
             expected=expected,
             could=could,
-            enough=could - slack,
+            enough=enough,
             total=total,
             read=usage.cache_read,
             shown=shown,
@@ -155,14 +154,28 @@ def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int)
     return min(max(again, expected.known), total - sent.regime.fresh)
 
 
+def _shortfall(sent: SentCall, could: int, usage: Usage) -> tuple[int, int, int]:
+    """Tokens that surely could be read, how many less are no miss, and those that were lost.
+
+    A cache that stores every so many tokens reads whole steps; as their length is assumed, one step
+    less is no miss where something was read.
+    """
+    total = usage.prompt_tokens
+    slack = _allowed_shortfall(sent, could, total)
+    if sent.regime.block <= _MIN_SLACK_TOKENS:
+        return could - slack, slack, max(0, could - usage.cache_read)
+    enough = sent.regime.readable_tokens(could - slack, total)
+    lost = max(0, enough - usage.cache_read)
+    return enough, sent.regime.block - 1 if usage.cache_read else 0, lost
+
+
 def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
-    """A shortfall that may come from steps, or from bytes that stood for tokens.
+    """A shortfall that may come from small steps, or from bytes that stood for tokens.
 
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
     part of it.
     """
     return max(
-        sent.regime.block,
         _MIN_SLACK_TOKENS,
         could // _READABLE_SLACK_DIVISOR,
         min(could, total - could) // _OTHER_SLACK_DIVISOR,

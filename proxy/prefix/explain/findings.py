@@ -131,7 +131,8 @@ def find_reason(case: MissCase) -> MissFinding:
     found = next((each for ask in asked if (each := ask(case)) is not None), None)
     if found is not None:
         return found
-    regime, tokens = case.evidence.sent.regime, case.expected.tokens
+    regime = case.evidence.sent.regime
+    tokens = case.expected.tokens or case.enough
     if not case.read and tokens < regime.least * _ESTIMATE_ERROR_FACTOR:
         detail = f"about {tokens:,} tokens; nothing below {regime.least:,} is cached"
         return MissFinding(MissReason.BELOW_MINIMUM, detail, ReasonConfidence.POSSIBLE)

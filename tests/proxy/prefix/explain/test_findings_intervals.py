@@ -1,0 +1,63 @@
+"""Reasons on caches that store a prompt every so many tokens (GPT-5.4: 2,048)."""
+
+import pytest
+
+from proxy.prefix.explain.reasons import MissReason
+from tests.proxy.prefix.explain.test_findings import CallHistory
+from tests.proxy.prefix.sent_calls import INTERVAL, users
+
+_Stretches = tuple[tuple[str, int], ...]
+#: A call, the next one, tokens that one read, and the reason with the tokens that it cost.
+CASES: dict[str, tuple[_Stretches, _Stretches, int, tuple[MissReason, int] | None]] = {
+    "all below one interval": ((("a", 1_900),), (("a", 1_900), ("b", 90)), 0, None),
+    "rest below the next interval": ((("a", 4_000),), (("a", 4_000), ("b", 90)), 2_048, None),
+    "just behind the next interval": ((("a", 4_150),), (("a", 4_150), ("b", 90)), 2_048, None),
+    "one interval of two unread": (
+        (("a", 5_000),),
+        (("a", 5_000), ("b", 90)),
+        2_048,
+        (MissReason.PROVIDER_SIDE, 2_048),
+    ),
+    "nothing read": (
+        (("a", 5_000),),
+        (("a", 5_000), ("b", 90)),
+        0,
+        (MissReason.PROVIDER_SIDE, 4_096),
+    ),
+    "clock on top": (
+        (("noon", 20), ("a", 2_600)),
+        (("one", 20), ("a", 2_600)),
+        0,
+        (MissReason.DIVERGED, 2_048),
+    ),
+    "clock behind a short head": (
+        (("head", 400), ("noon", 20), ("a", 2_300)),
+        (("head", 400), ("one", 20), ("a", 2_300)),
+        0,
+        (MissReason.DIVERGED, 2_048),
+    ),
+    "clock behind one interval": (
+        (("head", 2_300), ("noon", 20), ("a", 4_000)),
+        (("head", 2_300), ("one", 20), ("a", 4_000)),
+        2_048,
+        (MissReason.DIVERGED, 2_048),
+    ),
+    "clock in little that repeats": (
+        (("noon", 20), ("a", 1_500)),
+        (("one", 20), ("a", 1_500)),
+        0,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_interval_cache_misses_name_whole_intervals_and_their_reason(name: str) -> None:
+    before, after, read, expected = CASES[name]
+    history = CallHistory().record(users(INTERVAL, *before, conversation=b"one", feature=b"f"))
+
+    miss = history.explain(
+        users(INTERVAL, *after, conversation=b"one", feature=b"f"), now=20, read=read
+    )
+
+    assert (None if miss is None else (miss.reason, miss.tokens)) == expected
