@@ -19,7 +19,8 @@ class RoutingPolicy:
             once, for many calls.
         full_share: Share of what a replica would get of evenly spread calls, from which on a
             prefix is too common to be kept at one. Half: the other half are calls without it.
-        decode_share: Share of its own time that a call takes longer in a full batch.
+        decode_share: Share of its own time that a call takes longer in a full batch. Less leaves
+            agents' calls where they are while other replicas have far fewer.
         slow_ratio: A replica whose calls begin so many times later than predicted, beside those of
             the others, counts as so many times slower. Less is noise of a busy replica.
         load_gate_s: A replica whose queue is so much longer than the shortest is tried last.
@@ -43,13 +44,13 @@ class RoutingPolicy:
     rare_weight: float = 20.0
     common_weight: float = 0.1
     full_share: float = 0.5
-    decode_share: float = 0.5
+    decode_share: float = 0.75
     slow_ratio: float = 3.0
     load_gate_s: float = 20.0
     max_kv_usage: float = 0.95
     evict_weight: float = 1.0
     home_credit: float = 0.6
-    tie_s: float = 0.02
+    tie_s: float = 0.01
     home_tokens: int = 2_048
     explore_share: float = 0.01
     explore_limit_s: float = 1.0
