@@ -56,6 +56,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
         left_out: Calls that could not be sent, by the reason.
         unreadable_answers: Answers that could not be read, by the reason.
         unmoved: Features whose text stays where it is, and why.
+        unmarked: Features whose prompts no mark was set in, though their caches take marks.
         compaction: Result of compaction.
     """
 
@@ -65,6 +66,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[ReasonCount, ...]
     unreadable_answers: tuple[ReasonCount, ...]
     unmoved: tuple[UnmovedFeature, ...]
+    unmarked: tuple[FeatureTotals, ...] = ()
     compaction: ReplayedCompaction
 
     @property
@@ -173,12 +175,25 @@ class LogReplay:
             unnamed=self._unnamed,
             left_out=self._left_out.most_frequent(),
             unreadable_answers=self._unreadable.most_frequent(),
+            unmarked=tuple(
+                feature
+                for name in self._calls
+                for feature in self._runs[name].features()
+                if _waits_for_marks(self._runs[name].prompt_reader, feature)
+            ),
             unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
             compaction=_sum(compactions),
         )
 
     def _variants(self) -> Iterator[object]:
         return (variant for run in self._runs.values() for variant in run.variants)
+
+
+def _waits_for_marks(reading: PromptReader, feature: FeatureTotals) -> bool:
+    """True if the cache takes marks, and nothing was stored or read by default."""
+    default = feature.ways[1]
+    is_marked = default.cache_write_tokens or default.cache_read_tokens
+    return (reading.route.regime or "").endswith("breakpoint") and not is_marked
 
 
 def _spellings(name: str) -> Iterator[str]:

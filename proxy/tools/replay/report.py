@@ -22,6 +22,7 @@ _AS_SENT, _DEFAULT, _LAYOUTS, _COMPACTED = range(4)
 #: Features that are listed; the others are in the totals.
 _MAX_FEATURES: Final = 12
 _MAX_ACTIONS: Final = 3
+_MAX_WAITING: Final = 5
 #: A change is worth an action from this share of the cost on.
 _WORTH: Final = Decimal("0.01")
 _NANOS: Final = 1_000_000_000
@@ -240,12 +241,14 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
         if row.refused:
             calls = quantity(row.refused, "call")
             yield f"The provider would refuse {calls} {row.name} for their marks."
-    for feature in outcome.unmoved:
-        name = (
-            f"feature {_short(feature.feature)}" if feature.feature else "calls without a feature"
+    for waiting in outcome.unmarked[:_MAX_WAITING]:
+        yield (
+            f"No cache mark yet for {_calls_of(waiting.feature, waiting.calls)}: marks begin once"
+            " text that comes again is expected to earn the price of storing it."
         )
-        calls = quantity(feature.calls, "call")
-        yield f"No layout for {name} ({calls}): {_short(feature.why)}."
+    for feature in outcome.unmoved:
+        calls = _calls_of(feature.feature, feature.calls)
+        yield f"No layout for {calls}: {_short(feature.why)}."
     if rows:
         yield from _compaction_remarks(outcome.compaction, outcome.calls)
         yield from _answer_remarks(outcome)
@@ -253,6 +256,11 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
     if source.late:
         yield f"{quantity(source.late, 'call')} stood too far from their place in time to be moved."
     yield from _reasons("not a call", "part", source.bad.most_frequent())
+
+
+def _calls_of(feature: str, calls: int) -> str:
+    name = f"feature {_short(feature)}" if feature else "calls without a feature"
+    return f"{name} ({quantity(calls, 'call')})"
 
 
 def _model_remarks(outcome: LogOutcome) -> Iterator[str]:

@@ -94,6 +94,13 @@ def test_calls_at_no_known_price_are_in_no_cost_where_others_have_one():
     assert replay_lines(line("blocks")).calls == 1
 
 
+@pytest.mark.parametrize(("model", "waits"), [("marks", True), ("intervals", False)])
+def test_a_feature_waits_for_marks_where_its_cache_takes_them_and_none_was_set(model, waits):
+    outcome = replay_lines(line(model))
+
+    assert [feature.feature for feature in outcome.unmarked] == (["f"] if waits else [])
+
+
 def test_an_answer_that_cannot_be_read_is_named_and_costs_as_much_as_the_others():
     reply = orjson.dumps(assistant("A long answer. " * 100))
     answered = line("marks", reply=reply)

@@ -126,6 +126,15 @@ def test_remarks_name_what_was_left_out_and_what_waits():
     )
 
 
+def test_a_feature_that_waits_for_marks_says_when_they_begin():
+    waiting = feature("chat", 100, 100, 100, 100)
+
+    assert (
+        "No cache mark yet for feature chat (300 calls): marks begin once text that comes again is"
+        " expected to earn the price of storing it."
+    ) in report(waiting, unmarked=(waiting,)).remarks
+
+
 @pytest.mark.parametrize(
     ("nanos", "text"),
     [
