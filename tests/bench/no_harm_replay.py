@@ -70,6 +70,13 @@ class WorkloadCell:
             return None
         return self.gateway.dollars / self.direct.dollars
 
+    @property
+    def extra_dollars(self) -> float | None:
+        """Dollars that the gateway cost more than sending directly; below 0 where it cost less."""
+        if self.direct is None or self.gateway is None:
+            return None
+        return self.gateway.dollars - self.direct.dollars
+
 
 def pace(calls: Sequence[TimedCall]) -> float:
     """Calls a minute that were made."""

@@ -8,6 +8,10 @@ from tests.bench.no_harm_replay import Side, WorkloadCell
 #: No workload may cost more through the gateway than so many times what it costs directly.
 LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
+#: Dollars that a feature may cost more than sent directly before marks have paid for themselves.
+STAKE: Final = 0.01
+#: Calls from which on the ratio alone counts.
+MANY_CALLS: Final = 1_000
 #: Table of the cells sent live with planning auto, and that of those sent by default.
 AUTO: Final = "live, auto"
 _LIVE: Final = "live"
@@ -61,7 +65,7 @@ def modes(cells: Sequence[WorkloadCell]) -> Iterator[str]:
 
 
 def _both_modes(cells: Sequence[WorkloadCell]) -> str:
-    """What these cells cost in both modes over direct, dearer ones in bold."""
+    """The cost of these cells in both modes over direct, dearer ones in bold."""
     ratios = []
     for how in (_LIVE, AUTO):
         sides = [
@@ -97,6 +101,21 @@ def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
             f"dearest cell: {ratio}, {most.workload}, {most.model}, {most.rate:g} a minute,"
             f" {most.how}"
         )
+    for how in dict.fromkeys(cell.how for cell in known):
+        yield _dollar_line(how, [cell for cell in known if cell.how == how])
+
+
+def _dollar_line(how: str, cells: Sequence[WorkloadCell]) -> str:
+    """The dearest difference in dollars beside the stake, and the ratio of long cells."""
+    most = max(cells, key=lambda cell: cell.extra_dollars or 0.0)
+    over = sum((cell.extra_dollars or 0.0) > STAKE for cell in cells)
+    long = [cell.ratio or 0.0 for cell in cells if cell.calls >= MANY_CALLS]
+    ratio = f"{max(long):.4f} at most in {len(long)} cells" if long else "no such cell"
+    return (
+        f"{how}: dearest by ${most.extra_dollars or 0.0:.4f} of ${STAKE:.2f} staked"
+        f" ({most.workload}, {most.model}, {most.rate:g} a minute); above the stake: {over};"
+        f" from {MANY_CALLS:,} calls on: {ratio}"
+    )
 
 
 def cells_as_json(cells: Iterable[WorkloadCell]) -> list[dict[str, Any]]:

@@ -53,6 +53,23 @@ def test_the_table_names_each_cell_and_the_dearest_one():
     assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
 
 
+def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_long_cells():
+    cells = [
+        _cell(1.004, calls=40), _cell(1.2, how="live", workload="v", calls=80),
+        _cell(0.9, calls=2_000), _cell(1.0002, calls=1_000),
+    ]  # fmt: skip
+    lines = list(summary(cells))
+
+    assert lines[-2] == (
+        "replay: dearest by $0.0040 of $0.01 staked (w, m, 6 a minute); above the stake: 0;"
+        " from 1,000 calls on: 1.0002 at most in 2 cells"
+    )
+    assert lines[-1] == (
+        "live: dearest by $0.2000 of $0.01 staked (v, m, 6 a minute); above the stake: 1;"
+        " from 1,000 calls on: no such cell"
+    )
+
+
 def test_both_modes_of_planning_stand_beside_each_other_by_workload_and_in_all():
     cells = [
         _cell(0.9, how="live"), _cell(0.5, how=AUTO), _cell(1.0, how="live", workload="v"),
