@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
+_UNCHOSEN_MODE: Final = (
+    "Nobody chose it: it is THRIFTGATE_PLANNING of this command. A gateway that was started with"
+    " another value uses that one."
+)
 _Family = Annotated[str, typer.Option(help="The family of models; needed where there are several.")]
 _By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
 
@@ -100,6 +104,7 @@ class _Commands:
                 self._terminal.fail(_feature_warning(team, feature, called))
             place = self._place(standings, whole, family)
             standing = standings.of(place)
+            places = (place, place.all_families)
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
         from proxy.cli import json_documents
@@ -113,6 +118,8 @@ class _Commands:
             f" {_state(standing)}.",
             f"Mode {standing.mode}; {_active_layout(standing)}.",
         )
+        if not any(standings.places[one].mode for one in places if one in standings.places):
+            self._terminal.say(_UNCHOSEN_MODE)
         for proposal in proposals:
             self._terminal.say(*_proposal_lines(proposal))
         waiting = [each.version for each in proposals if each.state is ProposalState.PROPOSED]

@@ -71,6 +71,17 @@ def test_a_proposal_is_shown_with_its_moves_and_evidence(
     assert "saves $1.2500 per 1,000 calls" in said
 
 
+def test_layout_show_says_whether_anybody_chose_the_mode(
+    runner: CommandRunner, place: LayoutScope
+) -> None:
+    note = "Nobody chose it: it is THRIFTGATE_PLANNING of this command."
+    before = runner.said(layouts, "show", "acme", "support")
+    runner.said(layouts, "mode", "acme", "support", "auto")
+
+    assert note in before
+    assert note not in runner.said(layouts, "show", "acme", "support")
+
+
 def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
     runner: CommandRunner, place: LayoutScope
 ) -> None:
