@@ -32,6 +32,8 @@ MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
+#: Tokens from which on the step of a cache decides how much of a conversation is read.
+_LONG_STEP: Final = 1_024
 #: The cache that keeps whole prompts.
 _WHOLE_PROMPTS: Final = "prefix-unit"
 #: Tokens that a reference and a label cost.
@@ -147,7 +149,7 @@ def _paying_moves(
     found = find_gaps(group)
     front, holes = _find_holes(found)
     stable = tools + front + sum(hole.behind for hole in holes)
-    reach = _cacheable_calls(group, regime.least * BYTES_PER_TOKEN - stable, regime)
+    reach = _cacheable_calls(group, stable, regime)
     if not _is_large_enough(group):
         end = next((at for at, hole in enumerate(holes) if hole.ends_reading), len(holes))
         if end < len(holes):
@@ -184,12 +186,13 @@ class _CacheableCalls(msgspec.Struct, frozen=True):
 
 
 def _cacheable_calls(
-    group: Sequence[ConversationSample], lack: int, regime: Regime
+    group: Sequence[ConversationSample], stable: int, regime: Regime
 ) -> _CacheableCalls:
-    """The calls that are long enough, where instructions alone lack so many bytes."""
+    """The calls that are long enough, where so many bytes of instructions and tools never vary."""
     calls = sum(sample.calls for sample in group)
-    opens = lack <= 0
-    beyond = [sample.later_lengths(max(0, lack)) for sample in group]
+    lack = regime.least * BYTES_PER_TOKEN - stable
+    opens, step = lack <= 0, regime.block * BYTES_PER_TOKEN if regime.block >= _LONG_STEP else 1
+    beyond = [sample.later_lengths(max(0, lack), stable, step) for sample in group]
     long = sum(count for count, _, _ in beyond) + opens * sum(sample.opened for sample in group)
     resent = Fraction(sum(last for _, last, _ in beyond), calls)
     # A cache of whole prompts finds none that ends in text of its own: it reads what two calls had
@@ -218,7 +221,8 @@ def _move_gains(
         before, rate = rate, max(rate, hole.change_rate)
         size = hole.behind + (0 if number else front)
         unread = first * max(map(_own_share, hole.columns)) + (reach.share - first) * rate
-        gain = size * unread
+        novelty = max(map(_novelty, hole.columns)) if hole.slot is PromptSlot.VARIABLE else 1
+        gain = size * unread * novelty
         if hole.slot is PromptSlot.VARIABLE:
             gain -= hole.size * (reach.share - unread)
             gain += reach.resent * (rate - before)
@@ -295,6 +299,12 @@ def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:
 def _own_share(column: Column) -> Fraction:
     """The share of conversations that have a text of their own here."""
     return Fraction(len({values[0] for values in column.values}), len(column.values))
+
+
+def _novelty(column: Column) -> Fraction:
+    """The share of texts seen here that no other call had: few values are each cached."""
+    values = [value for values in column.values for value in values]
+    return Fraction(len(set(values)), len(values))
 
 
 def _layout_move(hole: _Hole, saving: int) -> LayoutMove:

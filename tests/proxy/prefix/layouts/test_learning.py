@@ -198,6 +198,14 @@ def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves
     assert (saw.proposal(PRICE, PLAIN) is not None) is moves
 
 
+def test_text_behind_a_few_values_is_read_already_and_saves_less():
+    def saving(line):
+        saw = learner(lambda number, call: template(line.format(number, call)), conversations=9)
+        return sum(move.saving for move in (saw.proposal(PRICE, PLAIN) or Layout()).moves)
+
+    assert 0 < saving("Step {1} of all.") < saving("Step {0}.{1} of all.") / 3
+
+
 def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
     def saving(regime):
         saw = FeatureLearner(fingerprint)

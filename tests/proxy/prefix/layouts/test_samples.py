@@ -153,6 +153,15 @@ def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
     assert sample.later_lengths(0) == (1, 700, 0)
 
 
+def test_bytes_read_of_a_conversation_come_in_whole_steps_with_what_stands_before_it():
+    found = samples()
+    for number, history in enumerate((5_000, 7_000, 9_000)):
+        found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
+    (sample,) = found.conversations
+
+    assert sample.later_lengths(0, front=10_000, step=8_192) == (2, 8_192, 0)
+
+
 @pytest.mark.parametrize(
     ("unit", "evidence"),
     [
