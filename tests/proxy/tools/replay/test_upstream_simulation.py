@@ -26,7 +26,8 @@ class SimulatedUpstream:
     def simulated_call(
         self, *messages, answer: str = "Yes", conversation: str = "", **fields
     ) -> SimulatedCall:
-        prompt = self._reading.read_prompt(body(*messages, **fields), 0.0)
+        keyed = {"prompt_cache_key": "one", **fields}  # Mistral caches nothing without
+        prompt = self._reading.read_prompt(body(*messages, **keyed), 0.0)
         generated = self._vocabulary.ids(answer)
         return SimulatedCall(
             prompt=prompt, generated=generated, length=len(generated), conversation=conversation
