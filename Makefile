@@ -34,6 +34,10 @@ demo: $(READY)
 demo-engine: $(READY)
 	@$(BIN)/thriftgate engine demo $(ARGS)
 
+# Savings on the calls of any tool's log: make replay FILE=log.jsonl; of a sample without FILE.
+replay: $(READY)
+	@$(BIN)/thriftgate replay $(FILE) $(ARGS)
+
 # The gateway itself; OPENAI_API_KEY or ANTHROPIC_API_KEY is all it needs.
 serve: $(READY)
 	@$(BIN)/thriftgate serve $(ARGS)

@@ -12,6 +12,7 @@ import typer
 from proxy.cli import session
 from proxy.cli.storage_checks import folder_problem
 from proxy.errors import how_to_install
+from proxy.settings import Settings
 
 
 def serve(
@@ -22,6 +23,10 @@ def serve(
             help="Where to listen; THRIFTGATE_PORT without.", min=1, max=65_535, show_default=False
         ),
     ] = None,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Answer by a simulator: no key, no cost, no provider."),
+    ] = False,
 ) -> None:
     """Take calls until told to stop.
 
@@ -31,6 +36,28 @@ def serve(
     settings = session.settings()
     if port is not None:
         settings = settings.model_copy(update={"port": port})
+    if simulated:
+        _serve_simulated(settings)
+    else:
+        _serve(settings)
+
+
+def _serve_simulated(settings: Settings) -> None:
+    from proxy.cli.simulated_upstream import simulated_upstream
+
+    try:
+        with simulated_upstream(settings, session.shipped_catalog(), session.now) as redirected:
+            session.out.print(
+                "SIMULATED: no provider is asked or paid, and all answers are made up. For other"
+                f" commands about these calls: THRIFTGATE_FOLDER={redirected.folder}",
+                soft_wrap=True,
+            )
+            _serve(redirected)
+    except OSError as error:
+        session.fail(f"The simulator cannot start: {error}")
+
+
+def _serve(settings: Settings) -> None:
     known = session.catalog(settings)
     policies = session.policies(settings, known)
     if why := folder_problem(settings.folder):

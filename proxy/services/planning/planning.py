@@ -31,7 +31,6 @@ from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.guard import Harm
-from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due, layout_digest
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
@@ -238,7 +237,7 @@ class PromptPlanning:
         )
         sought: Sequence[str] = ()
         if found is None:
-            if sought := draft.stored_keys(self._planner.known_plan(draft)):
+            if sought := self._keys_to_ask(draft, current):
                 held = await _within(end, self._reads.plans(sought))
                 draft = await self._run(end, 0, self._planner.recall, draft, held)
             known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
@@ -262,13 +261,19 @@ class PromptPlanning:
     ) -> tuple[Draft, Plan | None, Planned | None]:
         """The call, read; its known plan; itself as it is sent, None where the store is asked."""
         draft = self._planner.read_call(asked)
-        if draft.stored_keys(self._planner.known_plan(draft)):
+        if self._keys_to_ask(draft, current):
             return draft, None, None
         known, plan = self._known_and_next_plan(draft, current)
         if not self._layouts.has(where, plan.layout):
             return draft, known, None
         plan = self._renewed(draft, to, plan, where, current)
         return draft, known, self._decide(draft, to, plan, where)
+
+    def _keys_to_ask(self, draft: Draft, current: int) -> Sequence[str]:
+        """Keys of plans that another process may have made, or taken to a newer layout."""
+        known = self._planner.known_plan(draft)
+        is_known = known is not None and not _is_outdated(known, current)
+        return draft.stored_keys(known if is_known else None)
 
     def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
         """The plan of its conversation, None where it is not known here, and the one to go by."""
@@ -285,9 +290,8 @@ class PromptPlanning:
         self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
     ) -> Plan:
         """The plan of a running conversation, with the layout that holds where that is free."""
-        if not draft.turns or not current or is_stored(draft.prompt.fields):
-            return plan
-        if (newer := self._layouts.layout(where, current)) is None:
+        is_fixed = not draft.turns or not current or is_stored(draft.prompt.fields)
+        if is_fixed or (newer := self._layouts.layout(where, current)) is None:
             return plan
         held = self._layouts.layout(where, plan.layout)
         change = LayoutChange(held, msgspec.structs.replace(newer, version=current))
@@ -377,15 +381,12 @@ class PromptPlanning:
             self._calls[where] += 1
             if len(self._calls) > _MAX_WAITING_PLANS:
                 self._calls.clear()
-            if is_due(self._calls[where]):
-                self._propose(where, self._lessons.proposal(planned))
+            layout = self._lessons.proposal(planned) if is_due(self._calls[where]) else None
+            if layout is not None:
+                moves = msgspec.json.encode(layout).decode()
+                self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
         except (Unplannable, SQLAlchemyError) as error:
             _log.warning("A call could not be learned from: %s", error)
-
-    def _propose(self, where: LayoutScope, layout: Layout | None) -> None:
-        if layout is not None:
-            moves = msgspec.json.encode(layout).decode()
-            self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
 
 
 async def _within(end: float | None, work: Awaitable[T]) -> T:

@@ -90,6 +90,8 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: D
         console.print(line, soft_wrap=True, markup=False)
     console.print("\nOr in Python (pip install openai):\n")
     console.print(snippet, soft_wrap=True, markup=False)
+    console.print("What the gateway would save on your own calls, from the log of any tool:\n")
+    console.print("thriftgate replay YOUR_LOG.jsonl\n", style="bold", soft_wrap=True, markup=False)
     console.print("Ctrl-C to stop; nothing is left behind.")
 
 

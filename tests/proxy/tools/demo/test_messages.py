@@ -118,6 +118,7 @@ def test_the_invitation_asks_about_a_layout_where_one_is_proposed() -> None:
     command = "thriftgate layout show acme 'support chat' --family gpt\n"
     assert f"THRIFTGATE_FOLDER=folder {command}" in out.getvalue()
     assert "export" not in out.getvalue()
+    assert "thriftgate replay YOUR_LOG.jsonl" in out.getvalue().splitlines()
 
 
 def test_calls_missing_from_the_ledger_are_named() -> None:

@@ -11,6 +11,7 @@ from proxy.tools.replay import command
 from tests.fakes.tool_logs import own_form
 from tests.proxy.tools.replay.scene import CATALOG, RULES, dialogue, system
 
+SAMPLES = Path(command.__file__).parent / "samples"
 NOW = 1_790_000_000.0
 
 
@@ -123,6 +124,21 @@ def test_the_gateways_own_command_line_has_it(file):
     result = CliRunner().invoke(_commands, ["replay", str(file), "--json", "--model", "gpt-5.4"])
 
     assert "Replayed as gpt-5.4 " in orjson.loads(result.stdout)["remarks"][0]
+
+
+def test_the_sample_log_shows_what_layouts_save():
+    from proxy.cli.main import _commands  # noqa: PLC0415 - the whole gateway is behind it
+
+    result = CliRunner().invoke(_commands, ["replay", str(SAMPLES / "parcels.jsonl.gz"), "--json"])
+
+    as_sent, _, layouts, _ = orjson.loads(result.stdout)["ways"]
+    assert layouts["nanos"] < 0.5 * as_sent["nanos"]
+
+
+def test_the_sample_chat_is_a_body_of_a_long_conversation():
+    body = orjson.loads((SAMPLES / "chat.json").read_bytes())
+
+    assert len(body["messages"]) > 40
 
 
 def test_a_file_without_a_call_is_an_error_that_counts_equal_lines_once(tmp_path):
