@@ -45,7 +45,7 @@ def refill_form(html: str, submitted: SubmittedForm) -> str | None:
     """The page with the form filled in; None where it has no such form."""
     for form in _FORM.finditer(html):
         if _is_form_of(submitted, *form.groups()):
-            content = _faults(submitted) + _filled(form[2], submitted.fields)
+            content = _faults(submitted) + _fill_fields(form[2], submitted.fields)
             return _with_open_details(html[: form.start(2)]) + content + html[form.end(2) :]
     return None
 
@@ -83,7 +83,7 @@ def _faults(submitted: SubmittedForm) -> str:
     return f'{hidden}<div class="problem" role="alert"><ul>{lines}</ul></div>'
 
 
-def _filled(content: str, fields: Mapping[str, str]) -> str:
+def _fill_fields(content: str, fields: Mapping[str, str]) -> str:
     """The content of a form, with the fields that were submitted."""
 
     def filled_input(tag: re.Match[str]) -> str:

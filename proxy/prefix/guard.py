@@ -66,7 +66,7 @@ MIN_CALLS: Final = 20
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
-#: What a layout may cost more than sent directly, in nano-dollars times a million: one cent.
+#: Most extra cost of a layout over sending directly, in nano-dollars times a million: one cent.
 LAYOUT_STAKE: Final = 1e13
 _DEAREST_PROMPTS: Final = 2.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.

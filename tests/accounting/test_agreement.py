@@ -161,7 +161,7 @@ def _workloads() -> dict[str, Workload]:
 
 
 @cache
-def _recorded(data: Path, set_name: str) -> Workload:
+def _recorded_workload(data: Path, set_name: str) -> Workload:
     return recorded_workload(data, set_name, 8)
 
 
@@ -185,7 +185,7 @@ def test_cache_model_agrees_with_second_accounting_on_recorded_set(
     data: Path | None = folder()
     if data is None or not dict(sets(data)).get(set_name):
         pytest.skip(f"The recorded set {set_name} is not at ../shared/data.")
-    workload = _recorded(data, set_name)
+    workload = _recorded_workload(data, set_name)
     calls = timed_calls(workload, 30.0, _SET_CALLS)
     reader = PromptReader(models[name], models[name].routes[0], vocabulary)
     is_planned = reader.simulated.regime.endswith("breakpoint")

@@ -32,7 +32,7 @@ from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, recorded_calls
 from tests.bench.no_harm_routes import FEW, MODELS, catalog
-from tests.fakes.layout_workloads import Shape, badly_built, documents, long_session
+from tests.fakes.layout_workloads import LayoutWorkload, badly_built, documents, long_session
 from tests.fakes.workloads import Workload, timed_calls
 
 _DAY_S = 86_400.0
@@ -90,7 +90,7 @@ class GainRow:
         return sum(self.auto) - sum(self.direct)
 
 
-def shapes() -> list[Shape]:
+def shapes() -> list[LayoutWorkload]:
     """Every workload of the table."""
     return [*documents(), *badly_built(), long_session()]
 

@@ -51,11 +51,11 @@ def with_fixed_marks(body: bytes) -> bytes:
     messages = call["messages"]
     system = [at for at, one in enumerate(messages) if one["role"] == "system"]
     for at in {*system[-1:], *range(max(0, len(messages) - 2), len(messages))}:
-        messages[at] = _marked(messages[at])
+        messages[at] = _with_mark(messages[at])
     return orjson.dumps(call)
 
 
-def _marked(message: Json) -> Json:
+def _with_mark(message: Json) -> Json:
     content = message.get("content")
     if not content:
         return message
@@ -194,7 +194,7 @@ def row(one: MarkedSet, model: Model) -> Sequence[VariantTotals]:
     return sum_of(replay(lines, reading, _variants(reading), day=day).features())
 
 
-def _printed(one: MarkedSet, rows: Sequence[VariantTotals]) -> str:
+def _table_row(one: MarkedSet, rows: Sequence[VariantTotals]) -> str:
     direct = rows[0].nanos or 1
     ratios = " | ".join(f"{(each.nanos or 0) / direct:.4f}" for each in rows[1:])
     extra = ((rows[-1].nanos or 0) - direct) / 1e9
@@ -216,7 +216,7 @@ def main() -> None:
     for one in marked_sets():
         if options.only in one.name:
             short = MarkedSet(**{**vars(one), "calls": min(one.calls, options.calls)})
-            print(_printed(short, row(short, model)), flush=True)
+            print(_table_row(short, row(short, model)), flush=True)
 
 
 if __name__ == "__main__":

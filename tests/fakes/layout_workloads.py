@@ -17,7 +17,7 @@ _NAMES = ("Ines Carvalho", "Tom Okafor", "Lea Brandt", "Marek Nowak", "Aya Sato"
 _LISTED, _REPLACED = 6, 2
 
 
-class Shape(NamedTuple):
+class LayoutWorkload(NamedTuple):
     """A workload as it is sent, and the same words in a good order."""
 
     sent: Workload
@@ -32,18 +32,18 @@ class _Step(NamedTuple):
     history: Sequence[Json]
 
     @property
-    def asked(self) -> str:
+    def question(self) -> str:
         return question(f"{self.session}/{self.number}")
 
     @property
     def ask(self) -> Json:
-        return said("user", self.asked)
+        return said("user", self.question)
 
 
 Build = Callable[[_Step], Sequence[Json]]
 
 
-def documents(count: int = 60) -> Iterator[Shape]:
+def documents(count: int = 60) -> Iterator[LayoutWorkload]:
     """Documents that change from turn to turn: in the system text, in messages, listed by id."""
     in_system = _before_question(_found)
     yield _shape("document in system text", count, _in_system(_found), in_system)
@@ -53,10 +53,15 @@ def documents(count: int = 60) -> Iterator[Shape]:
     yield _shape("document before the question", count, above, above)
     below = _question_with(_found, after=True)
     yield _shape("document after the question", count, below, below)
-    yield _shape("documents listed by id", count, _in_system(_listed), _before_question(_listed))
+    yield _shape(
+        "documents listed by id",
+        count,
+        _in_system(_documents),
+        _before_question(_documents),
+    )
 
 
-def badly_built(count: int = 60) -> Iterator[Shape]:
+def badly_built(count: int = 60) -> Iterator[LayoutWorkload]:
     """Text that varies stands first, in lines, JSON or XML; or tools come shuffled."""
     tops: dict[str, Callable[[_Step], str]] = {
         "clock": lambda step: made.clock(step.session * 40 + step.number),
@@ -72,13 +77,13 @@ def badly_built(count: int = 60) -> Iterator[Shape]:
         yield _shape(f"JSON, {name}", count, _json(write), _rules_and_last(tops["clock"], _facts))
     yield _shape("XML", count, _xml, _rules_and_last(tops["clock"], _facts))
     plain, tools = _rules_and_last(), list(made.tools(24))
-    yield Shape(
+    yield LayoutWorkload(
         _workload("tools shuffled", count, plain, tools=tools, shuffles=True),
         _workload("tools shuffled, good", count, plain, tools=tools),
     )
 
 
-def long_session(calls: int = 60) -> Shape:
+def long_session(calls: int = 60) -> LayoutWorkload:
     """One session with a clock on top."""
     bad = _top_then_rules(lambda step: made.clock(step.number))
     good = _rules_and_last(lambda step: made.clock(step.number))
@@ -92,8 +97,8 @@ def _shape(
     good: Build,
     turns: tuple[int, int] = (6, 14),
     pace: Pace = Pace(),  # noqa: B008 - frozen
-) -> Shape:
-    return Shape(
+) -> LayoutWorkload:
+    return LayoutWorkload(
         _workload(name, count, sent, turns=turns, pace=pace),
         _workload(f"{name}, good", count, good, turns=turns, pace=pace),
     )
@@ -147,7 +152,7 @@ def _found_each_third(step: _Step) -> str:
     return passages(f"{step.session}/{step.number // 3}", 8)
 
 
-def _listed(step: _Step) -> str:
+def _documents(step: _Step) -> str:
     first = step.session * 50 + step.number * _REPLACED
     ids = sorted(first + at for at in range(_LISTED))
     return "\n".join(f"[doc-{at:05}] {passages(f'doc {at}', 2)}" for at in ids)
@@ -174,7 +179,7 @@ def _before_question(text: Callable[[_Step], str]) -> Build:
 
 def _question_with(text: Callable[[_Step], str], *, after: bool) -> Build:
     def build(step: _Step) -> Sequence[Json]:
-        both = (step.asked, text(step)) if after else (text(step), step.asked)
+        both = (step.question, text(step)) if after else (text(step), step.question)
         return [said("system", _rules()), *step.history, said("user", "\n\n".join(both))]
 
     return build

@@ -85,10 +85,10 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 def run_with_skips(story: Callable[[SkippingLoop], Coroutine[Any, Any, T]]) -> T:
     """The result of a story that is told its loop, which it runs on."""
 
-    async def told() -> T:
+    async def run_story() -> T:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SkippingLoop)
         return await story(loop)
 
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        return runner.run(told())
+        return runner.run(run_story())

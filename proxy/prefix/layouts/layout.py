@@ -13,8 +13,7 @@ import msgspec
 
 from proxy.prefix.layouts.order import PieceMoves, RequestedMoves
 from proxy.prefix.layouts.samples import split_units
-from proxy.prefix.layouts.text_forms import LeavingPiece, keeps_form
-from proxy.prefix.layouts.text_pieces import TextPiece
+from proxy.prefix.layouts.text_pieces import LeavingPiece, TextPiece, keeps_form
 from proxy.prefix.prompts.prompt import (
     AUTHORITY,
     RANK,

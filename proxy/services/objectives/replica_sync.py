@@ -265,9 +265,9 @@ class ReplicaSync:
 
     def _adopt_misses(self, misses: Mapping[str, Miss | None]) -> None:
         """Take over what is missed now; logs what begins and ends."""
-        before = _proven(self._router.missed)
+        before = _proven_misses(self._router.missed)
         self._router.missed = {name: miss for name, miss in misses.items() if miss is not None}
-        proven = _proven(self._router.missed)
+        proven = _proven_misses(self._router.missed)
         for name, miss in proven.items():
             if name not in before:
                 _log.warning("%s is missed: %s", name, miss.reason)
@@ -375,6 +375,6 @@ def _capped_counts(
     return found
 
 
-def _proven(misses: Mapping[str, Miss]) -> dict[str, Miss]:
+def _proven_misses(misses: Mapping[str, Miss]) -> dict[str, Miss]:
     """Those that are not of too few calls to judge."""
     return {name: miss for name, miss in misses.items() if miss.is_proven}

@@ -242,7 +242,7 @@ class PromptPlanning:
                 draft = await self._run(end, 0, self._planner.recall, draft, held)
             known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
             await _within(end, self._layouts.fetch(where, plan.layout))
-            plan = await self._run(end, size, self._renewed, draft, to, plan, where, current)
+            plan = await self._run(end, size, self._renew_plan, draft, to, plan, where, current)
             found = await self._run(end, size, self._decide, draft, to, plan, where)
         if known is not None and found.plan != known and not sought:
             # Another process may have met the new tools first, and put them in its order.
@@ -266,7 +266,7 @@ class PromptPlanning:
         known, plan = self._known_and_next_plan(draft, current)
         if not self._layouts.has(where, plan.layout):
             return draft, known, None
-        plan = self._renewed(draft, to, plan, where, current)
+        plan = self._renew_plan(draft, to, plan, where, current)
         return draft, known, self._decide(draft, to, plan, where)
 
     def _keys_to_ask(self, draft: Draft, current: int) -> Sequence[str]:
@@ -286,7 +286,7 @@ class PromptPlanning:
             self._planner.adopt_plan(draft, known)
         return known, known or self._planner.begin_plan(draft, current)
 
-    def _renewed(
+    def _renew_plan(
         self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
     ) -> Plan:
         """The plan of a running conversation, with the layout that holds where that is free."""
@@ -295,10 +295,10 @@ class PromptPlanning:
             return plan
         held = self._layouts.layout(where, plan.layout)
         change = LayoutChange(held, msgspec.structs.replace(newer, version=current))
-        found = self._planner.renew_plan(draft, to, plan, change, self._now())
-        if found is not plan:
-            self._planner.adopt_plan(draft, found)
-        return found
+        renewed = self._planner.renew_plan(draft, to, plan, change, self._now())
+        if renewed is not plan:
+            self._planner.adopt_plan(draft, renewed)
+        return renewed
 
     def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
         """The call as it is sent; what is decided with it holds for its conversation from now on.

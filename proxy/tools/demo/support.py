@@ -56,7 +56,7 @@ class SupportScript:
         handbook: The rules, the same for everybody.
         passages: All documents a search can find, by title.
         seed: Decides what else a search finds and how it is ranked.
-        order: What comes first.
+        order: The part of the prompt that comes first.
         marks: True if its author marks what the cache is to keep, as GPT-5.6 and later want it;
             not where the variable text comes first, since nothing could be kept.
     """
@@ -87,18 +87,18 @@ class SupportScript:
         if self.order is PromptOrder.VARIABLE_FIRST:
             system: Any = f"{context}\n\n{self._customer}\n\n{self.handbook}"
         elif self.order is PromptOrder.STABLE_FIRST:
-            system = [self._marked(self.handbook), _part(f"{self._customer}\n\n{context}")]
+            system = [self._with_mark(self.handbook), _part(f"{self._customer}\n\n{context}")]
         else:
-            system = [self._marked(self.handbook), _part(self._customer)]
+            system = [self._with_mark(self.handbook), _part(self._customer)]
             for message in history[::2]:
-                message["content"] = [self._marked(message["content"])]
+                message["content"] = [self._with_mark(message["content"])]
             history[-1]["content"].append(_part(context))
         messages = [{"role": "system", "content": system}, *history]
         has_marks = self.marks and self.order is not PromptOrder.VARIABLE_FIRST
         options = {"prompt_cache_options": _EXPLICIT} if has_marks else {}
         return {"messages": messages, "max_completion_tokens": 400, **options}
 
-    def _marked(self, text: str) -> dict[str, Any]:
+    def _with_mark(self, text: str) -> dict[str, Any]:
         """A part up to which the cache is to keep the prompt."""
         return _part(text) | ({"prompt_cache_breakpoint": _EXPLICIT} if self.marks else {})
 

@@ -100,12 +100,12 @@ class PlannedVariant:
         try:
             draft = self._planner.read_call(asked)
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
-                draft, feature.current
+                draft, feature.current_version
             )
             layout = feature.layout_version(plan.layout)
-            current = feature.layout_version(feature.current)
+            current = feature.layout_version(feature.current_version)
             if current is not None and draft.turns:
-                newer = msgspec.structs.replace(current, version=feature.current)
+                newer = msgspec.structs.replace(current, version=feature.current_version)
                 plan = self._planner.renew_plan(draft, way, plan, LayoutChange(layout, newer), now)
                 layout = feature.layout_version(plan.layout)
             self._planned = self._planner.plan_call(draft, way, plan, layout, now)
@@ -169,7 +169,7 @@ class PlannedVariant:
         known = feature.layouts
         if found is None or layout_effect(found) in map(layout_effect, known):
             return
-        held = feature.layout_version(feature.current)
+        held = feature.layout_version(feature.current_version)
         if held is None or is_worth_replacing(held, found):
             feature.approve(found)
 

@@ -65,7 +65,7 @@ class FeatureProgress(msgspec.Struct):
         return self.planned + self.passed
 
     @property
-    def current(self) -> int:
+    def current_version(self) -> int:
         """Version that new conversations begin with; 0 for none."""
         return self.approved[-1] if self.approved else 0
 
@@ -76,7 +76,7 @@ class FeatureProgress(msgspec.Struct):
 
     def step_back(self, version: int, until: float) -> None:
         """Let the layout before hold again, where this one still holds."""
-        if version and version == self.current:
+        if version and version == self.current_version:
             self.approved.pop()
             self.closed_until = until
 

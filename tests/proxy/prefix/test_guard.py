@@ -222,7 +222,7 @@ def test_a_layout_may_lose_the_cost_of_two_prompts():
     assert harm_after(HarmWatch(stake=10.0), *[(150.0, 100.0)] * 5) is not None
 
 
-def test_what_a_layout_saved_before_pays_for_what_it_loses():
+def test_savings_of_a_layout_pay_for_its_later_losses():
     watch = HarmWatch(stake=500.0)
 
     assert harm_after(watch, *[(50.0, 100.0)] * 20, *[(150.0, 100.0)] * 15) is None

@@ -199,15 +199,15 @@ def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves
 
 
 def test_text_behind_a_few_values_is_read_already_and_saves_less():
-    def saving(line):
+    def saving_of(line):
         saw = learner(lambda number, call: template(line.format(number, call)), conversations=9)
         return sum(move.saving for move in (saw.proposal(PRICE, PLAIN) or Layout()).moves)
 
-    assert 0 < saving("Step {1} of all.") < saving("Step {0}.{1} of all.") / 3
+    assert 0 < saving_of("Step {1} of all.") < saving_of("Step {0}.{1} of all.") / 3
 
 
 def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
-    def saving(regime):
+    def saving_of(regime):
         saw = FeatureLearner(fingerprint)
         for number in range(4):
             for call in range(6):
@@ -215,9 +215,9 @@ def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
                 saw.observe(text, who, 60.0, first=not call, history=4_000 * call)
         return sum(move.saving for move in (saw.proposal(PRICE, regime) or Layout()).moves)
 
-    later = saving(msgspec.structs.replace(PLAIN, name="prefix-unit"))
+    later = saving_of(msgspec.structs.replace(PLAIN, name="prefix-unit"))
 
-    assert 0.7 < later / saving(PLAIN) < 0.9
+    assert 0.7 < later / saving_of(PLAIN) < 0.9
 
 
 def test_moves_learned_from_a_single_conversation_apply_to_others():

@@ -55,7 +55,7 @@ def approved_layouts(store: Store, count: int) -> None:
     store.board.refresh()
 
 
-async def stopped(guard: PlanningGuard, tasks: LoopTasks, layout: int) -> None:
+async def stop_layout(guard: PlanningGuard, tasks: LoopTasks, layout: int) -> None:
     guard.stop(PLACE, Harm(calls=20, more=0.42, layout=layout))
     await asyncio.gather(*tasks._tasks)
 
@@ -64,7 +64,7 @@ def test_a_layout_that_harms_gives_way_to_the_one_before_it(store):
     approved_layouts(store, 2)
     alerts, tasks, clock = AlertRecorder(), LoopTasks(), ManualClock(NOW + 60)
     guard = PlanningGuard(store, tasks, now=clock, say=alerts)
-    run(stopped(guard, tasks, layout=2))
+    run(stop_layout(guard, tasks, layout=2))
     state = store.board.current.of(PLACE)
 
     assert (state.version, state.suspended, state.changed_by) == (1, "", "guard")
@@ -80,7 +80,7 @@ def test_a_layout_that_harms_gives_way_to_the_one_before_it(store):
 def test_the_first_layout_that_harms_gives_way_to_none_and_planning_goes_on(store):
     approved_layouts(store, 1)
     tasks = LoopTasks()
-    run(stopped(PlanningGuard(store, tasks, now=ManualClock(NOW + 60)), tasks, layout=1))
+    run(stop_layout(PlanningGuard(store, tasks, now=ManualClock(NOW + 60)), tasks, layout=1))
     state = store.board.current.of(PLACE)
 
     assert (state.version, state.is_off) == (0, False)
@@ -93,7 +93,7 @@ def test_harm_of_a_layout_that_holds_no_more_changes_nothing(store):
     approved_layouts(store, 2)
     alerts, tasks = AlertRecorder(), LoopTasks()
     guard = PlanningGuard(store, tasks, now=ManualClock(NOW + 60), say=alerts)
-    run(stopped(guard, tasks, layout=1))
+    run(stop_layout(guard, tasks, layout=1))
 
     assert store.board.current.of(PLACE).version == 2
     assert list(alerts) == []
@@ -101,7 +101,7 @@ def test_harm_of_a_layout_that_holds_no_more_changes_nothing(store):
 
 def test_without_the_database_a_layout_cannot_be_rolled_back_and_the_log_says_so(tmp_path, caplog):
     store, tasks = open_store(tmp_path, UnreachableStore), LoopTasks()
-    run(stopped(PlanningGuard(store, tasks, now=ManualClock(NOW)), tasks, layout=1))
+    run(stop_layout(PlanningGuard(store, tasks, now=ManualClock(NOW)), tasks, layout=1))
 
     assert "Layout 1 could not be rolled back" in caplog.text
     store.close(5)

@@ -164,8 +164,8 @@ def test_a_layout_that_is_rolled_back_gives_way_to_the_one_before():
         progress.approve(Layout())
     progress.step_back(1, 10.0)
 
-    assert (progress.current, progress.closed_until) == (2, 0.0)
+    assert (progress.current_version, progress.closed_until) == (2, 0.0)
     progress.step_back(2, 10.0)
-    assert (progress.current, progress.closed_until) == (1, 10.0)
+    assert (progress.current_version, progress.closed_until) == (1, 10.0)
     progress.step_back(1, 20.0)
-    assert (progress.current, progress.layout_version(2)) == (0, Layout())
+    assert (progress.current_version, progress.layout_version(2)) == (0, Layout())

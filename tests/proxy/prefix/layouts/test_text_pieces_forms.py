@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.prefix.layouts.text_forms import (
+from proxy.prefix.layouts.text_pieces import (
     LeavingPiece,
     TextForm,
     json_reference,
