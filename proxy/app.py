@@ -363,7 +363,8 @@ def _planning(context: AppContext) -> PromptPlanning:
     settings, store = context.settings, context.opened
     credit = None if settings.cache_marks_on_credit else 0.0
     share, process = settings.control_share, token_bytes(16)
-    planner = Planner(store.secret, share=share, credit=credit, process=process)
+    memory = settings.planning_memory_mb * 2**20 * 3 // 4  # layouts learned take the last quarter
+    planner = Planner(store.secret, share=share, credit=credit, process=process, max_bytes=memory)
     return PromptPlanning(planner, store, context.tasks, now=context.now, say=context.alert)
 
 

@@ -154,6 +154,8 @@ class Settings(BaseModel):
     """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
     planning: PlanningMode = PlanningMode.OBSERVE
     """Planning mode of features without one: off, observe, apply or auto."""
+    planning_memory_mb: int = Field(default=128, gt=0)
+    """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""
     compaction: Compaction = Compaction.OFF
     """Compaction mode of features without one: off, trim, facts, facts+model or native."""
     compaction_model: str = ""

@@ -8,13 +8,12 @@
     changed in between                   it answers the latest call's last answer
     another goes on     c₁ answer' … c₃  a fork: one of its own, which inherits the plan
 
-What is known takes some 150 bytes a call for the latest 100,000 calls and some 350 bytes each for
-50,000 conversations: 40 MB when full. It holds fingerprints only.
+It holds fingerprints only.
 """
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -37,8 +36,12 @@ _MAX_CALLS_WITHIN_CLOCK_TICK: Final = 2
 #: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
 #: so the latest count.
 _MAX_LEFT_OUT_COUNTS: Final = 2
-_MAX_CALLS: Final = 100_000
-_MAX_CONVERSATIONS: Final = 50_000
+#: Bytes of a value with its conversation, and of a conversation's latest call, as measured.
+_VALUE_BYTES: Final = 130
+_LATEST_BYTES: Final = 220
+#: Bytes of a conversation's state, and of each tool of its plan.
+_STATE_BYTES: Final = 2_400
+_TOOL_BYTES: Final = 100
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
@@ -61,6 +64,7 @@ class ConversationState(msgspec.Struct):
             extend one.
         tokens: Tokens of the last of them; by estimate, where nobody counted.
         open_call: The number of its latest call while that waits to be judged; 0 for none.
+        size: Bytes it takes, about.
     """
 
     plan: Plan | None = None
@@ -73,6 +77,13 @@ class ConversationState(msgspec.Struct):
     endings: tuple[PromptEnding, ...] = ()
     lefts: tuple[int, ...] = ()
     open_call: int = 0
+    size: int = _STATE_BYTES
+
+    def adopt_plan(self, plan: Plan) -> int:
+        """Take over what was decided for it; returns how many bytes more it takes."""
+        before, self.plan = self.size, plan
+        self.size = _STATE_BYTES + _TOOL_BYTES * len(plan.tools)
+        return self.size - before
 
     def comparable_starts(self, begins: PromptStart, *, moves: bool) -> Sequence[PromptStart]:
         """The starts of the latest calls that can be compared with a call that ``begins`` now.
@@ -115,7 +126,10 @@ class ConversationState(msgspec.Struct):
         self.turns = turns
         end = sent.repeatable_blocks
         self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[end])
-        self.openings = (*self.openings[1 - MAX_STARTS :], sent.start)
+        start = sent.start
+        if self.openings and self.openings[-1] == start:
+            start = self.openings[-1]  # one object for all that are alike
+        self.openings = (*self.openings[1 - MAX_STARTS :], start)
         self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(sent.digests[:end]))
 
 
@@ -173,16 +187,21 @@ _NO_CALL: Final = _LatestCall()
 class Conversations:
     """The conversations of one process.
 
-    Args:
-        calls: Calls remembered.
-        conversations: Conversations remembered.
+    Attributes:
+        indexes: All that is remembered.
     """
 
-    def __init__(self, calls: int = _MAX_CALLS, conversations: int = _MAX_CONVERSATIONS) -> None:
-        self._whole: LruCache[bytes, bytes] = LruCache(calls)
-        self._shortened: LruCache[bytes, bytes] = LruCache(conversations)
-        self._answers: LruCache[bytes, bytes] = LruCache(conversations)
-        self._latest: LruCache[bytes, _LatestCall] = LruCache(conversations)
+    def __init__(self) -> None:
+        self._whole: LruCache[bytes, bytes] = LruCache(entry_bytes=_VALUE_BYTES)
+        self._shortened: LruCache[bytes, bytes] = LruCache(entry_bytes=_VALUE_BYTES)
+        self._answers: LruCache[bytes, bytes] = LruCache(entry_bytes=_VALUE_BYTES)
+        self._latest: LruCache[bytes, _LatestCall] = LruCache(entry_bytes=_LATEST_BYTES)
+        self.indexes: Sequence[LruCache[bytes, Any]] = (
+            self._whole,
+            self._shortened,
+            self._answers,
+            self._latest,
+        )
 
     def resolve(self, chain: ConversationChain) -> ResolvedConversation:
         """The conversation that a call with this chain belongs to."""

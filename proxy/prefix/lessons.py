@@ -1,5 +1,6 @@
 """Learns layouts of each feature's instructions from its calls, and when they are changed."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from hashlib import blake2b
@@ -20,6 +21,10 @@ from proxy.records.lru_cache import LruCache
 
 #: Sets of tools of one feature whose instructions are told apart.
 _MAX_TOOL_SETS: Final = 8
+#: Lists of tools whose order was undone lately.
+_MAX_TOOL_LISTS: Final = 1_024
+DEFAULT_BYTES: Final = 32 * 2**20
+"""Bytes of all features' learners."""
 #: Calls of a feature after each of which it is looked at, calls between two looks up to so many
 #: calls, and later.
 _EVERY_CALL_UNTIL: Final = 12
@@ -43,16 +48,20 @@ def is_due(calls: int) -> bool:
 
 
 class LayoutLearner:
-    """Learners of all features; the longest unused are forgotten. One thread at a time.
+    """Learners of all features, in so many bytes. One thread at a time.
+
+    Beyond them the team that takes most forgets the feature that it used longest ago.
 
     Args:
-        most: Features remembered; each takes some 3 MB at worst.
+        max_bytes: Bytes of all of them, about.
     """
 
-    def __init__(self, most: int = 128) -> None:
-        self._known: LruCache[LayoutScope, LruCache[bytes, FeatureLearner]] = LruCache(most)
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._known: dict[LayoutScope, LruCache[bytes, FeatureLearner]] = {}
+        self._sizes: Counter[LayoutScope] = Counter()
         #: Keys of tools in any order, by those in theirs.
-        self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(most * _MAX_TOOL_SETS)
+        self._named: LruCache[tuple[Fingerprint, int], bytes] = LruCache(_MAX_TOOL_LISTS)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -81,12 +90,13 @@ class LayoutLearner:
         declared = declared_pieces(draft).moves
         texts = [said for at, said in instructions(draft.prompt) if at not in declared]
         learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
+        self._trim(planned.place)
 
     def proposal(self, planned: Planned) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen."""
         rate = planned.target.rates.input if planned.target.rates is not None else None
         fresh = _DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION)
-        learners = self._known.peek(planned.place)
+        learners = self._known.get(planned.place)
         if learners is None:
             return None
         # In the order of their tools: which was used last must not make it another layout.
@@ -106,12 +116,25 @@ class LayoutLearner:
         named = self._named.get_or_make(
             key, lambda: draft.fingerprint(b"".join(sorted(map(draft.fingerprint, tools))))
         )
-        return self._known.get_or_make(planned.place, lambda: LruCache(_MAX_TOOL_SETS)).get_or_make(
+        learners = self._known.pop(planned.place, None) or LruCache(_MAX_TOOL_SETS)
+        self._known[planned.place] = learners  # in the order of their use
+        return learners.get_or_make(
             named,
             lambda: FeatureLearner(
                 draft.fingerprint, tools=sum(map(len, tools)), shows=draft.request.shows
             ),
         )
+
+    def _trim(self, place: LayoutScope) -> None:
+        """Forget features until all take no more than they may, once one has grown."""
+        self._sizes[place] = sum(learner.size_bytes for _, learner in self._known[place].items())
+        while self._sizes.total() > self._max_bytes:
+            teams: Counter[str] = Counter()
+            for each, size in self._sizes.items():
+                teams[each.team] += size
+            team = teams.most_common(1)[0][0]
+            oldest = next(each for each in self._known if each.team == team)
+            del self._known[oldest], self._sizes[oldest]
 
 
 class LayoutChange(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -26,6 +26,8 @@ from proxy.records.lru_cache import LruCache
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
 _BLOCK_BYTES: Final = 250
+#: Bytes of a message's reading, as measured.
+_READING_BYTES: Final = 290
 _TEXT_LINES_BYTES: Final = 300
 _ROLES: Final = {f'"{role}"'.encode(): role for role in ("user", ASSISTANT, "system", "tool")}
 _PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
@@ -59,12 +61,13 @@ class SharedPrefixIndex:
 
     They are known by Python's own hash, whose secret is the process's.
 
-    Args:
-        room: Bytes for all of them, about.
+    Attributes:
+        indexes: All that is remembered.
     """
 
-    def __init__(self, room: int = 16 * 2**20) -> None:
-        self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(room, lambda found: found.size)
+    def __init__(self) -> None:
+        self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(weigh=lambda found: found.size)
+        self.indexes = (self._known,)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -90,25 +93,22 @@ def _read_shared_prefix(prompt: Prompt, fingerprint: Fingerprint, first: int) ->
 
 
 class MessageCache:
-    """Readings of recent messages: some 350 bytes each, none of their words.
+    """Readings of recent messages, none of their words.
 
     A message is known by its team and Python's own hash of it, whose secret is the process's.
 
-    Args:
-        most: Messages remembered.
-
     Attributes:
         fronts: Readings of tools and instructions.
+        indexes: All that is remembered.
     """
 
-    def __init__(self, most: int = 50_000) -> None:
-        self._half = max(1, most // 2)
-        self._known: dict[_MessageKey, MessageReading] = {}
-        self._older: dict[_MessageKey, MessageReading] = {}
+    def __init__(self) -> None:
+        self._known: LruCache[_MessageKey, MessageReading] = LruCache(entry_bytes=_READING_BYTES)
         self.fronts = SharedPrefixIndex()
+        self.indexes: Sequence[LruCache[Any, Any]] = (self._known, *self.fronts.indexes)
 
     def __len__(self) -> int:
-        return len(self._known.keys() | self._older.keys())
+        return len(self._known)
 
     def readings_of(
         self, fingerprint: Fingerprint, messages: Sequence[bytes]
@@ -119,18 +119,15 @@ class MessageCache:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
         keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
-        known = tuple(map(self._known.get, keys))
+        known = tuple(map(self._known.peek, keys))
         if all(known):
+            self._known.use_all(keys)
             return cast("tuple[MessageReading, ...]", known)
-        every = zip(known, keys, messages, strict=True)
-        return tuple([one or self._read_message(key, raw) for one, key, raw in every])
+        every = zip(keys, messages, strict=True)
+        return tuple([self._read_message(key, raw) for key, raw in every])
 
     def _read_message(self, key: _MessageKey, message: bytes) -> MessageReading:
-        found = self._older.get(key) or read_message(key[0], message)
-        if len(self._known) >= self._half:
-            self._older, self._known = self._known, {}
-        self._known[key] = found
-        return found
+        return self._known.get_or_make(key, lambda: read_message(key[0], message))
 
 
 def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:

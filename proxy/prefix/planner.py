@@ -6,7 +6,8 @@
                       └─ begin_plan (first call) ───┴─ plan_call ─▶ request, expected read
     answer ─ settle_call ─▶ why less was read, and what is learned for later calls
 
-Everything kept is bounded; time comes with each call. One thread at a time may use a planner.
+All memory is bounded by its bytes; time comes with each call. One thread at a time may use
+a planner.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.agent_keys import SHARED_KEY_NOTE, AgentCacheKeys
+from proxy.prefix.agent_keys import SHARED_KEY_NOTE
 from proxy.prefix.arrangement import (
     ArrangedPrompt,
     MarkedPrompt,
@@ -33,9 +34,10 @@ from proxy.prefix.breakpoints.plan import (
     assign_arm,
     fork_plan,
     merge_plans,
+    shared_policy,
 )
 from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
-from proxy.prefix.conversations import Conversations, ConversationState
+from proxy.prefix.conversations import ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm
@@ -43,7 +45,6 @@ from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
 from proxy.prefix.lessons import LayoutChange, is_free_change
-from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.observation import calls_before, find_miss, observe_call
 from proxy.prefix.planned import (
     Draft,
@@ -54,21 +55,15 @@ from proxy.prefix.planned import (
     cache_key_source,
     layout_place,
 )
-from proxy.prefix.prediction.changes import CallTraces
-from proxy.prefix.prediction.lookups import UnstoredPrefixes
-from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.prediction.sent_call import blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
-from proxy.prefix.unmodified import MarkedVariant, UnmodifiedBaseline
-from proxy.records.feature_mode import LayoutScope
-from proxy.records.lru_cache import LruCache
+from proxy.prefix.team_indexes import DEFAULT_BYTES, TeamIndexes, TeamMemory
+from proxy.prefix.unmodified import MarkedVariant
 from slo.usage import Usage
 
 _MAX_NOTES: Final = 16  # reasons told of one call
-_MAX_FEATURES: Final = 4_096
-_MAX_FEATURES_WITH_TOOLS: Final = 1_024  # whose lists of tools are remembered, 40 KB each
 
 
 class Planner:
@@ -77,7 +72,7 @@ class Planner:
     Args:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent unmodified, to compare with.
-        conversations: Conversations remembered.
+        max_bytes: Bytes of all that is remembered, about.
         credit: Cost that a feature's marks may run up before they earn it; None for one call's.
         process: Tells the keys that agents' sessions share here from those of other processes.
     """
@@ -87,22 +82,13 @@ class Planner:
         secret: bytes,
         *,
         share: float = 0.05,
-        conversations: int = 50_000,
+        max_bytes: int = DEFAULT_BYTES,
         credit: float | None = None,
         process: bytes = b"",
     ) -> None:
         self._secret = secret
         self._share = share
-        self._states: LruCache[bytes, ConversationState] = LruCache(conversations)
-        self._habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(_MAX_FEATURES)
-        self._toolsets: LruCache[LayoutScope, Toolsets] = LruCache(_MAX_FEATURES_WITH_TOOLS)
-        self._readings = MessageCache()
-        self._conversations = Conversations()
-        self._unstored = UnstoredPrefixes()
-        self._chains = PrefixChainIndex(unstored=self._unstored)
-        self._traces = CallTraces()
-        self._unmodified = UnmodifiedBaseline(credit, self._unstored)
-        self._agent_keys = AgentCacheKeys(process, on_credit=credit is None or credit > 0.0)
+        self.memory = TeamMemory(partial(TeamIndexes, credit, process), max_bytes)
 
     def read_call(self, asked: PlanningRequest) -> Draft:
         """The call, read.
@@ -114,10 +100,11 @@ class Planner:
             asked.body, is_native=asked.is_native, messages_json=asked.messages_json
         )
         team = team_fingerprint(self._secret, asked.team)
-        known = self._readings.readings_of(team, prompt.messages)
+        indexes = self.memory.trim(asked.team)
+        known = indexes.readings.readings_of(team, prompt.messages)
         # A conversation that was shortened is the same one.
         origin = asked.origin
-        own = known if origin is None else self._readings.readings_of(team, origin.messages)
+        own = known if origin is None else indexes.readings.readings_of(team, origin.messages)
         turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
         said = conversation_chain(prompt, own, who, team)
@@ -126,36 +113,36 @@ class Planner:
             prompt=prompt,
             fingerprint=team,
             chain=said,
-            resolved=self._conversations.resolve(said),
+            resolved=indexes.conversations.resolve(said),
             turns=turns,
             known=known,
-            readings=self._readings,
+            readings=indexes.readings,
         )
 
     def recall(self, draft: Draft, held: Mapping[str, Plan]) -> Draft:
-        """The call, once it is known what other processes kept where it was sought.
-
-        From here on its conversation went on with it: of two calls at once, one parts.
-        """
-        self._conversations.load_plans(held)
-        resolved = self._conversations.resolve(draft.chain)
-        self._conversations.record_call(draft.chain, resolved)
+        """The call with what other processes kept of it; of two such calls at once, one parts."""
+        indexes = self._indexes_of(draft)
+        indexes.conversations.load_plans(held)
+        resolved = indexes.conversations.resolve(draft.chain)
+        indexes.conversations.record_call(draft.chain, resolved)
         for name in filter(None, (resolved.name, resolved.source)):
             plan = held.get(name.hex())
             if plan is not None and not plan.conversation:
-                past = self._states.get_or_make(name, ConversationState)
-                past.plan = merge_plans(plan, past.plan) if past.plan is not None else plan
+                past = indexes.states.peek(name)
+                known = past.plan if past is not None else None
+                indexes.adopt_plan(name, merge_plans(plan, known) if known is not None else plan)
         return msgspec.structs.replace(draft, resolved=resolved)
 
     def known_plan(self, draft: Draft) -> Plan | None:
         """The plan of its conversation; None where it is not known here."""
-        past = self._states.peek(draft.conversation)
+        past = self._indexes_of(draft).states.peek(draft.conversation)
         return past.plan if past is not None else None
 
     def adopt_plan(self, draft: Draft, plan: Plan) -> None:
         """Take over what was decided for its conversation."""
-        source = self._states.peek(draft.resolved.source) or ConversationState()
-        self._states.get_or_make(draft.conversation, source.fork).plan = plan
+        indexes = self._indexes_of(draft)
+        source = indexes.states.peek(draft.resolved.source) or ConversationState()
+        indexes.adopt_plan(draft.conversation, plan, source.fork)
 
     def begin_plan(self, draft: Draft, layout: int) -> Plan:
         """Make the plan of a conversation that is new, or parts from a known one.
@@ -166,7 +153,7 @@ class Planner:
         """
         joined = draft.turns > 0
         chosen = assign_arm(draft.conversation, self._share)
-        source = self._states.peek(draft.resolved.source)
+        source = self._indexes_of(draft).states.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
             tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
             return fork_plan(source.plan, chosen, tools)
@@ -178,10 +165,11 @@ class Planner:
         self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
     ) -> Plan:
         """The plan with the newer layout, where its conversation ran here and loses nothing."""
-        past = self._states.peek(draft.conversation)
+        indexes = self._indexes_of(draft)
+        past = indexes.states.peek(draft.conversation)
         if plan.arm is not ExperimentArm.TREATED or past is None or not past.calls:
             return plan
-        reads = partial(self._chains.expect_read, now=now)
+        reads = partial(indexes.chains.expect_read, now=now)
         if not is_free_change(draft, target, plan, change, reads):
             return plan
         return msgspec.structs.replace(plan, layout=change.newer.version, policies={}, anew=True)
@@ -201,7 +189,8 @@ class Planner:
         Raises:
             Unplannable: If the body has to go unmodified; says why.
         """
-        self._conversations.record_call(draft.chain, draft.resolved)
+        indexes = self.memory.of(draft.request.team, now)
+        indexes.conversations.record_call(draft.chain, draft.resolved)
         plan = draft.plan_with_continuation(plan)
         if plan.arm is ExperimentArm.CONTROL:
             # Without the key it would keep a cache apart, and both arms would be dearer.
@@ -217,7 +206,7 @@ class Planner:
             plan = self._with_tool_order(draft, target, plan)
             found = arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
             found, own = self._decide_policy(draft, target, found, now)
-        self._agent_keys.record_call(draft, target, now)
+        indexes.agent_keys.record_call(draft, target, now)
         variant, trial = self._affordable_variant(draft, target, found, own, now)
         notes = (*found.notes, *((SHARED_KEY_NOTE,) if own.shared_key else ()))
         return Planned(
@@ -244,38 +233,45 @@ class Planner:
     def learn(self, planned: Planned, usage: Usage | None) -> None:
         """Remember an answered call, for what its conversation and its feature do next."""
         draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
-        self._agent_keys.record_answer(planned, usage)
+        indexes = self._indexes_of(draft)
+        indexes.agent_keys.record_answer(planned, usage)
         if usage is not None and planned.target.takes_marks:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
-            if self._unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
-                self._unmodified.reset_earnings(planned.place)
-        self._chains.record_call(sent, usage, now)
-        self._traces.record_call(sent, now)
-        past = self._states.get_or_make(draft.conversation, ConversationState)
+            if indexes.unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
+                indexes.unmodified.reset_earnings(planned.place)
+        indexes.chains.record_call(sent, usage, now)
+        indexes.traces.record_call(sent, now)
+        past = indexes.states.get_or_make(draft.conversation, ConversationState)
         found = observe_call(planned, usage, past)
-        self._habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
-        past.open_call = self._unmodified.record_call(planned, usage, past.open_call)
+        indexes.habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
+        past.open_call = indexes.unmodified.record_call(planned, usage, past.open_call)
         if found.compares:
             past.record_left_out(found.seen.left)
         past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
+        self.memory.trim(draft.request.team)
 
     def end_call(self, planned: Planned) -> None:
         """A call has ended, answered or not."""
-        self._unmodified.release_stake(planned)
+        self._indexes_of(planned.draft).unmodified.release_stake(planned)
 
     def take_harm(self, planned: Planned, now: float) -> Harm | None:
         """The harm that planning surely does to calls of its feature and layout; None for none.
 
         Once it was told, they are judged by the next ones alone.
         """
-        return self._unmodified.take_harm(planned.place, planned.plan.layout, now)
+        unmodified = self._indexes_of(planned.draft).unmodified
+        return unmodified.take_harm(planned.place, planned.plan.layout, now)
+
+    def _indexes_of(self, draft: Draft) -> TeamIndexes:
+        return self.memory.of(draft.request.team)
 
     def _with_tool_order(self, draft: Draft, target: PlanningTarget, plan: Plan) -> Plan:
         """The plan with an order for all tools of its conversation."""
         tools = movable_tools(draft.prompt.tools, draft.fingerprint)
         if plan.joined or {tool.known for tool in tools}.issubset(plan.tools):
             return plan
-        toolsets = self._toolsets.get_or_make(layout_place(draft.request, target.model), Toolsets)
+        place = layout_place(draft.request, target.model)
+        toolsets = self._indexes_of(draft).toolsets.get_or_make(place, Toolsets)
         order = toolsets.order(tools, plan.tools)
         as_came = plan.as_came if plan.tools else not toolsets.is_respelled
         return msgspec.structs.replace(plan, tools=order, as_came=as_came)
@@ -284,7 +280,8 @@ class Planner:
         self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
     ) -> tuple[ArrangedPrompt, BreakpointPolicy]:
         """Decide the conversation's marks on this kind of cache, once at each of its stages."""
-        past = self._states.peek(draft.conversation) or ConversationState()
+        indexes = self._indexes_of(draft)
+        past = indexes.states.peek(draft.conversation) or ConversationState()
         begins_again = past.calls > 0 and not draft.turns
         at = policies.decision_stage(draft.turns, past.calls)
         held = found.plan.policies
@@ -294,15 +291,15 @@ class Planner:
             before = next((held[each] for each in earlier if each in held), None)
             own = self._decide_anew(draft, target, found, past, before)
             if before is None:
-                key = self._agent_keys.choose_key(draft, target, found, now)
+                key = indexes.agent_keys.choose_key(draft, target, found, now)
                 own = msgspec.structs.replace(own, shared_key=key)
             if target.takes_marks and not begins_again:
                 begins = digest_start(found.bare)
                 place = layout_place(draft.request, target.model)
-                habits = self._habits.get_or_make(place, ReuseStatistics)
+                habits = indexes.habits.get_or_make(place, ReuseStatistics)
                 starts = past.comparable_starts(begins, moves=habits.has_changing_start)
                 own = policies.without_unread_marks(own, target.regime, starts, begins)
-            plan = msgspec.structs.replace(found.plan, policies={name: own, **held})
+            plan = msgspec.structs.replace(found.plan, policies={name: shared_policy(own), **held})
             found = msgspec.structs.replace(found, plan=plan)
         if target.takes_marks and begins_again:
             begins = digest_start(found.bare)
@@ -319,7 +316,7 @@ class Planner:
     ) -> BreakpointPolicy:
         """Decide the conversation's marks from this stage on, by what is expected of it now."""
         where = layout_place(draft.request, target.model)
-        habits = self._habits.get_or_make(where, ReuseStatistics)
+        habits = self._indexes_of(draft).habits.get_or_make(where, ReuseStatistics)
         lefts = (*state.lefts, blocks_left_out(found.bare, state.endings)) if state.calls else ()
         repeats = habits.repeat_shares(lefts)
         spoken = conversation_tokens(found)
@@ -348,17 +345,18 @@ class Planner:
         now: float,
     ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
         """The call with as many marks as others earned, and with all of them on paper."""
+        unmodified = self._indexes_of(draft).unmodified
         whole = self._marked_variant(draft, target, found, policy, now)
-        trial = self._unmodified.fully_marked_call(whole)
+        trial = unmodified.fully_marked_call(whole)
         if trial is None:
             return whole, None
         where = layout_place(draft.request, target.model)
-        reserve_stake = self._unmodified.reserve_stake
+        reserve_stake = unmodified.reserve_stake
         number = reserve_stake(where, target, whole, on_credit=False)
         if number:
             return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        self._unmodified.record_start(where, trial.sent, now)
-        may_bet = self._unmodified.may_bet(where, target)
+        unmodified.record_start(where, trial.sent, now)
+        may_bet = unmodified.may_bet(where, target)
         for fewer in policies.smaller_policies(policy) if may_bet else ():
             part = self._marked_variant(draft, target, found, fewer, now)
             number = reserve_stake(where, target, part, on_credit=part.is_shared)
@@ -379,7 +377,9 @@ class Planner:
     ) -> MarkedVariant:
         sending = mark_prompt(draft, target, found, policy)
         evidence = self._call_evidence(draft, target, found, sending, now)
-        direct = self._unmodified.unmodified_call(draft, target, found, sending, evidence.sent, now)
+        direct = self._indexes_of(draft).unmodified.unmodified_call(
+            draft, target, found, sending, evidence.sent, now
+        )
         return MarkedVariant(sending, evidence, direct)
 
     def _call_evidence(
@@ -390,8 +390,7 @@ class Planner:
         sending: MarkedPrompt,
         now: float,
     ) -> CallEvidence:
-        call = sent_call(draft, target, found, sending)
-        expected = self._chains.expect_read(call, now)
-        return CallEvidence(
-            sent=call, expected=expected, before=self._traces.previous_call(call), now=now
-        )
+        call, indexes = sent_call(draft, target, found, sending), self._indexes_of(draft)
+        expected = indexes.chains.expect_read(call, now)
+        before = indexes.traces.previous_call(call)
+        return CallEvidence(sent=call, expected=expected, before=before, now=now)

@@ -12,9 +12,10 @@ Where a prompt that is not marked costs nothing but its tokens (Anthropic), a ma
 ``marking.earnings`` says when it is made.
 """
 
+from collections.abc import Sequence
 from itertools import count
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -36,9 +37,9 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
-#: Prefixes that unmodified calls would have sent: 12 MB.
-_MAX_PREFIXES: Final = 50_000
-_MAX_FEATURES: Final = 4_096
+#: Bytes of a feature's earnings, and of the calls that it is judged by.
+_EARNINGS_BYTES: Final = 700
+_WATCH_BYTES: Final = 5_500
 #: The cache in which a provider's own choice of breakpoints can be switched off.
 _OPENAI: Final = "openai-breakpoint"
 #: The cache in which what no mark ends is not stored, and so costs nothing.
@@ -98,18 +99,25 @@ class UnmodifiedBaseline:
     Args:
         credit: Cost that a feature's marks may run up before they earn it; None for one call's.
         unstored: Prefixes that are known not to be stored.
+
+    Attributes:
+        indexes: All that is remembered.
     """
 
     def __init__(
         self, credit: float | None = None, unstored: UnstoredPrefixes | None = None
     ) -> None:
         self._credit = credit
-        self._chains = PrefixChainIndex(_MAX_PREFIXES, is_brief=True, unstored=unstored)
-        self._trials = PrefixChainIndex(_MAX_PREFIXES, is_brief=True, unstored=unstored)
+        self._chains = PrefixChainIndex(is_brief=True, unstored=unstored)
+        self._trials = PrefixChainIndex(is_brief=True, unstored=unstored)
         self._numbers = count(1)
-        self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(_MAX_FEATURES)
+        self._earnings: LruCache[LayoutScope, MarkEarnings] = LruCache(entry_bytes=_EARNINGS_BYTES)
         #: By place and version of the layout, for each is stopped by itself.
-        self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(_MAX_FEATURES)
+        self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(
+            entry_bytes=_WATCH_BYTES
+        )
+        prefixes = (*self._chains.indexes, *self._trials.indexes)
+        self.indexes: Sequence[LruCache[Any, Any]] = (*prefixes, self._earnings, self._watches)
 
     def unmodified_call(
         self,

@@ -1,29 +1,44 @@
 """A cache of bounded size that drops what was used longest ago."""
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, ItemsView
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, ItemsView, Sequence
+from itertools import islice, repeat
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+#: Of more values than so many, one in so many more goes at a time: to find the oldest takes long.
+_BATCH_PART = 128
 
 
 class LruCache(Generic[K, V]):
     """Values by key; what was used longest ago goes first.
 
     Args:
-        most: Most values kept, or the most that all of them may weigh.
+        most: Most values kept, or the most that all of them may weigh; no bound where left out.
         weigh: Weight of a value; None for 1 each.
+        entry_bytes: Bytes of a key, its place, and its value where that is not weighed.
 
     Attributes:
         peek: The value of a key, which is not used by this; None where there is none.
     """
 
-    def __init__(self, most: int, weigh: Callable[[V], int] | None = None) -> None:
+    __slots__ = ("_entry_bytes", "_held", "_most", "_weigh", "_weight", "peek")
+
+    def __init__(
+        self,
+        most: int = sys.maxsize,
+        weigh: Callable[[V], int] | None = None,
+        entry_bytes: int = 0,
+    ) -> None:
         self._most = most
         self._weigh = weigh
         self._weight = 0
-        self._held: OrderedDict[K, V] = OrderedDict()
+        self._entry_bytes = entry_bytes
+        # In the order of their use; an OrderedDict takes 75 bytes more for each.
+        self._held: dict[K, V] = {}
         self.peek: Callable[[K], V | None] = self._held.get
 
     def __len__(self) -> int:
@@ -31,6 +46,11 @@ class LruCache(Generic[K, V]):
 
     def __contains__(self, key: K) -> bool:
         return key in self._held
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes it takes, as far as its arguments tell."""
+        return self._weight + self._entry_bytes * len(self._held)
 
     def items(self) -> ItemsView[K, V]:
         """Every key and its value, the longest unused first."""
@@ -40,43 +60,50 @@ class LruCache(Generic[K, V]):
         """The value of a key, which is used by this; None where there is none."""
         found = self._held.get(key)
         if found is not None:
-            self._held.move_to_end(key)
+            self._held[key] = self._held.pop(key)
         return found
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
-        found = self._held.get(key)
+        found = self.get(key)
         if found is None:
             found = make()
             self.put(key, found)
-        else:
-            self._held.move_to_end(key)
         return found
+
+    def use_all(self, keys: Sequence[K]) -> None:
+        """Use the values of these keys, all of which are there."""
+        self._held.update(zip(keys, map(self._held.pop, keys), strict=False))
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; it is used by this."""
-        if self._weigh is not None:
-            self.put_all((key,), value)
-            return
-        held = self._held
-        held[key] = value
-        held.move_to_end(key)
-        if len(held) > self._most:
-            held.popitem(last=False)
+        self.put_all((key,), value)
 
     def put_all(self, keys: Collection[K], value: V) -> None:
         """Keep one value for each of these keys; the last is used last."""
         held, weigh = self._held, self._weigh
         if weigh is None:  # a long prompt has many, so the loops are the interpreter's own
+            deque(map(held.pop, keys, repeat(None)), 0)
             held.update(dict.fromkeys(keys, value))
-            deque(map(held.move_to_end, keys), 0)
             while len(held) > self._most:
-                held.popitem(last=False)
+                self.drop_oldest()
             return
         weight = weigh(value)
         for key in keys:
-            self._weight += weight - (weigh(held[key]) if key in held else 0)
+            self._weight += weight - (weigh(held.pop(key)) if key in held else 0)
             held[key] = value
-            held.move_to_end(key)
         while held and self._weight > self._most:
-            self._weight -= weigh(held.popitem(last=False)[1])
+            self.drop_oldest()
+
+    def reweigh(self, more: int) -> None:
+        """Take note that a value that is kept weighs so much more now."""
+        self._weight += more
+
+    def drop_oldest(self, kept: int = 0) -> None:
+        """Drop a small part of what was used longest ago, of more values than so many."""
+        held, weigh = self._held, self._weigh
+        if len(held) <= kept:
+            return
+        for key in [*islice(held, 1 + (len(held) - kept) // _BATCH_PART)]:
+            value = held.pop(key)
+            self._weight -= weigh(value) if weigh is not None else 0

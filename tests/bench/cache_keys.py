@@ -21,7 +21,7 @@ from typing import Final
 from proxy.caches.openai_breakpoint import OpenAIBreakpoints
 from proxy.caches.openai_interval import IN_MEMORY, MinuteCalls
 from proxy.caches.port import CachedPrompt, Served, TokenBlock
-from proxy.prefix.breakpoints.shared_keys import SharedCacheKeys
+from proxy.prefix.agent_keys import SharedCacheKeys
 
 RATES: Final = (1, 6, 30, 120)
 #: Counted in eights, so that a row takes seconds.

@@ -5,7 +5,7 @@ Planning, compaction, budgets, ceilings and objectives are on; the simulator ans
 and Responses calls take turns, every third one of a conversation is streamed. Conversations grow by
 texts and tool results until they are long, then new ones begin. Prints the resident memory of the
 gateway's own process once a minute. Usage: python -m tests.bench.memory [--minutes 34] [--rate 14]
-    [--conversations 40] [--postgres] [--redis URL]
+    [--conversations 40] [--planning-mb 128] [--compaction facts] [--postgres] [--redis URL]
 """
 
 import argparse
@@ -232,6 +232,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=34.0)
     parser.add_argument("--rate", type=float, default=14.0, help="calls a second")
     parser.add_argument("--conversations", type=int, default=40, help="that are under way at once")
+    parser.add_argument("--planning-mb", type=int, default=128, help="planning may remember")
+    parser.add_argument("--compaction", default="facts", help="mode")
     parser.add_argument("--postgres", action="store_true", help="a schema of its own; else SQLite")
     parser.add_argument("--redis", default="", help="budgets are counted in the process without")
     options = parser.parse_args()
@@ -249,7 +251,8 @@ def main() -> None:
             "THRIFTGATE_POLICIES": str(policies),
             "THRIFTGATE_PORT": str(port),
             "THRIFTGATE_PLANNING": "auto",
-            "THRIFTGATE_COMPACTION": "facts",
+            "THRIFTGATE_PLANNING_MEMORY_MB": str(options.planning_mb),
+            "THRIFTGATE_COMPACTION": options.compaction,
             "THRIFTGATE_ADMIN_TOKEN": "a-token-of-a-bench-that-is-long-enough",
         }
         if options.postgres:

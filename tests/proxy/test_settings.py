@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
     "compaction_safety": ("10", 10.0),
     "control_share": ("0.2", 0.2),
+    "planning_memory_mb": ("64", 64),
     "cache_marks_on_credit": ("false", False),
     "retention_days": ("30", 30),
     "drain_grace": ("1.5", 1.5),

@@ -25,6 +25,8 @@ RULES = "Answer the clerk in four words and cite the rule that you follow.\n" * 
 DEEP = b"[" * 50_000 + b"]" * 50_000
 #: Seconds of processor time that the worst prompt may take, on a slow machine that is shared.
 PATIENCE = 3.0
+#: Bytes that planning, and what it learns, may remember here.
+MAX_BYTES = 400_000
 Json = Mapping[str, object]
 
 
@@ -216,7 +218,10 @@ def test_a_layout_whose_lines_are_gone_says_so() -> None:
 
 
 def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, conversations=64), LayoutLearner(most=2)
+    planner, lessons = (
+        Planner(b"secret", share=0.0, max_bytes=MAX_BYTES),
+        LayoutLearner(max_bytes=MAX_BYTES),
+    )
     to = way("openai-breakpoint")
     started = thread_time()
     for number in range(600):
@@ -225,14 +230,17 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
         lessons.observe(found)
         assert number % 25 or lessons.proposal(found) is None
 
-    (((_, learner),),) = (learners.items() for _, learners in lessons._known.items())
-    assert len(planner._states) <= 64
+    (((_, learner),),) = (learners.items() for learners in lessons._known.values())
+    assert planner.memory.trim("team").size_bytes <= MAX_BYTES
     assert len(learner._samples.conversations) <= 32
     assert thread_time() - started < 2 * PATIENCE
 
 
 def test_features_without_number_are_forgotten() -> None:
-    planner, lessons = Planner(b"secret", share=0.0, conversations=64), LayoutLearner(most=2)
+    planner, lessons = (
+        Planner(b"secret", share=0.0, max_bytes=MAX_BYTES),
+        LayoutLearner(max_bytes=MAX_BYTES),
+    )
     to = way("openai-interval")
     for number in range(300):
         asked = PlanningRequest(
@@ -244,8 +252,8 @@ def test_features_without_number_are_forgotten() -> None:
         planner.settle_call(found, Usage(input=100))
         lessons.observe(found)
 
-    assert len(lessons) == 2
-    assert len(planner._states) == 64
+    assert 0 < len(lessons) < 150
+    assert planner.memory.trim("team").size_bytes <= MAX_BYTES
 
 
 @pytest.fixture(scope="module")

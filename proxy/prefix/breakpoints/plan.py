@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Final
@@ -11,6 +12,8 @@ import msgspec
 #: A caller who names new tools with every call fills so many places and no more.
 _MAX_TOOLS: Final = 1_024
 _MAX_POLICIES: Final = 64
+#: Policies of which equal ones are one object.
+_MAX_SHARED_POLICIES: Final = 1_024
 #: Stands for the conversations that end alike but for their last messages.
 SEVERAL: Final = "*"
 _HASH_RANGE = 1 << 64
@@ -51,6 +54,12 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     shared_key: str = ""
     why: str = ""
+
+
+@lru_cache(_MAX_SHARED_POLICIES)
+def shared_policy(policy: BreakpointPolicy) -> BreakpointPolicy:
+    """The policy, as one object for all conversations with an equal one."""
+    return policy
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

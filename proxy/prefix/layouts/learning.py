@@ -55,6 +55,11 @@ class FeatureLearner:
         self._tools = tools
         self._samples = Samples(fingerprint, shows=shows)
 
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes it takes."""
+        return self._samples.size_bytes
+
     def observe(
         self,
         texts: Sequence[str],

@@ -20,10 +20,8 @@ from proxy.prefix.prompts.prompt import Fingerprint
 MAX_TEXT_UNITS: Final = 4096
 #: Characters above which a line is split into sentences.
 MAX_WHOLE_LINE_CHARS: Final = 200
-
 #: Characters above which a line is one unit again.
 MAX_SPLIT_LINE_CHARS: Final = 65536
-
 _MAX_CACHED_LINE_CHARS: Final = 1000
 _CUT: Final = "\0"
 _ASCII_ENDS: Final = tuple((end, end + _CUT) for end in (". ", "! ", "? "))
@@ -55,6 +53,11 @@ MIN_CONVERSATIONS: Final = 5
 #: Characters of a unit kept where words may be shown.
 SHOWN_CHARS: Final = 48
 _SECONDS_PER_HOUR: Final = 3600
+#: Bytes of the samples themselves, of a conversation, of a unit, and of its place in a variant.
+_EMPTY_BYTES: Final = 1_000
+_CONVERSATION_BYTES: Final = 900
+_UNIT_BYTES: Final = 350
+_SLOT_BYTES: Final = 8
 
 
 def split_units(text: str, limit: int = MAX_TEXT_UNITS) -> tuple[str, ...]:
@@ -246,6 +249,12 @@ class Samples:
     def distinct_unit_count(self) -> int:
         """Different units kept."""
         return len(self._seen)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes they take."""
+        units = _UNIT_BYTES * len(self._seen) + _SLOT_BYTES * self._slots
+        return _EMPTY_BYTES + _CONVERSATION_BYTES * len(self._kept) + units
 
     @property
     def conversations(self) -> Sequence[ConversationSample]:

@@ -185,12 +185,13 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
 class CallTraces:
     """The last call of each conversation and of each feature.
 
-    Args:
-        room: Bytes for all of them, about; the longest unused go first.
+    Attributes:
+        indexes: All that is remembered.
     """
 
-    def __init__(self, room: int = 16 * 2**20) -> None:
-        self._last: LruCache[bytes, CallTrace] = LruCache(room, lambda trace: trace.size)
+    def __init__(self) -> None:
+        self._last: LruCache[bytes, CallTrace] = LruCache(weigh=lambda trace: trace.size)
+        self.indexes = (self._last,)
 
     def __len__(self) -> int:
         return len(self._last)

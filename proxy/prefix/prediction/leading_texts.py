@@ -5,8 +5,8 @@ One that keeps whole prompts (DeepSeek) keeps, besides, what two prompts have in
 may end within a text.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from proxy.caches.entries import EntryLife
 from proxy.prefix.prediction.lookups import written_life
@@ -16,6 +16,10 @@ from proxy.records.lru_cache import LruCache
 #: Templates told apart in one place, and units within its texts.
 _MAX_OPENINGS: Final = 3
 _MAX_UNITS: Final = 8
+#: Bytes of a text and of each of its lines, and of a unit besides its digests.
+_OPENING_BYTES: Final = 250
+_LINE_BYTES: Final = 12
+_UNIT_BYTES: Final = 250
 
 
 class _Opening(NamedTuple):
@@ -40,16 +44,16 @@ class TextUnit(NamedTuple):
 class LeadingTexts:
     """The latest texts by place, and units within; a place is a prefix, as ``points`` has it.
 
-    Args:
-        most: Places remembered; each may hold 18 KB of lines.
+    Attributes:
+        indexes: All that is remembered.
     """
 
-    def __init__(self, most: int) -> None:
-        self._openings: LruCache[int, tuple[_Opening, ...]] = LruCache(most)
-        self._units: LruCache[int, tuple[tuple[bytes, TextUnit], ...]] = LruCache(most)
-
-    def __len__(self) -> int:
-        return len(self._openings) + len(self._units)
+    def __init__(self) -> None:
+        self._openings: LruCache[int, tuple[_Opening, ...]] = LruCache(weigh=_openings_bytes)
+        self._units: LruCache[int, tuple[tuple[bytes, TextUnit], ...]] = LruCache(
+            weigh=_units_bytes
+        )
+        self.indexes: Sequence[LruCache[int, Any]] = (self._openings, self._units)
 
     def record_call(self, sent: SentCall, now: float) -> None:
         """Remember the call's texts, and the latest of other templates in their places."""
@@ -107,3 +111,11 @@ def _shared_size(sent: SentCall, at: int, other: TextLines) -> int:
     lines = sent.lines[at]
     same = shared_length(lines.digests, other.digests) // DIGEST_BYTES
     return sum(lines.sizes[:same]) * sent.blocks[at].size // max(1, lines.size)
+
+
+def _openings_bytes(openings: tuple[_Opening, ...]) -> int:
+    return sum(_OPENING_BYTES + _LINE_BYTES * len(opening.lines.sizes) for opening in openings)
+
+
+def _units_bytes(units: tuple[tuple[bytes, TextUnit], ...]) -> int:
+    return sum(_UNIT_BYTES + len(digests) for digests, _ in units)

@@ -30,8 +30,8 @@ from slo.usage import Usage
 _ANTHROPIC: Final = "anthropic-breakpoint"
 #: Factor above the least at which an estimate may be and still mean less.
 _ESTIMATE_ERROR_FACTOR: Final = 1.4
-#: Prefixes kept: 1 MB.
-_MAX_PREFIXES: Final = 10_000
+#: Bytes of a prefix, as measured.
+_PREFIX_BYTES: Final = 140
 #: Seconds after which a prefix is given another chance: it may have been lost, not left out.
 _RETRY_AFTER_S: Final = 3600.0
 
@@ -133,13 +133,17 @@ def has_stored_nothing(regime: Regime, usage: Usage | None) -> bool:
 
 
 class UnstoredPrefixes:
-    """Prefixes of which an answer said that they are not stored; the least recently noted go first.
+    """Prefixes of which an answer said that they are not stored.
 
     Only those are taken for such whose estimate is near the least.
+
+    Attributes:
+        indexes: All that is remembered.
     """
 
     def __init__(self) -> None:
-        self._until: LruCache[int, float] = LruCache(_MAX_PREFIXES)
+        self._until: LruCache[int, float] = LruCache(entry_bytes=_PREFIX_BYTES)
+        self.indexes = (self._until,)
 
     def is_unstored(self, point: int, now: float) -> bool:
         """True if the prefix that ends here is known not to be stored."""

@@ -12,7 +12,7 @@ from breakpoints; the other reads the longest prefix it has seen, wherever that 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -161,39 +161,39 @@ WHOLE_PROMPTS: Final = "prefix-unit"
 _NOWHERE: Final = _Reach(0, EntryLife(-inf, 0.0))
 
 
-class PrefixChainIndex:
-    """Prefixes sent and stored, of all calls of this process; the least recently used go first.
+#: Bytes of a prefix that was sent, counted, or stored, and of a way to a cache; as measured.
+_SENT_BYTES: Final = 110
+_COUNTED_BYTES: Final = 110
+_STORED_BYTES: Final = 250
+_ROUTE_BYTES: Final = 200
 
-    By default 25 MB, and up to 6 MB for the lines of texts: 200 bytes for a prefix, 250 more where
-    it was stored.
+
+class PrefixChainIndex:
+    """Prefixes sent and stored, of all calls of this process.
 
     Args:
-        most: Prefixes kept. A tenth as many may have been stored, a twentieth are ways to a cache,
-            and of a two-hundredth the lines of texts are kept.
         is_brief: True if of prompts whose cache ends at marks only new prefixes are noted: half the
             work, and when the others were sent is not known.
         unstored: Prefixes that are known not to be stored.
+
+    Attributes:
+        indexes: All that is remembered.
     """
 
-    def __init__(
-        self,
-        most: int = 100_000,
-        *,
-        is_brief: bool = False,
-        unstored: UnstoredPrefixes | None = None,
-    ) -> None:
+    def __init__(self, *, is_brief: bool = False, unstored: UnstoredPrefixes | None = None) -> None:
         self._is_brief = is_brief
         self._unstored = unstored or UnstoredPrefixes()
-        self._sent: LruCache[int, float] = LruCache(most)
-        self._counted: LruCache[int, int] = LruCache(most // 10)
-        self._entries: LruCache[int, _Stored] = LruCache(most // 10)
-        self._texts = LeadingTexts(most // 200)
-        self._routes: LruCache[int, MinuteCalls] = LruCache(most // 20)
+        self._sent: LruCache[int, float] = LruCache(entry_bytes=_SENT_BYTES)
+        self._counted: LruCache[int, int] = LruCache(entry_bytes=_COUNTED_BYTES)
+        self._entries: LruCache[int, _Stored] = LruCache(entry_bytes=_STORED_BYTES)
+        self._texts = LeadingTexts()
+        self._routes: LruCache[int, MinuteCalls] = LruCache(entry_bytes=_ROUTE_BYTES)
+        prefixes: Sequence[LruCache[int, Any]] = (self._sent, self._counted, self._entries)
+        self.indexes = (*prefixes, *self._texts.indexes, self._routes)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
-        prefixes = len(self._sent) + len(self._counted) + len(self._entries)
-        return prefixes + len(self._texts) + len(self._routes)
+        return sum(map(len, self.indexes))
 
     def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""

@@ -98,7 +98,7 @@ class PromptPlanning:
         self._tasks = tasks
         self._now = now
         self._lock = threading.Lock()
-        self._lessons = LayoutLearner()
+        self._lessons = LayoutLearner(planner.memory.lesson_bytes)
         self._learner = BackgroundLearner()
         self._calls: Tally[LayoutScope] = Tally()
         # Of its own: where one prompt takes long, other work finds a thread all the same.

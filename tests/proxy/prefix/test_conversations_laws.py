@@ -110,16 +110,6 @@ def link(*values: str, answers: tuple[tuple[int, int], ...] = ()) -> Conversatio
     )
 
 
-def test_remembered_conversations_are_bounded():
-    index = Conversations(calls=8, conversations=8)
-    for number in range(100):
-        one = link("base", "same", f"call {number}")
-        index.record_call(one, index.resolve(one))
-
-    assert {len(each) for each in (index._whole, index._latest)} == {8}
-    assert len(index._shortened) <= 8
-
-
 def test_a_value_of_several_conversations_leads_to_none():
     index = Conversations()
     index.load_plans({b"same".hex(): Plan(conversation=SEVERAL)})

@@ -194,16 +194,29 @@ def test_evidence_makes_no_other_layout():
 
 
 def test_features_and_sets_of_tools_that_are_long_unused_are_forgotten():
-    lessons = LayoutLearner(most=2)
+    lessons = LayoutLearner(max_bytes=120_000)
     feature = Feature(lessons)
     for name in ("f", "g", "f", "h"):
         feature.call("Time: 1", feature=name)
+
+    assert [place.feature for place in lessons._known] == ["f", "h"]
+
+    lessons._max_bytes = 1_000_000
     for number in range(12):
         feature.call("Time: 1", [tool(str(number))], feature="h")
 
-    assert len(lessons) == 2
-    assert [place.feature for place, _ in lessons._known.items()] == ["f", "h"]
-    assert [len(learners) for _, learners in lessons._known.items()] == [1, 8]
+    assert [len(learners) for learners in lessons._known.values()] == [1, 8]
+
+
+def test_a_team_with_many_features_makes_no_other_team_forget_its_own():
+    lessons = LayoutLearner(max_bytes=400_000)
+    feature = Feature(lessons)
+    feature.call("Time: 1", feature="mine", team="quiet")
+    for number in range(30):
+        feature.call("Time: 1", feature=str(number), team="busy")
+
+    assert "mine" in {place.feature for place in lessons._known}
+    assert 2 < len(lessons) < 15
 
 
 def test_proposed_moves_are_expected_to_save_money():

@@ -66,14 +66,6 @@ def test_a_shared_prefix_differs_by_texts_tools_slots_and_team(semi):
     assert (fronts.read_prefix(slotted, fingerprint, 1) == found) == (semi is None)
 
 
-def test_the_shared_prefix_index_is_bounded():
-    fronts = SharedPrefixIndex(room=2_000)
-    for number in range(50):
-        fronts.read_prefix(body(("system", f"{number}"))[0], fingerprint, 1)
-
-    assert 0 < len(fronts) < 10
-
-
 def test_a_message_that_cannot_be_read_is_unplannable():
     prompt, _ = body(("system", "a"))
 
@@ -123,16 +115,6 @@ def test_message_readings_are_not_shared_between_teams():
     readings, message = MessageCache(), said("user", "hi")
 
     assert readings.readings_of(fingerprint, [message]) != readings.readings_of(other, [message])
-
-
-def test_the_message_cache_is_bounded_and_keeps_used_readings():
-    readings = MessageCache(most=8)
-    messages = [said("user", str(number)) for number in range(100)]
-    for message in messages:
-        readings.readings_of(fingerprint, [messages[0], message])
-
-    assert len(readings) <= 8
-    assert readings.readings_of(fingerprint, messages[:1])[0].digest == fingerprint(messages[0])
 
 
 @pytest.mark.parametrize(

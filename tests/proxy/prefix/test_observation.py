@@ -266,7 +266,8 @@ def test_lost_tokens_never_exceed_unread_ones():
 def observe(process: PlanningProcess, turns: int, read: float | None = None) -> CallObservation:
     """Observation of a call after so many answers; None reads as many tokens as expected."""
     planned = process.plan(planning_request(body(*conversation_messages(turns, LONG))))
-    known = process.planner._states.peek(planned.draft.conversation) or ConversationState()
+    states = process.planner.memory.of(planned.draft.request.team).states
+    known = states.peek(planned.draft.conversation) or ConversationState()
     found = observe_call(planned, usage_of(planned, read), known)
     process.planner.learn(planned, usage_of(planned, read))
     return found

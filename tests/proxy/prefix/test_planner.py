@@ -4,13 +4,11 @@ import msgspec
 import pytest
 
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
-from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.observation import find_miss
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     NOW,
@@ -299,38 +297,6 @@ def test_an_unknown_upstream_gets_the_unmodified_call():
     found = PlanningProcess(unknown).plan(planning_request(body(*conversation_messages(1))))
 
     assert found.body is found.draft.request.body
-
-
-@pytest.mark.slow
-def test_the_memory_of_the_planner_is_bounded():
-    planner = Planner(SECRET, conversations=2)
-    drafts = [
-        planner.read_call(planning_request(body(chat_message("user", str(number)))))
-        for number in range(3)
-    ]
-    for number, draft in enumerate(drafts):
-        planner.adopt_plan(draft, Plan(layout=number))
-    for number in range(4_100):
-        planner.read_call(planning_request(b'{"messages":[]}', team=str(number)))
-        planner._habits.get_or_make(LayoutScope("t", str(number)), ReuseStatistics)
-
-    assert [planner.known_plan(draft) for draft in drafts] == [None, Plan(layout=1), Plan(layout=2)]
-    assert len(planner._habits) == team_fingerprint.cache_info().currsize == 4_096
-
-
-def test_a_conversation_that_is_used_is_remembered_longest():
-    planner = Planner(SECRET, conversations=2)
-    one, two, three = (
-        planner.read_call(planning_request(body(chat_message("user", name)))) for name in "abc"
-    )
-    for draft in (one, two, one, three):
-        planner.adopt_plan(draft, Plan())
-
-    assert [planner.known_plan(draft) is None for draft in (one, two, three)] == [
-        False,
-        True,
-        False,
-    ]
 
 
 def test_fingerprints_are_equal_for_one_team_and_secret_alone():

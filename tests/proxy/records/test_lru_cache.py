@@ -69,3 +69,36 @@ def test_the_lru_cache_never_exceeds_its_limit(puts):
 
         assert sum(memory.peek(each) or 0 for each in "abcdef") <= 20
         assert key in memory
+
+
+def test_the_lru_cache_counts_the_bytes_of_its_entries_and_of_their_values():
+    memory: LruCache[str, int] = LruCache(weigh=abs, entry_bytes=100)
+    memory.put_all("ab", 7)
+    memory.put("a", 5)
+    memory.reweigh(3)
+    before = memory.size_bytes
+    memory.drop_oldest()
+
+    assert before == 100 + 100 + 5 + 7 + 3
+    assert keys_in(memory, "ab") == "a"
+    assert memory.size_bytes == 100 + 5 + 3
+
+
+def test_dropping_spares_what_was_used_last_and_so_many_values():
+    memory: LruCache[int, int] = LruCache()
+    memory.put_all(range(1_000), 0)
+    memory.use_all([3, 1, 1])
+    for _ in range(5_000):
+        memory.drop_oldest(kept=10)
+
+    assert [key for key, _ in memory.items()] == [*range(992, 1_000), 3, 1]
+
+
+def test_many_values_are_dropped_in_the_order_of_their_use():
+    memory: LruCache[int, int] = LruCache(1_000)
+    for number in range(5_000):
+        memory.put(number, 0)
+
+    keys = [key for key, _ in memory.items()]
+    assert keys == list(range(5_000 - len(keys), 5_000))
+    assert 990 <= len(keys) <= 1_000

@@ -57,7 +57,8 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
     )
-    known = house.planner._habits.get_or_make(short.place, ReuseStatistics)
+    habits = house.planner.memory.of(short.place.team).habits
+    known = habits.get_or_make(short.place, ReuseStatistics)
     assert known.repeat_shares() == ReuseStatistics().repeat_shares()
 
 

@@ -218,16 +218,6 @@ def test_the_last_call_of_the_conversation_is_found_before_the_features():
     assert at(b"g", b"three") is None
 
 
-def test_traces_are_bounded_by_their_bytes():
-    traces = CallTraces(room=20_000)
-    for n in range(200):
-        traces.record_call(call(f"{n}", feature=b"", conversation=b"%d" % n), n)
-        traces.record_call(call(f"{n}", feature=b"", conversation=b""), n)
-
-    assert 0 < len(traces) < 20
-    CallTraces(room=10).record_call(call("a"), 0)
-
-
 @examples(25)
 @given(st.lists(st.sampled_from("abcde"), max_size=6), st.lists(st.sampled_from("abcde")))
 def test_a_change_is_found_exactly_where_tools_differ(before, after):

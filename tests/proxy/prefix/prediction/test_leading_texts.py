@@ -100,9 +100,11 @@ def test_shared_length_is_that_of_the_common_start(one, other):
     assert shared_length(*rows) == same * DIGEST_BYTES
 
 
-def test_places_remembered_are_bounded():
-    texts = LeadingTexts(3)
-    for number in range(9):
+def test_indexes_count_the_bytes_of_the_places_they_remember():
+    texts = LeadingTexts()
+    sizes = []
+    for number in range(3):
         texts.record_call(sent_chat(DEEPSEEK, ("system", RULES), place=b"%d" % number), 0.0)
+        sizes.append(sum(index.size_bytes for index in texts.indexes))
 
-    assert len(texts) == 3
+    assert 0 < sizes[0] == sizes[1] - sizes[0] == sizes[2] - sizes[1]

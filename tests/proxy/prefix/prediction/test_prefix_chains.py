@@ -235,17 +235,6 @@ def test_an_empty_prompt_is_expected_to_read_nothing():
     assert chains.expect_read(empty, 1).tokens == 0
 
 
-@pytest.mark.parametrize("regime", [VLLM, ANTHROPIC, INTERVAL])
-def test_the_memory_of_prefix_chains_is_bounded(regime):
-    chains = PrefixChainIndex(most=200)
-    for n in range(1_000):
-        chains.record_call(
-            sent_chat(regime, ("system", f"a{n}"), ("user", f"b{n}"), marks={1: "5m"}), None, n
-        )
-
-    assert len(chains) <= 200 + 20 + 10 + 10
-
-
 def test_a_first_prompt_is_written_up_to_its_last_mark_and_fresh_behind_it():
     call = users(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks={0: "1h", 1: "5m"})
 

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from proxy.prefix.breakpoints.shared_keys import MAX_CALLS_PER_MINUTE, SharedCacheKeys
+from proxy.prefix.agent_keys import MAX_CALLS_PER_MINUTE, SharedCacheKeys
 
 #: A token that is written instead of read, in uncached ones.
 PRICE = 1.15
@@ -198,13 +198,3 @@ def test_calls_and_answers_of_unknown_sessions_are_ignored():
     keys.record_answer(b"unknown", TOKENS, -1e9, 0.0)
 
     assert keys.choose_key(b"known", NAME, 1.0, PRICE) == NAME
-
-
-def test_many_sessions_and_beginnings_are_bounded_and_still_get_a_key():
-    keys = SharedCacheKeys()
-    for number in range(20_000):
-        name = f"beginning {number // 4}"
-        assert isinstance(keys.choose_key(b"%d" % number, name, float(number), PRICE), str)
-
-    assert len(keys._sessions) <= 16_384
-    assert len(keys._beginnings) <= 1_024

@@ -1,0 +1,164 @@
+"""Planning's memory of each team's calls, in so many bytes for all teams together; pure."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from proxy.prefix.agent_keys import AgentCacheKeys
+from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
+from proxy.prefix.conversations import Conversations, ConversationState
+from proxy.prefix.layouts.tool_order import Toolsets
+from proxy.prefix.message_cache import MessageCache
+from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.lookups import UnstoredPrefixes
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.unmodified import UnmodifiedBaseline
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.lru_cache import LruCache
+
+DEFAULT_BYTES: Final = 96 * 2**20
+"""Bytes of all teams' indexes."""
+
+#: Bytes of a team of which nothing is remembered.
+_TEAM_BYTES: Final = 12_000
+#: Bytes of a feature's statistics, and of its lists of tools, as measured.
+_HABITS_BYTES: Final = 5_700
+_TOOLSETS_BYTES: Final = 16_000
+#: Latest entries of each index that a team keeps for as long as it calls.
+_MIN_KEPT: Final = 16
+#: Seconds without a call after which a team's indexes go before those of others.
+_IDLE_S: Final = 3_600.0
+
+
+class TeamIndexes:
+    """The indexes of one team's calls; each drops first what was used longest ago.
+
+    Attributes:
+        states: The states of its conversations.
+        habits: Reuse of each of its features.
+        toolsets: The tools of each of its features.
+        readings: Readings of its messages.
+        latest: Time of its latest call, in seconds.
+        size: Bytes they took when they were measured last.
+    """
+
+    def __init__(self, credit: float | None, process: bytes) -> None:
+        self.latest = 0.0
+        self.size = 0
+        self.states: LruCache[bytes, ConversationState] = LruCache(weigh=lambda state: state.size)
+        self.habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(entry_bytes=_HABITS_BYTES)
+        self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
+        self.readings = MessageCache()
+        self.conversations = Conversations()
+        self.unstored = UnstoredPrefixes()
+        self.chains = PrefixChainIndex(unstored=self.unstored)
+        self.traces = CallTraces()
+        self.unmodified = UnmodifiedBaseline(credit, self.unstored)
+        self.agent_keys = AgentCacheKeys(process, on_credit=credit is None or credit > 0.0)
+        self._all: Sequence[LruCache[Any, Any]] = (
+            self.states,
+            self.habits,
+            self.toolsets,
+            *self.readings.indexes,
+            *self.conversations.indexes,
+            *self.unstored.indexes,
+            *self.chains.indexes,
+            *self.traces.indexes,
+            *self.unmodified.indexes,
+            *self.agent_keys.indexes,
+        )
+
+    def adopt_plan(
+        self, name: bytes, plan: Plan, begin: Callable[[], ConversationState] = ConversationState
+    ) -> None:
+        """Take over what was decided for a conversation.
+
+        Args:
+            name: The conversation.
+            plan: Its plan.
+            begin: Makes its state where it has none.
+        """
+        self.states.reweigh(self.states.get_or_make(name, begin).adopt_plan(plan))
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes they take."""
+        return sum([index.size_bytes for index in self._all], _TEAM_BYTES)
+
+    def drop_oldest(self) -> None:
+        """Drop a small part of each, so that all reach back about as far."""
+        for index in self._all:
+            index.drop_oldest(_MIN_KEPT)
+
+
+class TeamMemory:
+    """The indexes of all teams, in so many bytes.
+
+    Beyond them a team that made no call for an hour gives way first. Then it is, of those that take
+    an even part or more, the one that called longest ago: a smaller one loses nothing to others.
+
+    Args:
+        make: Makes the indexes of a team.
+        max_bytes: Bytes of all of them, about.
+
+    Attributes:
+        max_bytes: Bytes that they may take.
+        size_bytes: Bytes that they take, about.
+    """
+
+    def __init__(self, make: Callable[[], TeamIndexes], max_bytes: int) -> None:
+        self._make = make
+        self.max_bytes = max_bytes
+        self._teams: dict[str, TeamIndexes] = {}
+        self._now = 0.0
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._teams)
+
+    @property
+    def lesson_bytes(self) -> int:
+        """Bytes that layouts which are learned may take besides: a third of what these may."""
+        return self.max_bytes // 3
+
+    def of(self, team: str, now: float = 0.0) -> TeamIndexes:
+        """A team's indexes, which are used by this.
+
+        Args:
+            team: The team.
+            now: Time of its call, in seconds; 0 where it is not known.
+        """
+        indexes = self._teams.pop(team, None) or self._make()
+        self._teams[team] = indexes
+        indexes.latest = max(now, indexes.latest)
+        self._now = max(now, self._now)
+        return indexes
+
+    def trim(self, team: str) -> TeamIndexes:
+        """A team's indexes, once what its calls added beyond the bound was dropped."""
+        indexes = self.of(team)
+        self._measure(indexes)
+        while self.size_bytes > self.max_bytes and self._teams:
+            self._shrink(self._largest_or_idle())
+        return self.of(team)
+
+    def _largest_or_idle(self) -> str:
+        """The team that gives way."""
+        oldest = next(iter(self._teams))
+        if self._now - self._teams[oldest].latest > _IDLE_S:
+            return oldest
+        even = self.size_bytes // len(self._teams)
+        return next(team for team, indexes in self._teams.items() if indexes.size >= even)
+
+    def _shrink(self, team: str) -> None:
+        """Drop a part of a team's indexes, or all where no part of them can be dropped."""
+        indexes = self._teams[team]
+        before = indexes.size
+        indexes.drop_oldest()
+        self._measure(indexes)
+        if indexes.size >= before:
+            self.size_bytes -= self._teams.pop(team).size
+
+    def _measure(self, indexes: TeamIndexes) -> None:
+        before, indexes.size = indexes.size, indexes.size_bytes
+        self.size_bytes += indexes.size - before
