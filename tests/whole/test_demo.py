@@ -26,7 +26,7 @@ def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
             if "Ctrl-C" in line:
                 break
         _, _, after = "".join(lines).partition("pip install openai):\n\n")
-        snippet, _, _ = after.partition("Ctrl-C")
+        snippet, _, _ = after.partition("What the gateway would save")
         curl = next(line for line in lines if line.startswith("curl "))
         ran, fetched = output([sys.executable, "-c", snippet]), output(shlex.split(curl))
         running.send_signal(signal.SIGINT)
