@@ -291,7 +291,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
         _migrate,
     ),
     "replay": (
-        "Compute the cost of recorded calls: sent unmodified, planned, and compacted.",
+        "Show what recorded calls cost, and what the gateway would have saved on them.",
         _replay,
     ),
     "report": (

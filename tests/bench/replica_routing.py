@@ -231,8 +231,8 @@ def _lose(cache: BlockCache, _now: float) -> None:
     cache.clear()
 
 
-def decision_times() -> Iterator[tuple[str, float]]:
-    """Microseconds of processor time for a prompt of 100,000 tokens and 16 replicas, medians."""
+def decision_costs(measure: Callable[[Callable[[], object]], float]) -> Iterator[tuple[str, float]]:
+    """Costs of the steps of a decision, for a prompt of 100,000 tokens and 16 replicas."""
     random = Random(7)  # noqa: S311 - the same traffic each time
     router = ReplicaRouter()
     root = chain_root("model", "organisation")
@@ -248,15 +248,15 @@ def decision_times() -> Iterator[tuple[str, float]]:
     cost = router.decide(request, names, 0.0).order[0]
     yield (
         "hash 400 KB once (BLAKE2b): the reference",
-        _median_time(lambda: blake2b(prompts[0]).digest()),
+        measure(lambda: blake2b(prompts[0]).digest()),
     )
-    yield "decision, given the chain", _median_time(lambda: router.decide(request, names, 0.0))
-    yield "noting that it was sent", _median_time(lambda: router.send(request, cost, 0.0).end(0.0))
-    yield "chain of a prompt", _median_time(lambda: prompt_chain(root, prompts[0], 100_000))
+    yield "decision, given the chain", measure(lambda: router.decide(request, names, 0.0))
+    yield "noting that it was sent", measure(lambda: router.send(request, cost, 0.0).end(0.0))
+    yield "chain of a prompt", measure(lambda: prompt_chain(root, prompts[0], 100_000))
     body = _chat_body(prompts[0])
     yield (
         "its prompt, read from the body of a chat call",
-        _median_time(lambda: call_prompt(body, _CHAT)),
+        measure(lambda: call_prompt(body, _CHAT)),
     )
 
 
@@ -268,6 +268,7 @@ def _chat_body(content: bytes) -> bytes:
 
 
 def _median_time(work: Callable[[], object]) -> float:
+    """The processor time of some work in microseconds, the median of several rounds."""
     taken = []
     for _ in range(_ROUNDS):
         begun = thread_time_ns()
@@ -333,7 +334,7 @@ def main() -> None:
             print("a router is left out: name its program (pip install sglang-router; smg)")
         _print(iter(chosen), partial(outcomes, programs=programs))
     elif options.part == "time":
-        times = list(decision_times())
+        times = list(decision_costs(_median_time))
         print("| step | µs | reference = 1 |\n|---|--:|--:|")
         for name, taken in times:
             print(f"| {name} | {taken:.0f} | {taken / times[0][1]:.2f} |")
