@@ -109,17 +109,17 @@ def readiness(
         return [journal] if journal else []
 
     def notes() -> Sequence[str]:
-        said = [*reloader.notes(), *policies.notes()]
+        notes = [*reloader.notes(), *policies.notes()]
         if not reloader.snapshot.upstreams_with_keys:
-            said.append(_NO_UPSTREAM)
+            notes.append(_NO_UPSTREAM)
         if (removed := opened.journal.removed.notice) is not None:
-            said.append(removed)
+            notes.append(removed)
         if opened.is_offline:
-            said.append(f"degraded: {OFFLINE}")
+            notes.append(f"degraded: {OFFLINE}")
         else:
             journal = troubles()
-            said += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
-        return said
+            notes += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
+        return notes
 
     return troubles, notes
 

@@ -215,11 +215,11 @@ class PromptBeginning:
             now: Seconds since the epoch.
             price: Cost of a token that is written instead of read.
         """
-        found = AgentSession(latest=now)
+        agent_session = AgentSession(latest=now)
         if now >= self._closed_until:
-            self._join(found, now, price)
-        self._sessions.append(found)
-        return found
+            self._join(agent_session, now, price)
+        self._sessions.append(agent_session)
+        return agent_session
 
     def record_call(self, session: AgentSession, now: float, answers: int) -> None:
         """Count a call of one of its sessions.
@@ -301,14 +301,14 @@ class SharedCacheKeys:
             now: Seconds since the epoch.
             price: Cost of a token that is written instead of read.
         """
-        known = self._sessions.get(session)
-        if known is None:
+        session_entry = self._sessions.get(session)
+        if session_entry is None:
             begins = self._beginnings.get_or_make(
                 name, lambda: PromptBeginning(name, now, on_credit=self._on_credit)
             )
-            known = begins.begin_session(now, price), begins
-            self._sessions.put(session, known)
-        return known[0].key
+            session_entry = begins.begin_session(now, price), begins
+            self._sessions.put(session, session_entry)
+        return session_entry[0].key
 
     def record_call(self, session: bytes, now: float, answers: int) -> None:
         """Count a call of a session, where that is known.
@@ -318,9 +318,9 @@ class SharedCacheKeys:
             now: Seconds since the epoch.
             answers: Answers that the call holds.
         """
-        known = self._sessions.get(session)
-        if known is not None:
-            known[1].record_call(known[0], now, answers)
+        session_entry = self._sessions.get(session)
+        if session_entry is not None:
+            session_entry[1].record_call(session_entry[0], now, answers)
 
     def record_answer(self, session: bytes, tokens: int, saved: float, now: float) -> None:
         """Learn from an answered call of a session, where that is known.
@@ -331,12 +331,12 @@ class SharedCacheKeys:
             saved: Cost that sharing saved of it; less than 0 where it cost more.
             now: Seconds since the epoch.
         """
-        known = self._sessions.peek(session)
-        if known is None:
+        session_entry = self._sessions.peek(session)
+        if session_entry is None:
             return
-        known[0].tokens = max(known[0].tokens, tokens)
-        if known[0].key and saved:
-            known[1].record_saving(saved, now)
+        session_entry[0].tokens = max(session_entry[0].tokens, tokens)
+        if session_entry[0].key and saved:
+            session_entry[1].record_saving(saved, now)
 
 
 def _forget_before(times: deque[float], since: float) -> None:

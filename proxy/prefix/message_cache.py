@@ -119,10 +119,10 @@ class MessageCache:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
         keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
-        known = tuple(map(self._known.peek, keys))
-        if all(known):
+        readings = tuple(map(self._known.peek, keys))
+        if all(readings):
             self._known.use_all(keys)
-            return cast("tuple[MessageReading, ...]", known)
+            return cast("tuple[MessageReading, ...]", readings)
         every = zip(keys, messages, strict=True)
         return tuple([self._read_message(key, raw) for key, raw in every])
 

@@ -288,11 +288,11 @@ class UnmodifiedBaseline:
         From then on its next calls alone are judged.
         """
         watch = self._watches.peek((place, layout))
-        found = watch.current_harm(now) if watch is not None else None
-        if found is None:
+        harm = watch.current_harm(now) if watch is not None else None
+        if harm is None:
             return None
         self._watches.put((place, layout), HarmWatch(LAYOUT_STAKE if layout else inf))
-        return msgspec.structs.replace(found, layout=layout)
+        return msgspec.structs.replace(harm, layout=layout)
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:

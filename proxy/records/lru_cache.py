@@ -65,11 +65,11 @@ class LruCache(Generic[K, V]):
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, which is used by this; made where there is none."""
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
+        value = self.get(key)
+        if value is None:
+            value = make()
+            self.put(key, value)
+        return value
 
     def use_all(self, keys: Sequence[K]) -> None:
         """Use the values of these keys, all of which are there."""

@@ -64,16 +64,16 @@ def json_reference(text: str, label: str, where: str) -> str | None:
     inner = bare.removesuffix(",").rstrip()
     if not inner:
         return text
-    said = msgspec.json.encode(f"given {where}").decode()
+    place = msgspec.json.encode(f"given {where}").decode()
     name = msgspec.json.encode(label).decode()
     if _is_json(f"{{{inner}}}"):
-        found = f"{name}: {said}"
+        reference = f"{name}: {place}"
     elif _is_json(f"[{inner}]"):
-        found = msgspec.json.encode(f"{label} is given {where}").decode()
+        reference = msgspec.json.encode(f"{label} is given {where}").decode()
     else:
         return None
     start = text.index(bare)
-    return f"{text[:start]}{found}{bare[len(inner) :].strip()}{text[start + len(bare) :]}"
+    return f"{text[:start]}{reference}{bare[len(inner) :].strip()}{text[start + len(bare) :]}"
 
 
 def insert_before_end(text: str, words: str, form: TextForm) -> tuple[str, str]:
@@ -151,8 +151,8 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
     if not last or all(p.slot is PromptSlot.STABLE for p in ends):
         return SplitText(_stable_text(pieces, _WHERE), gone=_moved_pieces(pieces))
     ended = [p for p in pieces[end:] if p.slot is PromptSlot.VARIABLE]
-    kept = _stable_text(pieces[:end], _WHERE)
-    return SplitText(kept, "".join(p.text for p in ends), (*_moved_pieces(pieces[:end]), *ended))
+    stable = _stable_text(pieces[:end], _WHERE)
+    return SplitText(stable, "".join(p.text for p in ends), (*_moved_pieces(pieces[:end]), *ended))
 
 
 def _split_in_form(pieces: Sequence[TextPiece], form: TextForm, *, last: bool) -> SplitText:
@@ -169,11 +169,11 @@ def _split_in_form(pieces: Sequence[TextPiece], form: TextForm, *, last: bool) -
     varying = tuple(piece for piece in pieces if piece.slot is PromptSlot.VARIABLE)
     if form is TextForm.JSON:
         left = [piece for piece in pieces if piece.slot is not PromptSlot.SEMI_STABLE]
-        kept = "".join(_json_text(piece, _WHERE) for piece in left)
+        stable = "".join(_json_text(piece, _WHERE) for piece in left)
         words = ",".join(piece.text.strip().removesuffix(",") for piece in semi)
     else:
-        kept, words = _stable_text(pieces, _WHERE), f"{labelled_text(semi)}\n"
-    head, ending = insert_before_end(kept, words, form)
+        stable, words = _stable_text(pieces, _WHERE), f"{labelled_text(semi)}\n"
+    head, ending = insert_before_end(stable, words, form)
     return SplitText(head, ending, varying)
 
 
@@ -183,8 +183,8 @@ def text_in_slot_order(pieces: Sequence[TextPiece]) -> str:
     if ranks == sorted(ranks):
         return "".join(piece.text for piece in pieces)
     gone = sorted(_moved_pieces(pieces), key=lambda piece: RANK[piece.slot])
-    kept = _stable_text(pieces, _BELOW)
-    return f"{kept}\n\n{labelled_text(gone)}" if kept.strip() else labelled_text(gone)
+    stable = _stable_text(pieces, _BELOW)
+    return f"{stable}\n\n{labelled_text(gone)}" if stable.strip() else labelled_text(gone)
 
 
 def labelled_text(pieces: Sequence[TextPiece]) -> str:
@@ -214,19 +214,19 @@ def _stable_text(pieces: Sequence[TextPiece], where: Mapping[PromptSlot, str]) -
         return "".join(_json_text(piece, where) for piece in pieces)
     solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
     inner = range(solid[0], solid[-1]) if solid else range(0)
-    found: list[str] = []
+    parts: list[str] = []
     gone: list[TextPiece] = []
     for at, piece in enumerate(pieces):
         if _is_moved(piece):
             gone += [piece] if at in inner else []
         elif piece.text:
-            found += [_references_between(found[-1], gone, piece.text, where)] if gone else []
-            found.append(piece.text)
+            parts += [_references_between(parts[-1], gone, piece.text, where)] if gone else []
+            parts.append(piece.text)
             gone = []
     ended = [piece for piece in pieces[solid[-1] :] if _is_moved(piece)] if solid else []
-    if ended and "".join(found).rstrip().endswith(":"):
-        found.append(_references_between("".join(found), ended, "\n", where))
-    return "".join(found)
+    if ended and "".join(parts).rstrip().endswith(":"):
+        parts.append(_references_between("".join(parts), ended, "\n", where))
+    return "".join(parts)
 
 
 def _json_text(piece: TextPiece, where: Mapping[PromptSlot, str]) -> str:
@@ -245,9 +245,9 @@ def _references_between(
 ) -> str:
     """The references between two texts: on lines of their own, or within a line."""
     gap = "\n" if before.endswith("\n") else " "
-    said = gap.join(f"[{piece.label} is given {where[piece.slot]}.]" for piece in gone)
+    references = gap.join(f"[{piece.label} is given {where[piece.slot]}.]" for piece in gone)
     lead = "" if before[-1].isspace() else " "
-    return lead + said + ("" if after[0].isspace() or after[0] in _CLOSING else gap)
+    return lead + references + ("" if after[0].isspace() or after[0] in _CLOSING else gap)
 
 
 def _is_json(text: str) -> bool:

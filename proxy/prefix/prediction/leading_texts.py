@@ -67,8 +67,10 @@ class LeadingTexts:
 
     def shared_starts(self, sent: SentCall, at: int) -> list[tuple[int, float]]:
         """Bytes that a block's text shares with those in its place, most first, and their times."""
-        found = [(_shared_size(sent, at, each.lines), each.used) for each in self._latest(sent, at)]
-        return sorted((each for each in found if each[0]), reverse=True)
+        starts = [
+            (_shared_size(sent, at, each.lines), each.used) for each in self._latest(sent, at)
+        ]
+        return sorted((each for each in starts if each[0]), reverse=True)
 
     def keep_units(self, sent: SentCall, at: int, now: float) -> None:
         """Keep what a block's text shares with those in its place as units."""

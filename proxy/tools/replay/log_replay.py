@@ -219,10 +219,10 @@ def _replayed_model(reading: PromptReader, calls: int) -> ReplayedModel:
 def _sum(compactions: Iterable[ReplayedCompaction]) -> ReplayedCompaction:
     calls = resets = trimmed = 0
     uncompacted: Counter[str] = Counter()
-    for found in compactions:
-        calls, resets = calls + found.calls, resets + found.resets
-        trimmed += found.trimmed
-        uncompacted.update(found.uncompacted)
+    for compaction in compactions:
+        calls, resets = calls + compaction.calls, resets + compaction.resets
+        trimmed += compaction.trimmed
+        uncompacted.update(compaction.uncompacted)
     return ReplayedCompaction(
         calls=calls, resets=resets, trimmed=trimmed, uncompacted=dict(uncompacted)
     )

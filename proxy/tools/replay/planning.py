@@ -87,18 +87,18 @@ class PlannedVariant:
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is planned; the line's own where it cannot be."""
         call = recorded_as_call(line if self._names else _without_name(line), now)
-        asked = planning_request(call)
+        request = planning_request(call)
         way = self._native_way if line.is_native else self._way
         self._now = now
         self._learn_from_answers(now)
-        feature = self._feature(layout_place(asked, way.model))
+        feature = self._feature(layout_place(request, way.model))
         self._planned = None
         skipped = skip_reason(call, self._route)
         if skipped is not None:
             feature.leave(skipped.why or skipped.reason.replace("_", " "))
             return line.body
         try:
-            draft = self._planner.read_call(asked)
+            draft = self._planner.read_call(request)
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
                 draft, feature.current_version
             )

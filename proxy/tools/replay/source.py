@@ -139,8 +139,8 @@ class RecordedSource:
                     self.bad.add(problem, where)
                     continue
                 session = session or session_reader(value)
-                found = session.feed(value) if session else recorded_calls(value)
-                yield from self._readable(found, where)
+                calls = session.feed(value) if session else recorded_calls(value)
+                yield from self._readable(calls, where)
         except OperatorError as why:
             raise OperatorError(f"{name}: {why}") from None
         if session is not None:

@@ -86,8 +86,8 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
 
     def add_answer(self, nanos: int | None) -> None:
         """Add the cost of an answer that could be read."""
-        known = nanos is not None and self.answer_nanos is not None
-        self.answer_nanos = (self.answer_nanos or 0) + (nanos or 0) if known else None
+        is_priced = nanos is not None and self.answer_nanos is not None
+        self.answer_nanos = (self.answer_nanos or 0) + (nanos or 0) if is_priced else None
 
     def mean_answer_nanos(self) -> int | None:
         """Mean cost of an answer; None where none was read, or none has a price."""
@@ -119,10 +119,10 @@ class TotalsByFeature:
         """The feature's totals, to add to."""
         if feature not in self._features and len(self._features) >= MAX_FEATURES:
             feature = OTHER_FEATURES
-        found = self._features.get(feature)
-        if found is None:
-            found = self._features[feature] = new_totals(feature, self._ways)
-        return found
+        totals = self._features.get(feature)
+        if totals is None:
+            totals = self._features[feature] = new_totals(feature, self._ways)
+        return totals
 
     def features(self) -> list[FeatureTotals]:
         """The totals, with an estimate for answers that could not be read."""
@@ -143,8 +143,8 @@ def include(whole: FeatureTotals, part: FeatureTotals) -> None:
     for way, more in zip(whole.ways, part.ways, strict=True):
         way.include(more)
     whole.unanswered += part.unanswered
-    known = whole.answer_nanos is not None and part.answer_nanos is not None
-    whole.answer_nanos = (whole.answer_nanos or 0) + (part.answer_nanos or 0) if known else None
+    is_priced = whole.answer_nanos is not None and part.answer_nanos is not None
+    whole.answer_nanos = (whole.answer_nanos or 0) + (part.answer_nanos or 0) if is_priced else None
 
 
 def sum_of(features: Iterable[FeatureTotals]) -> Sequence[VariantTotals]:

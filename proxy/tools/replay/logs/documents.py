@@ -180,13 +180,13 @@ class _ElementScanner:
                 self._is_escaped = False
                 at += 1
                 continue
-            found = (_INSIDE if self._is_string else _OUTSIDE).search(chunk, at)
-            if found is None:
+            match = (_INSIDE if self._is_string else _OUTSIDE).search(chunk, at)
+            if match is None:
                 break
-            at = found.end()
-            begins, ends = self._step(found.group())
+            at = match.end()
+            begins, ends = self._step(match.group())
             if begins:
-                start = found.start()
+                start = match.start()
                 self._first_line = self._line + chunk.count(b"\n", 0, start)
             if ends:
                 self._hold(chunk[start:at])

@@ -96,9 +96,9 @@ def recorded_calls(document: Any) -> Iterator[RecordedCall | OperatorError]:  # 
 
 def _inner(document: Json) -> list[Json] | None:
     """The documents that a document holds; None where it is one by itself."""
-    found = spans(document)
-    if found is not None:
-        return found
+    trace_spans = spans(document)
+    if trace_spans is not None:
+        return trace_spans
     for path in _LISTS:
         items = lookup(document, path)
         if isinstance(items, list) and items and all(isinstance(item, dict) for item in items):
@@ -119,8 +119,8 @@ def _call(record: Json) -> RecordedCall:
     if body is None:
         raise OperatorError(_reason(record))
     answer = _answer(record)
-    parameters = (decode(found) for found in values(record, _PARAMETERS))
-    beside: Json = next((found for found in parameters if _has_tools(found)), {})
+    parameters = (decode(parameter) for parameter in values(record, _PARAMETERS))
+    beside: Json = next((parameter for parameter in parameters if _has_tools(parameter)), {})
     fields = request_fields(body, beside)
     request = request_body(fields, first_text(record, _URL), is_messages=answer.is_messages)
     names = [fields.get("model"), *values(record, _MODEL), answer.model]
@@ -196,7 +196,7 @@ def _reason(record: Json) -> str:
             "its instrumentation kept no messages: set"
             " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
         )
-    bodies = [record, *(found for found in map(decode, values(record, _BODY)) if _is_object(found))]
+    bodies = [record, *(body for body in map(decode, values(record, _BODY)) if _is_object(body))]
     other = next(filter(None, map(other_api_reason, bodies[1:] or bodies)), "")
     hint = next((hint for field, hint in _NO_PROMPT if field in record), "")
     return other or hint or "it holds no messages, under no name that replay knows"

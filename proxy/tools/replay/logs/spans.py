@@ -88,10 +88,10 @@ def _record(span: Json, service: str) -> Json:
 
 def _attributes(holder: Any) -> Json:  # noqa: ANN401 - JSON
     """The attributes of a span, an event or a resource, by name."""
-    found = holder.get("attributes") if isinstance(holder, dict) else None
-    if isinstance(found, dict):
-        return dict(found)
-    return {item["key"]: _value(item.get("value")) for item in found or () if _has_key(item)}
+    attributes = holder.get("attributes") if isinstance(holder, dict) else None
+    if isinstance(attributes, dict):
+        return dict(attributes)
+    return {item["key"]: _value(item.get("value")) for item in attributes or () if _has_key(item)}
 
 
 def _has_key(item: Any) -> bool:  # noqa: ANN401 - JSON
