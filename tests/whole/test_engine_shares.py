@@ -114,10 +114,13 @@ class CallsUnderWay:
         return BegunCall(int(name.removeprefix("house:")), why, before)
 
 
-async def wait_until_served(fleet: EngineFleet, replica: str) -> None:
-    """Return once the gateway knows a replica."""
+async def wait_for_load_report(fleet: EngineFleet, replica: str) -> None:
+    """Return once the gateway has read a replica's load and slots: before, it assumes 64."""
     until = time.monotonic() + _PATIENCE_S
-    while replica not in (await fleet.metrics()):
+    while not any(
+        line.startswith("thriftgate_engine_running{") and replica in line
+        for line in (await fleet.metrics()).splitlines()
+    ):
         assert time.monotonic() < until
         await asyncio.sleep(0.1)
 
@@ -129,9 +132,11 @@ def test_calls_with_one_system_prompt_fill_the_slots_of_both_replicas_and_of_one
         replicas = HeldReplicas()
         async with engine_fleet(tmp_path, start=replicas.start) as fleet, replicas.start() as third:
             calls = CallsUnderWay(fleet, replicas)
+            for replica in ("house:0", "house:1"):
+                await wait_for_load_report(fleet, replica)
             begun = await calls.begin(8)
             fleet.write_engines([*fleet.urls, third])
-            await wait_until_served(fleet, "house:2")
+            await wait_for_load_report(fleet, "house:2")
             replicas.known = 3
             begun += await calls.begin(4)
             await replicas.finish(calls)

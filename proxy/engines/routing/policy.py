@@ -44,13 +44,13 @@ class RoutingPolicy:
     rare_weight: float = 20.0
     common_weight: float = 0.1
     full_share: float = 0.5
-    decode_share: float = 0.75
+    decode_share: float = 0.5
     slow_ratio: float = 3.0
     load_gate_s: float = 20.0
     max_kv_usage: float = 0.95
     evict_weight: float = 1.0
     home_credit: float = 0.6
-    tie_s: float = 0.01
+    tie_s: float = 0.02
     home_tokens: int = 2_048
     explore_share: float = 0.01
     explore_limit_s: float = 1.0
