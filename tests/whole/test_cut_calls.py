@@ -1,16 +1,19 @@
 """Calls that a kill of the gateway cuts off leave receipts, and each call has one final receipt."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
+import pytest
 
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.cut_attempts import KILLED
 from proxy.store.store import Store
+from slo.alert import Alert
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.plain_http import PLAIN
@@ -52,12 +55,24 @@ def call(gateway: ServeProcess, content: str | list[dict[str, object]]) -> int:
     return 0
 
 
-def receipts(gateway: ServeProcess) -> list[Receipt]:
+@contextmanager
+def opened(gateway: ServeProcess) -> Iterator[Store]:
+    """The database of a gateway, which may run."""
     store = Store.open(gateway.database_url, gateway.folder / "elsewhere")
     try:
-        return list(store.ledger.receipts_since(0))
+        yield store
     finally:
         store.close(5)
+
+
+def receipts(gateway: ServeProcess) -> list[Receipt]:
+    with opened(gateway) as store:
+        return list(store.ledger.receipts_since(0))
+
+
+def open_alerts(gateway: ServeProcess) -> list[Alert]:
+    with opened(gateway) as store:
+        return list(store.outbox.open_alerts(9))
 
 
 def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start(
@@ -96,3 +111,32 @@ def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start
         input_nanos = each.usage.prompt_tokens * INPUT_NANOS
         assert each.cost_nanos == input_nanos + MAX_OUTPUT_TOKENS * OUTPUT_NANOS
     assert left == []
+
+
+@pytest.mark.parametrize("remove", [Path.unlink, partial(Path.write_bytes, data=b"")])
+def test_calls_whose_notes_were_removed_are_noted_anew_and_operators_are_notified(
+    tmp_path: Path, remove: Callable[[Path], object]
+) -> None:
+    with (
+        running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
+        serve_process(tmp_path, catalog) as gateway,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        gateway.start()
+        hanging = [pool.submit(call, gateway, PICTURE) for _ in range(2)]
+        journal = gateway.folder / "journal"
+        wait_until(lambda: any(path.stat().st_size > 1_024 for path in journal.glob("*.sent")))
+        (removed,) = journal.glob("*.sent")
+        remove(removed)
+        wait_until(lambda: set(journal.glob("*.sent")) - {removed})
+        status, ready = gateway.probe("/readyz")
+        wait_until(lambda: open_alerts(gateway))
+        gateway.kill()
+        assert [each.result() for each in hanging] == [0, 0]
+        gateway.start()
+        wait_until(lambda: len(receipts(gateway)) == 2)
+
+    assert status == 200
+    assert any("journal" in note and "removed or truncated" in note for note in ready["notes"])
+    assert [(alert.kind, alert.subject) for alert in open_alerts(gateway)] == [("store", "journal")]
+    assert {each.error for each in receipts(gateway)} == {KILLED}

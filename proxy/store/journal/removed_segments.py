@@ -115,6 +115,16 @@ class RemovedSegments:
         lost = unshipped.dropped if is_truncated else 0
         lines = unshipped.in_memory() if is_truncated else ()
         self._sources.append(_Source(os.fdopen(file, "rb"), path, lines))
+        self.add(path, is_truncated=is_truncated, lost=lost)
+
+    def add(self, path: Path, *, is_truncated: bool, lost: int = 0) -> None:
+        """Count a removal and log it.
+
+        Args:
+            path: Path of the file.
+            is_truncated: True if somebody truncated it, and left its name.
+            lost: Receipts that were lost with it.
+        """
         self.count += 1
         self.lost += lost
         self._noted_at = time.monotonic()

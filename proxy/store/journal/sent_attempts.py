@@ -1,7 +1,7 @@
 """Attempts under way, in a file that outlives a kill -9: sent, and without a receipt yet.
 
 An attempt is one write of a slot when it is sent, and nothing when it ends: its receipt says that.
-A file that somebody removes or truncates is made anew with what is under way.
+A file that somebody removes or truncates is made anew with what is under way, and noted.
 
 The file is locked by its process, like a segment; whoever can lock it finds there what a process
 that died had sent, and books what the ledger lacks of it.
@@ -21,6 +21,7 @@ import msgspec
 
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.store.journal import segments
+from proxy.store.journal.removed_segments import RemovedSegments
 
 _log = logging.getLogger(__name__)
 
@@ -41,11 +42,13 @@ class SentAttempts:
 
     Args:
         folder: Folder of the journal.
+        removed: Counts files that were removed or truncated while they were open.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, removed: RemovedSegments) -> None:
         self._folder = self._path = folder
-        self._file = -1
+        self._removed = removed
+        self._file, self._size = -1, 0
         self._is_closed = self._has_failed = False
         self._slots: dict[tuple[str, int], tuple[int, PendingAttempt]] = {}
         self._free: list[int] = []
@@ -53,17 +56,18 @@ class SentAttempts:
 
     def begin(self, sent: PendingAttempt) -> None:
         """Note an attempt that is sent now; never raises, as calls go on without."""
+        if len(self._slots) >= _MAX_SLOTS:
+            return
+        if not self._free:
+            self._free.append(self._count)
+            self._count += 1
+        slot = self._free.pop()
+        self._slots[sent.call_id, sent.attempt] = slot, sent
         try:
             if self._file < 0:
                 self._open()
-            if not self._free:
-                if self._count >= _MAX_SLOTS:
-                    return
-                self._free.append(self._count)
-                self._count += 1
-            slot = self._free.pop()
-            self._slots[sent.call_id, sent.attempt] = slot, sent
-            os.pwrite(self._file, _slot_content(sent), slot * _SLOT_BYTES)
+            else:
+                self._write(self._file, slot, sent)
         except OSError as error:
             self._note_failure(error)
 
@@ -76,20 +80,22 @@ class SentAttempts:
     def replace_removed(self) -> None:
         """Make a file that somebody removed or truncated anew, with what is under way."""
         file, path = self._file, self._path
-        size = (self._count - 1) * _SLOT_BYTES + 1  # its last slot is longer than that
-        if file < 0 or segments.is_at(file, path, size):
-            return
-        _log.error("%s was removed or truncated; calls under way are noted anew", path)
-        self._file = -1
-        try:
-            self._open()
-        except OSError as error:
-            self._note_failure(error)
-        with suppress(OSError):  # wherever it is now, nobody is to book what still goes on
-            os.ftruncate(file, 0)
-            if segments.is_at(file, path):
-                path.unlink()
-        os.close(file)
+        if file >= 0:
+            if segments.is_at(file, path, self._size):
+                return
+            self._removed.add(path, is_truncated=segments.is_at(file, path))
+            self._file = -1
+        if self._slots:
+            try:
+                self._open()
+            except OSError as error:
+                self._note_failure(error)
+        if file >= 0:
+            with suppress(OSError):  # wherever it is now, nobody is to book what still goes on
+                os.ftruncate(file, 0)
+                if segments.is_at(file, path):
+                    path.unlink()
+            os.close(file)
 
     def _note_failure(self, error: OSError) -> None:
         if not self._has_failed:
@@ -121,14 +127,21 @@ class SentAttempts:
             if not segments.is_at(file, path):
                 raise FileNotFoundError(path)
             under_way = [(key, sent) for key, (_, sent) in self._slots.items()]
+            self._size = 0
             for slot, (_, sent) in enumerate(under_way):
-                os.pwrite(file, _slot_content(sent), slot * _SLOT_BYTES)
+                self._write(file, slot, sent)
         except OSError:
+            with suppress(OSError):  # what is written there is still under way
+                path.unlink()
             os.close(file)
             raise
         self._slots = {key: (slot, sent) for slot, (key, sent) in enumerate(under_way)}
         self._free, self._count = [], len(under_way)
         self._file, self._path = file, path
+
+    def _write(self, file: int, slot: int, sent: PendingAttempt) -> None:
+        start = slot * _SLOT_BYTES
+        self._size = max(self._size, start + os.pwrite(file, _slot_content(sent), start))
 
 
 def list_files(folder: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from proxy.services.cut_attempts import (
     keep_sent_attempts_in_place,
 )
 from proxy.settings import Settings
+from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.journal.sent_attempts import SentAttempts, list_files
 from proxy.store.store import Store
 from slo.price import STANDARD_TERMS, call_cost
@@ -60,7 +61,7 @@ def sent_attempt(number: int, attempt: int = 0) -> PendingAttempt:
 
 def leave(folder: Path, *attempts: PendingAttempt) -> None:
     """Leave these attempts, as a process does that is killed."""
-    sent = SentAttempts(folder)
+    sent = SentAttempts(folder, RemovedSegments(folder))
     for each in attempts:
         sent.begin(each)
     os.utime(sent._path, (NOW + 5, NOW + 5))
@@ -135,7 +136,7 @@ def test_a_call_whose_attempts_were_cut_off_has_one_final_receipt(store):
 
 
 def test_attempts_of_a_living_process_are_left_alone(store):
-    other = SentAttempts(store.journal.folder)
+    other = SentAttempts(store.journal.folder, store.journal.removed)
     other.begin(sent_attempt(1))
 
     assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 0

@@ -1,5 +1,7 @@
 import io
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.records.pending_attempt import PendingAttempt
+from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.journal.segments import lock_segment
 from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts
 
@@ -28,12 +31,23 @@ def a_sent_attempt(number: int, **fields: str) -> PendingAttempt:
     )
 
 
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let writes beyond so many bytes of a file fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def attempts_in(path: Path) -> list[PendingAttempt]:
     return list(read_attempts(io.BytesIO(path.read_bytes())))
 
 
 def test_attempts_under_way_stand_in_a_file_that_nobody_else_can_lock(tmp_path: Path) -> None:
-    sent = SentAttempts(tmp_path)
+    sent = SentAttempts(tmp_path, RemovedSegments(tmp_path))
     assert list_files(tmp_path) == []
     for number in range(3):
         sent.begin(a_sent_attempt(number))
@@ -48,7 +62,7 @@ def test_attempts_under_way_stand_in_a_file_that_nobody_else_can_lock(tmp_path: 
 
 
 def test_a_thousand_calls_one_after_the_other_share_a_slot(tmp_path: Path) -> None:
-    sent = SentAttempts(tmp_path)
+    sent = SentAttempts(tmp_path, RemovedSegments(tmp_path))
     for number in range(1_000):
         sent.begin(a_sent_attempt(number))
         sent.end(f"call_{number}", 0)
@@ -60,7 +74,7 @@ def test_a_thousand_calls_one_after_the_other_share_a_slot(tmp_path: Path) -> No
 
 
 def test_texts_of_an_attempt_that_would_not_fit_are_cut(tmp_path: Path) -> None:
-    sent = SentAttempts(tmp_path)
+    sent = SentAttempts(tmp_path, RemovedSegments(tmp_path))
     sent.begin(a_sent_attempt(1, model="m" * 512, feature="ü" * 512))
     sent.begin(a_sent_attempt(2))
     (path,) = list_files(tmp_path)
@@ -74,7 +88,7 @@ def test_texts_of_an_attempt_that_would_not_fit_are_cut(tmp_path: Path) -> None:
 def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     folder.mkdir()
-    sent = SentAttempts(folder)
+    sent = SentAttempts(folder, RemovedSegments(folder))
     sent.begin(a_sent_attempt(1))
     (path,) = list_files(folder)
     path.unlink()
@@ -82,10 +96,33 @@ def test_a_removed_file_is_made_again_and_a_missing_folder_fails_no_call(tmp_pat
     sent.replace_removed()
     sent.begin(a_sent_attempt(2))
     folder.mkdir()
-    sent.begin(a_sent_attempt(3))
+    sent.replace_removed()
 
     (path,) = list_files(folder)
-    assert [each.call_id for each in attempts_in(path)] == ["call_1", "call_3"]
+    assert [each.call_id for each in attempts_in(path)] == ["call_1", "call_2"]
+    sent.close()
+
+
+def test_a_disk_that_takes_no_more_is_no_removal_and_leaves_nothing_to_be_booked(
+    tmp_path: Path,
+) -> None:
+    removed = RemovedSegments(tmp_path)
+    sent = SentAttempts(tmp_path, removed)
+    with files_of_at_most(1_500):
+        for number in range(3):
+            sent.begin(a_sent_attempt(number))
+        sent.replace_removed()
+        (path,) = list_files(tmp_path)
+        assert removed.count == 0
+        assert [each.call_id for each in attempts_in(path)] == ["call_0", "call_1"]
+        path.unlink()
+        sent.replace_removed()
+        assert list_files(tmp_path) == []
+    sent.replace_removed()
+
+    (path,) = list_files(tmp_path)
+    assert [each.call_id for each in attempts_in(path)] == ["call_0", "call_1", "call_2"]
+    assert removed.count == 1
     sent.close()
 
 
@@ -104,7 +141,8 @@ def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
 ) -> None:
     folder = tmp_path / "journal"
     folder.mkdir()
-    sent = SentAttempts(folder)
+    removed = RemovedSegments(folder)
+    sent = SentAttempts(folder, removed)
     for number in range(3):
         sent.begin(a_sent_attempt(number))
     sent.end("call_1", 0)
@@ -116,6 +154,8 @@ def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
     sent.end("call_0", 0)
     sent.begin(a_sent_attempt(4))
 
+    assert removed.count == 1
+    assert removed.notice is not None
     assert anew == ["call_0", "call_2"]
     assert list_files(folder) == [path]
     assert [each.call_id for each in attempts_in(path)] == ["call_4", "call_2"]
@@ -126,7 +166,7 @@ def test_a_removed_or_truncated_file_is_made_anew_with_the_attempts_under_way(
 def test_a_file_whose_folder_is_gone_at_the_end_fails_no_stop(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     folder.mkdir()
-    sent = SentAttempts(folder)
+    sent = SentAttempts(folder, RemovedSegments(folder))
     sent.begin(a_sent_attempt(1))
     list_files(folder)[0].unlink()
     folder.rmdir()
