@@ -67,7 +67,10 @@ class NextSaving:
         family: Family of models that the layout is for; "" for all.
         version: The version of the layout, which applying approves.
         moves: Texts that it moves.
-        month_nanos: Estimated saving in thirty days at the traffic of the period, in nano-dollars.
+        nanos_per_1k_calls: Estimated saving for 1,000 calls, in nano-dollars.
+        month_nanos: The same in thirty days at the traffic of ``known_days``; null for less than
+            one day.
+        known_days: Days from the first call of the period to its end, or to now.
         link: Path of the page where it is applied; ``POST`` to it does so.
         may_apply: True if whoever asks may apply it.
         is_observed: True if the feature only observes; applying it changes its mode to ``apply``.
@@ -79,7 +82,9 @@ class NextSaving:
     family: str
     version: int
     moves: int
-    month_nanos: int
+    nanos_per_1k_calls: int
+    month_nanos: int | None
+    known_days: float
     link: str
     may_apply: bool
     is_observed: bool

@@ -23,6 +23,7 @@ from proxy.records.feature_mode import FeatureState, LayoutScope
 from proxy.records.receipt import dollars
 from proxy.store.sql.compaction_receipts import CompactionTotals
 from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.layouts import UndecidedLayout
 from proxy.store.sql.savings import Comparison, MissSum
 
 Document = dict[str, Any]
@@ -114,18 +115,18 @@ def savings(
 
 
 def proposals_document(
-    waiting: Iterable[tuple[LayoutScope, int, int]], names: Mapping[str, str]
+    waiting: Iterable[UndecidedLayout], names: Mapping[str, str]
 ) -> list[Document]:
     """Expected savings of layouts that wait for approval, in US dollars per 1,000 calls."""
     return [
-        _owner(place.team, names)
+        _owner(layout.place.team, names)
         | {
-            "feature": place.feature,
-            "family": place.family,
-            "version": version,
-            "saves_usd_per_1k": usd(nanos),
+            "feature": layout.place.feature,
+            "family": layout.place.family,
+            "version": layout.version,
+            "saves_usd_per_1k": usd(layout.nanos),
         }
-        for place, version, nanos in waiting
+        for layout in waiting
     ]
 
 

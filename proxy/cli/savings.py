@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
-import msgspec
 import typer
 from rich.text import Text
 
@@ -17,7 +16,7 @@ from proxy.records.amounts import cell, column, quantity
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
     from proxy.prefix.guard import ArmTotals, Interval
-    from proxy.records.feature_mode import LayoutScope, PlanningMode
+    from proxy.store.sql.layouts import UndecidedLayout
     from proxy.store.sql.savings import Comparison, MissSum
     from proxy.store.store import Store
 
@@ -57,11 +56,12 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
             from dashboards.savings_headline import headline_sentences
             from proxy.cli import compaction_tables, json_documents
             from proxy.services.reports.savings_figures import SavingsFigures
+            from proxy.store.sql.layouts import undecided_layouts
 
             names = terminal.names(store)
             headline = SavingsFigures(store, catalog, terminal.now).headline(period)
             found = store.savings.compare(since)
-            waiting = _undecided_proposals(store)
+            waiting = undecided_layouts(store.layouts)
             places = compaction_tables.feature_compactions(
                 store.compactions.all_settings(), store.compaction_receipts.totals(since)
             )
@@ -78,8 +78,9 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
             _show(terminal, found, names)
         else:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
-        for place, version, nanos in waiting:
-            terminal.say(_proposal_line(names.get(place.team, place.team), place, version, nanos))
+        for layout in waiting:
+            team = layout.place.team
+            terminal.say(_layout_sentence(names.get(team, team), layout))
         compaction_tables.show(terminal, places, names)
 
     return savings_command
@@ -112,17 +113,21 @@ def observed_summary(store: Store) -> str:
     It blocks, and names the feature that should save most.
     """
     from proxy.records.feature_mode import PlanningMode
+    from proxy.store.sql.layouts import undecided_layouts
 
-    waiting = _undecided_proposals(store, mode=PlanningMode.OBSERVE)
+    waiting = [
+        layout for layout in undecided_layouts(store.layouts) if layout.mode is PlanningMode.OBSERVE
+    ]
     if not waiting:
         return ""
-    place, _, nanos = max(waiting, key=lambda each: each[2])
+    best = max(waiting, key=lambda layout: layout.nanos)
     names = {team.id: team.name for team in store.teams.all()}
     others = quantity(len(waiting) - 1, "other layout")
     more = f", and {others} should save less" if len(waiting) > 1 else ""
     return (
-        f"Planning only observes {_feature(place.team, place.feature, names)}: `apply` or `auto`"
-        f" should save {cell(nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate)"
+        f"Planning only observes {_feature(best.place.team, best.place.feature, names)}: `apply`"
+        f" or `auto` should save {cell(best.nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by"
+        " estimate)"
         f"{more}. See `thriftgate savings`."
     )
 
@@ -203,38 +208,14 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     )
 
 
-def _undecided_proposals(
-    store: Store, *, mode: PlanningMode | None = None
-) -> list[tuple[LayoutScope, int, int]]:
-    """The newest proposals that nobody has decided on, where planning may not move text yet.
-
-    Args:
-        store: Store that holds them.
-        mode: Only those of features with this mode; None for all.
-    """
-    from proxy.prefix.layouts.layout import Layout
-    from proxy.store.sql.layout_rows import ProposalState
-
-    standings = store.layouts.standings()
-    found = []
-    for place in sorted(standings.places):
-        if mode is not None and standings.of(place).mode is not mode:
-            continue
-        proposals = store.layouts.proposals(place)
-        latest = proposals[-1] if proposals else None
-        if latest is not None and latest.state is ProposalState.PROPOSED:
-            layout = msgspec.json.decode(latest.moves, type=Layout)
-            found.append((place, latest.version, sum(move.saving for move in layout.moves)))
-    return found
-
-
-def _proposal_line(team: str, place: LayoutScope, version: int, nanos: int) -> str:
+def _layout_sentence(team: str, waiting: UndecidedLayout) -> str:
     from proxy.cli.layouts import layout_command
 
+    place, saved = waiting.place, cell(waiting.nanos, _SENTENCE_DECIMALS)
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} on"
-        f" {place.family or 'all families'} should save {cell(nanos, _SENTENCE_DECIMALS)} per 1,000"
-        f" calls more (by estimate). Version {version} shows it:"
+        f" {place.family or 'all families'} should save {saved} per 1,000"
+        f" calls more (by estimate). Version {waiting.version} shows it:"
         f" {layout_command('show', team, place)}."
     )
 

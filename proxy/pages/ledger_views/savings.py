@@ -7,8 +7,6 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import quote
 
-import msgspec
-
 from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
 from dashboards.savings_headline import SavingsHeadline, SavingsSums
@@ -16,8 +14,7 @@ from dashboards.views.costs import CostsView
 from dashboards.views.savings import FeatureSavings, MeasuredSaving, NextSaving, SavingsView
 from proxy.catalog.catalog import Catalog
 from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
-from proxy.prefix.layouts.layout import Layout
-from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.counted_savings import (
     CountedSavings,
     SavingsScope,
@@ -25,13 +22,14 @@ from proxy.store.sql.counted_savings import (
     layout_scope,
 )
 from proxy.store.sql.dashboard_reads import Readers
-from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.layouts import UndecidedLayout, undecided_layouts
 from proxy.store.sql.savings import Comparison
 
 _DAY_S: Final = 86_400.0
 #: Days that a saving in a month is for.
 MONTH_DAYS: Final = 30
-_MAX_PROPOSALS: Final = 1_000
+#: Days of calls from which a month is extrapolated.
+_MIN_DAYS: Final = 1.0
 _MAX_FEATURES: Final = 500
 _CALLS_PER_PROPOSAL_SAVING: Final = 1_000
 
@@ -119,7 +117,7 @@ def _measured_savings(
 def _next_savings(
     readers: Readers, question: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
 ) -> list[NextSaving]:
-    """Layouts that wait for a decision and would take effect once it is made, by their money.
+    """Layouts that wait for a decision and would save on the calls of the period, by their money.
 
     Args:
         readers: Readers of the database.
@@ -127,57 +125,53 @@ def _next_savings(
         counted: Savings of the period.
         names: Names of teams.
     """
-    start, end = question.scope.period.bounds
-    scale = MONTH_DAYS / max((min(end, question.now) - start) / _DAY_S, 1.0)
     calls = _calls_by_scope(counted, question.scope.catalog.value)
-    states = readers.layouts.standings()
-    rows: list[NextSaving] = []
-    for place, proposals in readers.layouts.newest_proposals(_MAX_PROPOSALS).items():
-        newest = max(proposals, key=lambda proposal: proposal.version)
-        state = states.of(place)
-        is_waiting = newest.state is ProposalState.PROPOSED and not state.is_off
-        if place in calls and is_waiting:
-            rows.append(_next_saving(place, newest, calls[place] * scale, state, names, question))
-    savings = [row for row in rows if row.month_nanos > 0]
-    return sorted(savings, key=lambda row: (-row.month_nanos, row.team, row.feature, row.family))
+    waiting = [
+        layout
+        for layout in undecided_layouts(readers.layouts)
+        if layout.nanos > 0 and calls[layout.place]
+    ]
+    waiting.sort(key=lambda layout: (-layout.nanos * calls[layout.place], layout.place))
+    days = _known_days(readers, question) if waiting else 0.0
+    return [_next_saving(layout, calls[layout.place], days, names, question) for layout in waiting]
+
+
+def _known_days(readers: Readers, question: SavingsQuestion) -> float:
+    """Days from the first call of the period to its end or to now; 0 without a call."""
+    scope = question.scope
+    start, end = scope.period.bounds
+    first = readers.savings.first_quarter(start, end, scope.only)
+    return 0.0 if first is None else (min(end, question.now) - first) / _DAY_S
 
 
 def _next_saving(
-    place: LayoutScope,
-    proposal: Proposal,
-    month_calls: float,
-    state: FeatureState,
+    layout: UndecidedLayout,
+    calls: int,
+    days: float,
     names: Mapping[str, str],
     question: SavingsQuestion,
 ) -> NextSaving:
-    """A layout that waits for a decision."""
-    moves = _moves(proposal)
-    per_call = sum(moves) / _CALLS_PER_PROPOSAL_SAVING
+    """A layout that waits for a decision, and what it saves a month by the calls of some days."""
+    place = layout.place
     feature = quote(place.feature or "-", safe="")
+    saved = layout.nanos * calls / _CALLS_PER_PROPOSAL_SAVING
     return NextSaving(
         team=place.team,
         team_name=names.get(place.team, place.team),
         feature=place.feature,
         family=place.family,
-        version=proposal.version,
-        moves=len(moves),
-        month_nanos=round(per_call * month_calls),
+        version=layout.version,
+        moves=layout.moves,
+        nanos_per_1k_calls=layout.nanos,
+        month_nanos=round(saved * MONTH_DAYS / days) if days >= _MIN_DAYS else None,
+        known_days=days,
         link=f"{HOME}/layouts/{quote(place.team, safe='')}/{feature}",
         may_apply=question.viewer.may(Action.CHANGE_TEAM_SETTINGS, place.team),
-        is_observed=state.mode is PlanningMode.OBSERVE,
+        is_observed=layout.mode is PlanningMode.OBSERVE,
     )
 
 
-def _moves(proposal: Proposal) -> list[int]:
-    """The expected saving of each move, for 1,000 calls; [] for a layout of another version."""
-    try:
-        layout = msgspec.json.decode(proposal.moves, type=Layout)
-    except msgspec.DecodeError:
-        return []
-    return [move.saving for move in layout.moves]
-
-
-def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Mapping[LayoutScope, int]:
+def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Counter[LayoutScope]:
     """Calls of each feature by the family of the model that answered, and of all together."""
     calls: Counter[LayoutScope] = Counter()
     for place, sums in counted.places.items():

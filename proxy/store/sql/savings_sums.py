@@ -23,7 +23,13 @@ from proxy.records.receipt import answering_model
 from proxy.store.sql import schema
 from proxy.store.sql.bucket_sums import SumQuery, bucket_sums
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.rollup_tables import rollup_misses, rollup_unanswered
+from proxy.store.sql.rollup_tables import (
+    rollup_days,
+    rollup_misses,
+    rollup_pending,
+    rollup_unanswered,
+)
+from proxy.store.sql.schema import rollups
 from proxy.store.sql.spend_filters import Columns, filter_conditions
 from slo.usage import Usage
 
@@ -125,6 +131,32 @@ class SavingsReader:
             if answering_model(route, requested) != requested:
                 rerouted += _rerouted_usage(place, sums, lost)
         return SavingsByPlace(places=places, rerouted=rerouted)
+
+    def first_quarter(self, start: int, end: int, only: SpendFilter) -> int | None:
+        """The beginning of the first quarter of an hour with a call; None without a call.
+
+        The arguments are those of ``sums_by_place``.
+        """
+        day = rollup_days.c.day
+        first_day = select(func.min(day)).where(
+            day.between(start // _DAY_S, (end - 1) // _DAY_S),
+            rollup_days.c.calls > 0,
+            *filter_conditions(rollup_days.c, only),
+        )
+
+        def first(rows: Columns) -> Select[Any]:
+            conditions = rows.quarter.between(start, end - 1), rows.calls > 0
+            return select(func.min(rows.quarter)).where(*conditions, *filter_conditions(rows, only))
+
+        with read_transaction(self._engine, is_snapshot=True) as connection:
+            found = [connection.execute(first(rollup_pending.c)).scalar()]
+            known = connection.execute(first_day).scalar()
+            if known is not None:
+                # Calls of its first hours may be before the start; the next day has some, or none.
+                days = rollups.c.day.between(known, known + 1)
+                quarter = connection.execute(first(rollups.c).where(days)).scalar()
+                found.append(max(start, (known + 1) * _DAY_S) if quarter is None else quarter)
+        return min((quarter for quarter in found if quarter is not None), default=None)
 
     def misses(
         self,

@@ -95,6 +95,17 @@ def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
 
 
+def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
+    runner: CommandRunner,
+) -> None:
+    store = runner.open()
+    propose(store, "chat", 2_500_000_000)
+    store.layouts.suspend(LayoutScope("team_0", "chat"), "it is dearer", START)
+    store.close(5)
+
+    assert "Moving text" not in runner.said(SAVINGS)
+
+
 def propose(store: Store, feature: str, nanos: int) -> None:
     """Have a layout wait that should save so much per 1,000 calls."""
     move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=nanos)

@@ -1,6 +1,7 @@
 """Pages of money: figures of the period, drill-down, and what each team may see."""
 
 import re
+from datetime import UTC, datetime
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -174,7 +175,7 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
 ) -> None:
     team = pages.teams[0]
     calls = [a_receipt(n, started=NOW - 3600, team=team, feature="busy") for n in range(100, 150)]
-    rare = a_receipt(200, started=NOW - 3600, team=team, feature="rare")
+    rare = a_receipt(200, started=NOW - 2 * 86_400, team=team, feature="rare")
     savings = {"rare": 5 * 10**9, "unused": 9 * 10**9, "busy": 10**9}
     assert inserter(pages.store._engine)([*calls, rare]) is None
     for feature, saving in savings.items():
@@ -184,7 +185,10 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
     shown = re.findall(r"<li><strong>([^<]+)</strong>.*?<a href=[^>]+>(\w+)</a>", html, re.DOTALL)
 
     assert [feature for _, feature in shown] == ["busy", "rare"]
-    assert re.fullmatch(r"\$0\.0\d+ a month", shown[0][0])
+    assert re.fullmatch(r"\$0\.7\d+ a month", shown[0][0])
+    assert "by estimate, from 2.0 days of calls" in html
+    today = datetime.fromtimestamp(NOW, UTC).date()
+    assert "$1.00 per 1,000 calls" in pages.text(f"/savings?from={today}")
 
 
 def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(

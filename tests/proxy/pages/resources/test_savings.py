@@ -170,10 +170,48 @@ def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
     found = api.ok("/savings", next=5)["next"]
 
     assert [(each["family"], each["month_nanos"]) for each in found] == [
-        ("", pytest.approx(90, rel=0.05)),
-        ("model", pytest.approx(60, rel=0.05)),
-        ("gpt", pytest.approx(30, rel=0.05)),
+        ("", pytest.approx(30 * 90, rel=0.02)),
+        ("model", pytest.approx(30 * 60, rel=0.02)),
+        ("gpt", pytest.approx(30 * 30, rel=0.02)),
     ]
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+@pytest.mark.parametrize(
+    ("first_call", "query", "days", "month"),
+    [
+        (0.9, {}, 0.9, None),
+        (4, {}, 4, 30 * 60 / 4),
+        (4, {"from": "2026-11-21", "to": "2026-11-21"}, 0.0, None),
+        (90, {}, 0.9, None),
+    ],
+)
+def test_a_month_of_a_saving_is_extrapolated_from_the_days_with_calls(
+    api: AdminApi,
+    first_call: float,
+    query: dict[str, str],
+    days: float,
+    month: float | None,
+    *,
+    is_merged: bool,
+) -> None:
+    api.keep(
+        a_call(1, first_call, team="a", feature="x"), a_call(2, 0.9, team="a", feature="x"),
+        a_call(3, 8, team="b", feature="x"),
+    )  # fmt: skip
+    propose(api, "model", 30 * MILLION)
+    if is_merged:
+        api.store.pending_sums.merge(9.0)
+    found = api.ok("/savings", of_team("a"), **query)["next"]
+
+    if not days:
+        assert found == []
+        return
+    (saving,) = found
+    assert saving["known_days"] == pytest.approx(days, abs=0.02)
+    assert saving["nanos_per_1k_calls"] == 30 * MILLION
+    expected = None if month is None else pytest.approx(month * MILLION / 1_000, rel=0.02)
+    assert saving["month_nanos"] == expected
 
 
 def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) -> None:
