@@ -8,7 +8,7 @@ from proxy.calls.eligibility import PLANNABLE_ENDPOINTS, speaks_endpoint
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
-from proxy.providers.chat_schemas import fits_schemas
+from proxy.providers.chat_schemas import chat_schema_rules
 from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
@@ -35,7 +35,7 @@ def needs_thread(call: Call, route: Route) -> bool:
     size = len(call.body)
     if size < _MIN_THREADED_OBJECTS:
         return False
-    fits = fits_schemas(route)
+    fits = chat_schema_rules(route.upstream) is not None
     stays = not fits and (call.endpoint == MESSAGES or route.upstream.kind == "openai")
     if stays and speaks_endpoint(route, call.endpoint):
         return size >= _MIN_THREADED_BODY_BYTES

@@ -10,13 +10,17 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from proxy.catalog.entries import Route
+from proxy.catalog.entries import Route, Upstream
 from proxy.providers.provider_fields import Fields
 from proxy.providers.schema_fitting import FittedSchema, InliningBudget, fit_schema
-from proxy.providers.schema_rules import GOOGLE_CHAT, SchemaRules
+from proxy.providers.schema_rules import ANTHROPIC, DEEPSEEK, GOOGLE_CHAT, XAI, SchemaRules
 from proxy.records.request_fields import raw_field
 
-_RULES: Final[Mapping[str, SchemaRules]] = MappingProxyType({"google": GOOGLE_CHAT})
+#: A provider that documents no limits has no row.
+_RULES: Final[Mapping[str, SchemaRules]] = MappingProxyType(
+    {"google": GOOGLE_CHAT, "xai": XAI, "deepseek": DEEPSEEK, "bedrock": ANTHROPIC}
+)
+_DEEPSEEK_STRICT_PATH: Final = "/beta"
 #: Fields that hold schemas, and the members within that lead to one.
 _TOOLS: Final = "tools"
 _TOOL_PATH: Final = ("function", "parameters")
@@ -27,9 +31,11 @@ _members: Final = msgspec.json.Decoder(Fields).decode
 _items: Final = msgspec.json.Decoder(list[Raw]).decode
 
 
-def fits_schemas(route: Route) -> bool:
-    """True if schemas of calls that are translated for a route are rewritten."""
-    return route.upstream.provider in _RULES
+def chat_schema_rules(upstream: Upstream) -> SchemaRules | None:
+    """The part of JSON Schema that an OpenAI endpoint takes; None where it documents no limit."""
+    if upstream.provider == "deepseek" and not upstream.base_url.endswith(_DEEPSEEK_STRICT_PATH):
+        return None
+    return _RULES.get(upstream.provider)
 
 
 def fit_chat_schemas(fields: Fields, route: Route) -> list[str]:
@@ -38,7 +44,7 @@ def fit_chat_schemas(fields: Fields, route: Route) -> list[str]:
     Raises:
         msgspec.DecodeError: If tools or format cannot be read.
     """
-    rules = _RULES.get(route.upstream.provider)
+    rules = chat_schema_rules(route.upstream)
     if rules is None:
         return []
     notes: list[str] = []
@@ -58,7 +64,7 @@ def fit_chat_schemas(fields: Fields, route: Route) -> list[str]:
 
 def fit_body_schemas(body: bytes, route: Route) -> tuple[dict[str, bytes], list[str]]:
     """The fields of a chat body that hold schemas to be rewritten, and the notes on that."""
-    if not fits_schemas(route):
+    if chat_schema_rules(route.upstream) is None:
         return {}, []
     values = {name: raw_field(body, name) for name in (_TOOLS, _FORM)}
     fields = {name: Raw(raw) for name, raw in values.items() if raw is not None}
@@ -73,6 +79,8 @@ def _fit_within(
     outer_name, inner_name = path
     outer = _object(value)
     inner = _object(outer.get(outer_name, Raw()))
+    if rules.is_strict_only and path is _TOOL_PATH and bytes(inner.get("strict", b"")) != b"true":
+        return value, None
     schema = inner.get(inner_name, Raw())
     if not bytes(schema).startswith(b"{"):
         return value, None

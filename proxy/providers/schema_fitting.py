@@ -101,8 +101,12 @@ def fit_schema(
     """
     try:
         document = msgspec.json.decode(schema)
-        fitting = _Fitting(rules, document, budget or InliningBudget(len(bytes(schema))))
+        budget = budget or InliningBudget(len(bytes(schema)))
+        fitting = _Fitting(rules, document, budget)
         fitted = fitting.fit(document)
+        if fitting.is_recursive and not rules.has_circles:
+            fitting = _Fitting(_without_references(rules), document, budget)
+            fitted = fitting.fit(document)
         if fitted == document:
             return FittedSchema(schema, is_recursive=fitting.is_recursive)
         written = Raw(msgspec.json.encode(fitted))
@@ -112,6 +116,12 @@ def fit_schema(
         return FittedSchema(schema, is_too_deep=True)
     moved = tuple(dict.fromkeys(fitting.moved))
     return FittedSchema(written, moved, fitting.is_closed, fitting.is_recursive)
+
+
+def _without_references(rules: SchemaRules) -> SchemaRules:
+    """The same rules, with definitions in place of references."""
+    keywords = {name: one for name, one in rules.keywords.items() if name not in _DEFINITIONS}
+    return msgspec.structs.replace(rules, keywords=keywords, has_references=False)
 
 
 class _Fitting:
@@ -163,7 +173,9 @@ class _Fitting:
         if name in _BY_NAME and isinstance(value, dict):
             prefix = f"#/{name}/" if name in _DEFINITIONS else ""
             return {
-                key: self._fit_named(prefix and prefix + _pointer_step(key), one)
+                key: self._fit_named(
+                    prefix and prefix + _pointer_step(key), {} if one is True else one
+                )
                 for key, one in value.items()
             }
         if name in _IN_LIST and isinstance(value, list):
@@ -204,7 +216,7 @@ class _Fitting:
         definition = self._definition(path)
         is_open = path in self._within or len(self._within) > _MAX_INLINED_DEPTH
         if is_open or not isinstance(definition, dict) or not self._may_grow(definition):
-            fitted = self.fit({"type": "object"} | beside)
+            fitted = self.fit({"type": "object", "additionalProperties": True} | beside)
             return self._describe(fitted, {_REF: path.rpartition("/")[2]})
         clashing = {
             name: one
@@ -241,6 +253,8 @@ class _Fitting:
             value = schema["const"]
             schema = {("enum" if k == "const" else k): v for k, v in schema.items()}
             schema["enum"] = [value]
+        if isinstance(schema.get("items"), list) and "prefixItems" in keywords:
+            schema = {("prefixItems" if k == "items" else k): v for k, v in schema.items()}
         single = schema.get("allOf")
         if "allOf" not in keywords and isinstance(single, list) and len(single) == 1:
             rest = {key: value for key, value in schema.items() if key != "allOf"}

@@ -1,7 +1,9 @@
 """Tables of the keywords of JSON Schema that providers take, and checks of their values.
 
 Source: Anthropic, structured outputs, JSON Schema limitations; Google, Gemini API, Schema,
-structured outputs; google-gemini/gemini-cli, issue 3178, on formats (2026-11).
+structured outputs; google-gemini/gemini-cli, issue 3178, on formats; xAI, structured outputs, JSON
+Schema support; get-bb/bb, issue 1612: Grok 4.6 refuses references in a circle; DeepSeek, tool
+calls, strict mode; AWS, Bedrock, structured output: refuses what Anthropic does (2026-11).
 """
 
 import re
@@ -41,6 +43,21 @@ _GOOGLE_CHAT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "integer": ("int32", "int64"),
     }
 )
+_XAI_KEYWORDS: Final = (
+    "type", "title", "description", "default", "const", "oneOf", "allOf", "$ref", "$defs",
+    "definitions", "properties", "required", "additionalProperties", "prefixItems", "format",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+    "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+_DEEPSEEK_KEYWORDS: Final = (
+    "type", "title", "description", "default", "const", "enum", "anyOf", "$ref", "$defs",
+    "definitions", "properties", "required", "additionalProperties", "items", "minimum", "maximum",
+    "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+)  # fmt: skip
+_DEEPSEEK_FORMATS: Final = frozenset({"email", "hostname", "ipv4", "ipv6", "uuid"})
+#: Missing from xAI's regular expressions: look-around, modifiers, back-references, word
+#: boundaries, classes of Unicode.
+_XAI_HARD_PATTERN: Final = re.compile(r"\(\?(?!:)|\\[bBpPkK1-9]")
 #: Missing from Anthropic's regular expressions: look-around, back-references, word boundaries,
 #: classes of Unicode.
 _HARD_PATTERN: Final = re.compile(r"\(\?|\\[bBpPkK1-9]")
@@ -80,6 +97,22 @@ def _is_anthropic_format(value: object, schema: Json) -> bool:
     return is_known and "string" in types_of(schema)
 
 
+def _is_deepseek_format(value: object, _schema: Json) -> bool:
+    return isinstance(value, str) and value in _DEEPSEEK_FORMATS
+
+
+def _is_xai_pattern(value: object, _schema: Json) -> bool:
+    return isinstance(value, str) and not _XAI_HARD_PATTERN.search(value)
+
+
+def _is_no_list(value: object, _schema: Json) -> bool:
+    return not isinstance(value, list)
+
+
+def _is_filled(value: object, _schema: Json) -> bool:
+    return bool(value)
+
+
 def _is_simple_pattern(value: object, _schema: Json) -> bool:
     if not isinstance(value, str) or _HARD_PATTERN.search(value):
         return False
@@ -97,6 +130,9 @@ class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
             definition in its place.
         has_nullable: True if it says null by ``nullable``, and takes one type, no list.
         has_const: True if it takes ``const``; False makes it an ``enum`` of one.
+        has_circles: True if references may lead back to themselves; False puts any object where
+            they would.
+        is_strict_only: True if it holds only strict tools, and answers, to it.
     """
 
     keywords: Mapping[str, _Check]
@@ -104,6 +140,8 @@ class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
     has_references: bool = True
     has_nullable: bool = False
     has_const: bool = True
+    has_circles: bool = True
+    is_strict_only: bool = False
 
 
 #: Structured outputs and strict tools; ordinary tools take any schema.
@@ -119,6 +157,7 @@ ANTHROPIC: Final = SchemaRules(
         }
     ),
     closes_objects=True,
+    is_strict_only=True,
 )
 #: ``responseJsonSchema``; what it does not know it ignores.
 GEMINI: Final = SchemaRules(
@@ -134,6 +173,28 @@ GOOGLE_CHAT: Final = SchemaRules(
     has_references=False,
     has_nullable=True,
     has_const=False,
+)
+#: Tools and answers; a keyword that it takes without holding answers to it goes, too.
+XAI: Final = SchemaRules(
+    keywords=MappingProxyType(
+        dict.fromkeys(_XAI_KEYWORDS, _is_any)
+        | {
+            "items": _is_no_list,
+            "enum": _is_filled,
+            "anyOf": _is_filled,
+            "pattern": _is_xai_pattern,
+        }
+    ),
+    has_circles=False,
+)
+#: Strict tools, which the beta base URL alone knows.
+DEEPSEEK: Final = SchemaRules(
+    keywords=MappingProxyType(
+        dict.fromkeys(_DEEPSEEK_KEYWORDS, _is_any)
+        | {"format": _is_deepseek_format, "pattern": _is_xai_pattern}
+    ),
+    closes_objects=True,
+    is_strict_only=True,
 )
 
 

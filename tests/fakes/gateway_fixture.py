@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.app import Gateway, gateway
+from proxy.providers.schema_rules import XAI
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app
@@ -32,6 +33,7 @@ MODELS = {
         min_cache_tokens=512,
         traits=frozenset(TRAITS),
     ),
+    "grok-lab": SimulatedModel(provider="xai", schema_rules=XAI),
     "embed-lab": SimulatedModel(regime="", dimensions=8),
 }
 CATALOG = """
@@ -74,6 +76,19 @@ id = "gpt-next"
 upstream = "lab"
 price = {PRICE}
 traits = ["max_completion_tokens", "effort", "forced_tools", "tools_at_none"]
+"""
+#: A model of xAI, likewise.
+GROK = f"""
+[upstreams.lab-xai]
+kind = "openai"
+base_url = "{{url}}"
+key_env = "SIMULATOR_KEY"
+provider = "xai"
+
+[[models]]
+id = "grok-lab"
+upstream = "lab-xai"
+price = {PRICE}
 """
 
 

@@ -1,13 +1,17 @@
-"""Schemas of pydantic models with bounds, by OpenAI's SDK, for Claude as strict as Anthropic is."""
+"""Schemas of pydantic models by both SDKs, for providers as strict as Anthropic and xAI are."""
 
+from collections.abc import Callable
+from contextlib import closing
 from typing import Annotated, Any, Literal
 
 import openai
+import pytest
 from pydantic import BaseModel, Field
 
 from proxy.records.receipt import Outcome
-from tests.fakes.gateway_fixture import GatewayFixture
-from tests.fakes.sdk import Sdk
+from tests.fakes.gateway_fixture import GROK, GatewayFixture
+from tests.fakes.messages_sdk import SyncMessages
+from tests.fakes.sdk import Sdk, Sync
 from tests.fakes.sdk_calls import last_body, receipt_of, user
 
 
@@ -24,6 +28,13 @@ class Bill(BaseModel):
     kind: Literal["paid", "open"]
     lines: list[BillLine] = Field(min_length=2)
     note: str | None = Field(default=None, max_length=80)
+
+
+class Folder(BaseModel):
+    """A folder of folders."""
+
+    name: str = Field(min_length=1)
+    folders: list["Folder"] = []
 
 
 _FORM: dict[str, Any] = {
@@ -66,3 +77,32 @@ def test_bounds_of_a_strict_tool_reach_claude_as_words(
         sent["input_schema"]["properties"]["sku"]["description"] == "{maxLength: 9, minLength: 3}"
     )
     assert answer.choices[0].message.tool_calls[0].function.name == "BillLine"
+
+
+def test_model_that_refers_to_itself_reaches_grok_without_the_reference_that_xai_refuses(
+    start_gateway: Callable[..., GatewayFixture],
+) -> None:
+    made = start_gateway(more_catalog=GROK)
+    schema = Folder.model_json_schema()
+    tool = {"name": "Folder", "input_schema": schema}
+    function = {"type": "function", "function": {"name": "Folder", "parameters": schema}}
+    with (
+        closing(SyncMessages(made.url, made.key)) as claude,
+        closing(Sync(made.url, made.key)) as chat,
+    ):
+        answer = claude.client.messages.create(
+            model="grok-lab",
+            max_tokens=500,
+            messages=user("Go. [[fault:call=Folder]]"),
+            tools=[tool],
+        )
+        sent = last_body(made)["tools"][0]["function"]["parameters"]
+        with pytest.raises(openai.BadRequestError, match=r"\$ref"):
+            chat.client.chat.completions.create(
+                model="grok-lab", messages=user("Go."), tools=[function]
+            )
+
+    assert [part.name for part in answer.content if part.type == "tool_use"] == ["Folder"]
+    assert sent["properties"]["name"] == schema["$defs"]["Folder"]["properties"]["name"]
+    assert "$ref" in schema
+    assert "$defs" not in sent

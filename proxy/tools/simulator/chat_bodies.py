@@ -8,8 +8,13 @@ Source: OpenAI, prompt caching guide (2026-09) and chat reference (openai 3.52).
 import re
 from collections.abc import Sequence
 
+import msgspec
+from msgspec import Raw
+
 from proxy.caches.port import CachedPrompt, Role
 from proxy.errors import UpstreamError
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import SchemaRules
 from proxy.tools.simulator.bodies import (
     EFFORTS,
     Body,
@@ -91,6 +96,8 @@ def _check(body: Body, messages: list[Json], context: ReadingContext) -> None:
     if context.model.regime == "openai-interval":
         check_unmarked(body, messages)
     _check_tools(body, context)
+    if context.model.schema_rules is not None:
+        _check_schemas(body, context.model.schema_rules)
     waiting: set[str] = set()
     for index, message in enumerate(messages):
         waiting = _unanswered_calls(index, message, waiting)
@@ -116,6 +123,19 @@ def _check_tools(body: Body, context: ReadingContext) -> None:
             " reasoning_effort to 'none'.",
             param="reasoning_effort",
         )
+
+
+def _check_schemas(body: Body, rules: SchemaRules) -> None:
+    """Refuse what a provider documents as refused in schemas of tools and of the answer."""
+    functions = [tool.get("function") or {} for tool in body.get("tools") or ()]
+    is_held = not rules.is_strict_only
+    schemas = [one.get("parameters") for one in functions if is_held or one.get("strict")]
+    schemas.append(((body.get("response_format") or {}).get("json_schema") or {}).get("schema"))
+    for schema in filter(None, schemas):
+        fitted = fit_schema(Raw(msgspec.json.encode(schema)), rules)
+        if fitted.moved or fitted.is_closed:
+            refused = fitted.moved[0] if fitted.moved else "an open object"
+            raise provider_refusal(400, f"Invalid schema: {refused!r} is not supported.")
 
 
 def check_unmarked(body: Body, messages: Sequence[Json]) -> None:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.predecessors import SNAPSHOT
+from proxy.providers.chat_schemas import chat_schema_rules
+from proxy.providers.schema_rules import SchemaRules
 
 WireName = Literal["openai", "anthropic"]
 
@@ -29,6 +31,7 @@ class SimulatedModel:
         dimensions: Length of its vectors; 0 for a model that writes text.
         asks_usage: True if a stream tells its usage only when asked; False where it does unasked
             and refuses to be asked, as Mistral.
+        schema_rules: The part of JSON Schema that its chat endpoint takes; None takes any.
     """
 
     wire: WireName = "openai"
@@ -44,6 +47,7 @@ class SimulatedModel:
     traits: frozenset[str] = frozenset()
     dimensions: int = 0
     asks_usage: bool = True
+    schema_rules: SchemaRules | None = None
 
 
 _OLDER = frozenset({"sampling", "forced_tools", "budget_thinking", "prefill"})
@@ -126,4 +130,5 @@ def _simulated_model(route: Route) -> SimulatedModel:
         max_output=route.max_output or 16_384,
         traits=route.traits,
         asks_usage=route.upstream.asks_usage,
+        schema_rules=chat_schema_rules(route.upstream),
     )

@@ -1,13 +1,17 @@
-"""Schemas of translated chat calls, as Google's OpenAI endpoint takes them."""
+"""Schemas of translated chat calls, as providers of OpenAI endpoints take them."""
 
 from dataclasses import replace
 from typing import Any
 
 import orjson
+import pytest
+from msgspec import Raw
 
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.providers.chat_schemas import fit_body_schemas, fit_chat_schemas
+from proxy.providers.schema_fitting import fit_schema
+from proxy.providers.schema_rules import XAI
 from tests.fakes.call_dependencies import call, chat_alone, route
 
 SCHEMA: dict[str, Any] = {
@@ -30,8 +34,12 @@ NOTES = [
 
 
 def google() -> Route:
-    served = chat_alone(route("two", model="gemini-x"))
-    return replace(served, upstream=replace(served.upstream, provider="google"))
+    return chat_at("google", model="gemini-x")
+
+
+def chat_at(provider: str, base_url: str = "https://api.lab/v1", model: str = "m") -> Route:
+    served = chat_alone(route("two", model=model))
+    return replace(served, upstream=replace(served.upstream, provider=provider, base_url=base_url))
 
 
 def test_tools_and_format_of_a_fallback_to_google_are_fitted_with_notes():
@@ -81,6 +89,63 @@ def test_schemas_for_other_providers_and_odd_tools_stay_unmodified():
     assert fit_body_schemas(body, route()) == ({}, [])
     assert fit_body_schemas(odd, google()) == ({}, [])
     assert fit_chat_schemas({}, google()) == []
+
+
+@pytest.mark.parametrize(
+    ("served", "strict", "is_fitted"),
+    [
+        (chat_at("deepseek"), True, False),
+        (chat_at("deepseek", "https://api.deepseek.com/beta"), True, True),
+        (chat_at("deepseek", "https://api.deepseek.com/beta"), False, False),
+        (chat_at("bedrock"), True, True),
+        (chat_at("bedrock"), False, False),
+        (chat_at("xai"), False, True),
+        (chat_at("groq"), True, False),
+    ],
+)
+def test_tools_are_held_to_what_their_provider_documents(served, strict, is_fitted):
+    schema = {"type": "array", "items": [{}], "minItems": 2, "maxContains": 3}
+    function = {"name": "f", "strict": strict, "parameters": schema}
+    fields, notes = fit_body_schemas(orjson.dumps({"tools": [{"function": function}]}), served)
+
+    assert bool(fields) is bool(notes) is is_fitted
+    assert (b'"maxContains":' in fields.get("tools", b"")) is False
+
+
+def test_xai_gets_any_object_where_a_reference_would_lead_back():
+    tree = {
+        "$ref": "#/$defs/Tree",
+        "$defs": {
+            "Tree": {
+                "type": "object",
+                "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+            }
+        },
+    }
+    fitted = fit_schema(Raw(orjson.dumps(tree)), XAI)
+
+    assert (fitted.is_recursive, fitted.moved) == (True, ("$ref",))
+    assert orjson.loads(bytes(fitted.schema))["properties"]["children"]["items"] == {
+        "type": "object",
+        "additionalProperties": True,
+        "description": "{$ref: Tree}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "expected"),
+    [
+        ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}),
+        ({"properties": {"a": True}}, {"properties": {"a": {}}}),
+        ({"maxContains": 3}, {"description": "{maxContains: 3}"}),
+        ({"enum": []}, {"description": "{enum: []}"}),
+        ({"pattern": r"^(?:a|b)\d$"}, {"pattern": r"^(?:a|b)\d$"}),
+        ({"pattern": "(?!a)b"}, {"description": "{pattern: (?!a)b}"}),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {}}}, {"$ref": "#/$defs/A", "$defs": {"A": {}}}),
+    ],
+)
+def test_xai_gets_what_it_takes_in_place_of_what_it_refuses(given_schema, expected):
+    assert orjson.loads(bytes(fit_schema(Raw(orjson.dumps(given_schema)), XAI).schema)) == expected
 
 
 def test_a_callers_own_chat_call_to_google_keeps_its_bytes():
